@@ -1,5 +1,5 @@
-"""A folder with MNIST files that are valid, small and without meaning: to draw the synthetic set takes seconds in every new
-worker."""
+"""Writes small valid MNIST files with meaningless images. Tests use them because drawing the synthetic set takes seconds in every
+new worker."""
 
 
 def idx(dimensions, items):

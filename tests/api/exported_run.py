@@ -1,5 +1,5 @@
-"""Inserts a traced run that has a row of each kind, two streams, two threads, kernels that overlap by some ticks, copies of
-several kinds of memory, and names that formats must quote."""
+"""Inserts a traced run that has a row of each kind, two streams, two threads, kernels that overlap by a few nanoseconds, copies
+of several kinds of memory, and names that formats must quote."""
 
 from report_fixture import Rows
 

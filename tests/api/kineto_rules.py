@@ -1,4 +1,4 @@
-"""Checks a trace against what readers of Kineto's traces need: the columns and types of HolisticTraceAnalysis
+"""Checks that a trace has what readers of Kineto's traces need: the columns and types of HolisticTraceAnalysis
 (hta/common/trace_parser.py, hta/configs/default_event_args.py), and what Perfetto and chrome://tracing need to show it
 correctly."""
 

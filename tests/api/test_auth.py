@@ -82,7 +82,7 @@ def test_bad_logins(guarded, body, status):
     assert "Set-Cookie" not in response.headers
 
 
-def refuses(start, *options, **more):
+def start_refusal(start, *options, **more):
     """Starts a daemon, which must exit, and returns the reason."""
     with pytest.raises(RuntimeError) as refusal:
         start(*options, **more)
@@ -91,12 +91,12 @@ def refuses(start, *options, **more):
 
 def test_addresses_beyond_loopback_need_tls_and_a_token(start, certificate, tmp_path):
     tls = ("--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
-    assert "tls_certificate" in refuses(start, "--address", "0.0.0.0", token=True)
-    assert "rooflinectl token" in refuses(start, "--address", "0.0.0.0", "--behind-proxy")
-    assert "rooflinectl token" in refuses(start, "--address", "0.0.0.0", *tls)
-    assert "need each other" in refuses(start, *tls[:2])
-    assert "opened" in refuses(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
-    assert "pair" in refuses(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
+    assert "tls_certificate" in start_refusal(start, "--address", "0.0.0.0", token=True)
+    assert "rooflinectl token" in start_refusal(start, "--address", "0.0.0.0", "--behind-proxy")
+    assert "rooflinectl token" in start_refusal(start, "--address", "0.0.0.0", *tls)
+    assert "need each other" in start_refusal(start, *tls[:2])
+    assert "opened" in start_refusal(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
+    assert "pair" in start_refusal(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
 
 
 def test_one_address_cannot_take_every_connection(start, certificate):
@@ -189,7 +189,7 @@ def test_a_stream_ends_with_its_credential(start, tmp_path):
     assert own_daemon.stop() == 0
 
 
-def test_revoke_says_that_streams_end(tmp_path):
+def test_revoke_prints_that_streams_end(tmp_path):
     state = tmp_path / "state"
     make_token(state, "laptop")
     assert rooflinectl("token", "--state", str(state), "revoke", "laptop") == (

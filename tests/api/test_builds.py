@@ -32,7 +32,8 @@ def worker(folder, text):
 
 @pytest.fixture(scope="module")
 def builds(start, tmp_path_factory):
-    """A daemon with three further builds: one whose samples are longer by SLOW_US, one of another protocol, one that is gone."""
+    """A daemon with three further builds: one whose samples are longer by SLOW_US, one of another protocol
+    version, and one whose folder does not exist."""
     folder = tmp_path_factory.mktemp("builds")
     (folder / "us").write_text(str(SLOW_US))
     slow = worker(folder / "slow", "#!/bin/sh\nexport ASAN_OPTIONS=verify_asan_link_order=0\n"
@@ -78,7 +79,7 @@ def test_wrong_other_sides(builds, body, pointer):
 
 
 def test_a_run_against_another_build(builds):
-    """The slow build against the daemon's. Blocks of both alternate in random order."""
+    """Compares the daemon's build with the slow one, whose blocks alternate in random order."""
     definition = suite()
     definition["jobs"][0]["request"]["worker_build"] = "slow"
     body = {"definition": definition, "against_request": {"worker_build": ""}}
@@ -105,7 +106,7 @@ def test_a_run_against_another_build(builds):
 
 
 def test_a_run_against_another_variant(builds):
-    """Values of the other side are held against those of its counterpart."""
+    """The values of the variant `scalar` are the baseline of the variant that the metric names."""
     done = run(builds, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
     assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
     baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]
@@ -121,4 +122,4 @@ def test_another_protocol_is_incomparable(builds):
     assert (done["state"], done["verdict"]) == ("completed", "incomparable"), done["reason"]
     assert "version 4" in done["verdicts"][0]["reason"]
     assert "time budget" not in done["reason"]
-    assert sum(item["role"] == "baseline" for item in done["jobs"]) == 2, "it goes on after two failures"
+    assert sum(item["role"] == "baseline" for item in done["jobs"]) == 2, "the baseline is measured twice"

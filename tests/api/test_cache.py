@@ -120,7 +120,7 @@ def test_a_comparison_follows_both_jobs(start):
     first = get(other, path)
     assert get(other, path).content == first.content and lookups(other, "hit") == 1
     for run in runs:
-        assert other.call("DELETE", f"/jobs/{rows.job_of(run)}").status_code == 409  # a job that is over: no change
+        assert other.call("DELETE", f"/jobs/{rows.job_of(run)}").status_code == 409  # the job has ended, so nothing changes
     assert get(other, path).content == first.content and lookups(other, "hit") == 2
     rows.db.execute("UPDATE runs SET variant = 'vector' WHERE id = ?", [runs[1]])
     rows.db.commit()
@@ -132,7 +132,8 @@ def test_a_comparison_follows_both_jobs(start):
 
 
 def test_like_runs_share_a_history(start):
-    """The replies for all runs with equal parameters are one body. A run that is gone has none, and another has its own."""
+    """The replies for all runs with equal parameters are one body. A deleted run has none, and a run
+    with other parameters has a different body."""
     other = start()
     rows = Rows(other)
     alike = [rows.run([], params={"shape": {"n": 7}}, measurements={"time_cold_us_median": i}) for i in range(1, 5)]

@@ -21,31 +21,31 @@ def timing(run):
 
 
 @pytest.fixture(scope="module")
-def fresh(start):
+def new_daemon(start):
     """A daemon without the ceilings of other tests."""
     return start()
 
 
-def test_without_ceilings_there_is_no_floor(fresh):
-    assert fresh.get("/ceilings").json() == {"items": []}
-    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+def test_without_ceilings_there_is_no_floor(new_daemon):
+    assert new_daemon.get("/ceilings").json() == {"items": []}
+    (run,) = new_daemon.get(f"/jobs/{new_daemon.run(job())}/results").json()["runs"]
     floor = timing(run)["floor_ms"]
     assert floor["value"] is None and "ceilings" in floor["reason"]
     assert run["floor_precision"] == "fp32" and 0 < run["floor_written_bytes"] < run["floor_bytes"]
-    (run,) = fresh.get(f"/jobs/{fresh.run(KERNEL)}/results").json()["runs"]
+    (run,) = new_daemon.get(f"/jobs/{new_daemon.run(KERNEL)}/results").json()["runs"]
     for name in ("floor_cold_us", "floor_warm_us"):
         assert timing(run)[name]["value"] is None and "ceilings" in timing(run)[name]["reason"]
     assert not any(sample["suspect"] for sample in run["samples"])
 
 
-def test_ceilings_are_measured_and_listed(fresh):
-    job_id = fresh.run(ceilings(passes=["timing", "activity", "counters"]))
-    answer = fresh.get(f"/jobs/{job_id}").json()
+def test_ceilings_are_measured_and_listed(new_daemon):
+    job_id = new_daemon.run(ceilings(passes=["timing", "activity", "counters"]))
+    answer = new_daemon.get(f"/jobs/{job_id}").json()
     assert (answer["kind"], answer["request"]["samples"], answer["request"]["seed"]) == ("ceilings", 2, 1)
-    (run,) = fresh.get(f"/jobs/{job_id}/results").json()["runs"]
+    (run,) = new_daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert (run["workload"], run["variant"], run["floor_operations"]) == ("ceilings", "best", None)
     assert "floor_ms" not in timing(run) and run["epochs"] == run["samples"] == []
-    (item,) = fresh.get("/ceilings").json()["items"]
+    (item,) = new_daemon.get("/ceilings").json()["items"]
     assert (item["job"], item["run"], item["device"]) == (job_id, run["run"], "cpu")
     assert item["age_s"] >= 0 and not item["stale"] and item["stale_reason"] is None
     assert item["device_identity"].endswith(", 1 threads") and item["commit"]
@@ -56,63 +56,63 @@ def test_ceilings_are_measured_and_listed(fresh):
         assert (reading["value"] is None) == (reading["reason"] is not None), reading
         assert reading == {key: timing(run)[reading["name"]][key] for key in ("name", "value", "reason")}
     assert {"sm_clock_least_mhz", "temperature_c_most", "throttled_ratio"} <= {reading["name"] for reading in item["conditions"]}
-    assert [item["job"] for item in fresh.get("/ceilings?device=cpu").json()["items"]] == [job_id]
-    assert fresh.get("/ceilings?device=gpu0").json() == {"items": []}
+    assert [item["job"] for item in new_daemon.get("/ceilings?device=cpu").json()["items"]] == [job_id]
+    assert new_daemon.get("/ceilings?device=gpu0").json() == {"items": []}
 
 
-def test_the_kept_list_has_the_present_age(fresh):
+def test_the_kept_list_has_the_present_age(new_daemon):
     """Equal requests within a second get the same body; its age is at most a second old."""
     ages, until = set(), time.monotonic() + 2.5
     while time.monotonic() < until:
-        answer = fresh.call("GET", "/ceilings?device=cpu")
+        answer = new_daemon.call("GET", "/ceilings?device=cpu")
         (item,) = answer.json()["items"]
         measured = datetime.datetime.fromisoformat(item["at"][:26] + "+00:00").timestamp()
         assert abs(time.time() - measured - item["age_s"]) <= 2
         ages.add((item["age_s"], answer.headers["ETag"]))
         time.sleep(0.01)
     assert len(ages) in (3, 4), ages
-    kept = {fresh.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
-            for answer in (fresh.call("GET", "/ceilings?device=cpu") for _ in range(5))}
+    kept = {new_daemon.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
+            for answer in (new_daemon.call("GET", "/ceilings?device=cpu") for _ in range(5))}
     assert 304 in kept
 
 
-def test_floors_follow_from_the_ceilings(fresh):
-    (item,) = fresh.get("/ceilings").json()["items"]
+def test_floors_follow_from_the_ceilings(new_daemon):
+    (item,) = new_daemon.get("/ceilings").json()["items"]
     rate = {rate["name"]: rate["value"] for rate in item["rates"]}["fp32_operations_per_s"]
-    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+    (run,) = new_daemon.get(f"/jobs/{new_daemon.run(job())}/results").json()["runs"]
     assert timing(run)["floor_ms"]["value"] >= run["floor_operations"] / rate * 1e3 * 0.999
-    (run,) = fresh.get(f"/jobs/{fresh.run(KERNEL)}/results").json()["runs"]
+    (run,) = new_daemon.get(f"/jobs/{new_daemon.run(KERNEL)}/results").json()["runs"]
     for mode in ("cold", "warm"):
         floor = timing(run)[f"floor_{mode}_us"]
         assert (floor["value"] is None) == (floor["reason"] is not None)
 
 
-def test_times_below_the_floor_are_suspect(fresh):
+def test_times_below_the_floor_are_suspect(new_daemon):
     """The stored ceilings are divided by 1e9, so that all times are below their floors."""
-    with sqlite3.connect(fresh.state / "rooflined.db", timeout=60) as database:
+    with sqlite3.connect(new_daemon.state / "rooflined.db", timeout=60) as database:
         changed = database.execute("UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'").rowcount
     database.close()
     assert changed > 6
-    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+    (run,) = new_daemon.get(f"/jobs/{new_daemon.run(job())}/results").json()["runs"]
     (epoch,) = run["epochs"]
     assert epoch["suspect"] and run["summary"]["suspect"]
     assert re.search(r"faster than its floor of \S+ ms: \S+ operations in fp32 at \S+/s", epoch["suspect_reason"])
-    job_id = fresh.run({**KERNEL, "shape": {"n": 10000019}})
-    (run,) = fresh.get(f"/jobs/{job_id}/results").json()["runs"]
+    job_id = new_daemon.run({**KERNEL, "shape": {"n": 10000019}})
+    (run,) = new_daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert all(sample["suspect"] for sample in run["samples"] if sample["mode"] == "cold") and run["summary"]["suspect"]
-    points = fresh.get("/history?metric=time_cold_us_median&workload=copy").json()["items"]
+    points = new_daemon.get("/history?metric=time_cold_us_median&workload=copy").json()["items"]
     assert {point["job"]: point["suspect"] for point in points}[job_id]
 
 
 @pytest.mark.parametrize("change, pointer", [
     ({"samples": 0}, "/samples"), ({"samples": 1001}, "/samples"), ({"seed": -1}, "/seed"), ({"kernel": "copy"}, "/kernel"),
     ({"passes": []}, "/passes"), ({"device": "gpu9"}, "/device"), ({"deadline_s": -1}, "/deadline_s")])
-def test_refusals(fresh, change, pointer):
-    response = fresh.call("POST", "/jobs", ceilings(**change))
+def test_refusals(new_daemon, change, pointer):
+    response = new_daemon.call("POST", "/jobs", ceilings(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_unknown_parameters_are_refused(fresh):
+def test_unknown_parameters_are_refused(new_daemon):
     for query in ("devices=cpu", "device=" + "x" * 40):
-        response = fresh.get(f"/ceilings?{query}")
+        response = new_daemon.get(f"/ceilings?{query}")
         assert (response.status_code, response.json()["code"]) == (400, "invalid_parameter")

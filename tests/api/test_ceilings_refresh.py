@@ -1,4 +1,4 @@
-"""The daemon measures ceilings again after their device has changed. In these tests the CPU changes: its number of threads."""
+"""The daemon measures ceilings again after their device has changed. In these tests the number of threads of the CPU changes."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""The daemon closes the connection of a client that has left without delay."""
+"""When a client leaves, the daemon closes its connection without delay."""
 
 import concurrent.futures
 import contextlib
@@ -15,7 +15,7 @@ from report_fixture import Rows
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST /jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-LEAVE_S = 10  # limit for the daemon to close the connections of clients that left; no time-out does so before 15 s
+CLOSE_LIMIT_S = 10  # limit for the daemon to close the connections of clients that left; no time-out does so before 15 s
 
 
 def connect(daemon):
@@ -31,13 +31,13 @@ def open_sockets(daemon):
 
 
 @pytest.fixture(scope="module")
-def patient(start):
+def daemon_without_timeouts(start):
     """A daemon whose time-outs close no connection during a test."""
     return start("--request-timeout-s", "600", "--request-deadline-s", "600")
 
 
 @pytest.fixture(scope="module")
-def secure(start, certificate):
+def tls_daemon_without_timeouts(start, certificate):
     """The same with TLS."""
     return start("--request-timeout-s", "600", "--request-deadline-s", "600", "--tls-certificate", str(certificate[0]),
                  "--tls-key", str(certificate[1]))
@@ -45,10 +45,10 @@ def secure(start, certificate):
 
 @contextlib.contextmanager
 def sockets_are_closed(daemon):
-    """Checks that the daemon closes the connections of the clients that come and leave inside the block."""
+    """Checks that the daemon closes the connections of the clients that connect and disconnect inside the block."""
     before = open_sockets(daemon)
     yield
-    until = time.monotonic() + LEAVE_S
+    until = time.monotonic() + CLOSE_LIMIT_S
     while (left := open_sockets(daemon) - before) > 0:
         assert time.monotonic() < until, f"{left} connections are still open"
         time.sleep(0.02)
@@ -61,29 +61,29 @@ PARTS = [b"GET /jobs HTTP/1.1\r\nHost: 127", b"GE", b"GET /jobs HTTP/1.1\r\n" + 
 
 @pytest.mark.parametrize("part", PARTS,
                          ids=["half-host", "half-method", "no-end", "half-body", "half-chunk", "refused", "nothing"])
-def test_clients_that_leave_after_a_part_of_a_request(patient, part):
-    with sockets_are_closed(patient):
+def test_clients_that_leave_after_a_part_of_a_request(daemon_without_timeouts, part):
+    with sockets_are_closed(daemon_without_timeouts):
         for _ in range(200):
-            with connect(patient) as raw:
+            with connect(daemon_without_timeouts) as raw:
                 raw.sendall(part)
 
 
-def test_the_input_and_the_end_arrive_together(patient):
+def test_the_input_and_the_end_arrive_together(daemon_without_timeouts):
     """The daemon is stopped meanwhile, so that it finds the part of a request and the end of the connection at once."""
-    with sockets_are_closed(patient):
-        patient.process.send_signal(signal.SIGSTOP)
+    with sockets_are_closed(daemon_without_timeouts):
+        daemon_without_timeouts.process.send_signal(signal.SIGSTOP)
         try:
             for part in PARTS * 20:
-                with connect(patient) as raw:
+                with connect(daemon_without_timeouts) as raw:
                     raw.sendall(part)
         finally:
-            patient.process.send_signal(signal.SIGCONT)
+            daemon_without_timeouts.process.send_signal(signal.SIGCONT)
 
 
-def test_keepalive_clients_that_leave(patient):
-    with sockets_are_closed(patient):
+def test_keepalive_clients_that_leave(daemon_without_timeouts):
+    with sockets_are_closed(daemon_without_timeouts):
         for part in (b"", b"GET /he"):
-            clients = [connect(patient) for _ in range(60)]
+            clients = [connect(daemon_without_timeouts) for _ in range(60)]
             for raw in clients:
                 raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
                 assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
@@ -92,28 +92,28 @@ def test_keepalive_clients_that_leave(patient):
                 raw.close()
 
 
-def test_event_streams_whose_clients_leave(patient):
+def test_event_streams_whose_clients_leave(daemon_without_timeouts):
     """The first keep-alive of a stream, which would find that its client has left, is sent after 15 s."""
-    patient.wait(patient.submit(endless()), states=("running",))
-    number = patient.submit(endless())  # is queued behind the first, so it has no events
+    daemon_without_timeouts.wait(daemon_without_timeouts.submit(endless()), states=("running",))
+    number = daemon_without_timeouts.submit(endless())  # is queued behind the first, so it has no events
     try:
-        with sockets_are_closed(patient):
-            clients = [connect(patient) for _ in range(100)]
+        with sockets_are_closed(daemon_without_timeouts):
+            clients = [connect(daemon_without_timeouts) for _ in range(100)]
             for raw in clients:
                 raw.sendall(f"GET /jobs/{number}/events HTTP/1.1\r\n".encode() + HOST + b"\r\n")
                 assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
-            patient.wait_for_metric("rooflined_event_listeners", lambda value: value == 100)
+            daemon_without_timeouts.wait_for_metric("rooflined_event_listeners", lambda value: value == 100)
             for raw in clients:
                 raw.close()
-        patient.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
+        daemon_without_timeouts.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
     finally:
-        patient.cancel_all()
+        daemon_without_timeouts.cancel_all()
 
 
 @pytest.fixture(scope="module")
-def trace(patient):
+def trace(daemon_without_timeouts):
     """A request for a trace that is larger than a kept reply and the sockets' buffers."""
-    rows = Rows(patient)
+    rows = Rows(daemon_without_timeouts)
     activities = [{"kind": "kernel", "name": "k" * 2000, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
     job = rows.job_of(rows.run([], trace=([], activities)))
     return f"GET /jobs/{job}/export?format=csv HTTP/1.1\r\n".encode() + HOST + b"\r\n"
@@ -131,26 +131,26 @@ def ask_for_traces(stack, daemon, trace):
     return clients[0]
 
 
-def test_streamed_replies_whose_clients_leave(patient, trace):
+def test_streamed_replies_whose_clients_leave(daemon_without_timeouts, trace):
     """A client leaves while its connection is suspended. No other connection ends meanwhile, which would let libmicrohttpd close
     this one too."""
     for _ in range(5):
         with contextlib.ExitStack() as clients:
-            first = ask_for_traces(clients, patient, trace)
-            before = open_sockets(patient)
+            first = ask_for_traces(clients, daemon_without_timeouts, trace)
+            before = open_sockets(daemon_without_timeouts)
             first.close()
-            until = time.monotonic() + LEAVE_S
-            while open_sockets(patient) >= before:
+            until = time.monotonic() + CLOSE_LIMIT_S
+            while open_sockets(daemon_without_timeouts) >= before:
                 assert time.monotonic() < until, "the connection is still open"
                 time.sleep(0.02)
 
 
-def test_a_cut_reply_has_no_end(patient, trace):
+def test_a_cut_reply_has_no_end(daemon_without_timeouts, trace):
     """A client that closes its sending side counts as gone when the next part of its reply is due. If no part was due any more,
     it gets the whole reply with its last chunk, so the test tries again."""
     for _ in range(20):
         with contextlib.ExitStack() as clients:
-            first = ask_for_traces(clients, patient, trace)
+            first = ask_for_traces(clients, daemon_without_timeouts, trace)
             first.shutdown(socket.SHUT_WR)
             last = b""
             with contextlib.suppress(ConnectionResetError):
@@ -172,19 +172,20 @@ def ask_and_send_no_more(daemon, request):
         return reply
 
 
-def test_a_reply_to_a_client_that_sends_no_more(patient):
+def test_a_reply_to_a_client_that_sends_no_more(daemon_without_timeouts):
     """A client may close its sending side after its request and still read the reply, of a GET if a thread makes it in 0.1 s.
     Several clients at once: libmicrohttpd treats the connection that has been quiet longest differently."""
     body = json.dumps(endless()).encode()
 
     def post_and_cancel(_):
-        assert ask_and_send_no_more(patient, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n").startswith(b"HTTP/1.1 200 ")
-        posted = ask_and_send_no_more(patient, POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        reply = ask_and_send_no_more(daemon_without_timeouts, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert reply.startswith(b"HTTP/1.1 200 ")
+        posted = ask_and_send_no_more(daemon_without_timeouts, POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         assert posted.startswith(b"HTTP/1.1 202 ")
         number = json.loads(posted.partition(b"\r\n\r\n")[2])["id"]
-        cancelled = ask_and_send_no_more(patient, b"DELETE /jobs/%d HTTP/1.1\r\n" % number + HOST + b"\r\n")
+        cancelled = ask_and_send_no_more(daemon_without_timeouts, b"DELETE /jobs/%d HTTP/1.1\r\n" % number + HOST + b"\r\n")
         assert cancelled.startswith(b"HTTP/1.1 202 ")
-        read = ask_and_send_no_more(patient, b"GET /jobs/%d HTTP/1.1\r\n" % number + HOST + b"\r\n")
+        read = ask_and_send_no_more(daemon_without_timeouts, b"GET /jobs/%d HTTP/1.1\r\n" % number + HOST + b"\r\n")
         in_time.append(read.startswith(b"HTTP/1.1 200 "))
 
     in_time = []
@@ -213,32 +214,32 @@ def test_a_new_token_of_a_client_that_sends_no_more(start):
     guarded.cancel_all()
 
 
-def wrap(raw):
+def start_tls(raw):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(raw)
 
 
 @pytest.mark.parametrize("part", [*PARTS[:4], b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"])
-@pytest.mark.parametrize("says_goodbye", [False, True])
-def test_tls_clients_that_leave(secure, part, says_goodbye):
-    with sockets_are_closed(secure):
+@pytest.mark.parametrize("sends_close_notify", [False, True])
+def test_tls_clients_that_leave(tls_daemon_without_timeouts, part, sends_close_notify):
+    with sockets_are_closed(tls_daemon_without_timeouts):
         for _ in range(30):
-            with wrap(connect(secure)) as client:
+            with start_tls(connect(tls_daemon_without_timeouts)) as client:
                 client.sendall(part)
                 if part.startswith(b"GET /healthz"):
                     assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
-                if says_goodbye:
+                if sends_close_notify:
                     client.settimeout(0)
                     with contextlib.suppress(ssl.SSLError, BlockingIOError):
                         client.unwrap()
 
 
 @pytest.mark.parametrize("part", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00"])
-def test_tls_clients_that_leave_during_the_handshake(secure, part):
-    with sockets_are_closed(secure):
+def test_tls_clients_that_leave_during_the_handshake(tls_daemon_without_timeouts, part):
+    with sockets_are_closed(tls_daemon_without_timeouts):
         for _ in range(100):
-            with connect(secure) as raw:
+            with connect(tls_daemon_without_timeouts) as raw:
                 raw.sendall(part)
 
 
@@ -258,20 +259,20 @@ def test_open_connections_without_a_request_leave_space(start, part):
             clients.enter_context(connect(other)).sendall(part)
         for _ in range(10):
             with connect(other) as raw:
-                raw.settimeout(LEAVE_S)
+                raw.settimeout(CLOSE_LIMIT_S)
                 assert status(raw) == b"200"
         assert status(kept) == b"200"  # it had sent a request, so it was not the first to be closed
     assert other.stop() == 0
 
 
-def test_6000_rude_connects(start):
+def test_6000_connections_that_end_at_once(start):
     other = start("--request-timeout-s", "600")
     for i in range(6000):
         with connect(other) as raw:
             raw.sendall(PARTS[i % 4])
         if i % 500 == 0:
             with connect(other) as raw:
-                raw.settimeout(LEAVE_S)
+                raw.settimeout(CLOSE_LIMIT_S)
                 assert status(raw) == b"200"
     assert other.stop() == 0
 

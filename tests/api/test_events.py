@@ -73,7 +73,7 @@ def test_many_listeners(daemon):
     assert len(received) == 150
     longest = max(received, key=len)
     assert all(ids == longest for ids in received) and longest == list(range(1, len(longest) + 1))
-    # a client sees the end of its stream before the daemon removes the stream
+    # the daemon removes a stream shortly after its client has received the end
     daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
 
 

@@ -54,7 +54,7 @@ def train(rows, job, variant, epoch_ms, traced, counted):
 
 @pytest.fixture(scope="module")
 def job(rows):
-    """fp32 in 40 ms, 30 of them conv2 by FMA; fp16 in 20 ms by one launch with phases."""
+    """Inserts a job. fp32 takes 40 ms, of which conv2 takes 30 by FMAs; fp16 takes 20 ms in one launch with phases."""
     job = rows.job(kind="train")
     fp32 = train(rows, job, "fp32", 40.0, [kernel("conv2_forward", 30000.0), kernel("adam", 9000.0)],
                  [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
@@ -81,8 +81,8 @@ def values(sentence):
 
 
 def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
-    said = sentences(gpu_daemon, job["job"])
-    fp32, fp16 = said["epoch", job["fp32"]], said["epoch", job["fp16"]]
+    sentence_of = sentences(gpu_daemon, job["job"])
+    fp32, fp16 = sentence_of["epoch", job["fp32"]], sentence_of["epoch", job["fp16"]]
     assert values(fp32) == {"arithmetic": 30, "memory": 0, "latency": 9, "exchange": None, "launch": pytest.approx(1), "copy": 0,
                             "unknown": 0}
     assert fp32["links"][0] == {"run": job["fp32"], "launch": "conv2_forward", "phase": None, "kernel": 0, "bound": "pipeline",
@@ -93,8 +93,8 @@ def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
 
 
 def test_the_speedup_and_its_limit(gpu_daemon, job):
-    said = sentences(gpu_daemon, job["job"])
-    speedup, limit = said["speedup", None], said["limit", None]
+    sentence_of = sentences(gpu_daemon, job["job"])
+    speedup, limit = sentence_of["speedup", None], sentence_of["limit", None]
     assert speedup["text"].startswith("fp16 is 2.00× as fast as fp32 (40.0 ms → 20.0 ms an epoch). Largest differences: "
                                       "conv2_forward 30.0 ms → 9.75 ms (3.08×)")
     assert values(speedup) == {"speedup": 2, "saved": 20}
@@ -102,19 +102,19 @@ def test_the_speedup_and_its_limit(gpu_daemon, job):
     assert [link["phase"] for link in limit["links"]] == ["adam", "backward_barrier"]
 
 
-def test_what_fp16_costs(gpu_daemon, job):
-    said = sentences(gpu_daemon, job["job"])
-    assert values(said["conversions", job["fp16"]]) == {"conversions": 0.2}
-    assert said["scaling", job["fp16"]]["text"] == "Loss scaling skipped 1 of 1876 steps."
-    assert said["weights", job["fp16"]]["text"].startswith("FP32 master weights stay beside the FP16 copies")
-    assert said["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
+def test_memory_and_conversions_of_fp16(gpu_daemon, job):
+    sentence_of = sentences(gpu_daemon, job["job"])
+    assert values(sentence_of["conversions", job["fp16"]]) == {"conversions": 0.2}
+    assert sentence_of["scaling", job["fp16"]]["text"] == "Loss scaling skipped 1 of 1876 steps."
+    assert sentence_of["weights", job["fp16"]]["text"].startswith("FP32 master weights stay beside the FP16 copies")
+    assert sentence_of["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
 
 
 def test_any_two_runs(gpu_daemon, job):
     comparison = gpu_daemon.get(f"/compare?a={job['fp16']}&b={job['fp32']}").json()["comparison"]
-    said = {sentence["topic"]: sentence for sentence in comparison["explanation"]}
-    assert said["speedup"]["text"].startswith("fp32 takes 2.00× the time of fp16") and "weights" not in said
-    assert said["limit"]["reason"] == "the epoch is not faster"
+    sentence_of = {sentence["topic"]: sentence for sentence in comparison["explanation"]}
+    assert sentence_of["speedup"]["text"].startswith("fp32 takes 2.00× the time of fp16") and "weights" not in sentence_of
+    assert sentence_of["limit"]["reason"] == "the epoch is not faster"
 
 
 def test_runs_that_train_nothing_are_not_explained(gpu_daemon, rows):
@@ -125,8 +125,8 @@ def test_runs_that_train_nothing_are_not_explained(gpu_daemon, rows):
 
 
 def test_a_job_of_the_cpu(daemon, finished):
-    said = {topic: sentence for (topic, _), sentence in sentences(daemon, finished).items()}
-    assert "without a verdict" in said["epoch"]["text"] and "No verdict: " in said["epoch"]["text"]
-    assert values(said["epoch"])["arithmetic"] is None and values(said["epoch"])["unknown"] > 0
-    assert values(said["speedup"])["speedup"] > 0 and "Memory of fp16 beside fp32: " in said["memory"]["text"]
-    assert said["conversions"]["reason"].startswith("fp16: ")
+    sentence_of = {topic: sentence for (topic, _), sentence in sentences(daemon, finished).items()}
+    assert "without a verdict" in sentence_of["epoch"]["text"] and "No verdict: " in sentence_of["epoch"]["text"]
+    assert values(sentence_of["epoch"])["arithmetic"] is None and values(sentence_of["epoch"])["unknown"] > 0
+    assert values(sentence_of["speedup"])["speedup"] > 0 and "Memory of fp16 beside fp32: " in sentence_of["memory"]["text"]
+    assert sentence_of["conversions"]["reason"].startswith("fp16: ")

@@ -1,5 +1,5 @@
-"""GET /jobs/{id}/export: each format is read by the tool that it is for, or, where that is not to be had, checked against its
-published schema; the test's name says which. Counts and durations equal those of the timeline to the digit."""
+"""GET /jobs/{id}/export: each format is read by the tool that it is made for or, where that tool cannot be installed,
+checked against its published schema; the test's name says which. Counts and durations equal those of the timeline exactly."""
 
 import collections
 import csv
@@ -78,7 +78,7 @@ def refusal(daemon, path):
     return response.status_code, response.json()["code"], response.json()["detail"]
 
 
-def test_what_cannot_be_exported_is_refused(daemon, exported):
+def test_invalid_exports_are_refused(daemon, exported):
     job_id, run = exported
     other, _ = exported_run.insert(daemon)
     assert refusal(daemon, f"/jobs/{job_id}/export")[:2] == (400, "invalid_parameter")
@@ -90,7 +90,7 @@ def test_what_cannot_be_exported_is_refused(daemon, exported):
         assert (status, code, detail) == (404, "not_found", f"Job {other} has no run {run}.")
 
 
-def test_a_job_of_several_runs_needs_a_choice(daemon):
+def test_a_job_of_several_runs_needs_the_parameter_run(daemon):
     fixture = report_fixture.Rows(daemon)
     number = fixture.job()
     runs = [fixture.run([{}], job=number, trace=([], exported_run.rows())) for _ in range(2)]
@@ -105,7 +105,7 @@ def test_a_job_of_several_runs_needs_a_choice(daemon):
 
 
 @pytest.mark.parametrize("name", ("chrome", "perfetto", "nsys", "csv"))
-def test_a_run_without_a_trace_says_why(daemon, name):
+def test_a_run_without_a_trace_has_a_reason(daemon, name):
     fixture = report_fixture.Rows(daemon)
     untraced, traced = fixture.run([{}]), fixture.run([{}], trace=([], exported_run.rows()))
     found = refusal(daemon, f"/jobs/{fixture.job_of(untraced)}/export?format={name}")
@@ -157,9 +157,9 @@ def test_chrome_against_the_columns_of_holistic_trace_analysis(daemon, exported)
     assert {(event["pid"], event["tid"]) for event in events if event["cat"] == "cuda_runtime"} == {(4000, 4001), (4000, 4002)}
 
 
-def test_chrome_places_overlapping_kernels_on_threads_of_their_own(daemon):
-    """Kernels of a stream may overlap by some ticks, events of a thread may not: an overlapping kernel goes to another thread
-    with its phases."""
+def test_chrome_places_overlapping_kernels_on_separate_threads(daemon):
+    """Kernels of a stream may overlap by a few nanoseconds; events of a thread may not. An overlapping kernel and its phases are
+    written to another thread."""
     spans = {"first": (1000, 2000), "second": (1970, 3000), "inside": (1980, 2500), "third": (2990, 4000), "later": (4000, 5000)}
     rows = [{"kind": "phase" if name == "inside" else "kernel", "name": name, "start_ns": start, "end_ns": end, "stream": 7}
             for name, (start, end) in spans.items()]
@@ -217,7 +217,7 @@ def trace_message():
 
 
 @pytest.fixture(autouse=True)
-def use_trace_message(request):
+def set_trace_message(request):
     if "perfetto" in request.node.name or "random" in request.node.name:
         perfetto_slices.message = request.getfixturevalue("trace_message")
 
@@ -337,7 +337,7 @@ def test_openmetrics_with_the_parser_of_prometheus_client(daemon, finished):
 
 # --- nsys -------------------------------------------------------------------------------------------------------------------
 
-# What the reports of nsys 2024.6 read (its target-linux-x64/reports/*.py), in our own words.
+# Queries that read the same columns as the reports of nsys 2024.6 (target-linux-x64/reports/*.py).
 NSYS_REPORTS = {
     "cuda_gpu_kern_sum": """SELECT 'kernel', s.value, count(*), sum("end" - start) FROM CUPTI_ACTIVITY_KIND_KERNEL k
         JOIN StringIds s ON s.id = coalesce(k.demangledName, k.shortName) GROUP BY 2""",

@@ -1,4 +1,5 @@
-"""Imports of traces that other profilers recorded: totals of made traces, limits, hostile files, clients that leave, kills."""
+"""Imports of traces that other profilers recorded: totals of generated traces, limits, hostile files, clients that leave,
+kills."""
 
 import gzip
 import hashlib
@@ -12,9 +13,9 @@ import sqlite3
 import time
 
 import exported_run
-import made_traces
+import generated_traces
 import pytest
-from made_traces import COPY_US, GEMM, GEMM_US, SMALL_US
+from generated_traces import COPY_US, GEMM, GEMM_US, SMALL_US
 
 STEPS = 20
 
@@ -83,10 +84,10 @@ CLASSES = {"compute": STEPS * round((GEMM_US + SMALL_US) * 1000), "copy": STEPS 
 def imported(importer, tmp_path_factory):
     """Jobs of the same steps: Kineto's JSON, the same compressed, nsys's SQLite and an older version of its schema."""
     folder = tmp_path_factory.mktemp("traces")
-    kineto = made_traces.kineto(STEPS)
-    files = {"kineto": kineto, "gzip": made_traces.zipped(kineto),
-             "nsys": made_traces.nsys(folder / "new.sqlite", STEPS).read_bytes(),
-             "nsys_text": made_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
+    kineto = generated_traces.kineto(STEPS)
+    files = {"kineto": kineto, "gzip": generated_traces.zipped(kineto),
+             "nsys": generated_traces.nsys(folder / "new.sqlite", STEPS).read_bytes(),
+             "nsys_text": generated_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
     return {name: run_import(importer, data, f"?file_name={name}") for name, data in files.items()}
 
 
@@ -103,7 +104,7 @@ def test_totals_are_those_of_the_file(importer, imported, name):
     rows = importer.get(f"/jobs/{job['id']}/timeline?limit=1000").json()["items"]
     assert [row["kind"] for row in rows].count("memcpy") == STEPS and len(rows) == 8 * STEPS
     copy = next(row for row in rows if row["kind"] == "memcpy")
-    assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", made_traces.BYTES, 7)
+    assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", generated_traces.BYTES, 7)
     assert (copy["source_memory"], copy["destination_memory"]) == ("device", "pinned")
     first = rows[0]
     assert (first["kind"], first["start_ns"]) == ("range", 0)  # times since the first event, to the ns
@@ -124,9 +125,9 @@ def test_formats_of_one_trace_compare_equal(importer, imported):
     assert {item["change"] for item in comparison["rows"]} == {"same"}, comparison
 
 
-def test_the_job_says_what_it_is(importer, imported):
+def test_the_job_describes_its_file_and_device(importer, imported):
     job = imported["gzip"]
-    data = made_traces.zipped(made_traces.kineto(STEPS))
+    data = generated_traces.zipped(generated_traces.kineto(STEPS))
     assert (job["kind"], job["device"]) == ("import", "import")
     request = job["request"]
     assert (request["file_name"], request["format"], request["bytes"]) == ("gzip", "kineto", len(data))
@@ -140,7 +141,7 @@ def test_the_job_says_what_it_is(importer, imported):
     assert all(item["id"] != "import" for item in importer.get("/devices").json()["items"])
 
 
-def test_what_a_trace_lacks_is_null_with_its_reason(importer, imported):
+def test_values_that_a_trace_lacks_are_null_with_a_reason(importer, imported):
     job = imported["kineto"]
     passes = {item["pass"]: item for item in job["runs"][0]["passes"]}
     assert passes["timing"]["state"] == "unavailable" and "untraced" in passes["timing"]["reason"]
@@ -159,7 +160,7 @@ def test_events_that_are_left_out_are_counted(importer):
              {"ph": "X", "cat": "Trace", "name": "b", "pid": 0, "tid": 7, "ts": base, "dur": 1},
              {"ph": "B", "cat": "cpu_op", "name": "never ends", "pid": 1, "tid": 1, "ts": base},
              {"ph": "E", "pid": 1, "tid": 2, "ts": base}]
-    job = run_import(importer, made_traces.kineto(2, more_events=more))
+    job = run_import(importer, generated_traces.kineto(2, more_events=more))
     values = {name: item["value"] for name, item in measurements(importer, job).items() if name.startswith("skipped")}
     assert values == {"skipped_python_function_events": 5, "skipped_gpu_user_annotation_events": 1,
                       "skipped_other_category_events": 1, "skipped_unpaired_events": 2, "skipped_synchronization_events": 0,
@@ -168,7 +169,7 @@ def test_events_that_are_left_out_are_counted(importer):
 
 
 def test_begins_and_ends_pair_by_thread(importer):
-    """B and E nest in a thread; other threads are not mixed in. An array of events need not be closed."""
+    """B and E events nest within their thread. The file need not end with the bracket that closes its array."""
     events = [{"ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": "main", "ts": 10},
               {"ph": "B", "cat": "cpu_op", "name": "other", "pid": 1, "tid": "worker", "ts": 11.5},
               {"ph": "B", "cat": "cpu_op", "name": "inner", "pid": 1, "tid": "main", "ts": 12},
@@ -188,7 +189,7 @@ def test_one_gpu_is_kept(importer):
              "args": {"correlation": 900_001}},
             {"ph": "X", "cat": "kernel", "name": "other", "pid": 1, "tid": 7, "ts": base + 20, "dur": 500,
              "args": {"device": 1, "stream": 7, "correlation": 900_001}}]
-    job = run_import(importer, made_traces.kineto(STEPS, more_events=more))
+    job = run_import(importer, generated_traces.kineto(STEPS, more_events=more))
     assert measurements(importer, job)["skipped_other_gpu_events"]["value"] == 2
     document = findings(importer, job)
     assert class_times(document) == CLASSES and document["unrecorded_launches"] == 0
@@ -255,10 +256,10 @@ def test_a_file_above_the_limit_is_refused(importer):
 
 def test_a_repeated_request_gets_its_job(importer):
     key = {"Idempotency-Key": "import-once"}
-    first = upload(importer, made_traces.kineto(3), **key)
-    again = upload(importer, made_traces.kineto(3), **key)
+    first = upload(importer, generated_traces.kineto(3), **key)
+    again = upload(importer, generated_traces.kineto(3), **key)
     assert (first.json()["id"], again.headers["Idempotent-Replayed"]) == (again.json()["id"], "true")
-    refused(upload(importer, made_traces.kineto(4), **key), 422, "idempotency_mismatch")
+    refused(upload(importer, generated_traces.kineto(4), **key), 422, "idempotency_mismatch")
     importer.wait(first.json()["id"])
     wait_until(lambda: spooled(importer) == [])
 
@@ -306,7 +307,7 @@ def test_all_uploads_together_are_limited(importer):
 def test_uploads_need_a_token(start):
     """The token is looked up before a large body, and after a small one."""
     daemon = start("--require-token", token=True)
-    small, large = made_traces.kineto(2), made_traces.kineto(2, padding=["x" * 1000] * 3000)
+    small, large = generated_traces.kineto(2), generated_traces.kineto(2, padding=["x" * 1000] * 3000)
     for data in (small, large):
         refused(daemon.call("POST", "/imports", data, headers={"Authorization": "Bearer wrong"}), 401, "unauthorized")
     assert spooled(daemon) == []
@@ -316,7 +317,7 @@ def test_uploads_need_a_token(start):
 
 
 def test_a_half_closed_client_gets_its_reply(importer):
-    data = json.dumps([json.loads(made_traces.kineto(1))["traceEvents"][1]] * 12_000).encode()
+    data = json.dumps([json.loads(generated_traces.kineto(1))["traceEvents"][1]] * 12_000).encode()
     for _ in range(5):
         with send_part(importer, len(data), data) as client:
             client.shutdown(socket.SHUT_WR)
@@ -350,24 +351,24 @@ def event(**changes):
     (event(cat="rendering"), "no kernel"),
     (json.dumps([{"ph": "B", "cat": "cpu_op", "name": "b", "ts": i} for i in range(5000)]).encode(), "4096 B events"),
     (b"\x1f\x8b" + b"garbage", "gzip data is damaged"),
-    (made_traces.zipped(made_traces.kineto(50))[:-100], "gzip data ends early"),
+    (generated_traces.zipped(generated_traces.kineto(50))[:-100], "gzip data ends early"),
 ])
 def test_hostile_json_ends_in_a_clear_error(importer, data, message):
-    said = fail_import(importer, data)
-    assert message in said.replace("times must be from 0", "negative"), said
+    message_text = fail_import(importer, data)
+    assert message in message_text.replace("times must be from 0", "negative"), message_text
     assert spooled(importer) == []
 
 
 def test_names_are_bounded(importer):
     names = b",".join(b'{"ph":"X","cat":"kernel","name":"%d","pid":0,"tid":7,"ts":1,"dur":1}' % i for i in range(1_000_000))
-    said = fail_import(importer, made_traces.zipped(b"[" + names + b"]"))
-    assert "more than 100000 different names" in said, said
+    message_text = fail_import(importer, generated_traces.zipped(b"[" + names + b"]"))
+    assert "more than 100000 different names" in message_text, message_text
 
 
-def test_a_bomb_is_bounded(importer):
+def test_a_decompression_bomb_is_bounded(importer):
     """A few megabytes that decompress to 3 GiB of JSON."""
     part = gzip.compress(b"[0,0,0,0,0,0,0]," * (1 << 16))  # a gzip file may have many members
-    bomb = made_traces.zipped(b'{"x":[') + 3 * 1024 * part
+    bomb = generated_traces.zipped(b'{"x":[') + 3 * 1024 * part
     began = time.monotonic()
     response = upload(importer, bomb)
     job_id = response.json()["id"]
@@ -409,7 +410,7 @@ def importer_memory(daemon):
 
 def database(tmp_path, *statements, steps=1):
     path = tmp_path / "trace.sqlite"
-    made_traces.nsys(path, steps)
+    generated_traces.nsys(path, steps)
     db = sqlite3.connect(path, isolation_level=None)
     for statement in statements:
         db.execute(statement)
@@ -433,8 +434,8 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
     (["ALTER TABLE StringIds RENAME TO keyed", "CREATE TABLE StringIds AS SELECT * FROM keyed"], "no primary key"),
 ])
 def test_hostile_databases_end_in_a_clear_error(importer, tmp_path, statements, message):
-    said = fail_import(importer, database(tmp_path, *statements))
-    assert message in said, said
+    message_text = fail_import(importer, database(tmp_path, *statements))
+    assert message in message_text, message_text
 
 
 def test_a_damaged_database_ends_in_a_clear_error(importer, tmp_path):
@@ -451,7 +452,7 @@ def test_untimed_and_graph_records(importer, tmp_path):
     graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
               "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)")
     graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
-             f"(900000, 950000, 0, 1, 7, 50, {made_traces.PROCESS}, 12, 13)")
+             f"(900000, 950000, 0, 1, 7, 50, {generated_traces.PROCESS}, 12, 13)")
     job = run_import(importer, database(tmp_path, untimed, graphs, graph, steps=2))
     assert measurements(importer, job)["activity_zero_time_records"]["value"] == 1
     assert "1 have no times" in findings(importer, job)["incomplete_reason"]
@@ -464,8 +465,8 @@ def test_untimed_and_graph_records(importer, tmp_path):
 
 def slow_trace():
     """A small file whose import takes seconds: millions of events that are not imported."""
-    ignored = made_traces.zipped(b',{"ph":"M","name":"a","args":{"x":[1,2,3,4,5,6,7,8,9]}}' * 100_000)
-    return made_traces.zipped(event()[:-1]) + 25 * ignored + made_traces.zipped(b"]")
+    ignored = generated_traces.zipped(b',{"ph":"M","name":"a","args":{"x":[1,2,3,4,5,6,7,8,9]}}' * 100_000)
+    return generated_traces.zipped(event()[:-1]) + 25 * ignored + generated_traces.zipped(b"]")
 
 
 def test_an_import_survives_a_kill_of_its_importer(importer):
@@ -497,7 +498,7 @@ def test_an_import_does_not_wait_for_a_device(importer):
 
     training = importer.submit(endless())
     importer.wait(training, ("running",))
-    run_import(importer, made_traces.kineto(2))
+    run_import(importer, generated_traces.kineto(2))
     assert importer.get(f"/jobs/{training}").json()["state"] == "running"
     importer.call("DELETE", f"/jobs/{training}")
     importer.wait(training)

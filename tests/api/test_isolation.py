@@ -38,7 +38,7 @@ def receive(raw):
 
 
 @pytest.fixture(scope="module")
-def full(start):
+def daemon_with_history(start):
     """A daemon with 400 runs. Reading their history takes so long that many requests for it are queued."""
     started = start("--request-deadline-s", "600")
     rows = Rows(started)
@@ -52,25 +52,25 @@ def instant_2100(ns):
     return f"2100-01-01T00:00:00.{ns:09}Z"  # different requests with the same reply, so that none is answered from the cache
 
 
-def test_a_full_queue_is_refused_and_delays_nothing_else(full):
-    flood = [send(full, f"{HISTORY}&to={instant_2100(i)}") for i in range(600)]
+def test_a_full_queue_is_refused_and_delays_nothing_else(daemon_with_history):
+    flood = [send(daemon_with_history, f"{HISTORY}&to={instant_2100(i)}") for i in range(600)]
     took = []
     for path in ("/healthz", "/readyz", "/metrics", "/devices", "/jobs/1/comparison"):
         begin = time.monotonic()
-        assert full.get(path).status_code == 200
+        assert daemon_with_history.get(path).status_code == 200
         took.append(time.monotonic() - begin)
     begin = time.monotonic()
-    job_id = full.submit(job())
+    job_id = daemon_with_history.submit(job())
     took.append(time.monotonic() - begin)
     answers = [receive(raw) for raw in flood]
     refused = [(head, body) for status, head, body in answers if status == 503]
     assert {status for status, _, _ in answers} == {200, 503}
     assert all('"code":"busy"' in body.decode() and "Retry-After: 1" in head for head, body in refused)
     assert max(took) < 5, took  # all of the flood's queries take longer
-    full.wait(job_id)
+    daemon_with_history.wait(job_id)
 
 
-def test_a_stop_with_requests_in_line(start):
+def test_a_stop_with_queued_requests(start):
     own_daemon = start()
     rows = Rows(own_daemon)
     job_id = rows.job()
@@ -88,12 +88,12 @@ def test_a_stop_with_requests_in_line(start):
         raw.close()
 
 
-def test_clients_that_leave_while_their_requests_are_queued(full):
+def test_clients_that_leave_while_their_requests_are_queued(daemon_with_history):
     for _ in range(3):
-        for raw in [send(full, f"{HISTORY}&to={instant_2100(i)}") for i in range(100)]:
+        for raw in [send(daemon_with_history, f"{HISTORY}&to={instant_2100(i)}") for i in range(100)]:
             raw.close()
-    assert full.get("/jobs").status_code == 200
-    full.wait_for_metric("rooflined_http_connections", lambda value: value <= 10)
+    assert daemon_with_history.get("/jobs").status_code == 200
+    daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 10)
 
 
 def replies(daemon, route, status):
@@ -108,22 +108,23 @@ def stop(process):
         time.sleep(0.001)
 
 
-def test_requests_of_clients_that_left_are_dropped(full):
+def test_requests_of_clients_that_left_are_dropped(daemon_with_history):
     """SIGSTOP stops the daemon until the clients have left for longer than the grace of 0.1 s. Replies that it has made before,
     and requests that it has not read before, are no failure."""
-    full.wait_for_metric("rooflined_http_connections", lambda value: value <= 1)  # no request of another test is left
-    before = replies(full, "getHistory", 200)
-    clients = [send(full, f"{HISTORY}&to={instant_2100(1000 + i)}") for i in range(60)]
+    # Waits until no request of another test is left.
+    daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 1)
+    before = replies(daemon_with_history, "getHistory", 200)
+    clients = [send(daemon_with_history, f"{HISTORY}&to={instant_2100(1000 + i)}") for i in range(60)]
     time.sleep(0.03)
-    stop(full.process)
+    stop(daemon_with_history.process)
     answered = len(select.select(clients, [], [], 0)[0])
     for raw in clients:
         raw.close()
     time.sleep(0.2)
-    full.process.send_signal(signal.SIGCONT)
-    assert full.get(f"{HISTORY}&to={instant_2100(2000)}").status_code == 200
-    full.wait_for_metric("rooflined_http_connections", lambda value: value <= 5)
-    made = replies(full, "getHistory", 200) - before - 1
+    daemon_with_history.process.send_signal(signal.SIGCONT)
+    assert daemon_with_history.get(f"{HISTORY}&to={instant_2100(2000)}").status_code == 200
+    daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 5)
+    made = replies(daemon_with_history, "getHistory", 200) - before - 1
     assert made - answered < 30, f"{made} replies, {answered} of them before the clients left"
 
 
@@ -157,14 +158,14 @@ def test_the_deadline_of_a_request(start):
     assert own_daemon.stop() == 0
 
 
-def test_head_and_keepalive_through_the_pools(full):
+def test_head_and_keepalive_through_the_pools(daemon_with_history):
     with requests.Session() as session:
         for _ in range(20):
-            head = session.head(full.url + "/jobs/1/comparison")
-            got = session.get(full.url + "/jobs/1/comparison")
+            head = session.head(daemon_with_history.url + "/jobs/1/comparison")
+            got = session.get(daemon_with_history.url + "/jobs/1/comparison")
             assert (head.status_code, head.content) == (200, b"") and head.headers["Content-Length"] == str(len(got.content))
-            assert session.get(full.url + "/jobs/999999").status_code == 404
-            assert session.head(full.url + HISTORY).status_code == 200
+            assert session.get(daemon_with_history.url + "/jobs/999999").status_code == 404
+            assert session.head(daemon_with_history.url + HISTORY).status_code == 200
 
 
 def wait_for_events(daemon, job_id, count):

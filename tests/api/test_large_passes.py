@@ -1,4 +1,4 @@
-"""Storing a pass with many activity rows does not delay clients. stand_in.py replaces the worker of a GPU."""
+"""Storing a pass with many activity rows does not delay clients. fake_gpu_worker.py replaces the worker of a GPU."""
 
 import sqlite3
 import stat
@@ -17,14 +17,14 @@ MAX_POST_S, MAX_MEDIAN_POST_S, MAX_RSS_GROWTH_KB = 0.75, 0.15, 64 << 10
 
 @pytest.fixture(scope="module")
 def gpu_daemon(start, tmp_path_factory):
-    """A daemon with a gpu0 whose worker is stand_in.py."""
+    """A daemon with a gpu0 whose worker is fake_gpu_worker.py."""
     folder = tmp_path_factory.mktemp("workers")
     program = folder / "rooflined-worker-cuda"
-    script = SOURCE / "tests" / "api" / "stand_in.py"
+    script = SOURCE / "tests" / "api" / "fake_gpu_worker.py"
     program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 {script} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
-    env = {"STAND_IN_NOTES": str(folder / "notes"), "STAND_IN_PATH": str(SOURCE / "tests" / "worker")}
+    env = {"FAKE_WORKER_NOTES": str(folder / "notes"), "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
     options = ("--allow-source", "--workers", str(folder), "--devices", "all", "--request-deadline-s", "600")
     return start(*options, token=True, env=env)
 

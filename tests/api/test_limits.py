@@ -29,7 +29,7 @@ def read_all(raw):
 
 
 @pytest.fixture(scope="module")
-def impatient(start):
+def daemon_with_short_timeout(start):
     """A daemon with a request time-out of 2 s."""
     return start("--request-timeout-s", "2", "--connection-limit", "64")
 
@@ -86,12 +86,12 @@ def test_large_headers(daemon):
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"],
                          ids=["nul", "tls", "no-target", "version", "blank-lines", "negative-length", "bad-chunk", "two-lengths"])
-def test_malformed_requests(impatient, data):
-    with connect(impatient) as raw:
+def test_malformed_requests(daemon_with_short_timeout, data):
+    with connect(daemon_with_short_timeout) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
         read_all(raw)
-    assert impatient.get("/healthz").status_code == 200
+    assert daemon_with_short_timeout.get("/healthz").status_code == 200
 
 
 def test_pipelining_after_expect_is_not_logged_as_an_error(start):
@@ -149,9 +149,9 @@ SLOW = [  # (head, data): the client sends head once, then data every 0.2 s
 ]
 
 
-def test_connections_of_slow_senders_are_closed(impatient):
+def test_connections_of_slow_senders_are_closed(daemon_with_short_timeout):
     def send_slowly(head, data):
-        with connect(impatient) as raw:
+        with connect(daemon_with_short_timeout) as raw:
             raw.sendall(head)
             return seconds_until_closed(raw, data)
 
@@ -160,19 +160,19 @@ def test_connections_of_slow_senders_are_closed(impatient):
     assert all(seconds is not None and seconds > 1 for seconds in took), took
 
 
-def test_a_connection_that_is_idle_between_requests_is_closed(impatient):
-    with connect(impatient) as raw:
+def test_a_connection_that_is_idle_between_requests_is_closed(daemon_with_short_timeout):
+    with connect(daemon_with_short_timeout) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
         took = seconds_until_closed(raw, b"")
     assert took is not None and took > 1
 
 
-def test_more_connections_than_the_limit(impatient):
+def test_more_connections_than_the_limit(daemon_with_short_timeout):
     """The daemon closes idle connections after the time-out, and then serves the others."""
-    idle = [connect(impatient) for _ in range(100)]
+    idle = [connect(daemon_with_short_timeout) for _ in range(100)]
     try:
-        assert requests.get(impatient.url + "/healthz", timeout=60).status_code == 200
+        assert requests.get(daemon_with_short_timeout.url + "/healthz", timeout=60).status_code == 200
     finally:
         for raw in idle:
             raw.close()
@@ -190,7 +190,7 @@ def test_disconnecting_readers_release_their_cursor(daemon, finished):
 
 def test_slow_readers_leave_database_connections(start):
     """A large reply occupies a database connection until the client has read it. At most 16 replies do so at once."""
-    # Neither ends the connection of a client that reads nothing while the test lasts.
+    # Neither limit ends the connections of the clients, which read nothing during the test.
     own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
     spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
     rows = Rows(own_daemon)

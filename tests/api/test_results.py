@@ -132,7 +132,7 @@ def test_phases_of_a_launch(daemon):
 
 
 def traced_gaps(rows):
-    """Two launches in time, then one that the host calls late."""
+    """Inserts two launches that the host calls early enough, then one that it calls late."""
     def launch(correlation, call, start, **more):
         return [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": call, "end_ns": call + 2000,
                  "correlation": correlation},
@@ -198,7 +198,8 @@ def test_findings_of_a_timeline(daemon):
 
 
 def test_findings_by_phase(daemon):
-    """One kernel of the optimizer, one that executes two phases, a copy. The idle time before the kernels counts for them."""
+    """One kernel belongs to the optimizer, one to two phases; a copy has no phase. The idle time before a kernel counts for its
+    phases."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
     names = (("memcpy", "memcpy HtoD", 0, 1_000), ("kernel", "steps", 4_000, 84_000), ("kernel", "adam", 85_000, 95_000))
     trace = [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": i, "end_ns": i + 1, "correlation": i + 1}

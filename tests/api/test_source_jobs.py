@@ -1,5 +1,5 @@
-"""Jobs of the kind source: authorization, refused requests, and how the daemon runs posted code. stand_in.py replaces the worker
-of a GPU. The job's `entry` selects what it replies."""
+"""Jobs of the kind source: authorization, refused requests, and how the daemon runs posted code. fake_gpu_worker.py replaces the
+worker of a GPU. The job's `entry` selects what it replies."""
 
 import base64
 import json
@@ -28,16 +28,16 @@ def allowing(start):
 
 
 @pytest.fixture(scope="module")
-def stand_in(start, tmp_path_factory):
-    """A daemon with a CPU and a gpu0 whose worker is stand_in.py; .notes() returns the requests that this worker received."""
+def gpu_daemon(start, tmp_path_factory):
+    """A daemon with a CPU and a gpu0 whose worker is fake_gpu_worker.py; .notes() returns the requests that it received."""
     folder = tmp_path_factory.mktemp("workers")
     program = folder / "rooflined-worker-cuda"
-    script = pathlib.Path(__file__).parent / "stand_in.py"
+    script = pathlib.Path(__file__).parent / "fake_gpu_worker.py"
     program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 {script} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
     notes = folder / "notes"
-    env = {"STAND_IN_NOTES": str(notes), "STAND_IN_PATH": str(SOURCE / "tests" / "worker")}
+    env = {"FAKE_WORKER_NOTES": str(notes), "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
     started = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096",
                     token=True, env=env)
     started.notes = lambda: [json.loads(line) for line in notes.read_text().splitlines()]
@@ -112,41 +112,41 @@ def test_a_body_that_is_too_large_is_refused(allowing):
 # --- execution -----------------------------------------------------------------------------------------------------------------
 
 
-def test_variants_run_and_the_source_is_stored_once(stand_in):
+def test_variants_run_and_the_source_is_stored_once(gpu_daemon):
     body = source(variants=[{}, {"fast_math": True}], options=["-lineinfo"], model={"bytes": 2048}, samples=3)
-    job_id = stand_in.run(body)
-    job_document = stand_in.get(f"/jobs/{job_id}").json()
+    job_id = gpu_daemon.run(body)
+    job_document = gpu_daemon.get(f"/jobs/{job_id}").json()
     request = job_document["request"]
     assert (request["kind"], request["entry"], request["grid"]) == ("source", "add", [4, 1, 1])
     assert (request["samples"], request["device"]) == (3, "")
     assert job_document["device"] == "gpu0" and [run["variant"] for run in job_document["runs"]] == ["default", "fast_math"]
-    posted = stand_in.get(f"/jobs/{job_id}/source")
-    unchanged = stand_in.get(f"/jobs/{job_id}/source", headers={"If-None-Match": posted.headers["ETag"]})
+    posted = gpu_daemon.get(f"/jobs/{job_id}/source")
+    unchanged = gpu_daemon.get(f"/jobs/{job_id}/source", headers={"If-None-Match": posted.headers["ETag"]})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     text = posted.json()
     assert text["code"] == CODE and text["arguments"] == body["arguments"] and text["options"] == ["-lineinfo"]
-    runs = stand_in.get(f"/jobs/{job_id}/results").json()["runs"]
+    runs = gpu_daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["params"]["index"] for run in runs] == [0, 1] and {run["params"]["source"] for run in runs} == {request["source"]}
     assert runs[0]["params"]["model_bytes"] == 2048 and runs[0]["params"]["model_operations"] is None
-    received = [note for note in stand_in.notes() if note["workload"] == "source"][-2:]
+    received = [note for note in gpu_daemon.notes() if note["workload"] == "source"][-2:]
     assert [note["source"] for note in received] == [text, text]
-    again = stand_in.run(body)
-    assert stand_in.get(f"/jobs/{again}").json()["request"]["source"] == request["source"]
+    again = gpu_daemon.run(body)
+    assert gpu_daemon.get(f"/jobs/{again}").json()["request"]["source"] == request["source"]
 
 
-def test_compile_errors_name_the_line(stand_in):
-    job_id = stand_in.submit(source(entry="broken"))
-    job_document = stand_in.wait(job_id)
+def test_compile_errors_name_the_line(gpu_daemon):
+    job_id = gpu_daemon.submit(source(entry="broken"))
+    job_document = gpu_daemon.wait(job_id)
     assert job_document["state"] == "failed" and job_document["worker_deaths"] == 0
     assert job_document["problem"]["domain"] == "input" and "code.cu(3): error" in job_document["problem"]["message"]
     assert job_document["runs"][0]["log"] == 'code.cu(3): error: identifier "x" is undefined\n\n1 error\n'
-    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+    assert gpu_daemon.wait(gpu_daemon.submit(source()))["state"] == "completed"
 
 
-def test_a_fault_fails_only_its_own_job(stand_in):
-    failed = stand_in.wait(stand_in.submit(source(entry="faulty")))
+def test_a_fault_fails_only_its_own_job(gpu_daemon):
+    failed = gpu_daemon.wait(gpu_daemon.submit(source(entry="faulty")))
     assert (failed["state"], failed["worker_deaths"], failed["problem"]["code"]) == ("failed", 0, 700)
-    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+    assert gpu_daemon.wait(gpu_daemon.submit(source()))["state"] == "completed"
 
 
 @pytest.mark.parametrize("field, message", (
@@ -158,57 +158,57 @@ def test_a_fault_fails_only_its_own_job(stand_in):
     ("theoretical_occupancy_ratio", "malformed KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
     ("share_ratio", "malformed PHASE frame: share_ratio must be between 0 and 1"),
     ("pass", "pass must be one of: timing, activity, counters")))
-def test_invalid_values_of_a_worker_are_not_stored(stand_in, field, message):
+def test_invalid_values_of_a_worker_are_not_stored(gpu_daemon, field, message):
     """The worker sends a frame with an invalid value. The daemon stores only numbers in bounds, so values that it computes from
     them are finite and valid in JSON."""
-    job_id = stand_in.submit(source(entry=field))
-    failed = stand_in.wait(job_id)
+    job_id = gpu_daemon.submit(source(entry=field))
+    failed = gpu_daemon.wait(job_id)
     assert (failed["state"], failed["worker_deaths"]) == ("failed", 2)
     assert message in failed["problem"]["message"]
-    assert [run["epochs"] for run in stand_in.get(f"/jobs/{job_id}/results").json()["runs"]] == [[]]
-    assert all(kind != "progress" for _, kind, _ in stand_in.events(job_id))
-    stand_in.run(source())  # a completed job resets the delay before the next start of a worker
+    assert [run["epochs"] for run in gpu_daemon.get(f"/jobs/{job_id}/results").json()["runs"]] == [[]]
+    assert all(kind != "progress" for _, kind, _ in gpu_daemon.events(job_id))
+    gpu_daemon.run(source())  # a completed job resets the back-off of worker starts
 
 
-def test_largest_valid_values_are_stored(stand_in):
-    job_id = stand_in.run(source(entry="true"))
-    (run,) = stand_in.get(f"/jobs/{job_id}/results").json()["runs"]
+def test_largest_valid_values_are_stored(gpu_daemon):
+    job_id = gpu_daemon.run(source(entry="true"))
+    (run,) = gpu_daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [epoch["test_accuracy_ratio"] for epoch in run["epochs"]] == [1]
-    (kernel,) = stand_in.get(f"/jobs/{job_id}/kernels").json()["items"]
+    (kernel,) = gpu_daemon.get(f"/jobs/{job_id}/kernels").json()["items"]
     assert (kernel["code_sha256"], kernel["theoretical_occupancy_ratio"]) == ("c0ffee42" * 8, 1)
     assert [phase["share_ratio"] for phase in kernel["phases"]] == [1]
-    assert [data["pass"] for _, kind, data in stand_in.events(job_id) if kind == "progress"] == ["timing"]
+    assert [data["pass"] for _, kind, data in gpu_daemon.events(job_id) if kind == "progress"] == ["timing"]
 
 
-def test_endless_code_ends_at_its_deadline(stand_in):
-    failed = stand_in.wait(stand_in.submit(source(entry="endless", deadline_s=1)))
+def test_endless_code_ends_at_its_deadline(gpu_daemon):
+    failed = gpu_daemon.wait(gpu_daemon.submit(source(entry="endless", deadline_s=1)))
     assert failed["state"] == "failed" and "deadline" in failed["problem"]["message"]
-    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+    assert gpu_daemon.wait(gpu_daemon.submit(source()))["state"] == "completed"
 
 
-def test_a_worker_that_ran_posted_code_runs_no_other_job(stand_in):
-    stand_in.run(source())
-    stand_in.run(source())
-    stand_in.run(job(device="gpu0", engine="cudnn"))
-    stand_in.run(job(device="gpu0", engine="cudnn"))
-    stand_in.run(source())
-    first, second, third, fourth, fifth = [note["pid"] for note in stand_in.notes()][-5:]
+def test_a_worker_that_ran_posted_code_runs_no_other_job(gpu_daemon):
+    gpu_daemon.run(source())
+    gpu_daemon.run(source())
+    gpu_daemon.run(job(device="gpu0", engine="cudnn"))
+    gpu_daemon.run(job(device="gpu0", engine="cudnn"))
+    gpu_daemon.run(source())
+    first, second, third, fourth, fifth = [note["pid"] for note in gpu_daemon.notes()][-5:]
     assert first != second != third == fourth == fifth  # the fifth job, posted code again, ends the worker
-    stand_in.run(job(device="gpu0", engine="cudnn"))
-    assert stand_in.notes()[-1]["pid"] != fifth
+    gpu_daemon.run(job(device="gpu0", engine="cudnn"))
+    assert gpu_daemon.notes()[-1]["pid"] != fifth
 
 
-def test_total_buffer_bytes_are_bounded(stand_in):
+def test_total_buffer_bytes_are_bounded(gpu_daemon):
     buffers = [{"buffer": {"dtype": "fp64", "count": 256}}, {"buffer": {"dtype": "fp64", "count": 256}}]
-    assert stand_in.wait(stand_in.submit(source(arguments=buffers)))["state"] == "completed"
-    response = stand_in.call("POST", "/jobs", source(arguments=buffers + [{"buffer": {"dtype": "int8", "count": 1}}]))
+    assert gpu_daemon.wait(gpu_daemon.submit(source(arguments=buffers)))["state"] == "completed"
+    response = gpu_daemon.call("POST", "/jobs", source(arguments=buffers + [{"buffer": {"dtype": "int8", "count": 1}}]))
     assert (response.status_code, response.json()["pointer"]) == (400, "/arguments")
     assert "source_buffer_bytes" in response.json()["detail"]
 
 
-def test_an_engine_that_the_worker_reports_as_unsupported_is_refused(stand_in):
+def test_an_engine_that_the_worker_reports_as_unsupported_is_refused(gpu_daemon):
     body = {"kind": "train", "engine": "persistent", "precisions": ["fp32"]}
     for device in ({"device": "gpu0"}, {}):
-        response = stand_in.call("POST", "/jobs", {**body, **device})
+        response = gpu_daemon.call("POST", "/jobs", {**body, **device})
         assert (response.status_code, response.json()["pointer"]) == (400, "/engine"), response.json()
         assert response.json()["detail"].startswith("gpu0 cannot run engine persistent")

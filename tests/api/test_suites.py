@@ -58,15 +58,15 @@ def test_every_block_is_a_job_in_a_new_process(suites, first):
     assert suites.log_text().count("started the any worker") >= 5
 
 
-def test_blocks_repeat_what_clients_measure(suites, first):
-    """fresh_worker is no parameter of a run: a client's job is a repetition of the blocks."""
+def test_jobs_of_clients_are_repetitions_of_blocks(suites, first):
+    """fresh_worker is no parameter of a run, so that a client's job counts as a repetition of the blocks."""
     number = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})
     [client_run] = suites.get(f"/jobs/{number}/results").json()["runs"]
     points = suites.get(f"/history?metric=time_cold_us_median&like={client_run['run']}").json()["items"]
     assert {point["job"] for point in points} >= {item["job"] for item in first["jobs"]} | {number}
 
 
-def test_the_second_run_is_held_against_the_first(suites, first):
+def test_the_second_run_is_compared_with_the_first(suites, first):
     second = run(suites, "tiny")
     assert (second["state"], second["verdict"]) == ("completed", "same"), second["reason"]
     assert second["baseline"]["runs"] == [first["id"]]
@@ -92,7 +92,7 @@ def test_pages_of_runs(suites, first):
 
 
 def test_a_slower_request_is_found_and_confirmed(suites, folder, first):
-    """The baseline's values are divided in the database, as if the worker had become slower since."""
+    """Divides the baseline's values in the database, as if the worker had become slower since then."""
     write(folder, suite("planted", profile=True))
     base = run(suites, "planted")
     assert base["state"] == "completed"
@@ -135,7 +135,7 @@ def test_named_baselines(suites, folder, first):
 
 
 def test_a_dropped_block_is_measured_again(suites):
-    """The value of the first block becomes one that throttling spoilt while the run goes on."""
+    """Marks the value of the first block as throttled while the run continues."""
     metric = {"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 9}
     body = suite("patched", n=1 << 20, blocks=12, metrics=[metric])
     number = start(suites, "patched", {"definition": body})
@@ -153,7 +153,7 @@ def test_a_dropped_block_is_measured_again(suites):
 
 
 def test_an_estimate_before_the_first_run(suites, folder):
-    """By the time budget, then by the last job of the kind, by an equal job, and by the last run."""
+    """The estimate follows from the time budget, then from the last job of the kind, from an equal job, and from the last run."""
     def estimate(definition):
         write(folder, definition)
         found = suites.get(f"/suites/{definition['name']}").json()
@@ -184,7 +184,7 @@ def test_an_estimate_before_the_first_run(suites, folder):
 
 
 @contextlib.contextmanager
-def changed(daemon, table, column, value, where):
+def changed_value(daemon, table, column, value, where):
     """Changes one value in the database, and at the end changes it back."""
     database = sqlite3.connect(daemon.state / "rooflined.db", timeout=20)
     [(before,)] = database.execute(f"SELECT {column} FROM {table} WHERE {where}")
@@ -203,21 +203,21 @@ def changed(daemon, table, column, value, where):
     ("value", 1e9, 3, f"block 3 of {METRIC} is an outlier"),
 ])
 def test_a_run_with_a_bad_block_is_no_baseline(suites, first, column, value, block, reason):
-    with changed(suites, "suite_values", column, value, f"suite_run_id = {first['id']} AND block = {block}"):
+    with changed_value(suites, "suite_values", column, value, f"suite_run_id = {first['id']} AND block = {block}"):
         answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
     assert reason in problem(answer, 422, "not_eligible", "/run")
 
 
 def test_a_quarantined_run_is_no_baseline(suites, first):
-    with changed(suites, "suite_runs", "quarantine_reason", "The canary changed.", f"id = {first['id']}"):
+    with changed_value(suites, "suite_runs", "quarantine_reason", "The canary changed_value.", f"id = {first['id']}"):
         answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
-    assert "The canary changed." in problem(answer, 422, "not_eligible", "/run")
+    assert "The canary changed_value." in problem(answer, 422, "not_eligible", "/run")
 
 
 def test_another_request_is_incomparable(suites, first):
-    changed = run(suites, "tiny", {"definition": suite(n=8192)})
-    assert changed["verdict"] == "incomparable"
-    assert "definition" in changed["verdicts"][0]["reason"]
+    changed_value = run(suites, "tiny", {"definition": suite(n=8192)})
+    assert changed_value["verdict"] == "incomparable"
+    assert "definition" in changed_value["verdicts"][0]["reason"]
 
 
 def test_a_cancelled_run(suites, folder):
@@ -232,7 +232,7 @@ def test_a_cancelled_run(suites, folder):
     problem(suites.call("DELETE", "/suite-runs/999"), 404, "not_found")
     problem(suites.get("/suite-runs/999"), 404, "not_found")
     problem(suites.call("POST", "/suites/long/baselines", {"name": "v1", "run": number}), 422, "not_eligible", "/run")
-    # Its job does not hold up the next suite run.
+    # Its job does not delay the next suite run.
     assert run(suites, "tiny")["state"] == "completed"
     for item in suites.get(f"/suite-runs/{number}").json()["jobs"]:
         assert item["state"] in ("completed", "cancelled")
@@ -254,7 +254,7 @@ def test_a_changed_file_is_seen_at_once(suites, folder):
     assert suites.call("GET", "/suites/edited").status_code == 404
 
 
-def test_malformed_suites_are_listed_and_stop_nothing(suites, folder, first):
+def test_malformed_suites_are_listed_and_disturb_no_other(suites, folder, first):
     write(folder, '{"name": "comma",\n "jobs": [],\n}', "comma")
     write(folder, json.dumps(suite("other")), "misnamed")
     wrong = suite("wrong")

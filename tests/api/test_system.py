@@ -142,7 +142,7 @@ def test_a_compressed_copy_is_sent_to_clients_that_accept_it(start, tmp_path):
     (tmp_path / "a.js").write_text("changed")
     os.utime(tmp_path / "a.js.gz", (1, 1))
     assert raw_get(daemon, "/a.js", "gzip")[1] == b"changed"
-    # A link is no copy.
+    # A symbolic link is not sent as the compressed copy.
     (tmp_path / "b.js.gz").symlink_to(tmp_path / "a.js.gz")
     os.utime(tmp_path / "b.js", (0, 0))
     assert raw_get(daemon, "/b.js", "gzip")[1] == b"no copy"

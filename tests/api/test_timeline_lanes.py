@@ -127,7 +127,7 @@ def test_search_by_name(daemon):
 
 
 def test_lanes_are_bounded(daemon):
-    """A picture has at most 64 lanes, and a name that is not among them is not counted."""
+    """A reply has at most 64 lanes."""
     rows = [{"kind": "kernel", "name": "k", "start_ns": 10 * i, "end_ns": 10 * i + 5, "stream": i + 1, **SHAPE}
             for i in range(100)]
     run = report_fixture.Rows(daemon).run([], trace=([], rows))

@@ -4,8 +4,8 @@ import pathlib
 
 import pytest
 
-# A 500 needs a broken machine; storage_full needs a full disk, which test_limits.py can make only with the right to mount. The
-# unit tests cover both.
+# `internal` needs a fault of the machine; storage_full needs a full disk, which test_limits.py can make only if it may mount a
+# file system. The unit tests cover both.
 OPTIONAL_CODES = {"internal", "storage_full"}
 
 

@@ -77,7 +77,7 @@ def median_us(events, count):
 
 def sample(call, samples, count, other):
     """Takes samples as the device of rooflined does: WARMUP cold ones first, all queued without waiting for the device, from a
-    device that was idle. other: memory that is read before each sample; None: none is."""
+    device that was idle. other: memory that is read before each sample; None: no memory is read."""
     torch.cuda.synchronize()
     time.sleep(IDLE_S)
     eviction = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")

@@ -5,7 +5,7 @@ An epoch is timed as in rooflined: shuffle, gathering and normalising, every ste
 batch, until the device is idle. Evaluation is not included. The data set is resident on the GPU in every variant.
 
   eager    each kernel is launched from Python
-  graph    the whole step (gather to optimizer) is a CUDA graph; the cursor lives on the device
+  graph    the whole step (gather to optimizer) is a CUDA graph; the cursor is stored on the device
   compile  the same with forward and backward from torch.compile(max-autotune); the short batch runs uncompiled, also in a graph
 
 fp32 is IEEE single (TF32 off), tf32 allows TF32, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object per

@@ -110,7 +110,7 @@ class Daemon:
                 if self.streaming.wait(0.1):
                     self.wait_for(self.post_job("cpu", STREAM_ROWS))
             except (OSError, http.client.HTTPException, RuntimeError):
-                time.sleep(0.5)  # the attack keeps it from being accepted
+                time.sleep(0.5)  # the daemon refuses the job during the attack
 
     def pause_stream(self):
         """Pauses streaming and waits until no job streams, so that the next job starts at once."""

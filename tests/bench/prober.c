@@ -83,7 +83,7 @@ static int send_and_receive(int descriptor, const char *request) {
 
 static void record_time(prober *self, int64_t due_ns, int status) {
   if (self->count == MAX_TIMES) return;
-  /* A request without an answer takes as long as we would have waited. */
+  /* A request without a response counts with the longest time for which the prober waits. */
   self->times_ns[self->count++] = status != 0 ? now_ns() - due_ns : MAX_WAIT_S * 1000 * MS;
   self->ok += status / 100 == 2;
   self->unavailable += status == 503;

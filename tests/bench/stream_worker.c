@@ -1,7 +1,6 @@
-/* A worker for api.py. On the CPU the seed of a training job is the number of rows of its trace: rows of a trace of up to
- * MAX_PACED_ROWS are sent at ROWS_PER_S, as a program that runs sends them, those of a longer one as fast as the daemon reads
- * them. On a GPU a job runs until it is cancelled, so that the jobs behind it stay queued. The kind of the device is the end of
- * the program's name.
+/* A worker for api.py. On the CPU the seed of a training job is the number of rows of its trace. The worker sends a trace of up
+ * to MAX_PACED_ROWS rows at ROWS_PER_S, the rate of a running program, and a longer one as fast as the daemon reads it. On a GPU
+ * a job runs until it is cancelled, so that the jobs behind it stay queued. The program's name ends with the kind of the device.
  *
  * If $STREAM_WORKER_LOG names a file, the worker appends two lines for each pass, "sending" before and "sent" after the last
  * frame: seed, pass, CLOCK_MONOTONIC in ns, number of epochs or rows, their checksum (as in ../crash/chaos.py), number of

@@ -133,7 +133,7 @@ def test_progress_follows_the_event_stream():
     ("runs", "about 90 s, as its last runs did"), ("jobs", "about 90 s, as equal jobs did"),
     ("similar_jobs", "about 90 s, if its jobs take as long as the last one of their kind"),
     ("time_budget", "at most 90 s, its time budget")])
-def test_what_an_estimate_rests_on(basis, text):
+def test_the_basis_of_an_estimate_is_printed(basis, text):
     with serving(submitting(RECORDED, estimated_s=90, basis=basis)) as daemon:
         assert ctl("regress", "mnist", url=daemon.url, code=1)[1].splitlines()[0] == f"suite run 17 of mnist takes {text}"
 
@@ -229,7 +229,7 @@ def test_every_output_is_written(tmp_path):
     files = [argument for name in formats for argument in ("--output", f"{name}={tmp_path}/{name}")]
     with serving(submitting(RECORDED)) as daemon:
         out, err = ctl("regress", "mnist", *files, "--output", "markdown", url=daemon.url, code=1)
-    assert out.startswith("### `mnist`: slower") and "mnist: slower\n" in err  # the table gives way to the output
+    assert out.startswith("### `mnist`: slower") and "mnist: slower\n" in err  # the output replaces the table
     assert all((tmp_path / name).stat().st_size > 100 for name in formats)
     assert "no row" not in err
 

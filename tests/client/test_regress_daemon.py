@@ -101,7 +101,7 @@ def baseline(daemon):
     return run
 
 
-def test_suites_lists_what_is_malformed(fast):
+def test_suites_lists_malformed_files(fast):
     out, _ = ctl("suites", url=fast.url)
     assert re.search(r"^tiny +6 +1 +\S+ ", out, re.M), out
     assert re.search(r"^broken +malformed: line 3 · /blocks$", out, re.M), out
@@ -110,7 +110,7 @@ def test_suites_lists_what_is_malformed(fast):
     ctl("regress", "unknown", url=fast.url, code=2)
 
 
-def test_a_slower_worker_is_slower(fast, baseline, tmp_path):
+def test_a_slower_worker_makes_the_suite_slower(fast, baseline, tmp_path):
     fast.slow.write_text(str(SLOW_US))
     formats = ["junit", "github", "github-bigger", "bmf", "otava", "markdown"]
     files = [argument for name in formats for argument in ("--output", f"{name}={tmp_path}/{name}")]
@@ -144,7 +144,7 @@ def test_a_baseline_is_immutable(fast, baseline):
     assert "(at /against)" in err
 
 
-def test_a_run_that_can_not_tell_is_inconclusive(fast, baseline, tmp_path):
+def test_a_run_with_too_few_blocks_is_inconclusive(fast, baseline, tmp_path):
     """The time budget ends before the blocks that the significance needs."""
     (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "time_budget_s": 1}))
     out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x", url=fast.url,

@@ -195,13 +195,13 @@ def test_a_shape_has_booleans(daemon):
     assert "--shape" in err
 
 
-def test_a_layer_prints_its_ladder(daemon):
+def test_a_layer_prints_the_gain_of_each_variant(daemon):
     size = ("--tokens", "5", "--hidden", "16", "--heads", "2", "--ffn", "24", "--samples", "2", "--device", "cpu")
     out, _ = ctl("run", "--kind", "layer", *size, url=daemon.url)
     assert "transformer_layer fp16 · prefill of 1 × 5 tokens · hidden 16 · heads 2 · ffn 24 · causal" in out
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith(("baseline", "fused"))}
     assert list(rows) == ["baseline", "fused"] and all(row.count("µs") == 3 for row in rows.values())
-    gained = [row.split()[-3:-1] for row in rows.values()]  # the first row gains over no other
+    gained = [row.split()[-3:-1] for row in rows.values()]  # the first variant has no earlier one to compare with
     assert gained[0][1] == "—" and gained[1][1] == "%"
     decode = ctl("run", "--kind", "layer", *size[2:], "--tokens", "1", "--cached-tokens", "7", "--variants", '["fused"]',
                  "--causal", "false", url=daemon.url)[0]
@@ -630,7 +630,7 @@ def test_a_token_gives_access_to_a_daemon_that_requires_one(tmp_path):
         guarded.stop()
 
 
-def test_a_unit_s_credential_is_the_token_unless_another_is_given(tmp_path):
+def test_a_systemd_credential_is_the_token_unless_another_is_given(tmp_path):
     token = ctl("token", "--state", str(tmp_path / "state"))[0].strip()
     credential = tmp_path / "rooflined-token"
     guarded = Daemon(tmp_path / "state", "--require-token")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how long GET /healthz takes, of the daemon and of a trivial server (the control): probe.py PORT. A time
+"""Measures the latency of GET /healthz of the daemon and of a trivial server (the control): probe.py PORT. A time
 counts from the moment at which the request was due. Ends when standard input is closed, and prints
 {"daemon" or "control": [[due, end, succeeded], ...]}, times of CLOCK_MONOTONIC in seconds."""
 
@@ -40,7 +40,7 @@ def probe(port, keeps_connection, samples, stopping):
         if not succeeded or not keeps_connection:
             connection.close()
         due = max(due + INTERVAL_S, end - TIMEOUT_S)
-        if not succeeded:  # not a request for each moment of a restart
+        if not succeeded:  # during a restart, requests that were due are skipped
             due = max(due, end)
         time.sleep(max(0, due - time.monotonic()))
     connection.close()

@@ -1,4 +1,4 @@
-"""Kills the daemon while a regression suite runs: the run goes on, and no job is submitted twice."""
+"""Kills the daemon while a regression suite runs: the run continues, and no job is submitted twice."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def test_a_suite_run_survives_kills(start):
     daemon = start()
     number = start_suite(daemon)
     for kill in range(KILLS):
-        if kill % 2 == 1:  # so that no job meets as many crashes as fail it
+        if kill % 2 == 1:  # a job fails after too many crashes, so the daemon completes one between two kills
             done = suite_run(daemon, number)["progress"]["done"]
             wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > done, 60,
                        "another job's end")
@@ -74,7 +74,7 @@ def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
 
 
 def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
-    """A kill between the cancellation and that of the job leaves a job that no suite run waits for."""
+    """A kill after the cancellation of the run and before that of its job leaves a job that no suite run waits for."""
     daemon = start()
     endless = {**SUITE, "name": "endless", "blocks": 5, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
                "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,

@@ -1,4 +1,4 @@
-"""The webhook against a real HTTP server that fails, hangs and comes back, while the daemon is stopped and killed."""
+"""Tests the webhook with a real HTTP server that fails, hangs and recovers, while the daemon is stopped and killed."""
 
 import base64
 import contextlib
@@ -32,8 +32,8 @@ SUITE = {"name": "nightly", "blocks": 5, "canary": False, "profile": False,
 
 
 class Receiver:
-    """An HTTP server. It replies to the n-th post as replies[n] says, and to later ones as the last: a status, or a function of
-    the request handler."""
+    """An HTTP server. It replies to post n by replies[n], and to later posts by the last reply. A reply is a status, or a
+    function that gets the request handler."""
 
     def __init__(self, *replies, port=0):
         self.replies, self.posts, self.finished = list(replies), [], threading.Event()
@@ -109,7 +109,7 @@ def webhook_options(folder, url, secret=None):
     return ["--webhook-url", url, "--webhook-secret-file", secret or str(folder / "key"), "--webhook-retry-s", "1"]
 
 
-def plant(state, count=1, age_ns=0, **columns):
+def insert_events(state, count=1, age_ns=0, **columns):
     """Inserts pending events of a suite run, as one that ended age_ns ago left them. The daemon must have stopped."""
     now = time.time_ns() - age_ns
     with contextlib.closing(sqlite3.connect(state / "rooflined.db")) as base, base:
@@ -124,12 +124,12 @@ def plant(state, count=1, age_ns=0, **columns):
 
 
 @pytest.fixture
-def planted(start, tmp_path):
-    """planted(url, ...) starts a daemon that finds events in its database."""
+def daemon_with_events(start, tmp_path):
+    """daemon_with_events(url, ...) starts a daemon that finds events in its database."""
     def start_with_events(url, env=None, secret=None, options=(), **more):
         if not (tmp_path / "state/rooflined.db").exists():
             start().stop()
-        plant(tmp_path / "state", **more)
+        insert_events(tmp_path / "state", **more)
         return start(*webhook_options(tmp_path, url, secret), *options, env=env)
 
     return start_with_events
@@ -148,9 +148,9 @@ def metric(daemon, name):
     return int(re.search(rf"^rooflined_webhook_{re.escape(name)} (\d+)$", daemon.call("GET", "/metrics").text, re.M)[1])
 
 
-def test_a_good_receiver_gets_each_event_once(planted, receive):
+def test_a_good_receiver_gets_each_event_once(daemon_with_events, receive):
     receiver = receive(204)
-    daemon = planted(receiver.url, count=3)
+    daemon = daemon_with_events(receiver.url, count=3)
     events = [verify(post) for post in receiver.wait_for_posts(3)]
     assert wait_for_state(daemon, "delivered") == [("delivered", 1, None)] * 3
     assert sorted(event["data"]["number"] for _, event in events) == [0, 1, 2] and len({number for number, _ in events}) == 3
@@ -161,9 +161,9 @@ def test_a_good_receiver_gets_each_event_once(planted, receive):
     assert run == 1
 
 
-def test_failures_are_repeated_with_the_same_id_and_growing_pauses(planted, receive):
+def test_failures_are_repeated_with_the_same_id_and_growing_pauses(daemon_with_events, receive):
     receiver = receive(500, 404, lambda handler: handler.answer(301, location="/elsewhere"), 200)
-    daemon = planted(receiver.url)
+    daemon = daemon_with_events(receiver.url)
     posts = receiver.wait_for_posts(4)
     assert wait_for_state(daemon, "delivered") == [("delivered", 4, None)]
     assert len({verify(post)[0] for post in posts}) == 1 and len({post[3] for post in posts}) == 1
@@ -173,9 +173,9 @@ def test_failures_are_repeated_with_the_same_id_and_growing_pauses(planted, rece
     assert metric(daemon, "failed_attempts_total") == 3
 
 
-def test_a_receiver_can_ask_for_a_pause_or_for_no_more(planted, receive):
+def test_a_receiver_can_ask_for_a_pause_or_for_no_more(daemon_with_events, receive):
     receiver = receive(lambda handler: handler.answer(503, retry_after="3"), 410)
-    daemon = planted(receiver.url)
+    daemon = daemon_with_events(receiver.url)
     (first, *_), (second, *_) = receiver.wait_for_posts(2)
     assert 2.9 <= second - first <= 5
     assert wait_for_state(daemon, "given_up") == [("given_up", 2, "The reply's status is 410")]
@@ -183,18 +183,18 @@ def test_a_receiver_can_ask_for_a_pause_or_for_no_more(planted, receive):
     assert "webhook: gave up msg_" in daemon.log_text() and receiver.url not in daemon.log_text()
 
 
-def test_events_are_given_up_after_three_days(planted, receive):
+def test_events_are_given_up_after_three_days(daemon_with_events, receive):
     receiver = receive(500)
-    daemon = planted(receiver.url, age_ns=3 * DAY_NS + 10**9)
+    daemon = daemon_with_events(receiver.url, age_ns=3 * DAY_NS + 10**9)
     assert wait_for_state(daemon, "given_up") == [("given_up", 1, "The reply's status is 500")]
     assert len(receiver.posts) == 1
 
 
-def test_a_hanging_receiver_delays_nothing_but_its_events(planted, receive):
+def test_a_hanging_receiver_delays_nothing_but_its_events(daemon_with_events, receive):
     """The first post hangs until the time limit of 10 s, the second is delivered."""
     receiver = receive(None, 200)
     receiver.replies[0] = receiver.hang
-    daemon = planted(receiver.url)
+    daemon = daemon_with_events(receiver.url)
     receiver.wait_for_posts(1)
     begin = time.monotonic()
     daemon.run()
@@ -232,22 +232,22 @@ def wait_for_refusal(daemon, receiver, text):
     assert state == "pending" and text in error and receiver.posts == [], (state, error)
 
 
-def test_an_unknown_certificate_is_refused(planted, receive, authority):
+def test_an_unknown_certificate_is_refused(daemon_with_events, receive, authority):
     """Nothing is posted to a server that can't prove its name."""
     receiver = receive(200)
     serve_tls(receiver, authority)
-    wait_for_refusal(planted(f"https://localhost:{receiver.port}/"), receiver, "certificate")
+    wait_for_refusal(daemon_with_events(f"https://localhost:{receiver.port}/"), receiver, "certificate")
 
 
-def test_a_private_authority(planted, receive, authority):
-    """The file's authority is trusted for the names of its certificates only: 127.0.0.1 is none of them."""
+def test_a_private_authority(daemon_with_events, receive, authority):
+    """The file's authority is trusted only for the names in its certificates; 127.0.0.1 is not one of them."""
     receiver = receive(200)
     serve_tls(receiver, authority)
     more = ("--webhook-ca-file", str(authority / "ca.pem"))
-    daemon = planted(f"https://127.0.0.1:{receiver.port}/hook?from=test", options=more)
+    daemon = daemon_with_events(f"https://127.0.0.1:{receiver.port}/hook?from=test", options=more)
     wait_for_refusal(daemon, receiver, "certificate")
     daemon.stop()
-    daemon = planted(f"https://localhost:{receiver.port}/hook?from=test", count=0, options=more)
+    daemon = daemon_with_events(f"https://localhost:{receiver.port}/hook?from=test", count=0, options=more)
     verify(receiver.wait_for_posts(1)[0])
     wait_for_state(daemon, "delivered")
 
@@ -270,13 +270,13 @@ def proxy(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy(planted, receive, authority, proxy, scheme):
-    """0.0.0.0 is this machine, but no address of loopback, for which no proxy is used."""
+def test_a_proxy(daemon_with_events, receive, authority, proxy, scheme):
+    """0.0.0.0 reaches this machine but is not a loopback address; to loopback addresses the daemon connects without a proxy."""
     environment, log = proxy
     receiver = receive(200)
     if scheme == "https":
         serve_tls(receiver, authority)
-    daemon = planted(f"{scheme}://0.0.0.0:{receiver.port}/hook?from=test", env=environment,
+    daemon = daemon_with_events(f"{scheme}://0.0.0.0:{receiver.port}/hook?from=test", env=environment,
                      options=("--webhook-ca-file", str(authority / "ca.pem")))
     verify(receiver.wait_for_posts(1)[0])
     wait_for_state(daemon, "delivered")
@@ -284,17 +284,17 @@ def test_a_proxy(planted, receive, authority, proxy, scheme):
     assert request in log.read_text()
 
 
-def test_a_proxy_is_no_receiver(planted, receive, authority, proxy):
+def test_a_proxy_is_no_receiver(daemon_with_events, receive, authority, proxy):
     """The proxy answers CONNECT with 200. Then the receiver's certificate is refused: nothing was delivered."""
     receiver = receive(200)
     serve_tls(receiver, authority)
-    wait_for_refusal(planted(f"https://0.0.0.0:{receiver.port}/", env=proxy[0]), receiver, "certificate")
+    wait_for_refusal(daemon_with_events(f"https://0.0.0.0:{receiver.port}/", env=proxy[0]), receiver, "certificate")
     assert "CONNECT" in proxy[1].read_text()
 
 
-def test_loopback_needs_no_proxy(planted, receive):
+def test_loopback_needs_no_proxy(daemon_with_events, receive):
     receiver = receive(200)
-    daemon = planted(receiver.url, env={"http_proxy": "http://127.0.0.1:9"})
+    daemon = daemon_with_events(receiver.url, env={"http_proxy": "http://127.0.0.1:9"})
     wait_for_state(daemon, "delivered")
 
 
@@ -311,10 +311,10 @@ def flood_headers(handler):
         handler.wfile.write(b"x-more: " + b"y" * 1000 + b"\r\n")
 
 
-def test_endless_replies_are_cut_off(planted, receive):
-    """A status is enough; headers without an end are no reply."""
+def test_endless_replies_are_cut_off(daemon_with_events, receive):
+    """A reply whose body never ends delivers the event, because its status was received; endless headers do not."""
     receiver = receive(flood_headers, flood)
-    daemon = planted(receiver.url)
+    daemon = daemon_with_events(receiver.url)
     (first, *_), (second, *_) = receiver.wait_for_posts(2)
     assert second - first < 3
     assert wait_for_state(daemon, "delivered") == [("delivered", 2, None)]
@@ -322,10 +322,10 @@ def test_endless_replies_are_cut_off(planted, receive):
     assert resident < 200 * 1024, "KiB"
 
 
-def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(planted, start, receive, tmp_path):
+def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(daemon_with_events, start, receive, tmp_path):
     receiver = receive(None, 200)
     receiver.replies[0] = receiver.hang
-    daemon = planted(receiver.url)
+    daemon = daemon_with_events(receiver.url)
     receiver.wait_for_posts(1)
     status, took = daemon.signal(signal.SIGTERM)
     assert status == 0 and took < 2, (status, took)
@@ -354,15 +354,15 @@ def test_wrong_settings_are_refused(tmp_path, settings, expected):
     assert refused.returncode == 78 and expected in refused.stderr, refused
 
 
-def test_the_secret_can_be_a_credential(planted, receive, tmp_path):
+def test_the_secret_can_be_a_credential(daemon_with_events, receive, tmp_path):
     """systemd's LoadCredential= copies it to $CREDENTIALS_DIRECTORY."""
     receiver = receive(200)
-    daemon = planted(receiver.url, env={"CREDENTIALS_DIRECTORY": str(tmp_path)}, secret="key")
+    daemon = daemon_with_events(receiver.url, env={"CREDENTIALS_DIRECTORY": str(tmp_path)}, secret="key")
     verify(receiver.wait_for_posts(1)[0])
     wait_for_state(daemon, "delivered")
 
 
-def test_the_example_receiver_verifies_and_drops_repeats(planted, tmp_path):
+def test_the_example_receiver_verifies_and_drops_repeats(daemon_with_events, tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -372,7 +372,7 @@ def test_the_example_receiver_verifies_and_drops_repeats(planted, tmp_path):
     try:
         body = {"type": "regression.confirmed",
                 "data": {"suite": "tiny", "metrics": [{"metric": "a/b/c", "effect_ratio": 0.107}]}}
-        daemon = planted(f"http://127.0.0.1:{port}/", body=json.dumps(body))
+        daemon = daemon_with_events(f"http://127.0.0.1:{port}/", body=json.dumps(body))
         wait_for_state(daemon, "delivered")
         [(number,)] = daemon.rows("SELECT event_id FROM webhook_events")
         for other, stamp, key, status in [(number, time.time(), KEY, 204), (number + "x", time.time(), KEY, 204),
@@ -392,7 +392,7 @@ def test_the_example_receiver_verifies_and_drops_repeats(planted, tmp_path):
 
 
 def scale_baseline(state, factor):
-    """Multiplies the values of the first suite run, so that later ones are slower, or not, without a doubt."""
+    """Multiplies the values of the first suite run, so that later ones are clearly slower or clearly not."""
     with contextlib.closing(sqlite3.connect(state / "rooflined.db")) as base, base:
         base.execute("UPDATE suite_values SET value = value * ? WHERE suite_run_id = 1", (factor,))
 

@@ -1,4 +1,4 @@
-/* Imports a fuzzer's input as a file, and checks what every import must keep. */
+/* Imports a fuzzer's input as a file, and checks the invariants of every import. */
 #ifndef RL_IMPORT_FIXTURE_H
 #define RL_IMPORT_FIXTURE_H
 

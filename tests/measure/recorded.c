@@ -70,23 +70,24 @@ typedef struct windowed_metric {
   rl_verdict_blocks runs[RECORDED_MAX_BLOCKS];
 } windowed_metric;
 
-static rl_verdict_metric cut(const recorded_metric *metric, const recorded_window *window, double factor, windowed_metric *of) {
+static rl_verdict_metric metric_in_window(const recorded_metric *metric, const recorded_window *window, double factor,
+                                          windowed_metric *windowed) {
   size_t n = window->blocks, runs = window->baseline_runs;
   const double *values = metric->values + window->first;
   for (size_t i = 0; i < runs; i++) {
-    of->runs[i] = (rl_verdict_blocks){values + i * n, NULL, n};
-    of->history[i] = median(values + i * n, n);
+    windowed->runs[i] = (rl_verdict_blocks){values + i * n, NULL, n};
+    windowed->history[i] = median(values + i * n, n);
   }
   for (size_t i = 0; i < n; i++) {
-    of->current[i] = factor * values[runs * n + i];
-    of->confirmation[i] = factor * values[(runs + 1) * n + i];
+    windowed->current[i] = factor * values[runs * n + i];
+    windowed->confirmation[i] = factor * values[(runs + 1) * n + i];
   }
   return (rl_verdict_metric){.key = metric->key,
                              .threshold_ratio = window->threshold_ratio,
-                             .baseline_runs = of->runs,
+                             .baseline_runs = windowed->runs,
                              .baseline_run_count = runs,
-                             .current = {of->current, NULL, n},
-                             .history = of->history,
+                             .current = {windowed->current, NULL, n},
+                             .history = windowed->history,
                              .history_count = runs};
 }
 
@@ -97,7 +98,7 @@ int recorded_judge(const recorded_suite *suite, const recorded_window *window, r
   const rl_verdict_suite whole = {.metrics = metrics, .metric_count = suite->metric_count};
   for (size_t i = 0; i < suite->metric_count; i++) {
     double factor = i == window->slowed_metric ? 1 + window->slow_down_ratio : 1;
-    metrics[i] = cut(&suite->metrics[i], window, factor, &parts[i]);
+    metrics[i] = metric_in_window(&suite->metrics[i], window, factor, &parts[i]);
     if (strstr(suite->metrics[i].key, "accuracy") != NULL) metrics[i].direction = RL_HIGHER_IS_BETTER;
   }
   if (rl_verdict_judge_suite(&whole, judged, summary, NULL) < 0) return -1;

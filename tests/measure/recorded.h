@@ -21,7 +21,7 @@ typedef struct recorded_suite {
   size_t metric_count, block_count;
 } recorded_suite;
 
-/* A file; `device` is its first comment. */
+/* The content of a file. `device` is its first comment. */
 typedef struct recorded_history {
   char device[256];
   recorded_suite suites[RECORDED_MAX_SUITES];
@@ -31,12 +31,12 @@ typedef struct recorded_history {
 /* Returns -1 if the file can't be read or has a line that is not suite,metric,block,value. */
 int recorded_read(const char *path, recorded_history *history);
 
-/* Which blocks are compared: from `first` on those of the baseline's runs, of the current run, and of its confirmation. */
+/* The blocks that are compared: from block `first` on, those of the baseline's runs, of the current run, of its confirmation. */
 typedef struct recorded_window {
   size_t first, blocks;   /* blocks: of a run */
   size_t baseline_runs;   /* also the history */
   double threshold_ratio; /* of all metrics */
-  double slow_down_ratio; /* planted into the current and the confirming blocks of one metric */
+  double slow_down_ratio; /* injected into the current and the confirming blocks of one metric */
   size_t slowed_metric;
 } recorded_window;
 

@@ -1,5 +1,5 @@
 /* recorded_trials FILE...: prints, as a Markdown table, how verdicts judge recorded values in sliding windows: as they are, and
- * with a slow-down planted into one metric after the other. For docs/measurements/regression-verdicts.md. */
+ * with a slow-down injected into one metric after the other. For docs/measurements/regression-verdicts.md. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ typedef struct counts {
   long windows, slower, faster, inconclusive;
 } counts;
 
-/* Judges every window of the suite. slowed_metric: whose verdicts are counted; metric_count: those of the suite. */
+/* Judges every window of the suite. Counts the verdicts on metric slowed_metric; on the suite if it is metric_count. */
 static int judge_windows(const recorded_suite *suite, recorded_window window, counts *counted) {
   for (; window.first + recorded_window_size(&window) <= suite->block_count; window.first++) {
     rl_verdict_judgement judged[RECORDED_MAX_METRICS];

@@ -40,7 +40,7 @@ typedef struct trial_plan {
                                            (at least baseline_runs) */
   size_t baseline_runs; /* 1: the baseline is the first of the earlier runs; more: it is so many of the last runs */
   double threshold_ratio;
-  double slow_down_ratio; /* by how much the first metric of the judged run is slower; 0: nothing is */
+  double slow_down_ratio; /* by how much the first metric of the judged run is slower; 0: no metric is slower */
 } trial_plan;
 
 enum { TRIAL_MAX_METRICS = 16, TRIAL_MAX_BLOCKS = 16, TRIAL_MAX_RUNS = 64 };

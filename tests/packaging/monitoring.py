@@ -21,7 +21,7 @@ def run(*command, cwd):
 
 
 def find_promtool(folder):
-    """Returns the program, taken out of Debian's package without installing its service. None: it can't be had."""
+    """Returns the program, taken out of Debian's package without installing its service. None: it cannot be downloaded."""
     if shutil.which("promtool"):
         return shutil.which("promtool")
     if run("apt-get", "download", "prometheus", cwd=folder)[0] != 0:
@@ -52,7 +52,7 @@ def dashboard_queries():
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
-    assert len(places) == len(panels), "panels lie on each other"
+    assert len(places) == len(panels), "panels overlap"
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
@@ -64,7 +64,7 @@ def main():
         check_names(queries + re.findall(r"expr: (.*)", alerts))
         promtool = find_promtool(folder)
         if promtool is None:
-            print("promtool is not to be had: apt-get can't download prometheus")
+            print("skipped: apt-get cannot download Debian's package prometheus, which has promtool")
             return 77
         shutil.copy(EXAMPLES / "prometheus-alerts.yml", folder / "alerts.yml")
         shutil.copy(SOURCE / "tests/data/prometheus_alerts_test.yml", folder / "test.yml")

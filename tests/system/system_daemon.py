@@ -42,7 +42,7 @@ def ctl(machine, *arguments, stdin=None, seconds=60):
     return machine.run("rooflinectl", *arguments, stdin=stdin, seconds=seconds).stdout
 
 
-def answers(machine):
+def daemon_answers(machine):
     return machine.run("rooflinectl", "devices", check=False).returncode == 0
 
 

@@ -21,7 +21,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "client"))
 from test_regress import RECORDED, Daemon, submitting  # noqa: E402
 
-from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, answers, assert_completes, booted_system, ctl, job,  # noqa: E402
+from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, daemon_answers, assert_completes, booted_system, ctl, job,  # noqa: E402
                            main_pid, submit, wait_for)
 
 
@@ -44,7 +44,7 @@ def end_main_process(machine, *command):
     wait_for(machine, running, "running")
     before, restarts = main_pid(machine), int(machine.property(UNIT, "NRestarts"))
     machine.run(*command)
-    machine.wait_until(lambda: main_pid(machine) not in (0, before) and answers(machine), 30, "the daemon restarts")
+    machine.wait_until(lambda: main_pid(machine) not in (0, before) and daemon_answers(machine), 30, "the daemon restarts")
     assert int(machine.property(UNIT, "NRestarts")) == restarts + 1
     wait_for(machine, running, "running")
     assert job(machine, queued)["state"] == "queued"  # behind the first
@@ -66,7 +66,7 @@ def test_units_verify(machine):
 
 
 def test_daemon_starts_at_boot_and_answers(machine):
-    machine.wait_until(lambda: answers(machine), 30, "the daemon answers")
+    machine.wait_until(lambda: daemon_answers(machine), 30, "the daemon daemon_answers")
     assert machine.property(UNIT, "ActiveState") == "active"
     assert re.search(r"^cpu +cpu +idle", ctl(machine, "devices"), re.M)
     assert "listens on http://127.0.0.1:8731, state in /var/lib/rooflined" in machine.journal("-o", "cat", "-u", UNIT)
@@ -112,10 +112,10 @@ def test_invalid_configuration_is_not_retried(machine):
     assert machine.property(UNIT, "ActiveState") == "failed"
     (machine.root / "etc/rooflined/rooflined.conf").unlink()
     machine.run("systemctl", "start", UNIT)
-    assert answers(machine)
+    assert daemon_answers(machine)
 
 
-def plant_event(database):
+def insert_event(database):
     """Inserts an event that a suite run has left to the webhook."""
     with contextlib.closing(sqlite3.connect(database)) as base, base:
         base.execute("""INSERT INTO suite_runs (suite, definition, definition_sha256, jobs_sha256, device, state, created_ns,
@@ -146,7 +146,7 @@ def test_webhook_delivers_from_the_sandbox_with_a_credential(machine):
                       f"webhook_url = http://localhost:{server.server_port}/\n")
         machine.run("systemctl", "daemon-reload")
         machine.run("systemctl", "stop", UNIT)
-        plant_event(machine.root / "var/lib/private/rooflined/rooflined.db")
+        insert_event(machine.root / "var/lib/private/rooflined/rooflined.db")
         machine.run("systemctl", "start", UNIT)
         machine.wait_until(lambda: posts, 20, "the webhook's post")
         server.shutdown()
@@ -157,7 +157,7 @@ def test_webhook_delivers_from_the_sandbox_with_a_credential(machine):
         (machine.root / path.lstrip("/")).unlink()
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "restart", UNIT)
-    assert answers(machine)
+    assert daemon_answers(machine)
 
 
 REGRESS, TIMER = "rooflined-regress@mnist.service", "rooflined-regress@mnist.timer"

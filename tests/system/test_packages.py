@@ -7,8 +7,8 @@ import sqlite3
 import subprocess
 
 import pytest
-from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, answers, assert_completes, booted_system, ctl, job, main_pid, submit,
-                           wait_for)
+from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, assert_completes, booted_system, ctl, daemon_answers, job, main_pid,
+                           submit, wait_for)
 
 NEXT_VERSION = "0.99.0-1"
 
@@ -51,9 +51,9 @@ def test_lintian(packages):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_installation_enables_nothing_and_says_how(machine):
-    said = apt(machine, "install", "/root/0.deb")  # without a network: every dependency is installed
-    assert "systemctl enable --now rooflined.service" in said and "rooflined-regress@mnist.timer" in said
+def test_installation_enables_nothing_and_prints_the_commands(machine):
+    output = apt(machine, "install", "/root/0.deb")  # without a network: every dependency is installed
+    assert "systemctl enable --now rooflined.service" in output and "rooflined-regress@mnist.timer" in output
     assert machine.run("systemctl", "is-enabled", UNIT, check=False).stdout.strip() == "disabled"
     assert machine.property(UNIT, "ActiveState") == "inactive"
     assert "path=/usr/bin/rooflined ;" in machine.property(UNIT, "ExecStart")
@@ -66,10 +66,10 @@ def test_upgrade_continues_jobs(machine):
     running, queued = submit(machine, ENDLESS), submit(machine, SHORT)
     wait_for(machine, running, "running")
     before = main_pid(machine)
-    said = apt(machine, "install", "/root/1.deb")
-    assert "nothing is enabled" not in said
+    output = apt(machine, "install", "/root/1.deb")
+    assert "nothing is enabled" not in output
     assert machine.run("dpkg-query", "-W", "-f", "${Version}", "rooflined").stdout == NEXT_VERSION
-    machine.wait_until(lambda: answers(machine), 30, "the daemon answers")
+    machine.wait_until(lambda: daemon_answers(machine), 30, "the daemon daemon_answers")
     assert main_pid(machine) not in (0, before)
     wait_for(machine, running, "running")
     assert job(machine, queued)["state"] == "queued"
@@ -89,9 +89,9 @@ def test_removal_keeps_settings_and_results(machine):
 
 
 def test_purge_leaves_a_backup_only(machine):
-    said = apt(machine, "purge", "rooflined")
+    output = apt(machine, "purge", "rooflined")
     (backup,) = machine.root.glob("var/backups/rooflined-*")
-    assert f"are in /var/backups/{backup.name}" in said
+    assert f"are in /var/backups/{backup.name}" in output
     assert backup.stat().st_mode & 0o777 == 0o700
     assert "log_level = debug" in (backup / "settings/rooflined.conf").read_text()
     database = sqlite3.connect(f"file:{backup}/state/rooflined.db?mode=ro", uri=True)

@@ -13,7 +13,7 @@
 
 typedef struct fake_params {
   char engine[16];
-  int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
+  int64_t steps, epochs, warmup, bytes, fail_at, die_at, sleep_us;
   bool evaluates, prints, whole, restored, once;
   double error; /* relative error that the check reports */
 } fake_params;
@@ -26,7 +26,7 @@ static const rl_field fake_fields[] = {RL_FIELD(fake_params, engine, RL_FIELD_TE
                                        RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
                                        RL_FIELD(fake_params, die_at, RL_FIELD_INT),
                                        RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, nap_us, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, sleep_us, RL_FIELD_INT),
                                        RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
                                        RL_FIELD(fake_params, error, RL_FIELD_MEASURE),
                                        RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
@@ -104,7 +104,7 @@ static int gather(void *arg, rl_stream stream, rl_error *err) {
   }
   if (self->gathers == self->params.die_at) raise(SIGKILL);
   if (self->gathers == self->params.fail_at) return rl_fail(err, RL_ERRNO, EIO, "the launch broke");
-  if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
+  if (self->params.sleep_us) nanosleep(&(struct timespec){.tv_nsec = self->params.sleep_us * 1000}, NULL);
   return 0;
 }
 static int descend(void *arg, rl_stream stream, rl_error *err) {

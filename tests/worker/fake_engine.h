@@ -5,7 +5,7 @@
  *   bytes                   of activations
  *   evaluates               there is an evaluation after each epoch
  *   whole                   one launch runs all steps, and can record phase timestamps of the first four steps in two blocks
- *   nap_us                  microseconds that each gather sleeps
+ *   sleep_us                microseconds that each gather sleeps
  *   prints                  each gather writes a line to standard output
  *   fail_at, die_at         this gather since the reset fails, or kills the process; 0: none
  *   once                    gather fails if its buffer is full; one gather fills it

@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from frames import BUILD, HEADER, END_TYPES, TYPES, VERSION, Worker, measurements, payloads, pack, unpack  # noqa: E402
 
 FAKE = str(BUILD / "tests" / "fake-worker")
-SLOW = {"steps": 100000 - 1, "nap_us": 1000, "epochs": 1, "warmup": 0}
+SLOW = {"steps": 100000 - 1, "sleep_us": 1000, "epochs": 1, "warmup": 0}
 
 
 def fake_worker(role="any"):
@@ -39,7 +39,7 @@ def test_list_sends_hello_quickly():
 def test_frames_are_sent_in_the_order_of_the_protocol():
     with fake_worker() as worker:
         for pass_name, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
-            frames = worker.execute("fake", {"steps": 300, "nap_us": 1000}, pass_name)
+            frames = worker.execute("fake", {"steps": 300, "sleep_us": 1000}, pass_name)
             kinds = [frame.type for frame in frames]
             assert kinds[0] == "METADATA" and kinds.count("METADATA") == 1
             assert kinds[-1] == "DONE" and sum(kind in END_TYPES for kind in kinds) == 1
@@ -145,7 +145,7 @@ def test_output_of_an_engine_goes_to_standard_error():
 def test_progress_is_sent_at_most_five_times_a_second():
     with fake_worker() as worker:
         start = time.monotonic()
-        frames = worker.execute("fake", {"steps": 1500, "nap_us": 600, "epochs": 1, "warmup": 0})
+        frames = worker.execute("fake", {"steps": 1500, "sleep_us": 600, "epochs": 1, "warmup": 0})
         seconds = time.monotonic() - start
         progress = payloads(frames, "PROGRESS")
         assert 2 <= len(progress) <= 2 + 5 * seconds

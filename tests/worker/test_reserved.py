@@ -25,7 +25,7 @@ def collect_instructions(worker):
 
 
 @pytest.fixture(scope="module")
-def other():
+def second_worker():
     if not CUDA.exists():
         pytest.skip("the CUDA worker is not built here")
     with start_profiled_worker() as worker:
@@ -39,7 +39,7 @@ def other():
 
 
 @pytest.fixture
-def holder(other):
+def worker_with_counters(second_worker):
     """A worker with the range profiler enabled: it has collected twice, the second time with the kept profiler."""
     with start_profiled_worker() as worker:
         assert collect_instructions(worker) == collect_instructions(worker)
@@ -47,30 +47,30 @@ def holder(other):
 
 
 @pytest.fixture(autouse=True)
-def counters_are_free_afterwards(other):
+def counters_are_free_afterwards(second_worker):
     yield
-    collect_instructions(other)
-    other.release()
+    collect_instructions(second_worker)
+    second_worker.release()
 
 
-def test_counters_are_released_on_request(holder, other):
-    holder.release()
-    instructions = collect_instructions(other)
-    other.release()
-    assert collect_instructions(holder) == instructions
-    holder.release()
+def test_counters_are_released_on_request(worker_with_counters, second_worker):
+    worker_with_counters.release()
+    instructions = collect_instructions(second_worker)
+    second_worker.release()
+    assert collect_instructions(worker_with_counters) == instructions
+    worker_with_counters.release()
 
 
-def test_counters_are_released_for_a_pass_without_counters(holder):
-    assert holder.execute("relu", RELU, "activity")[-1].type == "DONE"
+def test_counters_are_released_for_a_pass_without_counters(worker_with_counters):
+    assert worker_with_counters.execute("relu", RELU, "activity")[-1].type == "DONE"
 
 
-def test_counters_are_released_when_cancelled(holder):
-    holder.request("relu", RELU, "counters")
-    holder.cancel()
-    assert holder.until(*END_TYPES)[-1].type == "CANCELLED"
+def test_counters_are_released_when_cancelled(worker_with_counters):
+    worker_with_counters.request("relu", RELU, "counters")
+    worker_with_counters.cancel()
+    assert worker_with_counters.until(*END_TYPES)[-1].type == "CANCELLED"
 
 
-def test_counters_are_released_when_the_worker_is_killed(holder):
-    holder.process.kill()
-    holder.process.wait()
+def test_counters_are_released_when_the_worker_is_killed(worker_with_counters):
+    worker_with_counters.process.kill()
+    worker_with_counters.process.wait()

@@ -1,19 +1,19 @@
 """A worker program for a GPU that does not exist, to test what the daemon does with source jobs. The job's `entry` (the name of
-the posted kernel) selects what the worker replies. It writes each request as a line of JSON to the file $STAND_IN_NOTES."""
+the posted kernel) selects what the worker replies. It writes each request as a line of JSON to the file $FAKE_WORKER_NOTES."""
 
 import json
 import os
 import sys
 
-sys.path.insert(0, os.environ["STAND_IN_PATH"])
+sys.path.insert(0, os.environ["FAKE_WORKER_PATH"])
 from frames import HEADER, ROW, TYPES, VERSION, decode, pack  # noqa: E402
 
 MEASURES = ("evaluation_ms", "train_loss", "test_loss", "test_accuracy_ratio", "loss_scale", "skipped_steps",
             "sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w")  # of an epoch
-METADATA = {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
+METADATA = {"engine": "fake", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
             "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
             "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "",
-            "device_properties": {"name": "stand-in"}, "commit": "none"}
+            "device_properties": {"name": "fake"}, "commit": "none"}
 EPOCH = {**dict.fromkeys(MEASURES, 0), "device_ms": 1, "host_ms": 1, "images": 1, "epoch": 0, "warmup": False,
          "throttle_reasons": "", "unavailable": {}}
 KERNEL = {**dict.fromkeys(("ordinal", "launches", "total_us", "min_us", "median_us", "max_us", "share_ratio",
@@ -39,7 +39,7 @@ os.dup2(2, 1)
 
 
 def record_request(**members):
-    with open(os.environ["STAND_IN_NOTES"], "a") as file:
+    with open(os.environ["FAKE_WORKER_NOTES"], "a") as file:
         file.write(json.dumps({"pid": os.getpid(), **members}) + "\n")
 
 
@@ -119,7 +119,7 @@ def serve():
 
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
-send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True,
-               "reason": "", "properties": {"name": "stand-in"}, "unsupported_engines": ["persistent"]})
+send("HELLO", {"protocol": VERSION, "program": "fake", "commit": "none", "device": "gpu0", "role": role, "usable": True,
+               "reason": "", "properties": {"name": "fake"}, "unsupported_engines": ["persistent"]})
 if "--list" not in sys.argv:
     serve()

@@ -1,5 +1,5 @@
-"""Makes trace files with known totals: Kineto's JSON, and SQLite with nsys's schema. A step is a launch of a GEMM, a launch of a
-short kernel, a copy and a synchronization; steps repeat after `pause_us` of host work."""
+"""Generates trace files with known totals: Kineto's JSON, and SQLite with nsys's schema. A step is a launch of a GEMM, a launch
+of a short kernel, a copy and a synchronization; steps repeat after `pause_us` of host work."""
 
 import gzip
 import json

@@ -67,7 +67,7 @@ def test_a_hung_worker_is_killed_at_the_deadline(start):
 
 
 def test_a_stopped_worker_is_noticed_by_its_missing_heartbeats(start):
-    """Within 30 s, long before the job's deadline of an hour. The pass then runs again."""
+    """The daemon notices it within 30 s, long before the job's deadline of an hour. The pass then runs again."""
     daemon = start()
     number = daemon.submit(endless())
     daemon.wait_for_progress(number)
@@ -88,7 +88,7 @@ def stop_main_thread(pid):
         if libc.ptrace(request, pid, None, None) != 0:
             pytest.skip(f"can't trace a process: {os.strerror(ctypes.get_errno())}")
 
-    def reap():  # the daemon learns of the end only after its tracer
+    def reap():  # the daemon is notified of the exit only after its tracer
         while os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]):  # __WALL
             pass
 
@@ -214,8 +214,8 @@ def test_the_watchdog_is_notified_while_clients_hold_connections(start, tmp_path
 
 @contextlib.contextmanager
 def paused_job(daemon):
-    """Submits a job, yields its number while its worker is stopped, then continues the worker. So the changes of the block
-    take effect before the job ends, however slow this program is."""
+    """Submits a job, yields its number while its worker is stopped, then continues the worker. The changes of the block
+    therefore take effect before the job ends, however slow this program is."""
     number = daemon.submit(job(epochs=15, max_images=64))
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)
@@ -274,7 +274,7 @@ def test_a_stop_takes_two_seconds_while_another_program_holds_the_lock(start):
 
 
 def test_results_wait_for_the_lock_of_another_program(start):
-    """A finished pass is stored however long the lock was held: five tries used to end after 4 s."""
+    """A finished pass is stored after the lock is released, however long it was held."""
     daemon = start()
     with storing_job(daemon) as number:
         ready = daemon.call("GET", "/readyz")
@@ -354,8 +354,8 @@ def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
     assert_sound(second)
 
 
-def test_a_start_under_the_lock_of_another_program_says_so_and_ends(start):
-    """After 5 s; systemd starts it again after 2 s. Results in a spill file and queued jobs stay for a later start."""
+def test_a_start_under_the_lock_of_another_program_fails_with_the_reason(start):
+    """The start fails after 5 s; systemd repeats it after 2 s. A later start has the spilled results and the queued jobs."""
     first, number = stop_while_storing(start)
     with locked_database(first):
         begin = time.monotonic()
@@ -471,7 +471,7 @@ def test_a_full_disk_is_reported_and_survived(start, small_disk):
 
 
 def test_results_wait_for_free_disk_space(start, small_disk):
-    """Through a stop too: the blocks of the spill file are allocated at the start."""
+    """Results also survive a stop, because the blocks of the spill file were allocated when the daemon started."""
     first = start("--spill-bytes", "1000000", state=small_disk / "state")
     with paused_job(first) as number:
         fill(small_disk)
@@ -521,7 +521,7 @@ def test_a_pass_whose_rows_fill_the_disk_survives(start, small_disk, tmp_path, e
     second.stop()
 
 
-def test_a_start_on_a_full_disk_says_so_and_ends(start, small_disk):
+def test_a_start_on_a_full_disk_fails_with_the_reason(start, small_disk):
     first = start("--spill-bytes", "1000000", state=small_disk / "state")
     number = first.submit(job(epochs=15, max_images=640))
     first.wait_for_progress(number)
@@ -557,7 +557,7 @@ def truncate(folder):
     file.write_bytes(file.read_bytes()[:-1])
 
 
-def spoil_magic(folder):
+def corrupt_magic(folder):
     file = folder / "train-labels-idx1-ubyte"
     file.write_bytes(b"\0\0\7\1" + file.read_bytes()[4:])
 
@@ -581,12 +581,12 @@ def bad_label(folder):
     (folder / "train-labels-idx1-ubyte").write_bytes(idx((2048,), bytes([10] * 2048)))
 
 
-@pytest.mark.parametrize("spoil, name", [
-    (truncate, "train-images"), (spoil_magic, "train-labels"), (mismatch_counts, "train"), (cut_gzip, "train-images"),
+@pytest.mark.parametrize("damage, name", [
+    (truncate, "train-images"), (corrupt_magic, "train-labels"), (mismatch_counts, "train"), (cut_gzip, "train-images"),
     (remove, "t10k-images"), (bad_label, "label")], ids=lambda value: getattr(value, "__name__", None))
-def test_a_broken_data_set_fails_its_job(start, tmp_path, spoil, name):
+def test_a_broken_data_set_fails_its_job(start, tmp_path, damage, name):
     folder = mnist(tmp_path / "mnist")
-    spoil(folder)
+    damage(folder)
     daemon = start("--mnist-dir", str(folder))
     done = daemon.wait_for(daemon.submit(job(max_images=0)))
     assert done["state"] == "failed", done
@@ -625,7 +625,7 @@ def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
     after = daemon.run()
     assert after["finished_at"] < before["finished_at"], "the clock was not set back"
     listed = [item["id"] for item in daemon.call("GET", "/jobs").json()["items"]]
-    assert listed == sorted(listed, reverse=True), "newest first is by acceptance, not by the clock"
+    assert listed == sorted(listed, reverse=True), "the list must be in the order of acceptance, not of the clock"
     assert daemon.rows("SELECT count(*) FROM epochs WHERE NOT (host_ms > 0 AND host_ms < 600000)") == [(0,)]
     assert_sound(daemon)
     daemon.stop()
@@ -656,7 +656,7 @@ def test_the_example_configuration_names_every_setting_with_its_default(tmp_path
 
 
 def test_one_worker_program_is_enough(tmp_path):
-    """A GPU host may have only the CUDA worker. Here /bin/false takes its place."""
+    """A GPU host may have only the CUDA worker. Here /bin/false replaces it."""
     shutil.copy2(PROGRAM, tmp_path / "rooflined")
     shutil.copy2("/bin/false", tmp_path / "rooflined-worker-strange")
     process = subprocess.Popen([tmp_path / "rooflined", "--port", "0", "--state", tmp_path / "state"], stdin=subprocess.DEVNULL,
