@@ -51,7 +51,7 @@ if(RL_FUZZ)
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# Everything that is installed, without the tests: each program and module adds itself.
+# The target `installed` builds every installed program and module, without the tests. Each adds itself.
 add_custom_target(installed)
 
 # rl_library(NAME SOURCES... [LIBS...]): a static library with the project's flags.
@@ -85,7 +85,7 @@ function(rl_unit_test name)
   endif()
   set(timeout 300)
   if(RL_SANITIZE)
-    set(timeout 900) # several times slower
+    set(timeout 900) # sanitizers make tests several times slower
   endif()
   # Exit code 77: skipped, with a printed reason.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${timeout})

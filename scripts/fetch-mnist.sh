@@ -1,6 +1,6 @@
 #!/bin/sh
 # scripts/fetch-mnist.sh [FOLDER]: downloads the four MNIST files into a folder (default: ./mnist) and verifies the SHA-256 of
-# their decompressed contents. Files that are already there and valid are kept.
+# their decompressed contents. Valid files in the folder are kept.
 set -eu
 folder=${1:-mnist}
 mirrors="https://ossci-datasets.s3.amazonaws.com/mnist https://storage.googleapis.com/cvdf-datasets/mnist"

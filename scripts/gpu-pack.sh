@@ -55,7 +55,7 @@ done | sort -u |
 strip --strip-unneeded .gpu/{bin,tests,ptx80}/* 2>/dev/null || true
 .gpu/bin/rooflined --version | sed 's/.*(\(.*\))/\1/' >.gpu/commit
 grep -q dirty .gpu/commit && echo "gpu-pack.sh: the build has uncommitted changes: $(cat .gpu/commit)" >&2
-# The tests contain the same kernels: a dictionary of 32 MiB makes the archive a third as large as gzip does.
+# The tests contain the same kernels, so that xz with a dictionary of 32 MiB makes an archive a third as large as gzip's.
 tar -c .gpu | xz -T0 --lzma2=preset=1,dict=32MiB >.gpu.tar.xz
 echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB," \
   "compressed $(du -m .gpu.tar.xz | cut -f 1) MiB, commit $(cat .gpu/commit)"

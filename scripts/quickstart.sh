@@ -5,7 +5,7 @@
 # ../shared/mnist (scripts/fetch-mnist.sh downloads it); without it the training uses synthetic digits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-trap 'exit 130' INT # also when the running program handles SIGINT itself, as apt-get does
+trap 'exit 130' INT # also if the running program handles SIGINT, as apt-get does
 
 stop_after=false
 state=${ROOFLINED_STATE:-$PWD/build/quickstart-state}
@@ -31,7 +31,7 @@ export ROOFLINED_MNIST_DIR=${ROOFLINED_MNIST_DIR:-}
 . scripts/lib/install.sh
 rl_install build
 
-cuda=OFF # without a GPU, skip the long compilation of CUDA code
+cuda=OFF # without a GPU, CUDA code is not compiled, which takes long
 if [ -e /dev/nvidiactl ]; then cuda=AUTO; fi
 echo "Building ..."
 log=build/quickstart-build.log

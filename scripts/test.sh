@@ -5,7 +5,7 @@
 # MNIST is read from ROOFLINED_MNIST_DIR or ../shared/mnist; without it the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-trap 'exit 130' INT # also when the running program handles SIGINT itself, as pytest does
+trap 'exit 130' INT # also if the running program handles SIGINT, as pytest does
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
@@ -18,12 +18,12 @@ fi
 
 logs=build/test-logs
 jobs=$(nproc)
-export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs are idle half of their time
+export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs wait for half of their time
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
 
-# Prints the lines of a log that state what failed: of pytest, cmocka, node, CTest, sanitizers, compilers and fuzz targets.
+# Prints the lines of a log that name failures: of pytest, cmocka, node, CTest, sanitizers, compilers and fuzz targets.
 failure_lines() { # LOG
   local test_lines='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) '
   local ctest_lines='\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
@@ -91,12 +91,12 @@ packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
 # The suites from worker to rest at once, because most of their tests wait.
 programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot'; }
-boot() { suite_with_second_attempts boot dev -L boot; } # after them, because its tests bound times
+boot() { suite_with_second_attempts boot dev -L boot; } # not beside them, because its tests bound durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
-# Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these too takes half as long again and tests nothing.
+# Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these too would take 50 % longer and test nothing more.
 cuda_build() {
   if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
     echo "no nvcc: the CUDA worker was not compiled"; return 77

@@ -39,7 +39,7 @@ rl_sudo() {
   { : >/dev/tty; } 2>/dev/null && sudo true
 }
 
-# Installs the missing packages of the named sets. When it fails, it prints what to do.
+# Installs the missing packages of the named sets. Prints what to do when it fails.
 rl_install() {
   local missing as_root=()
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

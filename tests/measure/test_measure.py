@@ -215,7 +215,7 @@ def test_several_gpus_run_steps_but_only_one_uses_counters(tmp_path):
     hosts = [Host("cpu", BUILD, gpu) for gpu in ("GPU-1", "GPU-2")]
     passed, found = run_steps(hosts, tmp_path / "both",
                               [step("a", overlaps("a", "b"), uses_counters=True), step("b", overlaps("b", "a"))])
-    assert passed and {result["rows"][0]["seen"] for result in found.values()} == {"GPU-1", "GPU-2"}
+    assert passed and {result["rows"][0]["measured"] for result in found.values()} == {"GPU-1", "GPU-2"}
     assert not run_steps(hosts, tmp_path / "counted", [step("a", overlaps("a", "b"), uses_counters=True),
                                                        step("b", overlaps("b", "a"), uses_counters=True)])[0]
 
@@ -297,7 +297,7 @@ def test_training_times_over_http_and_by_bench_train_share_a_table():
 
 
 def test_comparisons_with_ncu_are_read(tmp_path):
-    (tmp_path / "comparison.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\n"
+    (tmp_path / "comparison.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_difference_ratio,copy_verdict\n"
                                              "a.sum,5,1,1,0.0,equal\nb.sum,5,3,4,0.25,DIFFERS\nc.sum,5,1,1,0.0,equal\n")
     found = list(comparison.summarise(tmp_path / "comparison.csv"))
     assert found[0] == {"kernel": "copy", "numbers": 3, "words": {"DIFFERS": 1, "equal": 2}, "repeated": 3, "repeated_differ": 1}
@@ -308,8 +308,8 @@ def test_comparisons_with_ncu_are_read(tmp_path):
 
 
 def test_comparisons_with_ncu_become_one_table(tmp_path):
-    (tmp_path / "a.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\nb.sum,10,1,1,0.0,equal\n")
-    (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_apart_ratio,gemm_verdict\n"
+    (tmp_path / "a.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_difference_ratio,copy_verdict\nb.sum,10,1,1,0.0,equal\n")
+    (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_difference_ratio,gemm_verdict\n"
                                     "b.sum,5,3,4,0.25,DIFFERS\na.sum,5,,,,no value\n")
     comparison.join_tables([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "all.csv")
     _, *rows = (tmp_path / "all.csv").read_text().splitlines()

@@ -3,7 +3,7 @@ relative difference and a verdict."""
 import collections
 import csv
 
-COLUMNS = ("ours", "ncu", "apart_ratio", "verdict")
+COLUMNS = ("ours", "ncu", "difference_ratio", "verdict")
 
 
 def read(path):
@@ -26,7 +26,7 @@ def summarise(path):
         for row in table:
             if row[f"{kernel}_verdict"] == "DIFFERS":
                 yield {"kernel": kernel, "metric": row["metric"], "runs": int(row["runs"]),
-                       **{column: row[f"{kernel}_{column}"] for column in ("ours", "ncu", "apart_ratio")}}
+                       **{column: row[f"{kernel}_{column}"] for column in ("ours", "ncu", "difference_ratio")}}
 
 
 def join_tables(paths, output):

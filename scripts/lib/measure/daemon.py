@@ -13,8 +13,8 @@ class Failed(Exception):
 
 
 class Daemon:
-    """A context manager. settings: options of the daemon; log: file to which its log is appended; token: requests need one and
-    send it."""
+    """A context manager. settings: options of the daemon; log: file to which its log is appended; token: the daemon requires a
+    token, and requests send it."""
 
     def __init__(self, host, log, *settings, token=False):
         self.host, self.log, self.settings, self.token = host, log, settings, token
@@ -38,7 +38,7 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        """Stops the daemon with its workers: a worker that stays would keep the counters reserved."""
+        """Stops the daemon and its workers: a remaining worker would keep the counters reserved."""
         self.process.terminate()
         try:
             self.process.wait(20)

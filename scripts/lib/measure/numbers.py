@@ -62,7 +62,7 @@ def difference_of_means(ours, theirs, confidence=0.95):
 
 def fit_line(xs, ys, confidence=0.95):
     """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: its values at the smallest and
-    largest x, its growth between them relative to begin, and the confidence interval of that growth."""
+    the largest x, its growth from the one to the other relative to begin, and the confidence interval of that growth."""
     middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
     spread = sum((x - middle_x) ** 2 for x in xs)
     slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / spread

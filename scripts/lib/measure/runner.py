@@ -4,7 +4,7 @@ On a GPU, steps run one after the other; steps that neither time nor count anyth
 concurrently, but only one step at a time uses hardware counters, because they are shared by the whole host.
 
 A step is a generator of rows (dictionaries). A row with "check" and "holds" is a verified claim; all others are measurements.
-Rows are written as they are produced, so a step that runs out of time keeps those that it has. Results stores the rows of all
+Rows are written as they are produced, so a step that reaches its time limit keeps its rows. Results stores the rows of all
 steps as one JSON document."""
 import collections
 import json
@@ -22,13 +22,13 @@ DONE_STATES = ("passed", "skipped")  # a step in one of these states is not run 
 EXIT_SKIPPED = 77
 
 
-def check(claim, holds, seen=None):
-    """Returns the row of a verified claim. seen: the value that decided it."""
-    return {"check": claim, "holds": bool(holds), "seen": seen}
+def check(claim, holds, measured=None):
+    """Returns the row of a verified claim. measured: the value on which the result of the check depends."""
+    return {"check": claim, "holds": bool(holds), "measured": measured}
 
 
-# shares_gpu: may run at the same time as other steps with shares_gpu on one GPU; uses_counters: no other step of the host may use
-# counters at the same time
+# shares_gpu: the step may run beside other steps with shares_gpu on one GPU. uses_counters: no other step of the host may use
+# counters at the same time.
 Step = collections.namedtuple("Step", "name run expected_s limit_s summary shares_gpu uses_counters", defaults=(False, False))
 
 
@@ -47,7 +47,7 @@ class Context:
 
 
 class Results:
-    """The results of all steps, written to path after every step. Existing results are taken over; from another commit only rows
+    """The results of all steps, written to path after every step. Existing results are kept; of another commit, only rows
     marked "lasting", which do not depend on our code."""
 
     def __init__(self, path, commit):

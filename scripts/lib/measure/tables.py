@@ -160,17 +160,17 @@ def agreement(rows):
     differences = {}
     for row in rows:
         if "metric" in row:
-            text = f"{row['kernel']} {percent(float(row['apart_ratio']), 1)}"
+            text = f"{row['kernel']} {percent(float(row['difference_ratio']), 1)}"
             differences.setdefault((row["metric"], row["runs"]), []).append(text)
     return "\n\n".join(part for part in (
         table(["subject", "kernel", "numbers", "repeated", "of these DIFFERS", *verdicts], counts),
-        table(["metric that differs", "runs", "kernels, how far apart"],
+        table(["metric that differs", "runs", "kernels and relative differences"],
               [[*metric, ", ".join(kernels_differing)] for metric, kernels_differing in sorted(differences.items())])) if part)
 
 
 def sanitizer(rows):
     def findings(row):
-        return f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['said'][:60]})"
+        return f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['output'][:60]})"
 
     return pivot_table(["errors or hazards"], [row for row in rows if "tool" in row], lambda row: (row["subject"],),
                        lambda row: row["tool"], findings)
@@ -237,7 +237,7 @@ def neighbour(rows):
 
 
 def recorded(rows):
-    """Counts the values of a metric, and the spread of all: the largest over the smallest, minus 1."""
+    """The number of values of each metric, and their spread: the largest value divided by the smallest, minus 1."""
     metrics = {}
     for row in rows:
         for metric, roles in row.get("values", {}).items():
@@ -267,7 +267,7 @@ def soak(rows):
 
 
 def layer(rows):
-    """The ladder of each phase and type, with PyTorch's times below it."""
+    """The variants of each phase and type, with PyTorch's times below them."""
     def line(row):
         framework = f"{row['framework'].partition('+')[0]}, " if "framework" in row else ""
         floor_us, gained, rate = (row.get(name) for name in ("floor_us", "gained_ratio", "product_operations_per_s"))
@@ -296,7 +296,7 @@ def compare_with_compile(rows):
 
 
 def layer_timeline(rows):
-    """Where the time of the first variants went: classes of time with at least 0.1 % of the window."""
+    """The classes of time of the first variants, with at least 0.1 % of the window."""
     runs = [row for row in rows if row.get("classes") and row["dtype"] == "fp16"]
     cells = [{"run": f"{row['phase']} {row['variant']}", "class": name, "share": time_ns / sum(row["classes"].values())}
              for row in runs for name, time_ns in row["classes"].items() if time_ns]
@@ -328,8 +328,8 @@ def table_of(step):
 
 
 def checks(rows):
-    return table(["check", "holds", "seen"],
-                 [[row["check"], "yes" if row["holds"] else "**no**", str(row["seen"])] for row in rows if "check" in row])
+    return table(["check", "holds", "measured"],
+                 [[row["check"], "yes" if row["holds"] else "**no**", str(row["measured"])] for row in rows if "check" in row])
 
 
 def steps_table(steps):

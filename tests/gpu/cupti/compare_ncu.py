@@ -315,7 +315,8 @@ def write_csv(path, table):
         line[kernel] = [*medians, format_cell(difference, ".4f"), verdict]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        columns = [f"{name}_{column}" for name in launch_names(kernels) for column in ("ours", "ncu", "apart_ratio", "verdict")]
+        columns = [f"{name}_{column}" for name in launch_names(kernels)
+                   for column in ("ours", "ncu", "difference_ratio", "verdict")]
         writer.writerow(["metric", "runs", *columns])
         for metric, line in rows.items():
             writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])

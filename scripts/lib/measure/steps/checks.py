@@ -18,7 +18,7 @@ from . import programs
 from .training import engines
 
 TEST_TIMEOUT_S = 300
-PARALLEL_PROGRAMS = 8  # at most, of programs that time nothing
+PARALLEL_PROGRAMS = 8  # maximum number of concurrent programs, which time nothing
 OUTCOMES = {0: "passed", EXIT_SKIPPED: "skipped", None: "cut off"}
 
 
@@ -68,12 +68,12 @@ def test_commands(context, name, command, script_options):
 
 def run_test(context, name, command):
     if command is None:
-        return {"test": name, "outcome": "skipped", "said": "no pytest on this host"}
+        return {"test": name, "outcome": "skipped", "output": "no pytest on this host"}
     begin = time.monotonic()
     status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_TIMEOUT_S, cwd=SOURCE)
     outcome = OUTCOMES.get(status, "failed")
     return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1),
-            "said": programs.last_line(output)[:300], "inside": count_inner_tests(output) or {outcome: 1}}
+            "output": programs.last_line(output)[:300], "inside": count_inner_tests(output) or {outcome: 1}}
 
 
 def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
@@ -85,7 +85,7 @@ def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
         for row in pool.map(lambda item: run_test(context, *item), commands):
             outcomes.add(row["outcome"])
-            last_line = row["said"]
+            last_line = row["output"]
             yield row
             yield check(row["test"], row["outcome"] in ("passed", "skipped"), last_line)
     if outcomes <= {"skipped"}:
@@ -93,7 +93,7 @@ def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
 
 
 NCU_PREFIX = "cupti_ncu_"
-SUBJECTS_WITH_FIXED_KERNELS = ("gallery", "operators", "libraries")  # whose kernels are the same in every session
+SUBJECTS_WITH_FIXED_KERNELS = ("gallery", "operators", "libraries")  # their kernels are the same in every session
 
 
 def is_agreement(name):
@@ -117,8 +117,8 @@ def rules(context):
 
 
 def agreement(context):
-    """Compares with ncu. agreement.csv gets every number of SUBJECTS_WITH_FIXED_KERNELS. A training step is none of them: the
-    algorithms that libraries select determine its kernels."""
+    """Compares with ncu. agreement.csv gets every number of SUBJECTS_WITH_FIXED_KERNELS. A training step is not among them,
+    because the algorithms that libraries select determine its kernels."""
     kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
         yield row
@@ -136,7 +136,7 @@ def agreement(context):
 
 # One full and one partial step; eager=1 launches each kernel separately, as the tools require.
 SMALL_TRAINING = ["images=24", "batch=16", "epochs=1", "warmup=0", "eager=1"]
-CONV2_BATCHES = ["3", "133"]  # less and more than its kernels process at once
+CONV2_BATCHES = ["3", "133"]  # fewer and more images than its kernels process at once
 SANITIZER_SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 UNSUPPORTED_MESSAGE = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
 SANITIZER_TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
@@ -176,18 +176,18 @@ def sanitizer(context):
         counts = [int(errors or hazards) for errors, hazards in SANITIZER_SUMMARY.findall(output)]
         return {"subject": subject, "tool": tool, "status": status, "found": sum(counts) if counts else None,
                 "refused": bool(UNSUPPORTED_MESSAGE.search(output)), "seconds": round(time.monotonic() - begin, 1),
-                "said": "cut off" if status is None else programs.last_line(output)[:200]}
+                "output": "cut off" if status is None else programs.last_line(output)[:200]}
 
     with concurrent.futures.ThreadPoolExecutor(PARALLEL_PROGRAMS) as pool:
         list(pool.map(lambda item: choose_algorithms(*item), subjects))
         for row in pool.map(lambda item: run_tool(*item), [(tool, *subject) for tool in SANITIZER_TOOLS for subject in subjects]):
             yield row
             if is_conclusive(row):
-                yield check(f"{row['tool']} of {row['subject']}", row["status"] == 0 and row["found"] == 0, row["said"])
+                yield check(f"{row['tool']} of {row['subject']}", row["status"] == 0 and row["found"] == 0, row["output"])
 
 
 def is_conclusive(row):
-    """False when a library has no algorithm under the tool, or when the program cannot run on this host."""
+    """Returns False when a library has no algorithm under the tool, or when the program cannot run on this host."""
     return row["status"] in (None, 0, 9) or not (row["status"] == EXIT_SKIPPED or row["refused"])
 
 
@@ -199,7 +199,7 @@ def ptx80(context):
     folder = host.build / "ptx80"
     if not folder.is_dir():
         raise Skip(f"no {folder}: scripts/gpu-pack.sh packs it from build/ptx80")
-    cache = context.log("compiled")  # empty, so that the driver compiles everything in this session
+    cache = context.log("compiled")  # an empty cache, so that the driver compiles everything in this session
     environment = {**host.environment, "CUDA_CACHE_PATH": str(cache)}
     status, output = programs.run(context, [str(folder / "test_gpu_conv2")], "conv2.log", environment=environment)
     if status == EXIT_SKIPPED:

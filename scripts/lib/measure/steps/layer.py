@@ -1,4 +1,4 @@
-"""The transformer layer: its ladder of variants, the causes of idle time before and after a graph, and PyTorch beside it."""
+"""The transformer layer: the times of its variants, the causes of idle time with and without a graph, and PyTorch's times."""
 import sys
 
 from ..daemon import Daemon
@@ -12,7 +12,7 @@ SMALL = {"hidden": 128, "heads": 2, "ffn": 344}  # of the layer on a CPU
 PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "o", "o_residual", "gate", "up", "gate_up", "gate_up_silu", "gate_beside_up",
             "down", "down_residual"}  # launches
 MIN_SPEEDUP = 1.05  # of the best variant over torch.compile
-TORCH_MIN_S = 45  # its start, eager, and one compiled variant
+TORCH_MIN_S = 45  # time to start PyTorch and to measure eager and one compiled variant
 MIN_PRODUCT_RATIO = 0.85  # of the ceiling's rate over the products
 
 
@@ -20,13 +20,13 @@ def layer(context):
     host = context.host
     shapes = SHAPES if host.is_gpu else {name: {**shape, **SMALL, **{key: 33 for key in shape if shape[key] > 1}}
                                          for name, shape in SHAPES.items()}
-    best_us = {}  # by phase and type: the cold and the warm time of the last variant, best
+    best_us = {}  # by phase and type: the cold and the warm time of the variant `best`
     with Daemon(host, context.log("daemon.log")) as daemon:
         daemon.run_job({"kind": "ceilings"})
         rates = {rate["name"]: rate["value"] for rate in daemon.request("/ceilings")["items"][0]["rates"]}
         for phase, shape in shapes.items():
             for dtype in ("fp16", "bf16"):
-                for row in ladder(daemon, phase, shape, dtype, rates.get(f"tensor_{dtype}_operations_per_s")):
+                for row in measure_variants(daemon, phase, shape, dtype, rates.get(f"tensor_{dtype}_operations_per_s")):
                     yield row
                     if row.get("cold_us"):
                         best_us[phase, dtype] = row["cold_us"], row["warm_us"]
@@ -37,8 +37,8 @@ def layer(context):
             yield from compare_with_torch(context, phase, shapes[phase], dtype, best_us[phase, dtype])
 
 
-def ladder(daemon, phase, shape, dtype, rate):
-    """Yields a row for each variant: its times, what it gains over the one before it, and in fp16 its launches and timeline."""
+def measure_variants(daemon, phase, shape, dtype, rate):
+    """Yields a row for each variant: its times, its gain over the previous variant, and in fp16 its launches and timeline."""
     passes = ["timing", "activity"] if dtype == "fp16" else ["timing"]
     job = daemon.run_job({"kind": "layer", "dtype": dtype, **shape, "passes": passes})
     kernels = daemon.request(f"/jobs/{job['id']}/kernels?pass=activity&limit=1000")["items"]

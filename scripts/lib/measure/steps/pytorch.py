@@ -27,7 +27,7 @@ BASELINES = (("compile", "fp32,fp16", 10), ("graph", "fp32,fp16,tf32", 10),
 
 
 def baselines(context):
-    """Times PyTorch's epochs by our definition of an epoch, and ours directly before."""
+    """Times our epochs and, directly afterwards, PyTorch's by the same definition of an epoch."""
     our_ms = {}
     for precision in ("fp32", "tf32", "fp16"):
         row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"],
@@ -51,7 +51,7 @@ def compare_times(row, our_ms):
 
 
 def stream_json_lines(context, command, log_name):
-    """Yields the JSON objects that a program prints, each at once, so that those of a terminated program are kept."""
+    """Yields each JSON object as soon as a program prints it, so that the objects of a terminated program are kept."""
     with open(context.log(log_name), "w") as log, open(context.log(f"{log_name}.err"), "wb") as err:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         for line in process.stdout:
@@ -64,12 +64,12 @@ def stream_json_lines(context, command, log_name):
 
 
 SEEDS, AFTER_EPOCHS = range(1, 11), (1, 5, 10)
-MIN_DIFFERENCE = -0.001  # the upper end of the interval of our accuracy minus PyTorch's
-TORCH_MIN_S = 20  # PyTorch's start, its graphs and ten epochs
+MIN_DIFFERENCE = -0.001  # least upper bound of the interval of our accuracy minus PyTorch's
+TORCH_MIN_S = 20  # time to start PyTorch, to capture its graphs and to train ten epochs
 
 
 def accuracy(context):
-    """Yields rows {"who", "precision", "seed", "accuracy": after each epoch}. Rows of an earlier session are taken over."""
+    """Yields rows {"who", "precision", "seed", "accuracy": after each epoch}. Rows of an earlier session are kept."""
     host = context.host
     precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.is_gpu else (("fp32",), range(1, 4))
     rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier_rows if "accuracy" in row}

@@ -40,7 +40,7 @@ def ncu_seconds(context, metric_set, subject):
 
 
 def profile(host, job, metric_set):
-    """Returns the request. A CPU has no counters, so there it is a smaller job with the timing pass."""
+    """Returns the request. On a CPU, which has no counters, it is a smaller job with the timing pass."""
     if host.is_gpu:
         return {**job, "set": metric_set, "passes": ["counters"]}
     return json.loads(json.dumps({**job, "passes": ["timing"], "samples": 1}).replace('"n": 4194304', '"n": 4096'))
@@ -90,7 +90,7 @@ POSTED_REPEATS = 20
 
 
 def posted_job(number, **changes):
-    """A posted kernel that no earlier job has compiled; its expected result checks every launch."""
+    """Returns a job with a kernel that no earlier job has compiled. Its expected result checks every launch."""
     values = struct.pack(f"<{POSTED_ELEMENTS}f", *[2.0 + number] * POSTED_ELEMENTS)
     buffer = {"dtype": "fp32", "count": POSTED_ELEMENTS}
     return {"kind": "source", "code": POSTED_CODE % number, "entry": "scale", "grid": [POSTED_ELEMENTS // 256], "block": [256],
@@ -100,7 +100,7 @@ def posted_job(number, **changes):
 
 
 def posted(context):
-    """Durations of jobs with posted kernels from POST until stored, after a pause and one after the other."""
+    """Measures jobs with posted kernels from POST until stored, with a pause before each job and without."""
     if not context.host.is_gpu:
         raise Skip("posted kernels need a GPU")
     number = 0
@@ -120,7 +120,7 @@ def posted(context):
 
 
 SOAK_JOBS = 1000
-SOAK_WARMUP_RATIO = 0.1  # of the jobs, in which allocations that stay are made
+SOAK_WARMUP_RATIO = 0.1  # share of the jobs in which permanent allocations are made
 SOAK_GROUP_SAMPLES = 5   # their minimum excludes memory that a request holds at the moment of sampling
 MAX_GROWTH_RATIO, MAX_DRIFT_RATIO = 0.01, 0.01
 
@@ -192,7 +192,7 @@ def soak_fits(samples, times):
             yield f"growth of {name}", "bytes", fit, fit["growth_ratio"] <= MAX_GROWTH_RATIO if has_limit else None
     job_numbers, us = zip(*times)
     fit = fit_line(job_numbers, us)
-    # Other work on the machine makes times drift; the drift fails only when its whole interval is outside the limit.
+    # Other work on the machine makes times drift, so the check fails only if the drift's whole interval is outside the limit.
     yield "drift of a kernel's time", "us", fit, fit["low"] <= MAX_DRIFT_RATIO and fit["high"] >= -MAX_DRIFT_RATIO
 
 

@@ -1,5 +1,5 @@
-"""Regression suites: the duration of the shipped ones, runs in which nothing changed, kernels slowed on purpose, and a neighbour
-that draws power."""
+"""Regression suites: the duration of the shipped ones, runs of unchanged code, intentionally slowed kernels, and another process
+that lowers the clocks."""
 import contextlib
 import json
 import threading
@@ -40,7 +40,7 @@ def values_by_metric(run):
 
 
 def suites(context):
-    """The first run of each shipped suite has no baseline, so its duration is that of a run without confirming blocks."""
+    """Runs each shipped suite once. It has no baseline, so the duration is that of a run without confirming blocks."""
     seconds = 0
     with Daemon(context.host, context.log("daemon.log")) as daemon:
         for name in shipped_suites(context.host):
@@ -64,8 +64,8 @@ def compared_metrics(run):
 
 
 def unchanged(context):
-    """Repeats a suite against its rolling baseline until the time of the step is up: more time gives more runs. The first run is
-    `incomparable`: it has no baseline."""
+    """Repeats a suite against its rolling baseline until the time of the step ends. The first run has no baseline, so it is
+    `incomparable`."""
     rows = []
     with Daemon(context.host, context.log("daemon.log")) as daemon:
         longest_s = 0
@@ -84,7 +84,7 @@ def unchanged(context):
 # --- values of unchanged code --------------------------------------------------------------------------------------------------
 
 RECORDED_BLOCKS = {"mnist": 15, "kernels": 8}
-RECORDED_ON_A_CPU = ("copy", "train")  # jobs of which a CPU executes many in the time of a step
+RECORDED_ON_A_CPU = ("copy", "train")  # jobs that a CPU can execute many times in the time of a step
 
 
 def shipped_definition(name):
@@ -93,8 +93,8 @@ def shipped_definition(name):
 
 def recorded(context, name):
     """Records the blocks of a shipped suite one after another, without canary, profile and confirmation, until the time of the
-    step is up. scripts/recorded.py makes a file of tests/data/recorded of them. A definition with another name each time has no
-    baseline, so nothing is confirmed."""
+    step ends. scripts/recorded.py makes a file of tests/data/recorded of them. Each run has a definition with another name, so
+    that it has no baseline and confirms nothing."""
     definition = {**shipped_definition(name), "blocks": RECORDED_BLOCKS[name], "canary": False, "profile": False}
     if not context.host.is_gpu:
         definition["jobs"] = [job for job in definition["jobs"] if job["name"] in RECORDED_ON_A_CPU]
@@ -111,7 +111,7 @@ def recorded(context, name):
             part += 1
 
 
-# --- kernels slowed on purpose --------------------------------------------------------------------------------------------------
+# --- intentionally slowed kernels ----------------------------------------------------------------------------------------------
 
 BLOCK_THREADS = 256
 ELEMENTS = 1 << 26  # 256 MB, which is more than L2 holds
@@ -130,7 +130,7 @@ extern "C" __global__ void measured(float *values, int count) {
 }
 """
 
-# Every warp loads one sector of L2 after the other, each address from the load before, so the rate is proportional to the
+# Each warp loads sectors of L2 one after the other; each address depends on the previous load, so the rate is proportional to the
 # occupancy.
 DEPENDENT_LOADS = """
 extern "C" __global__ void measured(int *table, int count) {
@@ -185,7 +185,7 @@ def copy(_, strided_per_1000=0):
                     {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
 
 
-# Name of the job: kernel, its changed arguments, evidence that must stand in the cause (None: must not be slower). The shared
+# Name of the job: kernel, its changed arguments, evidence that the cause must have (None: the job must not be slower). The shared
 # memory lets 31, 30 and 29 blocks of 64 threads run on a multiprocessor of compute capability 9.0 instead of 32, or 4 of 256
 # threads instead of 8.
 CHANGES = {
@@ -239,10 +239,10 @@ def verdict_checks(name, verdict):
                 [first["class"], *properties])
 
 
-# --- a neighbour that draws power ----------------------------------------------------------------------------------------------
+# --- another process that lowers the clocks ------------------------------------------------------------------------------------
 
-# Tensor cores, the FP32 pipe and copies from memory in one kernel, until `milliseconds` have passed: more power than one of them
-# draws alone.
+# Tensor cores, the FP32 pipe and copies from memory in one kernel, until `milliseconds` have passed: together they draw more
+# power than each of them alone.
 BURN = """
 __device__ unsigned long long now_ns() { unsigned long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
 extern "C" __global__ void burn(float *values, int count, int milliseconds) {
@@ -278,7 +278,8 @@ def burn_request(multiprocessors):
 
 
 def neighbour_suite(multiprocessors):
-    """Canaries are off: they would quarantine the run, and the verdicts alone must not take a lower clock for slower code."""
+    """Returns the suite without canaries: they would quarantine the run, but the verdicts alone must not attribute a lower clock
+    to the code."""
     training = {"kind": "train", "precisions": ["fp16"], "epochs": 3, "max_images": 12800}
     jobs = {"arithmetic": arithmetic(multiprocessors), "copy": copy(multiprocessors), "train": training}
     return {"name": "neighbour", "blocks": 7, "time_budget_s": 60, "canary": False,
@@ -287,8 +288,8 @@ def neighbour_suite(multiprocessors):
 
 
 @contextlib.contextmanager
-def hot_neighbour(context, request):
-    """Another process on the same GPU executes the request again and again, from its first sample on."""
+def power_drawing_process(context, request):
+    """Executes the request repeatedly in another process on the same GPU. The block begins after its first sample."""
     stopping = threading.Event()
     with Daemon(context.host, context.log("neighbour.log"), "--allow-source", "--source-buffer-bytes", str(2 << 30),
                 token=True) as other:
@@ -309,15 +310,15 @@ def hot_neighbour(context, request):
 
 
 def neighbour(context):
-    """The suite runs alone, then beside a process that draws power on the same GPU. Clocks that drop are no regression of the
-    code: blocks are dropped, or verdicts are inconclusive, or the cause is the device."""
+    """Runs the suite alone, then beside a process that lowers the clocks of the GPU. Lower clocks are no regression of the code:
+    blocks are dropped, verdicts are inconclusive, or the cause is the device."""
     host = context.host
     host.require_gpu()
     with Daemon(host, context.log("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30), token=True) as daemon:
         multiprocessors = daemon.wait_for_device()["sm_count"]
         definition = neighbour_suite(multiprocessors)
         run_suite(daemon, host, "neighbour", definition)
-        with hot_neighbour(context, burn_request(multiprocessors)):
+        with power_drawing_process(context, burn_request(multiprocessors)):
             run = run_suite(daemon, host, "neighbour", definition)
             power = context.host.query_gpu("power.draw,clocks.sm,clocks_throttle_reasons.active,temperature.gpu")
     yield {"seconds": run["elapsed_s"], "neighbour_state": power, **values_by_metric(run)}
@@ -329,7 +330,7 @@ def neighbour(context):
 
 
 def neighbour_checks(run):
-    """The neighbour has an effect only if clocks dropped, so the absence of a regression says something only then."""
+    """Checks that lower clocks are attributed to the device. If they did not drop, the absence of a regression proves nothing."""
     def is_attributed_to_device(verdict):
         return verdict["blocks_dropped"] > 0 or "the clock differs" in verdict["reason"] or any(
             cause["class"] == "device" for cause in verdict["causes"])
@@ -337,7 +338,7 @@ def neighbour_checks(run):
     classes = {verdict["metric"]: [cause["class"] for cause in verdict["causes"]] for verdict in run["verdicts"]}
     code = {metric: found for metric, found in classes.items() if "code" in found}
     yield check("no cause has the class code", not code, code)
-    yield check("the device's state is seen: dropped blocks, cycles, or a cause of the class device",
+    yield check("the device's state is detected: dropped blocks, cycles, or a cause of the class device",
                 any(is_attributed_to_device(verdict) for verdict in run["verdicts"]),
                 {verdict["metric"]: [verdict["verdict"], verdict["blocks_dropped"], *classes[verdict["metric"]]]
                  for verdict in run["verdicts"]})

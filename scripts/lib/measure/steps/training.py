@@ -29,8 +29,8 @@ def engines(host):
 
 
 def train_each(daemon, host, batches, **fields):
-    """Yields (row, run, job id) for each engine, batch size and precision. Where the engine refuses, run is None and the row has
-    the reason."""
+    """Yields (row, run, job id) for each engine, batch size and precision. If the engine does not support the parameters, run is
+    None and the row has the reason."""
     precisions, _, size = job_sizes(host)
     for engine in engines(host):
         for batch in batches:
@@ -44,7 +44,7 @@ def train_each(daemon, host, batches, **fields):
                     yield {**row, "refused": str(refusal)[:300]}, None, None
 
 
-# Longest median epoch of the main job: that of PyTorch's compiled graph (docs/measurements/h200-main-job.md).
+# Limit of the median epoch of the main job: PyTorch's compiled graph (docs/measurements/h200-main-job.md).
 JOB_TARGETS_MS = {"fp32": 264, "fp16": 205}
 MIN_JOB_ACCURACY = 0.985  # of one seed
 
@@ -67,8 +67,8 @@ def job_checks(run, is_gpu):
     name = run["variant"]
     for measurement_name, expected in [("activity_dropped_records", 0), ("activity_zero_time_records", 0),
                                        ("completeness_ratio", 1)]:
-        seen = measurement(run, measurement_name, "activity")
-        yield check(f"{name}: {measurement_name} is {expected}", seen == expected, seen)
+        measured = measurement(run, measurement_name, "activity")
+        yield check(f"{name}: {measurement_name} is {expected}", measured == expected, measured)
     yield check(f"{name}: no epoch is suspect", not any(epoch["suspect"] for epoch in run["epochs"]))
     if is_gpu:
         summary = run["summary"]
@@ -115,8 +115,8 @@ PART = re.compile(r"^  (\S+) +([\d.]+) us$", re.M)
 
 
 def bench_epochs(context, rows):
-    """Times the same trainings without the daemon, with the duration of each launch of a step, repeated in a graph, or of the
-    phases of a launch that runs several steps."""
+    """Times the same trainings without the daemon. Also times each launch of a step by repeating it in a graph, or the phases of
+    a launch that runs several steps."""
     for row in rows:
         result = bench(context, row, "epochs=10", "launches=1")
         if result["launches"] < IMAGES / row["batch"]:
@@ -150,8 +150,9 @@ def memory(context):
             yield row
     if host.is_gpu:
         for precision, target in MEMORY_TARGETS.items():
-            seen = min((size for (_, *key), size in memory_bytes.items() if key == [64, precision]), default=None)
-            yield check(f"{precision}, batch 64: within {target / 1e6:.0f} MB", seen is not None and seen <= target, seen)
+            measured = min((size for (_, *key), size in memory_bytes.items() if key == [64, precision]), default=None)
+            holds = measured is not None and measured <= target
+            yield check(f"{precision}, batch 64: within {target / 1e6:.0f} MB", holds, measured)
         for engine in {engine for engine, *_ in memory_bytes}:
             half, full = (memory_bytes.get((engine, 4096, precision)) for precision in ("fp16", "fp32"))
             if half and full:
@@ -182,7 +183,7 @@ def phases(context):
 
 
 def added_us_by_kernel(activities):
-    """Returns for each kernel the microseconds by which its ends move the end of all work so far. Launches overlap, so their
+    """Returns for each kernel the microseconds by which it delays the end of the step. Launches overlap, so their
     durations add up to more than the step; these values add up to the step."""
     added_us, last_end = {}, None
     for activity in sorted((item for item in activities if item["kind"] in ("kernel", "span")), key=lambda item: item["end_ns"]):
