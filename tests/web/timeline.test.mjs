@@ -31,8 +31,10 @@ async function openJob(id, { hash = '', ...options } = {}) {
 /** Scrolls the timeline to the top of the viewport: the mouse acts at places of the screen. */
 const showTimeline = (page) =>
   page.locator('#timeline-minimap').evaluate((element) => element.scrollIntoView({ block: 'start' }));
+/** Waits until the window is drawn, loaded at its resolution and no longer changing. */
+const waitUntilSettled = (page) => page.locator('#timeline-canvas[data-loaded="true"][data-settled="true"]').waitFor();
 async function settled(page) {
-  await page.locator('#timeline-canvas[data-loaded="true"]').waitFor();
+  await waitUntilSettled(page);
   await showTimeline(page);
 }
 
@@ -47,7 +49,7 @@ async function windowAfter(page, act) {
   const old = await page.locator('#timeline-window').innerText();
   await act();
   await page.waitForFunction((text) => document.getElementById('timeline-window').textContent !== text, old);
-  await page.waitForTimeout(400);
+  await waitUntilSettled(page);
   return shownWindow(page);
 }
 const isNear = (value, expected, tolerance = 0.2) =>
@@ -58,7 +60,7 @@ async function eventRows(page) {
   await settled(page);
   await page.locator('#timeline-events').evaluate((details) => { details.open = true; });
   await page.locator('#timeline-event-table tbody tr').first().waitFor();
-  await page.waitForTimeout(300);
+  await waitUntilSettled(page);
   return page.locator('#timeline-event-table tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
 }
@@ -239,8 +241,9 @@ test('wheel, drag and pinch move and zoom the timeline', async () => {
   const canvas = page.locator('#timeline-canvas');
   const first = await shownWindow(page), at = await placeOf(page, 20, 1), box = await canvas.boundingBox();
   await page.mouse.move(at.x, at.y);
+  const scrolled = await page.evaluate(() => scrollY - 300);
   await page.mouse.wheel(0, -300);
-  await page.waitForTimeout(300);
+  await page.waitForFunction((y) => Math.abs(scrollY - y) < 1, scrolled);
   assert.deepEqual(await shownWindow(page), first, 'without focus the wheel scrolls the page');
   await showTimeline(page);
   const here = await placeOf(page, 20, 1);

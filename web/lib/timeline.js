@@ -56,6 +56,7 @@ const reply = () => data.best(shown, picturePixels());
 /* --- drawing --------------------------------------------------------------------------------------------------------- */
 
 function redraw() {
+  canvas.dataset.settled = 'false';
   if (frame === 0) frame = requestAnimationFrame(drawFrame);
 }
 
@@ -82,6 +83,7 @@ function settle() {
     writeAddress(run, shown.target, selection);
   drawLegend();
   if (byId('timeline-events').open) drawEventTable(reply(), shown, (item) => showEvent({ ...item, key: item.lane.key }));
+  canvas.dataset.settled = String(frame === 0 && shown.isAtTarget); // false in an animation with slow frames
 }
 
 /** The names with the most time in the window. */

@@ -40,6 +40,7 @@ export class ShownWindow {
   get span() { return this.to - this.from; }
   /** The window at the end of a running animation. */
   get target() { return this.#target; }
+  get isAtTarget() { return this.from === this.#target.from && this.to === this.#target.to; }
 
   #set({ from, to }) {
     this.from = from;
@@ -63,8 +64,9 @@ export class ShownWindow {
     const step = (nowMs) => {
       const done = Math.min(1, Math.max(0, nowMs - startMs) / ANIMATION_MS), eased = 1 - (1 - done) ** 3;
       const { from, to } = this.#target;
+      if (done === 1) { this.#set(this.#target); return; }
       this.#set({ from: begin.from + (from - begin.from) * eased, to: begin.to + (to - begin.to) * eased });
-      if (done < 1) this.#animation = requestAnimationFrame(step);
+      this.#animation = requestAnimationFrame(step);
     };
     this.#animation = requestAnimationFrame(step);
   }
