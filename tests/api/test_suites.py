@@ -143,7 +143,7 @@ def test_a_dropped_block_is_measured_again(suites):
     changes, until = 0, time.monotonic() + 60
     while changes == 0 and time.monotonic() < until:
         with database:
-            changes = database.execute("UPDATE suite_values SET dropped_reason = 'the device was slowed down: heat' "
+            changes = database.execute("UPDATE suite_values SET dropped_reason = 'GPU throttled during timing (heat)' "
                                        "WHERE suite_run_id = ? AND block = 0", [number]).rowcount
     database.close()
     found = wait(suites, number)
@@ -198,7 +198,7 @@ def changed_value(daemon, table, column, value, where):
 
 @pytest.mark.parametrize("column, value, block, reason", [
     ("dropped_reason", "suspect: below the floor", 1, "block 1: suspect: below the floor"),
-    ("dropped_reason", "the device was slowed down: thermal", 4, "block 4: the device was slowed down: thermal"),
+    ("dropped_reason", "GPU throttled during timing (SW power cap)", 4, "block 4: GPU throttled during timing (SW power cap)"),
     ("other_processes", "pid 4711 (1200 MiB)", 2, f"while block 2 of {METRIC} was measured: pid 4711 (1200 MiB)"),
     ("value", 1e9, 3, f"block 3 of {METRIC} is an outlier"),
 ])

@@ -223,7 +223,7 @@ static void a_layer_in_285_us_is_suspect(void **state) {
   cJSON_Delete(rows);
 }
 
-static void samples_of_a_slowed_device_are_suspect(void **state) {
+static void samples_of_a_throttled_device_are_suspect(void **state) {
   fixture *f = *state;
   static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
   static const rate free_running[] = {{"throttled_ratio", 0}, {0}};
@@ -247,15 +247,39 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   cJSON_Delete(rows);
 }
 
-/* Returns which other processes used the device while the metric was measured; "": none, or they do not matter. */
-static void find_other_processes(rl_store *store, int64_t job, const char *metric, char found[256]) {
+enum { DROP_REASON_COLUMN = 3, OTHER_PROCESSES_COLUMN = 4 };
+
+/* Reads a column of the metric's first row for a suite; "": it is NULL. */
+static void read_suite_value(rl_store *store, int64_t job, const char *metric, int column, char text[256]) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *variant, *others;
+  const char *variant, *found;
   ASSERT_OK(rl_store_query(store, RL_QUERY_SUITE_JOB_VALUES,
                            RL_BINDINGS(RL_BIND_INTEGER(":job", job), RL_BIND_TEXT(":metric", metric)), &cursor, &err));
   assert_int_equal(rl_cursor_next(cursor, &variant, &err), 1);
-  others = rl_cursor_text(cursor, 4);
-  snprintf(found, 256, "%s", others != NULL ? others : "");
+  found = rl_cursor_text(cursor, column);
+  snprintf(text, 256, "%s", found != NULL ? found : "");
+}
+
+/* Times are dropped while clocks are throttled, but not because a reading before or after an epoch found an idle GPU. */
+static void suites_drop_times_of_throttled_epochs(void **state) {
+  fixture *f = *state;
+  static const struct {
+    const char *reasons, *dropped;
+  } cases[] = {{"", ""},
+               {"gpu_idle", ""},
+               {"gpu_idle,applications_clocks_setting", ""},
+               {"sw_power_cap", "GPU throttled during timing (SW power cap)"},
+               {"gpu_idle,hw_thermal_slowdown,sw_power_cap", "GPU throttled during timing (HW thermal slowdown, SW power cap)"}};
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "", NAN, 20, 800, 700});
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char sql[160], text[256];
+    snprintf(sql, sizeof sql, "UPDATE epochs SET throttle_reasons = '%s'", cases[i].reasons);
+    query_integer(f, sql);
+    read_suite_value(f->store, id, "epoch_ms_median", DROP_REASON_COLUMN, text);
+    assert_string_equal(text, cases[i].dropped);
+    read_suite_value(f->store, id, "peak_memory_bytes", DROP_REASON_COLUMN, text);
+    assert_string_equal(text, "");
+  }
 }
 
 static void values_of_suites_name_the_processes_that_shared_the_device(void **state) {
@@ -264,12 +288,13 @@ static void values_of_suites_name_the_processes_that_shared_the_device(void **st
   static const rate shared[] = {{"other_processes_after", 1}, {"other_process_4711_memory_bytes", 1200.0 * 1024 * 1024}, {0}};
   const timing_results some = {TEST_CPU, "", NAN, 20, 800, 700};
   char found[256];
-  find_other_processes(f->store, store_timing_with_conditions(f->store, some, alone), "time_cold_us_median", found);
+  read_suite_value(f->store, store_timing_with_conditions(f->store, some, alone), "time_cold_us_median", OTHER_PROCESSES_COLUMN,
+                   found);
   assert_string_equal(found, "");
   int64_t id = store_timing_with_conditions(f->store, some, shared);
-  find_other_processes(f->store, id, "time_cold_us_median", found);
+  read_suite_value(f->store, id, "time_cold_us_median", OTHER_PROCESSES_COLUMN, found);
   assert_string_equal(found, "pid 4711 (1200 MiB)");
-  find_other_processes(f->store, id, "peak_memory_bytes", found);
+  read_suite_value(f->store, id, "peak_memory_bytes", OTHER_PROCESSES_COLUMN, found);
   assert_string_equal(found, "");
 }
 
@@ -348,7 +373,8 @@ int main(void) {
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_layer_in_285_us_is_suspect),
-                                     WITH_STORE(samples_of_a_slowed_device_are_suspect),
+                                     WITH_STORE(samples_of_a_throttled_device_are_suspect),
+                                     WITH_STORE(suites_drop_times_of_throttled_epochs),
                                      WITH_STORE(values_of_suites_name_the_processes_that_shared_the_device),
                                      WITH_STORE(floors_use_the_newest_ceilings_of_the_device),
                                      WITH_STORE(the_list_has_the_newest_ceilings_and_marks_stale_ones),

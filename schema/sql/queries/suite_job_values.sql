@@ -3,7 +3,7 @@
 -- accuracies are affected neither by that nor by other processes.
 SELECT variant, value, cycles, CASE
   WHEN value IS NULL THEN coalesce(value_reason, 'the run did not measure ' || :metric)
-  WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL, 'the device was slowed down: ' || throttled)) END,
+  WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL, printf('GPU throttled during timing (%s)', throttled))) END,
   iif(is_time, (
     SELECT group_concat(printf('pid %s%s', replace(replace(m.name, 'other_process_', ''), '_memory_bytes', ''),
                                iif(m.value IS NULL, '', printf(' (%.0f MiB)', m.value / 1048576))), ', ')
@@ -47,8 +47,11 @@ FROM (
       WHEN :metric GLOB 'time_cold_*' THEN v.cold_suspect_reason
       WHEN :metric GLOB 'time_warm_*' THEN v.warm_suspect_reason
       ELSE v.suspect_reason END AS suspect_reason,
-    (SELECT min(e.throttle_reasons) FROM passes p JOIN epochs e ON e.pass_id = p.id
-     WHERE p.run_id = v.run AND p.ordinal = 0 AND e.warmup = 0 AND e.throttle_reasons <> '') AS throttled
+    (SELECT replace(replace(replace(replace(group_concat(DISTINCT r.value), 'sw_', 'SW '), 'hw_', 'HW '), '_', ' '), ',', ', ')
+     FROM passes p JOIN epochs e ON e.pass_id = p.id
+       JOIN json_each('["' || replace(e.throttle_reasons, ',', '","') || '"]') r
+     WHERE p.run_id = v.run AND p.ordinal = 0 AND e.warmup = 0
+       AND r.value NOT IN ('', 'gpu_idle', 'applications_clocks_setting')) AS throttled -- the last two do not slow a busy GPU
   FROM v_run_values v JOIN (
     SELECT :metric GLOB '*_[mu]s' OR :metric GLOB '*_[mu]s_*' OR :metric GLOB '*_per_s' AS is_time)
   WHERE v.job = :job)
