@@ -5,17 +5,13 @@ import { byId, createElement, numberCell } from '/lib/dom.js';
 import { drawTimelineComparison } from '/lib/timeline_comparison.js';
 import { judge } from '/lib/direction.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
+import { drawProblem, showErrors } from '/lib/problem.js';
 import * as format from '/lib/format.js';
 
 const query = new URLSearchParams(location.search);
 const [a, b] = ['a', 'b'].map((side) => Number(query.get(side)));
 let pairs = []; // kernels that the API pairs
 let selectedPair;
-
-function drawProblem(title, message) {
-  byId('problem').hidden = false;
-  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
-}
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
@@ -240,17 +236,13 @@ async function load() {
 
 const openSelectedRuns = () => location.assign(`/compare.html?a=${byId('run-a').value}&b=${byId('run-b').value}`);
 for (const name of ['run-a', 'run-b']) byId(name).addEventListener('change', openSelectedRuns);
-const showErrors = (work) => work.catch((problem) => {
-  drawProblem(problem.title || 'The page failed', problem.message);
-  if (problem.status === undefined) throw problem;
-});
 byId('pair').addEventListener('change', () => {
   const pair = pairs[Number(byId('pair').value)];
-  showErrors(selectPairAndStore(ordinalText(pair.a), ordinalText(pair.b)));
+  showErrors(() => selectPairAndStore(ordinalText(pair.a), ordinalText(pair.b)));
 });
 byId('kernel-b').addEventListener('change', () =>
-  showErrors(selectPairAndStore(ordinalText(selectedPair.a), byId('kernel-b').value)));
+  showErrors(() => selectPairAndStore(ordinalText(selectedPair.a), byId('kernel-b').value)));
 byId('changed').addEventListener('change', drawPair);
 
-if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) showErrors(load());
-else drawProblem('Which runs?', 'The address needs two runs, like compare.html?a=1&b=2.');
+if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) showErrors(load);
+else drawProblem({ title: 'Which runs?', message: 'The address needs two runs, like compare.html?a=1&b=2.' });

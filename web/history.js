@@ -8,6 +8,7 @@ import { measurementWords } from '/lib/measurements.js';
 import { withNoise, BAND_WORDS } from '/lib/noise.js';
 import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
+import { drawProblem, showErrors } from '/lib/problem.js';
 import { tableOf } from '/lib/sections.js';
 
 const POINTS_LIMIT = 10000; // the maximum that the API accepts
@@ -20,11 +21,6 @@ const EVENT_WORDS = 'another driver, clock limit or device';
 let runs = [];
 let points = [];
 let visibleRows = ROWS_PER_PAGE;
-
-function drawProblem(title, message) {
-  byId('problem').hidden = false;
-  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
-}
 
 const fillOptions = (select, entries) =>
   select.replaceChildren(...entries.map(([value, label]) => createElement('option', { value }, label)));
@@ -128,7 +124,7 @@ async function start() {
   byId('job-link').textContent = `Job ${job}`;
   byId('job-link').hidden = false;
   if (runs.length === 0) {
-    drawProblem('Nothing to follow', `Job ${job} has measured nothing.`);
+    drawProblem({ title: 'No history', message: `Job ${job} has no measurements.` });
     return;
   }
   byId('history').hidden = false;
@@ -138,11 +134,6 @@ async function start() {
   drawMetrics(query.get('metric'));
   await load();
 }
-
-const showErrors = (action) => action().catch((problem) => {
-  drawProblem(problem.title || 'The page failed', problem.message);
-  if (problem.status === undefined) throw problem;
-});
 
 byId('run').addEventListener('change', () => {
   drawMetrics(byId('metric').value);
@@ -157,5 +148,5 @@ byId('older').addEventListener('click', () => {
 redrawOnResize(byId('chart'), drawChart);
 
 if (Number.isSafeInteger(job) && job > 0) showErrors(start);
-else
-  drawProblem('Which job?', 'The address needs the number of a job, like history.html?job=1, and may name a run and a metric.');
+else drawProblem({ title: 'Which job?',
+  message: 'The address needs the number of a job, like history.html?job=1, and may name a run and a metric.' });

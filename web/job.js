@@ -5,6 +5,7 @@ import { drawEpochs } from '/lib/epochs.js';
 import { byId, createElement, stateBadge, attributesOfMissingValue } from '/lib/dom.js';
 import { drawKernels, METRICS_LIMIT } from '/lib/kernels.js';
 import { drawMeasurements } from '/lib/measurements.js';
+import { drawProblem } from '/lib/problem.js';
 import { drawMemoryPurposes } from '/lib/memory_purposes.js';
 import { breakable, fillRunTable } from '/lib/run_table.js';
 import { drawSource } from '/lib/source.js';
@@ -85,13 +86,6 @@ function drawReports({ runs: allRuns, kind }) {
     ...(second ? [createElement('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
     ...(first ? [createElement('a', { href: historyUrl(first.id) }, 'History')] : []),
   );
-}
-
-function drawProblem(problem) {
-  byId('problem').hidden = problem === null;
-  if (problem === null) return;
-  byId('problem').replaceChildren(createElement('strong', {}, problem.title), createElement('p', {}, problem.message),
-    problem.detail ? createElement('p', { class: 'quiet mono' }, problem.detail) : '');
 }
 
 const liveNumbers = [
@@ -207,7 +201,7 @@ async function refresh() {
 let refreshing = null;
 function refreshSafely() {
   refreshing = (refreshing ?? Promise.resolve()).then(refresh).catch((problem) => {
-    drawProblem({ title: problem.title || 'The page failed', message: problem.message });
+    drawProblem(problem, problem.status === 0);
     if (problem.status === 0) setTimeout(refreshSafely, 3000);
     else if (problem.status === undefined) throw problem;
   });
@@ -216,15 +210,14 @@ function refreshSafely() {
 
 byId('cancel').addEventListener('click', async () => {
   byId('cancel').disabled = true;
-  await httpDelete(`/jobs/${id}`).catch((problem) => drawProblem({ title: problem.title, message: problem.message }));
+  await httpDelete(`/jobs/${id}`).catch(drawProblem);
   byId('cancel').disabled = false;
   refreshSafely();
 });
 
 byId('again').addEventListener('click', async () => {
   byId('again').disabled = true;
-  await post('/jobs', request).then((job) => location.assign(`/job.html?id=${job.id}`),
-    (problem) => drawProblem({ title: problem.title, message: problem.message }));
+  await post('/jobs', request).then((job) => location.assign(`/job.html?id=${job.id}`), drawProblem);
   byId('again').disabled = false;
 });
 

@@ -7,6 +7,7 @@ import { drawInstructions, showLine } from '/lib/instructions.js';
 import { drawKernelBars } from '/lib/kernel_bars.js';
 import { accessTable } from '/lib/memory.js';
 import { drawMemoryChart } from '/lib/memory_chart.js';
+import { drawProblem, showErrors } from '/lib/problem.js';
 import { drawClockNote, drawRoofline, roofName } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
@@ -17,11 +18,6 @@ import * as format from '/lib/format.js';
 const query = new URLSearchParams(location.search);
 const run = Number(query.get('run'));
 let baseline = null; // as lib/baseline.js returns it
-
-function drawProblem(title, message) {
-  byId('problem').hidden = false;
-  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
-}
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
@@ -208,7 +204,7 @@ async function load(requested) {
   const report = await get(`/runs/${run}/report?kernel=${ordinal}`);
   const [kernel] = report.kernels;
   if (kernel === undefined) {
-    drawProblem('No such kernel', `Run ${run} has no kernel ${ordinal}.`);
+    drawProblem({ status: 404, title: 'Not found', message: `Run ${run} has no kernel ${ordinal}.` });
     return;
   }
   const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`),
@@ -240,10 +236,7 @@ let loading = Promise.resolve();
 
 /** Loads a kernel after any load that is still running, so that the one chosen last is shown. Shows errors. */
 function loadSafely(ordinal) {
-  loading = loading.then(() => load(ordinal)).catch((problem) => {
-    drawProblem(problem.title || 'The page failed', problem.message);
-    if (problem.status === undefined) throw problem;
-  });
+  loading = loading.then(() => showErrors(() => load(ordinal)));
   return loading;
 }
 
@@ -273,5 +266,5 @@ for (const list of ['finding-list', 'run-finding-list']) {
 const ordinal = query.has('kernel') ? Number(query.get('kernel')) : null;
 const isOrdinal = ordinal === null || (Number.isSafeInteger(ordinal) && ordinal >= 0);
 if (Number.isSafeInteger(run) && run > 0 && isOrdinal) loadSafely(ordinal);
-else drawProblem('Which run?',
-  'The address needs the number of a run, like report.html?run=1, and may name a kernel, like &kernel=0.');
+else drawProblem({ title: 'Which run?',
+  message: 'The address needs the number of a run, like report.html?run=1, and may name a kernel, like &kernel=0.' });

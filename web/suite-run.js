@@ -2,8 +2,9 @@
 import { ApiProblem, get, httpDelete, post } from '/lib/api.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
+import { drawProblem, showErrors } from '/lib/problem.js';
 import { tableOf } from '/lib/sections.js';
-import { drawProblem, endedStates, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
+import { endedStates, parseMetricKey, verdictBadge } from '/lib/suites.js';
 
 const REFRESH_MS = 10000; // without an event
 const GATHER_MS = 100; // several events come at once
@@ -113,7 +114,7 @@ async function refresh() {
     listen();
   } catch (problem) {
     if (problem.status !== 0) throw problem;
-    drawProblem(problem); // the daemon restarts: the run goes on
+    drawProblem(problem, true); // the daemon restarts: the run goes on
   }
   timer = setTimeout(() => showErrors(refresh), REFRESH_MS);
 }

@@ -4,8 +4,9 @@ import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
+import { showErrors } from '/lib/problem.js';
 import { tableOf } from '/lib/sections.js';
-import { changedConditions, describeDuration, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
+import { changedConditions, describeDuration, parseMetricKey, verdictBadge } from '/lib/suites.js';
 
 const RUNS_PER_PAGE = 50;
 const HISTORY_LIMIT = 200;
@@ -127,11 +128,11 @@ async function start() {
   byId('summary').textContent = [suite.summary, `${suite.blocks} blocks`, `${suite.metrics} metrics`,
     takes ? `a run takes ${takes}` : null].filter(Boolean).join(' · ');
   if (suite.last_run) byId('last-verdict').replaceChildren(verdictBadge(suite.last_run));
-  byId('suite').hidden = false;
   byId('run-suite').hidden = false;
   await loadRuns();
   await loadBaselines();
   await startHistory();
+  byId('suite').hidden = false; // all at once: nothing moves while the page loads
 }
 
 byId('run-suite').addEventListener('click', () => showErrors(async () => {

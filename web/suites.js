@@ -2,8 +2,9 @@
 import { get } from '/lib/api.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
+import { showErrors } from '/lib/problem.js';
 import { tableOf } from '/lib/sections.js';
-import { describeDuration, showErrors, verdictBadge } from '/lib/suites.js';
+import { describeDuration, verdictBadge } from '/lib/suites.js';
 
 const suiteUrl = (name) => `/suite.html?name=${encodeURIComponent(name)}`;
 const lastVerdict = (run) => (run

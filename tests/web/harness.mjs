@@ -82,6 +82,54 @@ export async function findInaccessible(page, selector) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(', ')}`);
 }
 
+/** Asserts that a page shows no error, fits its window and has nothing that axe-core finds: light, and dark on a phone. loaded:
+ * selects an element that appears when the page is complete. */
+export async function assertAccessible(where, loaded = 'body[data-loaded]') {
+  for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark', viewport: { width: 390, height: 844 } }]) {
+    const page = await openPage(where, options);
+    await page.locator(loaded).first().waitFor();
+    assert.equal(await page.locator('#problem:not([hidden])').count(), 0, `${where} shows an error`);
+    assert.ok(await fitsWidth(page), `${where} scrolls horizontally`);
+    assert.deepEqual(await findInaccessible(page, 'html'), [], `${where}, ${options.colorScheme}`);
+    await page.close();
+  }
+}
+
+const MAX_LAYOUT_SHIFT = 0.02; // of 0.1, which Web Vitals calls good
+
+/** Opens a page without a cache. Returns {bytes, shift}: the bytes transferred until the page is loaded, headers and compressed
+ * bodies, and its cumulative layout shift. */
+async function measureFirstVisit(where, loaded) {
+  const page = await openPage('about:blank');
+  const session = await page.context().newCDPSession(page);
+  let bytes = 0;
+  session.on('Network.loadingFinished', ({ encodedDataLength }) => { bytes += encodedDataLength; });
+  await session.send('Network.enable');
+  await page.addInitScript(() => {
+    globalThis.layoutShift = 0;
+    new PerformanceObserver((list) => {
+      for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) globalThis.layoutShift += value;
+    }).observe({ type: 'layout-shift', buffered: true });
+  });
+  await page.goto(where);
+  await page.locator(loaded).first().waitFor();
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+  const shift = await page.evaluate(() => globalThis.layoutShift);
+  await page.close();
+  return { bytes, shift };
+}
+
+/** Asserts that the first visit of a page transfers at most maxBytes, and that its content does not shift. t: the test, which
+ * prints the numbers. */
+export async function assertLight(t, where, maxBytes, loaded = 'body[data-loaded]') {
+  const { bytes, shift } = await measureFirstVisit(where, loaded);
+  t.diagnostic(`${where}: ${bytes} bytes, layout shift ${shift.toFixed(3)}`);
+  assert.ok(bytes <= maxBytes, `${where} transfers ${bytes} bytes`);
+  assert.ok(bytes > 1024, `${where}: no bytes were counted`);
+  assert.ok(shift <= MAX_LAYOUT_SHIFT, `${where} shifts by ${shift.toFixed(3)}`);
+}
+export const MAX_PAGE_BYTES = 120 * 1024;
+
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
   method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),
 })).json()).id;

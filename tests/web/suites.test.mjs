@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { browserErrors, fitsWidth, ignoreBrowserErrors, openPage, scratch, startDaemon, takeScreenshot } from './harness.mjs';
+import {
+  assertAccessible, assertLight, browserErrors, fitsWidth, ignoreBrowserErrors, MAX_PAGE_BYTES, openPage, scratch, startDaemon,
+  takeScreenshot,
+} from './harness.mjs';
 
 const METRIC = 'relu/vector/time_cold_us_median';
 const definition = { name: 'tiny', summary: 'One small kernel', blocks: 5, profile: false,
@@ -26,7 +29,7 @@ const texts = (locator) => locator.evaluateAll((elements) => elements.map((eleme
 async function runFromPage() {
   const page = await openPage(`${server.url}/suite.html?name=tiny`);
   await page.locator('body[data-loaded]').waitFor();
-  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.getByRole('button', { name: 'Run suite' }).click();
   await page.waitForURL(/suite-run\.html\?id=\d+/);
   await page.locator('body[data-loaded="queued"], body[data-loaded="running"]').waitFor();
   assert.match(await page.locator('#live-what').innerText(), /^waits for the device$|^\d of 5 jobs/);
@@ -83,18 +86,28 @@ test('the second run is compared with the first, and the suite shows both', asyn
   await run.close();
 });
 
-test('unknown suites and runs show an error', async () => {
+test('unknown suites and runs show an error, and where to go on', async () => {
   for (const where of ['/suite.html?name=none', '/suite-run.html?id=999']) {
     const page = await openPage(server.url + where);
     await page.locator('#problem').waitFor();
+    assert.equal(await page.locator('#problem').getByRole('link', { name: 'suites' }).getAttribute('href'), '/suites.html');
     ignoreBrowserErrors('status of 404');
     await page.close();
   }
 });
 
-test('the pages fit a phone in dark mode', async () => {
-  for (const [where, name] of [['/suites.html', 'suites-360'], ['/suite.html?name=tiny', 'suite-360'],
-    ['/suite-run.html?id=2', 'suite-run-360']]) {
+const pages = ['/suites.html', `/suite.html?${new URLSearchParams({ name: 'tiny', metric: METRIC })}`, '/suite-run.html?id=2'];
+
+test('every page is accessible and fits a phone in both themes', async () => {
+  for (const where of pages) await assertAccessible(server.url + where);
+});
+
+test('the first visit of each page is small, and its content does not shift', async (t) => {
+  for (const where of pages) await assertLight(t, server.url + where, MAX_PAGE_BYTES);
+});
+
+test('the pages fit a narrow phone in dark mode', async () => {
+  for (const [where, name] of [[pages[0], 'suites-360'], [pages[1], 'suite-360'], [pages[2], 'suite-run-360']]) {
     const page = await openPage(server.url + where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await page.locator('body[data-loaded]').waitFor();
     assert.ok(await fitsWidth(page), `${name} scrolls horizontally`);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { browserErrors, daemon, findInaccessible, finish, fitsWidth, openPage, scratch, submit } from './harness.mjs';
+import { assertAccessible, browserErrors, daemon, finish, openPage, scratch, submit } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
 let training, runs; // a job's id; {a, b}: the ids of two profiled runs
@@ -75,16 +75,7 @@ test('every page is accessible and fits a phone in both themes', async () => {
     [`/compare.html?a=${runs.a}&b=${runs.b}`], [`/compare.html?a=${first}&b=${other}`],
     [`/history.html?job=${training}&run=${first}`], ['/suites.html'],
   ];
-  for (const [where, loaded = 'body[data-loaded]'] of pages) {
-    for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark', viewport: { width: 390, height: 844 } }]) {
-      const page = await openPage(daemon.url + where, options);
-      await page.locator(loaded).first().waitFor();
-      assert.equal(await page.locator('#problem:not([hidden])').count(), 0, `${where} shows an error`);
-      assert.ok(await fitsWidth(page), `${where} scrolls horizontally`);
-      assert.deepEqual(await findInaccessible(page, 'html'), [], `${where}, ${options.colorScheme}`);
-      await page.close();
-    }
-  }
+  for (const [where, loaded] of pages) await assertAccessible(daemon.url + where, loaded);
 });
 
 test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

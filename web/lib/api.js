@@ -16,7 +16,7 @@ async function request(path, options) {
     response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json', ...options.headers },
       ...options });
   } catch {
-    throw new ApiProblem(0, { title: 'No response', detail: 'The daemon does not answer. The page retries automatically.' });
+    throw new ApiProblem(0, { title: 'No response', detail: 'The daemon does not answer.' });
   }
   const text = await response.text();
   let document = {};

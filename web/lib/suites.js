@@ -1,5 +1,5 @@
 // What the pages of suites share: verdicts, reasons, and the differences between the conditions of two runs.
-import { byId, createElement, stateBadge } from '/lib/dom.js';
+import { stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 /** The verdict of a run that has ended, else its state. */
@@ -26,16 +26,3 @@ const conditions = [['device_name', 'device'], ['driver', 'driver'], ['clock_set
 export const changedConditions = (before, after) => (before ? conditions.filter(([name]) => before[name] !== after[name]) : [])
   .map(([name, label, textOf = String]) => `${label} ${[before, after].map((run) =>
     ((run[name] ?? null) === null ? 'unknown' : textOf(run[name]))).join(' → ')}`);
-
-export function drawProblem(problem) {
-  byId('problem').hidden = problem === null;
-  if (problem === null) return;
-  byId('problem').replaceChildren(createElement('strong', {}, problem.title || 'The page failed'),
-    createElement('p', {}, problem.message));
-}
-
-/** Runs an action, and shows its error. */
-export const showErrors = (action) => action().catch((problem) => {
-  drawProblem(problem);
-  if (problem.status === undefined) throw problem;
-});
