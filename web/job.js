@@ -20,9 +20,18 @@ let request = null;       // body of the POST that submits the job again
 
 /* --- head and progress -------------------------------------------------------------------------------------------- */
 
+/** A posted kernel and the name of its source: "add (saxpy.cu)"; null for other jobs. */
+const postedKernel = ({ kind, request: { entry, name } }) =>
+  (kind !== 'source' ? null : name ? `${entry} (${name})` : entry);
+
+/** The job's name; without one, the posted kernel or the imported file; null: none. */
+const titleOf = ({ request: { name, entry, file_name: file } }) => name || entry || file || null;
+
 function drawHead(job) {
-  document.title = `Job ${job.id} ${job.state} · rooflined`;
-  byId('job-title').textContent = `Job ${job.id}`;
+  const title = titleOf(job);
+  document.title = `Job ${job.id}${title ? ` ${title}` : ''} ${job.state} · rooflined`;
+  byId('job-title').textContent = `Job ${job.id}${title ? ` · ${title}` : ''}`;
+  byId('job-tags').replaceChildren(...(job.request.tags ?? []).map((tag) => createElement('span', { class: 'tag' }, tag)));
   byId('job-state').replaceChildren(stateBadge(job.state));
   byId('cancel').hidden = finalStates.includes(job.state);
   // Their requests do not contain the code or the trace.
@@ -30,7 +39,8 @@ function drawHead(job) {
   request = { ...job.request, device: job.device };
   const took = format.duration(format.secondsBetween(job.started_at, job.finished_at));
   const isImport = job.kind === 'import';
-  const subject = `${job.runs[0]?.workload ?? ''} ${format.parameters(job.request)}`.trim();
+  const workload = job.kind === 'source' ? `kernel ${job.request.entry}` : job.runs[0]?.workload ?? '';
+  const subject = [`${workload} ${format.parameters(job.request)}`.trim(), ...format.launch(job.request)].join(' · ');
   byId('job-properties').textContent = [
     isImport ? `trace ${job.request.file_name} (${job.request.format}, ${format.bytes(job.request.bytes)})` : subject,
     isImport ? null : `on ${job.device}`,
@@ -171,7 +181,7 @@ async function drawResults(job) {
     getAllPages(`/jobs/${id}/kernels?limit=1000&most_metrics=${METRICS_LIMIT}`),
   ]);
   const runsWithMetadata = results.runs.filter((run) => run.engine);
-  drawComparison(results.runs, comparison.items);
+  drawComparison(results.runs, comparison.items, postedKernel(job));
   await drawSource(job);
   drawEpochs(results.runs);
   drawMemoryPurposes(results.runs);

@@ -23,7 +23,8 @@ typedef struct rl_cli {
   const char *token; /* --token, $ROOFLINED_TOKEN; NULL: none */
   bool json;         /* print the API's response unchanged */
   bool help;         /* print help instead of executing the command */
-  int argc;          /* arguments after the command's name */
+  const char *command;
+  int argc; /* arguments after the command's name */
   char **argv;
 } rl_cli;
 
@@ -81,6 +82,8 @@ int rl_command_token(rl_cli *cli, rl_error *err);
 
 /* Reports a wrong command line. Returns −1 with RL_INPUT. */
 int rl_fail_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Reports an option that the command does not have, or an argument too many. Returns −1 with RL_INPUT. */
+int rl_fail_argument(rl_error *err, const char *command, const char *word);
 /* Parses the number of a job, run or kernel. `expected` completes the error "this command needs …". */
 int rl_parse_number(const char *text, long long minimum, const char *expected, long long *number, rl_error *err);
 /* Checks a name in a path of the API: a suite or a baseline. Returns -1 with RL_INPUT, naming `kind`. */

@@ -8,8 +8,10 @@
 /* A job's results from its three documents: the comparison table of training, the variants of kernels or of a layer, or
  * ceilings. */
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison);
+/* The runs of a job or of an item of /jobs on one line: "7 fp32, 8 fp16". */
+void rl_print_runs(FILE *out, const cJSON *runs);
 /* The runs of a kernel or source job. */
-void rl_print_kernel_runs(FILE *out, const cJSON *runs);
+void rl_print_kernel_runs(FILE *out, const cJSON *job, const cJSON *runs);
 /* Why cells of a run's row or column are empty, and its suspect samples. */
 void rl_print_kernel_reasons(FILE *out, const cJSON *run);
 /* The runs of a layer job. */

@@ -127,20 +127,31 @@ static void print_size(FILE *out, const cJSON *size) {
   else fprintf(out, " %s=%.0f", size->string, size->valuedouble);
 }
 
-/* Prints the workload: a kernel with its sizes, or the kernels of a sequence. */
-static void print_subject(FILE *out, const cJSON *run) {
+/* Prints a posted kernel and the name of its job: "add (saxpy.cu)". */
+static void print_posted_kernel(FILE *out, const cJSON *request) {
+  const char *name = rl_json_text(request, "name");
+  fputs(rl_json_text(request, "entry"), out);
+  if (name[0] == '\0') return;
+  fputs(" (", out);
+  rl_print_name(out, name);
+  fputc(')', out);
+}
+
+/* Prints the workload: a kernel with its sizes, or the kernels of a sequence, or a posted kernel. */
+static void print_subject(FILE *out, const cJSON *job, const cJSON *run) {
   const cJSON *size, *kernel;
   const char *dtype = rl_json_text(run, "params.dtype");
+  if (strcmp(rl_json_text(job, "kind"), "source") == 0) return print_posted_kernel(out, rl_json_at(job, "request"));
   fprintf(out, "%s%s%s", rl_json_text(run, "workload"), dtype[0] != '\0' ? " " : "", dtype);
   cJSON_ArrayForEach (size, rl_json_at(run, "params.shape")) print_size(out, size);
   cJSON_ArrayForEach (kernel, rl_json_at(run, "params.kernels"))
     fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
 }
 
-void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
+void rl_print_kernel_runs(FILE *out, const cJSON *job, const cJSON *runs) {
   const cJSON *run, *first = cJSON_GetArrayItem(runs, 0);
   if (rl_json_text(first, "engine")[0] == '\0') return; /* no run has started */
-  print_subject(out, first);
+  print_subject(out, job, first);
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);

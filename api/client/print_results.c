@@ -13,6 +13,12 @@ int rl_print_json(const cJSON *document) {
   return RL_EXIT_COMPLETED;
 }
 
+void rl_print_runs(FILE *out, const cJSON *runs) {
+  const cJSON *run;
+  cJSON_ArrayForEach (run, runs)
+    fprintf(out, "%s%.0f %s", run != runs->child ? ", " : "", rl_json_number(run, "id"), rl_json_text(run, "variant"));
+}
+
 typedef struct row {
   const char *label, *field; /* in a run's summary */
   rl_cell_format format;
@@ -157,7 +163,7 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   if (problem[0] != '\0') fprintf(out, "%s\n", problem);
   print_logs(out, job);
   if (strcmp(rl_json_text(job, "kind"), "kernel") == 0 || strcmp(rl_json_text(job, "kind"), "source") == 0) {
-    rl_print_kernel_runs(out, runs);
+    rl_print_kernel_runs(out, job, runs);
     return;
   }
   if (strcmp(rl_json_text(job, "kind"), "layer") == 0) {

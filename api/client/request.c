@@ -13,7 +13,7 @@
 #include "api/client/http.h"
 #include "api/client/cells.h"
 
-enum { MAX_BODY_BYTES = 1 << 20, MAX_BINARY_BYTES = 2 << 20 };
+enum { MAX_BODY_BYTES = 1 << 20, MAX_BINARY_BYTES = 2 << 20, MAX_NAME_BYTES = 80 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 /* The options of `run`. Each sets one field of the request. */
@@ -68,7 +68,7 @@ static const option_field options[] = {
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
     {"--worker-build", "worker_build", TEXT, "NAME", "a build that the daemon's setting builds names"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
-    {"--name", "name", TEXT, "NAME", "shown in the list of jobs"},
+    {"--name", "name", TEXT, "NAME", "shown in the list of jobs; default: FILE of --code, --binary"},
     {"--tags", "tags", TEXT_LIST, "TAG,…", "shown in the list of jobs"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
@@ -253,7 +253,7 @@ static int add_option(cJSON *request, const char *name, const char *value, rl_er
     if (cJSON_HasObjectItem(request, options[i].field)) return rl_fail_usage(err, "%s was given twice", name);
     return adders[options[i].type](request, &options[i], value, err);
   }
-  return rl_fail_usage(err, "run has no option %s; rooflinectl run --help lists them", name);
+  return rl_fail_argument(err, "run", name);
 }
 
 /* Returns the kind of a request without --kind. */
@@ -262,19 +262,31 @@ static const char *infer_kind(const cJSON *request) {
   return cJSON_HasObjectItem(request, "code") || cJSON_HasObjectItem(request, "binary") ? "source" : "train";
 }
 
+/* Names a job of posted code after its file. */
+static int add_default_name(cJSON *request, const char *file, rl_error *err) {
+  const char *slash = strrchr(file, '/'), *name = slash != NULL ? slash + 1 : file;
+  if (strcmp(file, "-") == 0 || strlen(name) > MAX_NAME_BYTES || cJSON_HasObjectItem(request, "name")) return 0;
+  return cJSON_AddStringToObject(request, "name", name) != NULL ? 0 : fail_no_memory(err);
+}
+
+static bool is_source_option(const char *name) { return strcmp(name, "--code") == 0 || strcmp(name, "--binary") == 0; }
+
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err) {
   if (argc == 1 && (argv[0][0] != '-' || argv[0][1] == '\0')) {
     *body = rl_request_read_file(argv[0], err);
     return *body != NULL ? 0 : -1;
   }
   RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
+  const char *source_file = NULL;
   for (int i = 0; i < argc; i++) {
     char name[64];
     const char *equals = strchr(argv[i], '=');
     snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - argv[i]) : (int)strlen(argv[i]), argv[i]);
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
+    if (is_source_option(name)) source_file = value;
   }
+  if (source_file != NULL && add_default_name(request, source_file, err) < 0) return -1;
   if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", infer_kind(request));
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : fail_no_memory(err);

@@ -41,10 +41,10 @@ INSTRUCTIONS = [instruction(*row) for row in (
     (4, "STG.E desc[UR4][R2.64], R5 ;", ("code.cu", 4), 32, 5), (5, "EXIT ;", (None, None), 64, 0))]
 
 
-def posted(rows, sha, text, **columns):
+def posted(rows, sha, text, labels={}, **columns):
     launch = {"entry": "add", "grid": [4, 1, 1], "block": [64, 1, 1]}
     rows.insert("sources", sha256=sha, text=json.dumps({**launch, "dynamic_shared_bytes": 0, **text}))
-    return rows.job(kind="source", source=sha, request=json.dumps(launch), **columns)
+    return rows.job(kind="source", source=sha, request=json.dumps({**launch, **labels}), **columns)
 
 
 def insert(state):
@@ -55,9 +55,9 @@ def insert(state):
     for ordinal, variant in enumerate(("default", "fast_math")):
         rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}",
                     nondefault_params="{}", log=LOG)
-    job = posted(rows, "2" * 64, {"code": CODE})
+    job = posted(rows, "2" * 64, {"code": CODE}, {"name": "adds.cu", "tags": ["night"]})
     kernel = {"launch": "add", "name": "add", "instructions": INSTRUCTIONS}
-    run = rows.run([kernel], workload="source", variant="default", job=job)
+    run = rows.run([kernel], workload="source", variant="default", job=job, samples={"cold": [22.0, 22.5, 23.0]})
     binary = posted(rows, "3" * 64, {"binary": "AAAA"})
     rows.run([kernel], workload="source", variant="default", job=binary)
     return {"failed": failed, "job": job, "binary": binary, "run": run}

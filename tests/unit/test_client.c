@@ -211,10 +211,16 @@ static void test_posted_code_from_options(void **state) {
                   "--model=bytes=32,operations=4",
                   "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
   RL_CLEANUP(rl_free_text) char *body = body_of(7, argv);
-  assert_string_equal(body,
-                      "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
-                      "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
-                      "\"kind\":\"source\"}");
+  char expected[512];
+  snprintf(expected, sizeof expected,
+           "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
+           "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
+           "\"name\":\"%s\",\"kind\":\"source\"}",
+           strrchr(name, '/') + 1);
+  assert_string_equal(body, expected);
+  char *named[] = {"--name=mine", "--binary", name};
+  RL_CLEANUP(rl_free_text) char *other = body_of(3, named);
+  assert_string_equal(other, "{\"name\":\"mine\",\"binary\":\"f0VMRgA=\",\"kind\":\"source\"}");
   char *code[] = {"--code", name}; /* it is not text */
   char *none = NULL;
   rl_error err = {0};

@@ -54,6 +54,19 @@ test('a posted binary has no source', async () => {
   await page.close();
 });
 
+test('the head and the headline name the posted kernel and its source', async () => {
+  const page = await openJob(inserted.job, 'completed');
+  assert.equal(await page.locator('h1').innerText(), `Job ${inserted.job} · adds.cu`);
+  assert.equal(await page.locator('#job-tags').innerText(), 'night');
+  assert.match(await page.locator('#job-properties').innerText(), /^kernel add · grid 4×1×1 · block 64×1×1 · on gpu0 · /);
+  assert.match(await page.locator('#verdict').innerText(), /^add \(adds\.cu\), default: 22\.50 µs/);
+  await takeScreenshot(page, 'source-job-light');
+  await page.close();
+  const unnamed = await openJob(inserted.binary, 'completed');
+  assert.equal(await unnamed.locator('h1').innerText(), `Job ${inserted.binary} · add`);
+  await unnamed.close();
+});
+
 test('the report sums samples and instructions by source line', async () => {
   const page = await openReport();
   const rows = await readRows(page.locator('#instruction-table .code'));

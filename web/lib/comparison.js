@@ -7,9 +7,10 @@ import { trainingOf } from '/lib/training.js';
 const unavailablePassNotes = (runs) => runs.flatMap((run) => run.passes.filter((pass) => pass.state === 'unavailable')
   .map((pass) => ({ text: `${run.variant}, ${pass.pass} pass: ${pass.reason}` })));
 
-/** Draws the comparison of a job's runs. pairs: the API's comparisons of two runs each. */
-export function drawComparison(runs, pairs) {
-  const content = trainingOf(runs, pairs) ?? timingsOf(runs, pairs[0]);
+/** Draws the comparison of a job's runs. pairs: the API's comparisons of two runs each; subject: what the headline names besides
+ * the variant; null: nothing. */
+export function drawComparison(runs, pairs, subject = null) {
+  const content = trainingOf(runs, pairs) ?? timingsOf(runs, pairs[0], subject);
   byId('comparison').hidden = content === null;
   if (content === null) return;
   byId('verdict').textContent = content.verdict;

@@ -105,6 +105,10 @@ export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype
 
 export const dimensions = (extents) => (extents ? extents.join('×') : null);
 
+/** The launch configuration of a posted kernel: ['grid 4×1×1', 'block 64×1×1']; empty for other jobs. */
+export const launch = ({ grid, block }) =>
+  [grid && `grid ${dimensions(grid)}`, block && `block ${dimensions(block)}`].filter(Boolean);
+
 export const duration = formatOrNull((seconds) => {
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const minutes = Math.floor(seconds / 60);

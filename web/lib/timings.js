@@ -93,7 +93,7 @@ function cardsOf(times, pair) {
 /* --- sentence, table, notes ----------------------------------------------------------------------------------------- */
 
 /** Returns a sentence about the fastest run with a cold cache; ignores runs with suspect samples. */
-function verdictOf(times) {
+function verdictOf(times, subject) {
   const cold = times.filter((entry) => entry.mode === 'cold' && entry.median.value !== null && entry.suspects.length === 0)
     .sort((a, b) => a.median.value - b.median.value);
   if (cold.length === 0) return '';
@@ -103,7 +103,7 @@ function verdictOf(times) {
     ? `, ${format.bytesPerSecond(perSecond(run.floor_bytes, median.value))}` : '';
   const time = `${format.us(median.value)}${bandwidth}${share.value === null ? ''
     : `, ${format.percent(share.value)} of the measured ${roofName(share.roof)}`}`;
-  const headline = `${run.variant}: ${time} (cold cache)`;
+  const headline = `${[subject, run.variant].filter(Boolean).join(', ')}: ${time} (cold cache)`;
   if (next === undefined) return headline;
   return `${headline}. Fastest of ${cold.length}; ${next.run.variant} takes \
 ${(next.median.value / median.value).toFixed(2)}× as long.`;
@@ -171,13 +171,13 @@ function clockOf(runs) {
   return `SM clock ${min === max ? min : `${min} to ${max}`} MHz`;
 }
 
-/** Content for lib/comparison.js; null if no launch was timed. pair: comparison of two runs, if any. */
-export function timingsOf(runs, pair) {
+/** Content for lib/comparison.js; null if no launch was timed. pair: comparison of two runs, if any; subject: see there. */
+export function timingsOf(runs, pair, subject = null) {
   const times = runs.flatMap((run, index) => cacheModes.map((mode) => timesOf(run, index, mode)))
     .filter(({ run }) => run.samples.length > 0);
   if (times.length === 0) return null;
   const listDistinct = (getValue) => [...new Set(times.map(getValue))].filter(Boolean).join(', ');
-  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times), cards: cardsOf(times, pair),
+  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times, subject), cards: cardsOf(times, pair),
     table: tableOf('Times', columns, times),
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
       `${listDistinct(({ us }) => us.length)} samples in each cache mode`, clockOf(runs),
