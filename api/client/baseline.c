@@ -55,7 +55,7 @@ int rl_command_baseline(rl_cli *cli, rl_error *err) {
     if (strcmp(cli->argv[i], "--run") == 0) {
       if (rl_parse_number(cli->argv[++i], 1, "a suite run's number after --run", &run, err) < 0) return -1;
     } else if (cli->argv[i][0] == '-' || count == 3) {
-      return rl_fail_usage(err, "baseline has no option %.60s", cli->argv[i]);
+      return rl_fail_argument(err, "baseline", cli->argv[i]);
     } else {
       words[count++] = cli->argv[i];
     }

@@ -50,7 +50,7 @@ static int parse_options(bisection *search, rl_error *err) {
     const char *word = search->cli->argv[i];
     int option = 0;
     while (option < OPTION_COUNT && strcmp(options[option].name, word) != 0) option++;
-    if (option == OPTION_COUNT) return rl_fail_usage(err, "bisect has no option %.60s", word);
+    if (option == OPTION_COUNT) return rl_fail_argument(err, "bisect", word);
     if (search->cli->argv[i + 1] == NULL) return rl_fail_usage(err, "%s needs a value", word);
     *options[option].value = search->cli->argv[i + 1];
   }

@@ -34,7 +34,8 @@ static const rl_cli_option *show_options(void) {
 }
 
 static const rl_cli_option *report_options(void) {
-  static const rl_cli_option options[] = {{"--kernel", "N", "only this kernel of the run"},
+  static const rl_cli_option options[] = {{"--job", "JOB", "the only run of this job, instead of RUN"},
+                                          {"--kernel", "N", "only this kernel of the run"},
                                           {"--section", "ID", "only this section, with all of its tables"},
                                           {"--all", "", "all findings, and the tables of numbers"},
                                           {"--watch", "", "print again when it changes, until the job ends"},
@@ -74,7 +75,7 @@ const rl_command rl_commands[] = {
     {"report", "RUN [OPTIONS]", "print what bounds a run, and its findings", rl_command_report, report_options},
     {"export", "JOB --format F …", "write a job's trace or numbers for another tool", rl_command_export, rl_export_options},
     {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, compare_options},
-    {"list", "", "list jobs, newest first", rl_command_list},
+    {"list", "", "list jobs, newest first, with their runs", rl_command_list},
     {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
     {"devices", "", "list devices, and why one is unusable", rl_command_devices},
     {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},

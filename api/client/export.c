@@ -41,12 +41,12 @@ static int parse_options(const rl_cli *cli, export_options *options, rl_error *e
     const char *word = cli->argv[i];
     if (strcmp(word, "--format") == 0 || strcmp(word, "--run") == 0 || strcmp(word, "-o") == 0) {
       if (parse_value(options, word, cli->argv[++i], err) < 0) return -1;
-    } else if (job != NULL || word[0] == '-') return rl_fail_usage(err, "export has no option %s", word);
+    } else if (job != NULL || word[0] == '-') return rl_fail_argument(err, "export", word);
     else job = word;
   }
-  if (options->format == NULL) return rl_fail_usage(err, "export needs --format");
+  if (options->format == NULL) return rl_fail_usage(err, "export needs --format; rooflinectl export --help lists the formats");
   if (rl_check_name(options->format, "format", err) < 0) return -1;
-  return rl_parse_number(job, 1, "a job's number", &options->job, err);
+  return rl_parse_number(job, 1, "a job's number (rooflinectl list prints them)", &options->job, err);
 }
 
 /* --- progress ---------------------------------------------------------------------------------------------------------- */

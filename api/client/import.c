@@ -23,7 +23,7 @@ static int parse_options(const rl_cli *cli, import_options *options, rl_error *e
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
     if (strcmp(word, "--format") == 0 && i + 1 < cli->argc) options->format = cli->argv[++i];
-    else if (options->file != NULL || word[0] == '-') return rl_fail_usage(err, "import has no option %s", word);
+    else if (options->file != NULL || word[0] == '-') return rl_fail_argument(err, "import", word);
     else options->file = word;
   }
   if (options->file == NULL) return rl_fail_usage(err, "import needs a FILE");

@@ -78,8 +78,16 @@ static char *format_sizes(char *cell, const cJSON *job) {
   return cell;
 }
 
+/* Prints the job's name and its workload, for posted code its kernel: " adds.cu · add: ". */
+static void print_subject(const cJSON *job) {
+  const char *name = rl_json_text(job, "name"), *entry = rl_json_text(job, "entry");
+  putchar(' ');
+  if (name[0] != '\0') rl_print_name(stdout, name), fputs(" · ", stdout);
+  printf("%s: ", entry[0] != '\0' ? entry : rl_json_text(job, "workload"));
+}
+
 int rl_command_list(rl_cli *cli, rl_error *err) {
-  const cJSON *job, *variant;
+  const cJSON *job;
   char cell[RL_CELL_SIZE];
   if (cli->argc != 0) return rl_fail_usage(err, "list takes no arguments");
   RL_CLEANUP(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
@@ -93,8 +101,8 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
     printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s ", rl_json_number(job, "id"), rl_json_text(job, "kind"),
            rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
     rl_print_cell(stdout, format_sizes(cell, job), -19);
-    printf(" %s:", rl_json_text(job, "workload"));
-    cJSON_ArrayForEach (variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
+    print_subject(job);
+    rl_print_runs(stdout, rl_json_at(job, "runs"));
     putchar('\n');
   }
   return RL_EXIT_COMPLETED;

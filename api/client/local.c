@@ -22,7 +22,7 @@ static int load_config(rl_cli *cli, rl_config *config, const char **positional, 
       snprintf(setting, sizeof setting, "state=%s", cli->argv[++i]);
       override_count = 1;
     } else if (cli->argv[i][0] == '-' || *count == capacity) {
-      return rl_fail_usage(err, "%s is not understood here", cli->argv[i]);
+      return rl_fail_argument(err, cli->command, cli->argv[i]);
     } else {
       positional[(*count)++] = cli->argv[i];
     }
@@ -98,7 +98,7 @@ int rl_command_token(rl_cli *cli, rl_error *err) {
   bool list = strcmp(positional[0], "list") == 0, revoke = strcmp(positional[0], "revoke") == 0;
   if (revoke && count < 2)
     return rl_fail_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
-  if (!revoke && count == 2) return rl_fail_usage(err, "%s is not understood here", positional[1]);
+  if (!revoke && count == 2) return rl_fail_argument(err, cli->command, positional[1]);
   if (!list && !revoke && rl_token_check_name(positional[0], err) < 0) return -1;
   if (rl_store_open_shared(config.state, &store, err) < 0) return -1;
   if (list) return list_tokens(cli, store, err);

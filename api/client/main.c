@@ -70,12 +70,25 @@ static int error_exit_code(const rl_error *err) {
   return err->domain == RL_HTTP && err->code >= 400 && err->code < 500 ? RL_EXIT_USAGE : RL_EXIT_FAILED;
 }
 
+/* What to do about an error of the API, by its status. */
+static const struct {
+  int status;
+  const char *text;
+} hints[] = {{401, "Set ROOFLINED_TOKEN; `rooflinectl token` creates one."},
+             {404, "`rooflinectl list` prints the jobs and their runs, `rooflinectl suites` the suites."},
+             {429, "Wait until a job ends, or cancel one: `rooflinectl list`, `rooflinectl cancel JOB`."}};
+
+static void print_hint(const rl_error *err) {
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (err->domain == RL_HTTP && err->code == hints[i].status) fprintf(stderr, "%s\n", hints[i].text);
+  if (err->domain == RL_WIRE) fputs("Is the daemon running? Start it with `rooflined`, or set ROOFLINED_URL.\n", stderr);
+}
+
 static int report_error(const rl_error *err) {
   fprintf(stderr, "rooflinectl: %s", err->message);
   if (err->json_pointer[0] != '\0') fprintf(stderr, " (at %s)", err->json_pointer);
   fputc('\n', stderr);
-  if (err->domain == RL_HTTP && err->code == 401) fputs("Set ROOFLINED_TOKEN; `rooflinectl token` creates one.\n", stderr);
-  if (err->domain == RL_WIRE) fputs("Is the daemon running? Start it with `rooflined`, or set ROOFLINED_URL.\n", stderr);
+  print_hint(err);
   return error_exit_code(err);
 }
 
@@ -101,6 +114,7 @@ static const char *get_environment(const char *name, const char *fallback) {
 static int run_command(rl_cli *cli, rl_error *err) {
   const rl_command *command = find_command(cli->argv[0], err);
   if (command == NULL) return -1;
+  cli->command = command->name;
   cli->argc--;
   cli->argv++;
   curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -99,7 +99,7 @@ static int set_option(const rl_cli *cli, regress_options *options, const char *n
   if (strcmp(name, "--cancel") == 0)
     return rl_parse_number(value, 1, "a suite run's number after --cancel", &options->cancel, err);
   if (strcmp(name, "--output") == 0) return add_output(cli, options, value, err);
-  return rl_fail_usage(err, "regress has no option %.60s; rooflinectl regress --help lists them", name);
+  return rl_fail_argument(err, "regress", name);
 }
 
 static int parse_options(const rl_cli *cli, regress_options *options, rl_error *err) {
@@ -107,7 +107,7 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
     const char *word = cli->argv[i], *equals = strchr(word, '=');
     char name[64];
     if (word[0] != '-') {
-      if (options->request.suite != NULL) return rl_fail_usage(err, "regress runs one suite, not %.60s too", word);
+      if (options->request.suite != NULL) return rl_fail_argument(err, cli->command, word);
       options->request.suite = word;
       continue;
     }

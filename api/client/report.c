@@ -8,16 +8,17 @@
 #include "api/client/watch.h"
 
 typedef struct report_options {
-  long long run, kernel; /* kernel: −1: all */
-  const char *section;   /* NULL: the header of every section */
+  long long run, job, kernel; /* run: 0: the only run of the job; kernel: −1: all */
+  const char *section;        /* NULL: the header of every section */
   bool csv, all, watch;
 } report_options;
 
 /* Parses an option and its value (NULL: missing). */
 static int parse_value(report_options *options, const char *name, const char *value, rl_error *err) {
   if (strcmp(name, "--kernel") == 0) return rl_parse_number(value, 0, "a kernel's number after --kernel", &options->kernel, err);
+  if (strcmp(name, "--job") == 0) return rl_parse_number(value, 1, "a job's number after --job", &options->job, err);
   options->section = value;
-  return value != NULL ? 0 : rl_fail_usage(err, "--section needs a section's identifier");
+  return value != NULL ? 0 : rl_fail_usage(err, "--section needs a section's identifier, such as SpeedOfLight");
 }
 
 static int parse_options(const rl_cli *cli, report_options *options, rl_error *err) {
@@ -28,15 +29,33 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
     if (strcmp(word, "--csv") == 0) options->csv = true;
     else if (strcmp(word, "--all") == 0) options->all = true;
     else if (strcmp(word, "--watch") == 0) options->watch = true;
-    else if (strcmp(word, "--kernel") == 0 || strcmp(word, "--section") == 0) {
+    else if (strcmp(word, "--kernel") == 0 || strcmp(word, "--section") == 0 || strcmp(word, "--job") == 0) {
       if (parse_value(options, word, cli->argv[++i], err) < 0) return -1;
-    } else if (run != NULL || word[0] == '-') return rl_fail_usage(err, "report has no option %s", word);
+    } else if (run != NULL || word[0] == '-') return rl_fail_argument(err, "report", word);
     else run = word;
   }
   if (options->csv && (options->section != NULL || cli->json))
     return rl_fail_usage(err, "--csv can only be combined with --kernel");
   if (options->watch && (options->csv || cli->json)) return rl_fail_usage(err, "--watch prints text, neither CSV nor JSON");
-  return rl_parse_number(run, 1, "a run's number", &options->run, err);
+  if (options->job > 0 && run != NULL) return rl_fail_usage(err, "report takes a run or --job, not both");
+  if (options->job > 0) return 0;
+  return rl_parse_number(run, 1, "a run's number or --job JOB (rooflinectl list prints them)", &options->run, err);
+}
+
+/* Sets options->run to the only run of the job. Fails with the numbers of its runs if there are several. */
+static int find_run(rl_cli *cli, report_options *options, rl_error *err) {
+  RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, options->job, "", err);
+  if (job == NULL) return -1;
+  const cJSON *runs = rl_json_at(job, "runs");
+  if (cJSON_GetArraySize(runs) == 1) return options->run = (long long)rl_json_number(runs->child, "id"), 0;
+  RL_CLEANUP(rl_free_text) char *names = NULL;
+  size_t size;
+  FILE *out = open_memstream(&names, &size);
+  if (out == NULL) return rl_fail_errno(err, "no memory for the names of runs");
+  rl_print_runs(out, runs);
+  fclose(out);
+  return rl_fail_usage(err, "job %lld has the runs %s; print one with: rooflinectl report %.0f", options->job, names,
+                       rl_json_number(runs->child, "id"));
 }
 
 static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
@@ -49,7 +68,8 @@ static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
 /* Returns -1 with RL_INPUT. The message has the reason if the report has no sections. */
 static int fail_without_section(const cJSON *report, const char *id, rl_error *err) {
   const char *reason = rl_json_text(cJSON_GetArrayItem(rl_json_at(report, "kernels"), 0), "reason");
-  return rl_fail_usage(err, "the report has no section %s%s%s", id, reason[0] != '\0' ? ": " : "", reason);
+  return rl_fail_usage(err, "the report has no section %.60s%s%s; `run --sections ID` collects one, GET /sections lists them", id,
+                       reason[0] != '\0' ? ": " : "", reason);
 }
 
 static bool has_section(const cJSON *report, const char *id) {
@@ -117,7 +137,7 @@ static int print_response(rl_cli *cli, const report_options *options, rl_error *
 
 int rl_command_report(rl_cli *cli, rl_error *err) {
   report_options options;
-  if (parse_options(cli, &options, err) < 0) return -1;
+  if (parse_options(cli, &options, err) < 0 || (options.job > 0 && find_run(cli, &options, err) < 0)) return -1;
   if (options.csv || cli->json) return print_response(cli, &options, err);
   return rl_print_watched(cli, options.watch, print_report, &options, err);
 }
@@ -127,18 +147,20 @@ typedef struct comparison_options {
   int run_count;               /* in the command line so far */
 } comparison_options;
 
+static const char two_runs[] = "two runs' numbers (rooflinectl list prints them)";
+
 static int parse_comparison_options(const rl_cli *cli, comparison_options *options, rl_error *err) {
   *options = (comparison_options){.kernel = {-1, -1}};
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
     const bool is_kernel_a = strcmp(word, "--kernel") == 0, is_kernel_b = strcmp(word, "--kernel-b") == 0;
-    if (!is_kernel_a && !is_kernel_b && options->run_count == 2) return rl_fail_usage(err, "compare has no option %s", word);
+    if (!is_kernel_a && !is_kernel_b && options->run_count == 2) return rl_fail_argument(err, "compare", word);
     int rc = is_kernel_a || is_kernel_b
                  ? rl_parse_number(cli->argv[++i], 0, "a kernel's number", &options->kernel[is_kernel_b], err)
-                 : rl_parse_number(word, 1, "two runs' numbers", &options->run[options->run_count++], err);
+                 : rl_parse_number(word, 1, two_runs, &options->run[options->run_count++], err);
     if (rc < 0) return -1;
   }
-  return options->run_count == 2 ? 0 : rl_fail_usage(err, "this command needs two runs' numbers");
+  return options->run_count == 2 ? 0 : rl_fail_usage(err, "this command needs %s", two_runs);
 }
 
 static int print_timelines(rl_cli *cli, const long long runs[2], rl_error *err) {

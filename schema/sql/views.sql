@@ -190,7 +190,8 @@ SELECT j.id AS job, json_object(
   'parameters', json(iif(j.kind IN ('train', 'layer'), first.nondefault_params, NULL)),
   'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
   'batch_size', first.params ->> '$.batch_size',
-  'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),
+  'runs', json((SELECT json_group_array(json_object('id', id, 'variant', variant))
+                FROM (SELECT id, variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),
   'fastest', json(coalesce((
     SELECT json_object('run', run, 'variant', variant, 'epoch_ms_median', iif(job_kind = 'train', epoch_ms_median, NULL),
                        'time_cold_us_median', iif(job_kind = 'train', NULL, time_cold_us_median))

@@ -188,7 +188,7 @@ def test_an_existing_run_is_followed_and_cancelled():
 
 @pytest.mark.parametrize("arguments, message", [
     ([], "name of a suite"), (["MNIST"], "no name of a suite"), (["../jobs"], "no name of a suite"), (["a" * 65], "no name"),
-    (["mnist", "kernels"], "one suite"), (["mnist", "--colour", "red"], "no option --colour"),
+    (["mnist", "kernels"], "an argument too many: kernels"), (["mnist", "--colour", "red"], "no option --colour"),
     (["mnist", "--against"], "needs a value"),
     (["mnist", "--output", "yaml"], "junit, github, github-bigger, bmf, otava, markdown"),
     (["mnist", "--output", "junit", "--output", "bmf"], "standard output"),

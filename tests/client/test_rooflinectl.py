@@ -19,6 +19,7 @@ import pytest
 import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
+import posted_runs  # noqa: E402
 import profiled_runs  # noqa: E402
 import ranged_run  # noqa: E402
 
@@ -122,8 +123,10 @@ def test_run_prints_progress_on_stderr_and_the_table_on_stdout(daemon):
 def test_list_and_devices(daemon, finished):
     out, _ = ctl("list", url=daemon.url)
     row = next(line for line in out.splitlines() if line.split()[0] == str(finished["job"]["id"]))
-    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"] and row.endswith(" batch 64            mnist_cnn: fp32 fp16")
-    assert max(map(len, out.splitlines())) <= 100
+    fp32, fp16 = (run["run"] for run in finished["results"]["runs"])
+    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"]
+    assert row.endswith(f" batch 64            mnist_cnn: {fp32} fp32, {fp16} fp16")
+    assert max(map(len, out.splitlines())) <= 110
     out, _ = ctl("devices", url=daemon.url)
     assert re.search(r"^cpu +cpu +(idle|busy) ", out, re.M)
     devices = json.loads(ctl("devices", "--json", url=daemon.url)[0])["items"]
@@ -252,6 +255,29 @@ def test_the_short_report_of_a_training_run(daemon, finished):
     out, _ = ctl("report", str(run), url=daemon.url)
     assert len(out.splitlines()) <= 60 and "\nTimeline\n" in out
     assert re.search(r"^fp16, traced epoch of [0-9.]+ [mµ]?s: kernels without a verdict", out, re.M), out
+
+
+def test_list_names_posted_kernels(daemon):
+    posted = posted_runs.insert(daemon.state)
+    rows = {int(line.split()[0]): line for line in ctl("list", url=daemon.url)[0].splitlines()[1:]}
+    assert rows[posted["job"]].endswith(f" adds.cu · add: {posted['run']} default")
+    assert re.search(r" add: \d+ default, \d+ fast_math$", rows[posted["failed"]])
+    assert re.search(r"^add \(adds\.cu\) · engine cuda", ctl("show", str(posted["job"]), url=daemon.url)[0], re.M)
+
+
+def test_report_finds_the_only_run_of_a_job(daemon, profiled, finished):
+    run = str(profiled["a"])
+    job = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["job"]
+    by_job = ctl("report", "--job", str(job), url=daemon.url)
+    assert by_job == ctl("report", run, url=daemon.url)
+    fp32, fp16 = (one["run"] for one in finished["results"]["runs"])
+    _, err = ctl("report", "--job", str(finished["job"]["id"]), url=daemon.url, code=2)
+    assert f"the runs {fp32} fp32, {fp16} fp16; print one with: rooflinectl report {fp32}" in err
+    _, err = ctl("report", "--job", "999999", url=daemon.url, code=2)
+    assert "Job 999999 not found" in err
+    assert "not both" in ctl("report", run, "--job", str(job), url=daemon.url, code=2)[1]
+    assert "a job's number after --job" in ctl("report", "--job", "x", url=daemon.url, code=2)[1]
+    assert "rooflinectl list" in ctl("report", url=daemon.url, code=2)[1]
 
 
 def run_on_a_terminal(*arguments, url, **variables):
@@ -454,6 +480,18 @@ def test_errors_name_the_field(daemon):
 def test_invalid_command_lines_exit_with_2(daemon, arguments):
     _, err = ctl(*arguments, url=daemon.url, code=2)
     assert err or not arguments
+
+
+@pytest.mark.parametrize("arguments, step", [
+    (["show", "999999"], "`rooflinectl list` prints the jobs"), (["report", "999999"], "`rooflinectl list` prints the jobs"),
+    (["regress", "unknown"], "`rooflinectl suites` the suites"), (["show"], "rooflinectl list"),
+    (["compare", "1"], "rooflinectl list"), (["show", "one"], "not one"), (["show", "1", "2"], "one job, not 2 too"),
+    (["report", "1", "2"], "rooflinectl report --help"), (["report", "1", "--colour"], "rooflinectl report --help"),
+    (["export", "1"], "rooflinectl export --help"), (["backup", "--colour"], "rooflinectl backup --help"),
+    (["lst"], "rooflinectl help")])
+def test_an_error_says_what_to_do_next(daemon, arguments, step):
+    _, err = ctl(*arguments, url=daemon.url, code=2)
+    assert step in err
 
 
 @pytest.mark.parametrize("command", ["run", "report", "compare", "list", "token"])
@@ -666,7 +704,7 @@ def test_tokens_are_listed_and_revoked_while_the_daemon_runs(tmp_path):
         ctl("list", url=guarded.url, ROOFLINED_TOKEN=kept)
         assert "no token laptop" in ctl("token", "revoke", "laptop", *state, code=2)[1]
         assert "needs the name" in ctl("token", "revoke", *state, code=2)[1]
-        assert "not understood" in ctl("token", "list", "laptop", *state, code=2)[1]
+        assert "an argument too many: laptop; rooflinectl token --help" in ctl("token", "list", "laptop", *state, code=2)[1]
         assert json.loads(ctl("--json", "token", "list", *state)[0])["items"][0]["name"] == "token"
     finally:
         guarded.stop()

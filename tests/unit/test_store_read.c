@@ -337,7 +337,7 @@ static void jobs(void **state) {
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.id", (double)ids[4]);
   assert_text(rows, "0.workload", "mnist_cnn");
-  assert_text(rows, "0.variants.1", "fp16");
+  assert_text(rows, "0.runs.1.variant", "fp16");
   assert_true(cJSON_IsNull(json_at(rows, "0.problem")) && cJSON_IsNull(json_at(rows, "0.started_at")));
   cJSON_Delete(rows);
   rows = QUERY_ROWS(f->store, RL_QUERY_JOBS, RL_BIND_INTEGER(":before", ids[3]), RL_BIND_TEXT(":device", "cpu"),

@@ -57,6 +57,19 @@ test('columns sort by keyboard, and the order is kept while the list is refreshe
   await page.close();
 });
 
+test('each run of an ended job links to its report', async () => {
+  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', shape: { n: 256 }, samples: 2 }));
+  const page = await openPage(`${daemon.url}/?kind=kernel`);
+  const links = rows(page).first().locator('a[href^="/report.html"]');
+  await links.first().waitFor();
+  assert.deepEqual(await links.evaluateAll((all) => all.map((link) => link.getAttribute('href'))),
+    job.runs.map(({ id }) => `/report.html?run=${id}`));
+  await links.first().click();
+  await page.locator('body[data-loaded]').waitFor();
+  assert.match(page.url(), new RegExp(`/report\\.html\\?run=${job.runs[0].id}$`));
+  await page.close();
+});
+
 test('posted kernels differ in the list, and the filter has their device', async () => {
   execFileSync('python3', [fixture, path.join(scratch, 'state')]);
   const page = await openPage(daemon.url);

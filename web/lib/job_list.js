@@ -7,14 +7,13 @@ import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 const fastestTime = ({ fastest }) => fastest && (fastest.epoch_ms_median ?? fastest.time_cold_us_median / 1000);
 const endOf = (job) => job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
 const duration = (job) => format.secondsBetween(job.started_at, endOf(job));
-const launchText = ({ grid, block }) => [grid && `grid ${format.dimensions(grid)}`, block && `block ${format.dimensions(block)}`];
 const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype', 'samples', 'seed'];
 const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
   .map(([name, value]) => `${name}=${value}`);
 
 const PLAIN_ENGINES = ['cpu', 'cuda']; // those of kernels, which say no more than the device
 /** What distinguishes a job from others of its workload: type, sizes, launch, parameters that differ from defaults, engine. */
-const details = (job) => [format.parameters(job), ...launchText(job), ...parameterTexts(job),
+const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
   PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
 
 /** The link of a row: the job's name, or the posted kernel, or the workload. */
@@ -29,12 +28,15 @@ function jobCell(job) {
     createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
 }
 
-/** The job's variants, with the time of the fastest. */
-function variantNodes({ variants, fastest }) {
+/** The variants of the job's runs, each a link to its report, with the time of the fastest. */
+function runNodes({ kind, passes, runs, fastest }) {
   const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
   const title = fastest?.epoch_ms_median === null ? 'Fastest: median, cold cache' : 'Fastest: median epoch';
-  const nameOf = (variant) => (fastest?.variant === variant ? createElement('strong', { title }, `${variant} ${time}`) : variant);
-  return variants.flatMap((variant, index) => (index === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
+  const hasReports = kind !== 'ceilings' && passes.completed > 0;
+  const nameOf = ({ id, variant }) => (fastest?.run === id ? createElement('strong', { title }, `${variant} ${time}`) : variant);
+  const linkOf = (run) => (hasReports ? createElement('a', { class: 'plain', href: `/report.html?run=${run.id}` }, nameOf(run))
+    : nameOf(run));
+  return runs.flatMap((run, index) => (index === 0 ? [linkOf(run)] : [' · ', linkOf(run)]));
 }
 
 const stateCell = (job, progress) => createElement('td', {}, stateBadge(job.state),
@@ -54,7 +56,7 @@ const columnOf = (label) => columns.findIndex((column) => column.label === label
 function jobRow(job, progress) {
   return createElement('tr', {},
     createElement('th', { scope: 'row', class: 'n' }, createElement('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
-    stateCell(job, progress), jobCell(job), createElement('td', { class: 'words' }, ...variantNodes(job)),
+    stateCell(job, progress), jobCell(job), createElement('td', { class: 'words' }, ...runNodes(job)),
     createElement('td', { class: 'mono' }, job.device),
     createElement('td', {}, createElement('time', { datetime: job.created_at }, format.dateTime(job.created_at))),
     numberCell(format.duration(duration(job)), 'the job has not started'));
