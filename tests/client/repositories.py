@@ -6,7 +6,7 @@ import subprocess
 def git(folder, *words):
     identity = {f"GIT_{who}_{what}": "tester@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     return subprocess.run(["git", *words], cwd=folder, env={**os.environ, **identity}, stdout=subprocess.PIPE, text=True,
-                          check=True, timeout=20).stdout.strip()
+                          check=True, timeout=120).stdout.strip()
 
 
 def make_repository(folder, changes):

@@ -80,7 +80,7 @@ def start(*arguments, url, **options):
 
 def ctl(*arguments, url="http://127.0.0.1:9", code=0):
     process = start(*map(str, arguments), url=url)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == code, f"exit {process.returncode}, not {code}\n{out}\n{err}"
     return out, err
 
@@ -142,7 +142,7 @@ def test_a_progress_line_on_a_terminal():
     leader, follower = pty.openpty()
     with serving(submitting(RUNNING, RUNNING, RECORDED)) as daemon:
         process = start("regress", "mnist", url=daemon.url, stderr=follower)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     os.close(follower)
     text = b""
     with contextlib.suppress(OSError):  # EIO: the other end is closed
@@ -264,7 +264,7 @@ def test_interrupt_leaves_the_run_running():
         process = start("regress", "mnist", url=daemon.url)
         assert "takes about" in process.stderr.readline() and "3 of 9" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 130 and not out
     assert "Suite run 17 continues" in err and "regress --run 17" in err and "regress --cancel 17" in err
     assert not any(request.startswith("DELETE") for request, _ in daemon.requests)
@@ -276,7 +276,7 @@ def test_a_restart_of_the_daemon_is_survived():
         assert "takes about" in process.stderr.readline() and "3 of 9" in process.stderr.readline()
     time.sleep(2)
     with serving({"GET /suite-runs/17": [(503, {"title": "Starting"}), (200, RUNNING), (200, RECORDED)]}, first.server_port):
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == 1 and "mnist: slower" in out
 
 
@@ -284,9 +284,9 @@ def test_a_daemon_that_stays_away_is_given_up_after_30_s():
     with serving(submitting(RUNNING)) as first:
         process = start("regress", "mnist", url=first.url)
         assert "takes about" in process.stderr.readline() and "3 of 9" in process.stderr.readline()
-    began = time.monotonic()
-    process.communicate(timeout=60)
-    assert process.returncode == 4 and 25 < time.monotonic() - began < 45
+        began = time.monotonic()
+    process.communicate(timeout=120)
+    assert process.returncode == 4 and 30 <= time.monotonic() - began < 60
 
 
 # --- baselines and suites ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,15 @@
 worker slower by as many µs as a file states."""
 import contextlib
 import csv
+import fcntl
 import json
 import os
 import pathlib
+import random
 import re
 import signal
+import socket
 import subprocess
-import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -21,9 +23,9 @@ KEY = "copy/scalar/time_warm_us_median"
 # The delays of FAST_US and SLOW_US are most of each sample, so that other programs on the machine change no verdict.
 TINY = {"name": "tiny", "summary": "One kernel", "blocks": 6, "time_budget_s": 300, "canary": False, "profile": False,
         "jobs": [{"name": "copy", "request": {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 256},
-                                              "variant": "scalar", "samples": 3}}],
+                                              "variant": "scalar", "samples": 5}}],
         "metrics": [{"job": "copy", "metric": "time_warm_us_median", "direction": "lower", "threshold_ratio": 1}]}
-FAST_US, SLOW_US = 500, 4000
+FAST_US, SLOW_US = 1000, 8000
 
 
 class Daemon:
@@ -49,7 +51,7 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +81,17 @@ def ctl(*arguments, url, code=0):
     out, err = process.communicate(timeout=300)
     assert process.returncode == code, f"exit {process.returncode}, not {code}\n{out}\n{err}"
     return out, err
+
+
+def regress(*arguments, url, code):
+    """Runs a suite again while the run is inconclusive, as it can be while other programs take the processor."""
+    for _ in range(5):
+        process = start("regress", *arguments, url=url)
+        out, err = process.communicate(timeout=300)
+        if process.returncode != 5:
+            break
+    assert process.returncode == code, f"exit {process.returncode}, not {code}\n{out}\n{err}"
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +127,7 @@ def test_a_slower_worker_makes_the_suite_slower(fast, baseline, tmp_path):
     fast.slow.write_text(str(SLOW_US))
     formats = ["junit", "github", "github-bigger", "bmf", "otava", "markdown"]
     files = [argument for name in formats for argument in ("--output", f"{name}={tmp_path}/{name}")]
-    out, _ = ctl("regress", "tiny", "--against", "v1", *files, url=fast.url, code=1)
+    out = regress("tiny", "--against", "v1", *files, url=fast.url, code=1)
     assert f"\nslower: {KEY}\n" in out and out.endswith("\ntiny: slower\n")
     run = int(re.match(r"suite run (\d+)", out).group(1))
     document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=1)[0])
@@ -169,9 +182,10 @@ def begin(daemon):
 
 
 def test_a_cancelled_run_exits_with_3(fast, baseline):
+    fast.slow.write_text(str(SLOW_US))  # so that it does not end before it is cancelled
     follower, run = begin(fast)
     assert "is cancelled" in ctl("regress", "--cancel", run, url=fast.url)[0]
-    out, _ = follower.communicate(timeout=60)
+    out, _ = follower.communicate(timeout=120)
     assert follower.returncode == 3 and "\ntiny: cancelled\n" in out
     ctl("regress", "--cancel", run, url=fast.url, code=2)
     ctl("regress", "--run", run, url=fast.url, code=3)
@@ -180,23 +194,20 @@ def test_a_cancelled_run_exits_with_3(fast, baseline):
 def test_ctrl_c_leaves_the_run_running(fast, baseline):
     follower, run = begin(fast)
     follower.send_signal(signal.SIGINT)
-    _, err = follower.communicate(timeout=20)
+    _, err = follower.communicate(timeout=120)
     assert follower.returncode == 130 and f"regress --run {run}" in err
     ended = start("regress", "--run", run, url=fast.url)
-    out, _ = ended.communicate(timeout=200)
-    for _ in range(3):  # while other programs take the processor, a run can be inconclusive
-        if ended.returncode != 5:
-            break
-        ended = start("regress", "tiny", "--against", "v1", url=fast.url)
-        out, _ = ended.communicate(timeout=200)
-    assert ended.returncode == 0 and out.endswith("\ntiny: same\n") and f"against baseline v1 of suite run {baseline}\n" in out
+    out, _ = ended.communicate(timeout=300)
+    assert ended.returncode in (0, 5) and out.startswith(f"suite run {run} ")
+    out = out if ended.returncode == 0 else regress("tiny", "--against", "v1", url=fast.url, code=0)
+    assert out.endswith("\ntiny: same\n") and f"against baseline v1 of suite run {baseline}\n" in out
     assert ctl("suites", url=fast.url)[0].count(" same ") == 1
 
 
 def test_a_killed_daemon_is_waited_for(fast, baseline):
     follower, run = begin(fast)
     fast.restart_after_kill()
-    out, err = follower.communicate(timeout=200)
+    out, err = follower.communicate(timeout=300)
     assert follower.returncode in (0, 5) and out.startswith(f"suite run {run} "), out + err
     document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=follower.returncode)[0])
     assert document["state"] == "completed" and document["verdicts"][0]["blocks_current"] >= TINY["blocks"] - 1
@@ -217,21 +228,28 @@ def test_bisect_finds_the_first_slower_commit(fast, tmp_path):
     assert f"\nslower: {KEY}\n" in out and git(tmp_path / "tree", "worktree", "list").count("\n") == 0
 
 
+def free_port():
+    """Returns a free port below those that the system assigns, so that no other program gets it before the daemon."""
+    while True:
+        number = random.randint(20000, 29999)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", number))
+            return number
+
+
 def test_the_example_workflow(tmp_path):
     """Executes the commands of the workflow as a runner does, with a base and a slower head. Installing is not part of it."""
     workflow = yaml.safe_load((SOURCE / "docs/examples/github-workflow.yml").read_text())
     assert workflow[True] == "pull_request"  # YAML 1.1 reads the key `on` as a boolean
     job = workflow["jobs"]["regress"]
     commits = make_commits(tmp_path / "tree", [FAST_US, SLOW_US], {**TINY, "name": "pull-request"})
-    slow, probe = tmp_path / "slow_us", Daemon(tmp_path / "unused")
-    probe.stop()
-    tools = tmp_path / "tools"
+    slow, tools = tmp_path / "slow_us", tmp_path / "tools"
     tools.mkdir()
     # A checkout of the repository is what makes the worker slow.
     (tools / "git").write_text(f'#!/bin/sh\n/usr/bin/git "$@" && cp delay_us {slow}\n')
     (tools / "git").chmod(0o755)
     environment = {**os.environ, **job["env"], "BASE": commits[0], "HEAD": commits[1], "RUNNER_TEMP": str(tmp_path),
-                   "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "ROOFLINED_URL": probe.url,
+                   "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "ROOFLINED_URL": f"http://127.0.0.1:{free_port()}",
                    "PATH": f"{tools}:{BUILD / 'bin'}:{os.environ['PATH']}", "SLOW_WORKER_FILE": str(slow),
                    "LD_PRELOAD": str(BUILD / "tests/slow_worker.so")}
     assert set(job["env"]) == {"DEVICE", "SUITE", "BASE", "HEAD", "ROOFLINED_URL"}
@@ -241,11 +259,11 @@ def test_the_example_workflow(tmp_path):
         for name, text in script:
             log = open(tmp_path / "steps.log", "ab")
             codes[name] = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=tmp_path / "tree", env=environment,
-                                         stdout=log, stderr=log, timeout=300, check=False).returncode
+                                         stdout=log, stderr=log, timeout=900, check=False).returncode
         assert list(codes.values()) == [0, 0, 1], (codes, (tmp_path / "steps.log").read_text())
         assert (tmp_path / "summary.md").read_text().startswith("### `pull-request`: slower\n")
         assert ElementTree.parse(tmp_path / "junit.xml").find(".//failure") is not None
     finally:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int((tmp_path / "rooflined/lock").read_text()), signal.SIGTERM)
-            time.sleep(1)
+            fcntl.flock(os.open(tmp_path / "rooflined", os.O_RDONLY), fcntl.LOCK_EX)  # the daemon holds it until it ends

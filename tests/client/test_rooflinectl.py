@@ -44,7 +44,7 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -542,7 +542,7 @@ def test_a_cancelled_run_exits_with_3(daemon):
     wait_until_running(daemon, job)
     out, _ = ctl("cancel", str(job), url=daemon.url)
     assert "cancelled" in out
-    follower.communicate(timeout=30)
+    follower.communicate(timeout=120)
     assert follower.returncode == 3
     _, err = ctl("cancel", str(job), url=daemon.url, code=2)
     assert "finished" in err
@@ -553,7 +553,7 @@ def test_interrupt_leaves_the_job_running(daemon):
     job = int(re.search(r"job (\d+)", follower.stderr.readline()).group(1))
     wait_until_running(daemon, job)
     follower.send_signal(signal.SIGINT)
-    _, err = follower.communicate(timeout=10)
+    _, err = follower.communicate(timeout=120)
     assert follower.returncode == 130
     assert f"rooflinectl watch {job}" in err and f"rooflinectl cancel {job}" in err
     assert json.loads(ctl("--json", "show", str(job), url=daemon.url)[0])["state"] == "running"
@@ -692,15 +692,15 @@ def test_tokens_are_listed_and_revoked_while_the_daemon_runs(tmp_path):
     kept = ctl("token", *state)[0].strip()
     guarded = Daemon(tmp_path / "state", "--require-token")
     try:
-        login = requests.post(f"{guarded.url}/login", json={"token": lost}, timeout=10)
+        login = requests.post(f"{guarded.url}/login", json={"token": lost}, timeout=60)
         session = {"Cookie": login.headers["Set-Cookie"].split(";")[0]}
-        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=10).status_code == 200
+        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=60).status_code == 200
         listed = json.loads(ctl("--json", "token", "list", *state)[0])["items"]
         assert [item["name"] for item in listed] == ["laptop", "token"]
         assert re.fullmatch(r"laptop +\d{4}-\d\d-\d\dT[\d:]{8}Z\ntoken .*Z\n", ctl("token", "list", *state)[0])
         assert json.loads(ctl("--json", "token", "revoke", "laptop", *state)[0]) == {"revoked": 1}
         ctl("list", url=guarded.url, ROOFLINED_TOKEN=lost, code=2)
-        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=10).status_code == 401
+        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=60).status_code == 401
         ctl("list", url=guarded.url, ROOFLINED_TOKEN=kept)
         assert "no token laptop" in ctl("token", "revoke", "laptop", *state, code=2)[1]
         assert "needs the name" in ctl("token", "revoke", *state, code=2)[1]

@@ -33,13 +33,13 @@ GITHUB = {"type": "array", "items": {"type": "object", "required": ["name", "uni
 
 def write(name, run):
     text = run if isinstance(run, bytes) else json.dumps(run).encode()
-    return subprocess.run([PROGRAM, name], input=text, stdout=subprocess.PIPE, check=True, timeout=20).stdout.decode()
+    return subprocess.run([PROGRAM, name], input=text, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
 
 
 def read_junit(run):
     text = write("junit", run)
     checked = subprocess.run(["xmllint", "--noout", "--nonet", "--schema", DATA / "junit.xsd", "-"], input=text.encode(),
-                             stderr=subprocess.PIPE, timeout=20, check=False)
+                             stderr=subprocess.PIPE, timeout=120, check=False)
     assert checked.returncode == 0, checked.stderr.decode() + text
     return ElementTree.fromstring(text).find("testsuite")
 
