@@ -62,16 +62,16 @@ static int parse_options(bisection *search, rl_error *err) {
 /* --- git ------------------------------------------------------------------------------------------------------------------- */
 
 /* Runs git in a folder. Returns its exit status, or -1 with err. */
-static int git(const char *folder, const char *const *words, char **output, rl_error *err) {
-  static const char *const values[] = {"LC_ALL=C", NULL};
-  return rl_run_program(&(rl_program_run){.folder = folder, .words = words, .values = values}, output, err);
+static int git(const char *folder, const char *const *arguments, char **output, rl_error *err) {
+  static const char *const environment[] = {"LC_ALL=C", NULL};
+  return rl_run_program(&(rl_program_run){.folder = folder, .arguments = arguments, .environment = environment}, output, err);
 }
 
 /* Runs git, which must succeed. */
-static int git_or_fail(const char *folder, const char *const *words, char **output, rl_error *err) {
+static int git_or_fail(const char *folder, const char *const *arguments, char **output, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *ignored = NULL;
-  const int status = git(folder, words, output != NULL ? output : &ignored, err);
-  return status <= 0 ? status : rl_fail(err, RL_ERRNO, 0, "git %s failed, see above", words[1]);
+  const int status = git(folder, arguments, output != NULL ? output : &ignored, err);
+  return status <= 0 ? status : rl_fail(err, RL_ERRNO, 0, "git %s failed, see above", arguments[1]);
 }
 
 static int resolve_commit(const char *folder, const char *name, char commit[COMMIT_SIZE], rl_error *err) {
@@ -105,10 +105,10 @@ static int add_worktree(bisection *search, const char *commit, rl_error *err) {
 }
 
 static void remove_worktree(const bisection *search) {
-  const char *const words[] = {"git", "worktree", "remove", "--force", search->tree, NULL};
+  const char *const arguments[] = {"git", "worktree", "remove", "--force", search->tree, NULL};
   rl_error failure = {0};
   if (search->folder[0] == '\0') return;
-  if (git(search->repository, words, NULL, &failure) != 0) fprintf(stderr, "rooflinectl: %s remains\n", search->tree);
+  if (git(search->repository, arguments, NULL, &failure) != 0) fprintf(stderr, "rooflinectl: %s remains\n", search->tree);
   rmdir(search->folder);
 }
 
@@ -134,8 +134,8 @@ static int build_commit(const bisection *search, const char *commit, rl_error *e
   snprintf(variable, sizeof variable, "ROOFLINED_COMMIT=%s", commit);
   describe_commit(search, commit, line, sizeof line);
   fprintf(stderr, "\n%s\n", line);
-  const char *const words[] = {"sh", "-c", search->build, NULL}, *const values[] = {variable, NULL};
-  return rl_run_program(&(rl_program_run){.folder = search->tree, .words = words, .values = values}, NULL, err);
+  const char *const arguments[] = {"sh", "-c", search->build, NULL}, *const environment[] = {variable, NULL};
+  return rl_run_program(&(rl_program_run){.folder = search->tree, .arguments = arguments, .environment = environment}, NULL, err);
 }
 
 /* Waits for the daemon, which the build may have restarted. */
@@ -240,10 +240,10 @@ static int make_baseline(bisection *search, const char *commit, rl_error *err) {
 
 /* Runs git bisect with these arguments. Returns 1 if the search has ended: `first` is the first slower commit, or "" if only
  * skipped ones are left; 0 if git has checked out the next commit. */
-static int bisect_step(const bisection *search, const char *const *words, char first[COMMIT_SIZE], rl_error *err) {
+static int bisect_step(const bisection *search, const char *const *arguments, char first[COMMIT_SIZE], rl_error *err) {
   static const char found[] = " is the first bad commit";
   RL_CLEANUP(rl_free_text) char *output = NULL;
-  const int status = git(search->tree, words, &output, err);
+  const int status = git(search->tree, arguments, &output, err);
   const char *end = output != NULL ? strstr(output, found) : NULL;
   first[0] = '\0';
   if (status < 0) return -1;

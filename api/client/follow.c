@@ -29,11 +29,11 @@ static const final_state *find_final_state(const char *state) {
   return NULL;
 }
 
-typedef struct watcher {
+typedef struct progress_output {
   bool is_terminal, is_quiet;
   const cJSON *job;   /* fetched when the stream started; maps run ids to variants */
   char last_line[96]; /* the last line printed, if stderr is not a terminal */
-} watcher;
+} progress_output;
 
 /* --- the progress line ------------------------------------------------------------------------------------------------- */
 
@@ -50,9 +50,9 @@ static void append_number(char *line, size_t size, const char *format, double va
 }
 
 /* Returns the variant of an event's run. */
-static const char *find_variant(const watcher *watch, const cJSON *data) {
+static const char *find_variant(const progress_output *output, const cJSON *data) {
   const cJSON *run;
-  cJSON_ArrayForEach (run, rl_json_at(watch->job, "runs"))
+  cJSON_ArrayForEach (run, rl_json_at(output->job, "runs"))
     if (rl_json_number(run, "id") == rl_json_number(data, "run_id")) return rl_json_text(run, "variant");
   return "";
 }
@@ -73,15 +73,15 @@ static void append_bar(char *line, size_t size, double ratio) {
   for (int i = 0; i < BAR_COLUMNS; i++) append(line, size, i < full ? "█" : "░");
 }
 
-static void show_progress(watcher *watch, const cJSON *data) {
+static void show_progress(progress_output *output, const cJSON *data) {
   char line[512] = "", cell[RL_CELL_SIZE];
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
-  snprintf(line, sizeof line, "%s %s", find_variant(watch, data), rl_json_text(data, "pass"));
-  if (!watch->is_terminal) { /* a log gets one line for each epoch or phase */
-    snprintf(line, sizeof line, "%s %s: %s", find_variant(watch, data), rl_json_text(data, "pass"), rl_json_text(data, "phase"));
+  snprintf(line, sizeof line, "%s %s", find_variant(output, data), rl_json_text(data, "pass"));
+  if (!output->is_terminal) { /* a log gets one line for each epoch or phase */
+    snprintf(line, sizeof line, "%s %s: %s", find_variant(output, data), rl_json_text(data, "pass"), rl_json_text(data, "phase"));
     if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
-    if (strcmp(line, watch->last_line) == 0) return;
-    snprintf(watch->last_line, sizeof watch->last_line, "%s", line);
+    if (strcmp(line, output->last_line) == 0) return;
+    snprintf(output->last_line, sizeof output->last_line, "%s", line);
     fprintf(stderr, "%s\n", line);
     return;
   }
@@ -99,27 +99,27 @@ static void show_progress(watcher *watch, const cJSON *data) {
   fflush(stderr);
 }
 
-static void clear_progress(const watcher *watch) {
-  if (watch->is_terminal && !watch->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
+static void clear_progress(const progress_output *output) {
+  if (output->is_terminal && !output->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
 
-static void show_pass(const watcher *watch, const cJSON *data) {
+static void show_pass(const progress_output *output, const cJSON *data) {
   const char *state = rl_json_text(data, "state"), *reason = rl_json_text(data, "reason");
-  clear_progress(watch);
+  clear_progress(output);
   fprintf(stderr, "%s %s: %s%s%s\n", rl_json_text(data, "variant"), rl_json_text(data, "pass"), state,
           reason[0] != '\0' ? ": " : "", reason);
 }
 
 static bool on_event(void *context, const char *type, const char *text) {
-  watcher *watch = context;
+  progress_output *output = context;
   RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
   if (data == NULL) return true;
   if (strcmp(type, "state") == 0) return find_final_state(rl_json_text(data, "state")) == NULL;
-  if (watch->is_quiet) return true;
-  if (strcmp(type, "pass") == 0) show_pass(watch, data);
-  else if (strcmp(type, "progress") == 0) show_progress(watch, data);
+  if (output->is_quiet) return true;
+  if (strcmp(type, "pass") == 0) show_pass(output, data);
+  else if (strcmp(type, "progress") == 0) show_progress(output, data);
   return true;
 }
 
@@ -143,8 +143,8 @@ static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
 }
 
 int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
-  watcher watch = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
-  rl_sse parser = {.on_event = on_event, .context = &watch};
+  progress_output output = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
+  rl_sse parser = {.on_event = on_event, .context = &output};
   char path[64];
   rl_retry retry = {.daemon_was_reached = daemon_was_reached};
   snprintf(path, sizeof path, "/jobs/%lld/events", id);
@@ -153,18 +153,18 @@ int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err)
     rl_error attempt_error = {0};
     RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, id, "", &attempt_error);
     if (job != NULL && find_final_state(rl_json_text(job, "state")) != NULL) {
-      clear_progress(&watch);
+      clear_progress(&output);
       return print_result(cli, id, job, err);
     }
     parser.stopped = false;
-    watch.job = job;
+    output.job = job;
     if (job != NULL) rl_retry_reached(&retry);
     if (job != NULL && rl_http_read_events(cli, path, &parser, &attempt_error) == 0) {
       if (!parser.stopped) rl_retry_pause();
       continue;
     }
     if (rl_was_interrupted()) {
-      clear_progress(&watch);
+      clear_progress(&output);
       fprintf(stderr, "Job %lld continues. Watch it: rooflinectl watch %lld; cancel it: rooflinectl cancel %lld\n", id, id, id);
       return RL_EXIT_INTERRUPTED;
     }

@@ -53,7 +53,8 @@ static int spawn(const rl_program_run *run, int output_fd, char **environment, p
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  const int code = posix_spawnp(pid, run->words[0], &actions, &attributes, (char *const *)(uintptr_t)run->words, environment);
+  const int code =
+      posix_spawnp(pid, run->arguments[0], &actions, &attributes, (char *const *)(uintptr_t)run->arguments, environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return code;
@@ -87,19 +88,19 @@ int rl_run_program(const rl_program_run *run, char **output, rl_error *err) {
   int pipe_fds[2] = {-1, -1};
   pid_t pid;
   RL_CLEANUP(rl_free_text) char *text = NULL;
-  char **environment = make_environment(run->values);
-  if (environment == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory to start %s", run->words[0]);
+  char **environment = make_environment(run->environment);
+  if (environment == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory to start %s", run->arguments[0]);
   if (output != NULL && pipe2(pipe_fds, O_CLOEXEC) < 0) return free(environment), rl_fail_errno(err, "can't make a pipe");
   const int code = spawn(run, output != NULL ? pipe_fds[1] : STDERR_FILENO, environment, &pid);
   free(environment);
   if (output != NULL) close(pipe_fds[1]);
   if (code == 0 && output != NULL) text = read_output(pipe_fds[0]);
   if (output != NULL) close(pipe_fds[0]);
-  if (code != 0) return errno = code, rl_fail_errno(err, "can't start %s in %.160s", run->words[0], run->folder);
+  if (code != 0) return errno = code, rl_fail_errno(err, "can't start %s in %.160s", run->arguments[0], run->folder);
   if (rl_was_interrupted()) kill(-pid, SIGTERM);
   const int status = wait_for(pid);
   if (rl_was_interrupted()) return rl_fail(err, RL_ERRNO, EINTR, "interrupted");
-  if (output != NULL && text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the output of %s", run->words[0]);
+  if (output != NULL && text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the output of %s", run->arguments[0]);
   if (output != NULL) *output = rl_take_ownership(&text);
   return status;
 }

@@ -5,9 +5,9 @@
 #include "base/error.h"
 
 typedef struct rl_program_run {
-  const char *folder;        /* its working folder */
-  const char *const *words;  /* the program, which $PATH finds, and its arguments; NULL-terminated */
-  const char *const *values; /* "NAME=value" added to the environment; NULL-terminated */
+  const char *folder;             /* its working folder */
+  const char *const *arguments;   /* the program, which $PATH finds, and its arguments; NULL-terminated */
+  const char *const *environment; /* "NAME=value" added to the environment; NULL-terminated */
 } rl_program_run;
 
 /* Returns the program's exit status, 128 + the signal that ended it, or -1 with err: it can't be started, or Ctrl-C (RL_ERRNO,

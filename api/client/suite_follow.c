@@ -51,12 +51,12 @@ typedef struct progress {
   int64_t read_ns; /* monotonic: when elapsed_s was read */
 } progress;
 
-typedef struct watcher {
+typedef struct progress_output {
   bool is_terminal, is_quiet;
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
   progress now;
   double ended_jobs; /* events of jobs that have ended; those before now.done are known from the run's document */
-} watcher;
+} progress_output;
 
 static void read_progress(const cJSON *run, progress *now) {
   const char *role = rl_json_text(run, "progress.role"), *state = rl_json_text(run, "state");
@@ -92,16 +92,16 @@ static void show_bar(const progress *now, const char *text) {
   fflush(stderr);
 }
 
-static void show_progress(watcher *watch) {
-  char text[sizeof watch->last_line];
-  if (watch->is_quiet) return;
-  describe(text, sizeof text, &watch->now);
-  if (watch->is_terminal) show_bar(&watch->now, text);
-  else if (strcmp(text, watch->last_line) != 0) fprintf(stderr, "%s\n", strcpy(watch->last_line, text));
+static void show_progress(progress_output *output) {
+  char text[sizeof output->last_line];
+  if (output->is_quiet) return;
+  describe(text, sizeof text, &output->now);
+  if (output->is_terminal) show_bar(&output->now, text);
+  else if (strcmp(text, output->last_line) != 0) fprintf(stderr, "%s\n", strcpy(output->last_line, text));
 }
 
-static void clear_progress(const watcher *watch) {
-  if (watch->is_terminal && !watch->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
+static void clear_progress(const progress_output *output) {
+  if (output->is_terminal && !output->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
 /* --- events --------------------------------------------------------------------------------------------------------------- */
@@ -110,18 +110,18 @@ static bool is_final(const char *state) { return find_outcome(final_states, stat
 
 /* A new stream begins with the run's first event, and one after an interruption where it was cut. */
 static bool on_event(void *context, const char *type, const char *text) {
-  watcher *watch = context;
+  progress_output *output = context;
   RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
   const char *state = rl_json_text(data, "state");
   if (strcmp(type, "state") == 0) return !is_final(state);
   if (strcmp(type, "job") != 0) return true;
   const bool ended = strcmp(state, "submitted") != 0;
-  watch->ended_jobs += ended;
-  if (watch->ended_jobs < watch->now.done || (ended && watch->ended_jobs == watch->now.done)) return true;
-  watch->now.done = watch->ended_jobs;
-  watch->now.all = fmax(watch->now.all, watch->now.done);
-  snprintf(watch->now.role, sizeof watch->now.role, "%s", rl_json_text(data, "role"));
-  show_progress(watch);
+  output->ended_jobs += ended;
+  if (output->ended_jobs < output->now.done || (ended && output->ended_jobs == output->now.done)) return true;
+  output->now.done = output->ended_jobs;
+  output->now.all = fmax(output->now.all, output->now.done);
+  snprintf(output->now.role, sizeof output->now.role, "%s", rl_json_text(data, "role"));
+  show_progress(output);
   return true;
 }
 
@@ -136,8 +136,8 @@ static void read_events(const rl_cli *cli, long long id, rl_sse *parser) {
 }
 
 int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJSON **run, rl_error *err) {
-  watcher watch = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
-  rl_sse parser = {.on_event = on_event, .context = &watch};
+  progress_output output = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
+  rl_sse parser = {.on_event = on_event, .context = &output};
   rl_retry retry = {.daemon_was_reached = daemon_was_reached};
   char path[64];
   snprintf(path, sizeof path, "/suite-runs/%lld", id);
@@ -146,18 +146,18 @@ int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJ
     rl_error failure = {0};
     RL_CLEANUP(rl_json_free) cJSON *document = rl_http_get(cli, path, &failure);
     if (document != NULL && is_final(rl_json_text(document, "state"))) {
-      clear_progress(&watch);
+      clear_progress(&output);
       *run = rl_take_ownership(&document);
       return RL_EXIT_COMPLETED;
     }
     if (document != NULL) {
       rl_retry_reached(&retry);
-      read_progress(document, &watch.now);
-      show_progress(&watch);
+      read_progress(document, &output.now);
+      show_progress(&output);
       read_events(cli, id, &parser);
     }
     if (rl_was_interrupted()) {
-      clear_progress(&watch);
+      clear_progress(&output);
       fprintf(
           stderr,
           "Suite run %lld continues. Follow it: rooflinectl regress --run %lld; cancel it: rooflinectl regress --cancel %lld\n",
@@ -165,7 +165,7 @@ int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJ
       return RL_EXIT_INTERRUPTED;
     }
     if (document == NULL && !rl_retry_wait(&retry, &failure)) {
-      clear_progress(&watch);
+      clear_progress(&output);
       if (err != NULL) *err = failure;
       return -1;
     }

@@ -91,31 +91,31 @@ template <rl_hopper_epilogue EPILOGUE, int COLUMNS> constexpr int OUT_COLUMNS =
 
 /* Returns the tile of the block `rank` in the cluster's tile number `index`, counted among the tiles with COLUMNS columns. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
-__device__ __forceinline__ tile tile_at(const arguments &a, uint32_t index, uint32_t rank) {
+__device__ __forceinline__ tile tile_at(const arguments &args, uint32_t index, uint32_t rank) {
   enum { PARTS = TILE_COLUMNS / COLUMNS };
-  const uint32_t whole = PARTS == 1 ? index : a.whole_tiles + index / PARTS;
-  const uint32_t group = whole / (GROUP_PAIRS * a.column_tiles), in_group = whole % (GROUP_PAIRS * a.column_tiles),
-                 pairs = min((uint32_t)GROUP_PAIRS, a.row_pairs - group * GROUP_PAIRS);
+  const uint32_t whole = PARTS == 1 ? index : args.whole_tiles + index / PARTS;
+  const uint32_t group = whole / (GROUP_PAIRS * args.column_tiles), in_group = whole % (GROUP_PAIRS * args.column_tiles),
+                 pairs = min((uint32_t)GROUP_PAIRS, args.row_pairs - group * GROUP_PAIRS);
   return {((group * GROUP_PAIRS + in_group % pairs) * CLUSTER + rank) * TILE_ROWS,
           in_group / pairs * OUT_COLUMNS<EPILOGUE, TILE_COLUMNS> + index % PARTS * OUT_COLUMNS<EPILOGUE, COLUMNS>};
 }
 
 /* --- loading ----------------------------------------------------------------------------------------------------------- */
 
-/* Producer: loads all stages of the cluster's share of `count` tiles. Runs in one thread of each block. use: number of stages
- * that the thread has loaded, also in earlier calls. */
+/* Producer: loads all stages of the cluster's share of `count` tiles. Runs in one thread of each block. stage_count: number of
+ * stages that the thread has loaded, also in earlier calls. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
-__device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
-                                           mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t &use) {
+__device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &args, uint32_t count, char *stages,
+                                           mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t &stage_count) {
   enum { RANK_ROWS = COLUMNS / CLUSTER /* rows of the weights that one block loads */, RANK_BYTES = RANK_ROWS * STEP * 2 };
   const CUtensorMap *weight = EPILOGUE == RL_HOPPER_GATE && rank == 1 ? &maps.up_weight : &maps.weight;
   for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
-    const tile t = tile_at<EPILOGUE, COLUMNS>(a, index, rank);
+    const tile t = tile_at<EPILOGUE, COLUMNS>(args, index, rank);
     const uint32_t weight_row = EPILOGUE == RL_HOPPER_GATE ? t.column : t.column + rank * RANK_ROWS;
-    for (uint32_t step = 0; step < a.steps; step++, use++) {
-      const uint32_t stage = use % STAGES;
+    for (uint32_t step = 0; step < args.steps; step++, stage_count++) {
+      const uint32_t stage = stage_count % STAGES;
       char *x = stages + stage * STAGE_BYTES, *weights = x + X_BYTES + rank * RANK_BYTES;
-      if (use >= STAGES) wait_phase(&empty[stage], use / STAGES);
+      if (stage_count >= STAGES) wait_phase(&empty[stage], stage_count / STAGES);
       mbarrier_arrive_expect_tx(&full[stage], X_BYTES + CLUSTER * RANK_BYTES);
       load_box(x, &maps.x, &full[stage], (int32_t)(step * STEP), (int32_t)t.row);
 #pragma unroll
@@ -151,14 +151,14 @@ __device__ __forceinline__ uint32_t narrow_two(__nv_bfloat16, float x, float y) 
 
 /* row, column: position in `out` of sums[0]. */
 template <class T, int SUMS>
-__device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &a, uint32_t row, uint32_t column) {
+__device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &args, uint32_t row, uint32_t column) {
 #pragma unroll
   for (int i = 0; i < 2; i++) {
-    const T *addend = (const T *)a.addend + (size_t)(row + 8 * i) * a.columns + column;
-    if (row + 8 * i < a.rows)
+    const T *addend = (const T *)args.addend + (size_t)(row + 8 * i) * args.columns + column;
+    if (row + 8 * i < args.rows)
 #pragma unroll
       for (int block = 0; block < SUMS / 4; block++)
-        if (column + 8 * block < a.columns) {
+        if (column + 8 * block < args.columns) {
           const float2 pair = widen_two(addend + 8 * block);
           sums[4 * block + 2 * i] += pair.x;
           sums[4 * block + 2 * i + 1] += pair.y;
@@ -167,12 +167,12 @@ __device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &a, uin
 }
 
 template <int HEAD_SIZE, int SUMS>
-__device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &a, uint32_t row, uint32_t column) {
+__device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &args, uint32_t row, uint32_t column) {
   enum { HEAD_BLOCKS = HEAD_SIZE / 8, HALF_BLOCKS = HEAD_BLOCKS / 2 };
 #pragma unroll
   for (int i = 0; i < 2; i++) {
-    const uint32_t position = a.first_position + (row + 8 * i) % a.tokens;
-    const float *rotations = a.rotations + (size_t)position * HEAD_SIZE + 2 * (column % 8);
+    const uint32_t position = args.first_position + (row + 8 * i) % args.tokens;
+    const float *rotations = args.rotations + (size_t)position * HEAD_SIZE + 2 * (column % 8);
 #pragma unroll
     for (int pair = 0; pair < HALF_BLOCKS; pair++) {
       const float4 r = *(const float4 *)(rotations + 16 * pair); /* cosine and sine of two pairs */
@@ -180,7 +180,7 @@ __device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &a, 
       for (int head = 0; head < 2 * SUMS / HEAD_SIZE; head++) {
         float *x = &sums[4 * (head * HEAD_BLOCKS + pair) + 2 * i], *y = x + 4 * HALF_BLOCKS;
         const float x0 = x[0], x1 = x[1];
-        if (column + head * HEAD_SIZE < a.rotated_columns) {
+        if (column + head * HEAD_SIZE < args.rotated_columns) {
           x[0] = x0 * r.x - y[0] * r.y;
           y[0] = y[0] * r.x + x0 * r.y;
           x[1] = x1 * r.z - y[1] * r.w;
@@ -218,18 +218,19 @@ template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ vo
 /* --- multiplying ------------------------------------------------------------------------------------------------------- */
 
 /* Arrives on empty[stage] of both blocks: this consumer has read the stage. */
-__device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t use) {
+__device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t stage_index) {
   const uint32_t thread = threadIdx.x % WGMMA_THREADS;
-  if (thread < CLUSTER) mbarrier_arrive_at(&empty[use % STAGES], thread);
+  if (thread < CLUSTER) mbarrier_arrive_at(&empty[stage_index % STAGES], thread);
 }
 
-/* Computes sums = x · weightᵀ of one tile. use: number of stages that the warpgroup has multiplied, also in earlier calls. */
+/* Computes sums = x · weightᵀ of one tile. stage_count: number of stages that the warpgroup has multiplied, also in earlier
+ * calls. */
 template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float (&sums)[SUMS], uint32_t steps, uint64_t x,
                                                                            uint64_t weights, mbarrier *full, mbarrier *empty,
-                                                                           uint32_t &use) {
-  for (uint32_t step = 0; step < steps; step++, use++) {
-    const uint64_t offset = use % STAGES * (STAGE_BYTES >> 4);
-    wait_phase(&full[use % STAGES], use / STAGES + 1);
+                                                                           uint32_t &stage_count) {
+  for (uint32_t step = 0; step < steps; step++, stage_count++) {
+    const uint64_t offset = stage_count % STAGES * (STAGE_BYTES >> 4);
+    wait_phase(&full[stage_count % STAGES], stage_count / STAGES + 1);
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < STEP * 2 / WGMMA_STEP_BYTES; k++)
@@ -238,31 +239,31 @@ template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float
     wgmma_commit_group();
     if (step == 0) continue;
     wgmma_wait_group<1>();
-    release_stage(empty, use - 1);
+    release_stage(empty, stage_count - 1);
   }
   wgmma_wait_group<0>();
-  release_stage(empty, use - 1);
+  release_stage(empty, stage_count - 1);
 }
 
-/* Consumer: computes the cluster's share of `count` tiles. use: see multiply_tile. */
+/* Consumer: computes the cluster's share of `count` tiles. stage_count: see multiply_tile. */
 template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE, int COLUMNS>
-__device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
+__device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &args, uint32_t count, char *stages,
                                                mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t warpgroup,
-                                               uint32_t &use) {
+                                               uint32_t &stage_count) {
   enum { SUMS = COLUMNS / 2, BOXES = OUT_COLUMNS<EPILOGUE, COLUMNS> / BOX };
   const uint32_t thread = threadIdx.x % WGMMA_THREADS;
   const uint64_t x = wgmma_swizzled_descriptor(stages + warpgroup * WGMMA_M * STEP * 2),
                  weights = wgmma_swizzled_descriptor(stages + X_BYTES);
   char *boxes = stages + STAGES * STAGE_BYTES + warpgroup * OUT_BOXES * BOX_BYTES;
   for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
-    tile t = tile_at<EPILOGUE, COLUMNS>(a, index, rank);
+    tile t = tile_at<EPILOGUE, COLUMNS>(args, index, rank);
     float sums[SUMS];
-    multiply_tile<T>(sums, a.steps, x, weights, full, empty, use);
+    multiply_tile<T>(sums, args.steps, x, weights, full, empty, stage_count);
     t.row += warpgroup * WGMMA_M;
     const uint32_t row = t.row + thread / 32 * 16 + thread % 32 / 4, column = t.column + thread % 4 * 2;
     if constexpr (EPILOGUE == RL_HOPPER_GATE) apply_gate(sums);
-    if constexpr (EPILOGUE == RL_HOPPER_ADD) add<T>(sums, a, row, column);
-    if constexpr (EPILOGUE == RL_HOPPER_ROPE) rotate<HEAD_SIZE>(sums, a, row, column);
+    if constexpr (EPILOGUE == RL_HOPPER_ADD) add<T>(sums, args, row, column);
+    if constexpr (EPILOGUE == RL_HOPPER_ROPE) rotate<HEAD_SIZE>(sums, args, row, column);
     store < T, 0, BOXES<OUT_BOXES ? BOXES : OUT_BOXES>(sums, boxes, &maps.out, warpgroup, t);
     if constexpr (BOXES > OUT_BOXES) {
       t.column += OUT_BOXES * BOX;
@@ -274,12 +275,12 @@ __device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const ar
 #endif
 
 template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void __launch_bounds__(THREADS, 1)
-    multiply(const __grid_constant__ tensor_maps maps, const arguments a) {
+    multiply(const __grid_constant__ tensor_maps maps, const arguments args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) char shared[];
   mbarrier *full = (mbarrier *)(shared + BARRIERS_OFFSET), *empty = full + STAGES;
   const uint32_t rank = rank_in_cluster(), warpgroup = threadIdx.x / WGMMA_THREADS;
-  uint32_t use = 0;
+  uint32_t stage_count = 0;
   if (threadIdx.x == 0)
     for (int stage = 0; stage < STAGES; stage++) {
       mbarrier_init(&full[stage], 1);
@@ -289,15 +290,16 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
   if (warpgroup == 0) {
     lower_register_limit<LOADER_REGISTERS>();
     if (threadIdx.x == 0) {
-      load_tiles<EPILOGUE, TILE_COLUMNS>(maps, a, a.whole_tiles, shared, full, empty, rank, use);
-      load_tiles<EPILOGUE, TILE_COLUMNS / 2>(maps, a, a.half_tiles, shared, full, empty, rank, use);
+      load_tiles<EPILOGUE, TILE_COLUMNS>(maps, args, args.whole_tiles, shared, full, empty, rank, stage_count);
+      load_tiles<EPILOGUE, TILE_COLUMNS / 2>(maps, args, args.half_tiles, shared, full, empty, rank, stage_count);
     }
     __syncwarp();
   } else {
     raise_register_limit<MULTIPLIER_REGISTERS>();
-    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS>(maps, a, a.whole_tiles, shared, full, empty, rank, warpgroup - 1, use);
-    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS / 2>(maps, a, a.half_tiles, shared, full, empty, rank, warpgroup - 1,
-                                                             use);
+    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS>(maps, args, args.whole_tiles, shared, full, empty, rank, warpgroup - 1,
+                                                         stage_count);
+    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS / 2>(maps, args, args.half_tiles, shared, full, empty, rank,
+                                                             warpgroup - 1, stage_count);
     if (threadIdx.x % WGMMA_THREADS == 0) wait_stores();
   }
   cluster_barrier(); /* a block must not exit while the other block still multicasts to its shared memory or arrives on it */
@@ -314,7 +316,7 @@ __global__ void report_wgmma(int *has_wgmma) {
 #endif
 }
 
-typedef void kernel(const tensor_maps maps, const arguments a);
+typedef void kernel(const tensor_maps maps, const arguments args);
 
 template <class T> kernel *kernel_of(rl_hopper_epilogue epilogue, int64_t head_size) {
   if (epilogue == RL_HOPPER_ADD) return multiply<T, RL_HOPPER_ADD, 0>;
@@ -360,7 +362,7 @@ int encode_all(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {
              : 0;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t dividend, int64_t divisor) { return (dividend + divisor - 1) / divisor; }
 
 /* clusters: number of clusters that are resident at the same time. */
 arguments arguments_of(const rl_hopper_shape *s, uint32_t clusters) {

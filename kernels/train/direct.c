@@ -1,10 +1,10 @@
 /* Implements direct.h. Names: x input, y output, w weights, b bias, o output channel, c input channel; d followed by a name is
  * the gradient of that array.
  *
- * Sums stay in registers: SPAN channels × 12 output pixels in forward, SPAN channels × 9 taps in backward, where SPAN channels
- * are VECTORS vector registers. An inner loop multiplies one broadcast value by a vector from the L1 cache: a vector of weights
- * in forward and in the input gradient, a vector of inputs in the weight gradient. The weights that are in use at a time take 36
- * kB. */
+ * Sums stay in registers: SLICE_CHANNELS × 12 output pixels in forward, SLICE_CHANNELS × 9 taps in backward. SLICE_CHANNELS
+ * channels are VECTORS vector registers. An inner loop multiplies one broadcast value by a vector from the L1 cache: a vector of
+ * weights in forward and in the input gradient, a vector of inputs in the weight gradient. The weights that are in use at a time
+ * take 36 kB. */
 #include "train/direct.h"
 
 #include <immintrin.h>
@@ -15,32 +15,32 @@
 #include "train/oracle.h"
 
 #if defined(__AVX512F__)
-enum { VECTORS = 2 }; /* vector registers of a SPAN; sums take 24 of 32 registers */
+enum { VECTORS = 2 }; /* vector registers of SLICE_CHANNELS; sums take 24 of 32 registers */
 #else
 enum { VECTORS = 1 }; /* sums take 12 of 16 registers */
 #endif
 enum {
   TAPS = 9,
   CHANNEL_WEIGHTS = TAPS * RL_CONV1_CHANNELS,       /* weights of one output channel */
-  SPAN = VECTORS * VECTOR_WIDTH,                    /* channels that are computed together */
+  SLICE_CHANNELS = VECTORS * VECTOR_WIDTH,          /* channels that are computed together */
   ROW_FLOATS = RL_POOLED1_SIDE * RL_CONV1_CHANNELS, /* floats in a row of x */
   WINDOWS = 3                                       /* adjacent pooling windows that are computed together */
 };
 
 static void reorder_weights(const float *w, float *taps) {
-  for (int slice = 0; slice < RL_CONV2_CHANNELS; slice += SPAN)
+  for (int slice = 0; slice < RL_CONV2_CHANNELS; slice += SLICE_CHANNELS)
     for (int i = 0; i < CHANNEL_WEIGHTS; i++)
-      for (int o = 0; o < SPAN; o++) *taps++ = w[(slice + o) * CHANNEL_WEIGHTS + i];
+      for (int o = 0; o < SLICE_CHANNELS; o++) *taps++ = w[(slice + o) * CHANNEL_WEIGHTS + i];
 }
 
-/* Computes WINDOWS adjacent pooling windows × SPAN channels. */
+/* Computes WINDOWS adjacent pooling windows × SLICE_CHANNELS channels. */
 static inline void forward_windows(const float *x, const float *taps, const float *b, float *y, uint8_t *argmax) {
   float_vector sum[2][2 * WINDOWS][VECTORS];
   for (int i = 0; i < 2 * 2 * WINDOWS; i++)
     for (int v = 0; v < VECTORS; v++) sum[i / (2 * WINDOWS)][i % (2 * WINDOWS)][v] = load(b + v * VECTOR_WIDTH);
   for (int tap = 0; tap < TAPS; tap++) {
     const float *corner = x + tap / 3 * ROW_FLOATS + tap % 3 * RL_CONV1_CHANNELS;
-    for (int c = 0; c < RL_CONV1_CHANNELS; c++, taps += SPAN)
+    for (int c = 0; c < RL_CONV1_CHANNELS; c++, taps += SLICE_CHANNELS)
       for (int row = 0; row < 2; row++)
         for (int column = 0; column < 2 * WINDOWS; column++)
           for (int v = 0; v < VECTORS; v++)
@@ -56,7 +56,7 @@ static inline void forward_windows(const float *x, const float *taps, const floa
 }
 
 static void forward(const float *x, const float *taps, const float *b, float *y, uint8_t *argmax) {
-  for (int slice = 0; slice < RL_CONV2_CHANNELS; slice += SPAN)
+  for (int slice = 0; slice < RL_CONV2_CHANNELS; slice += SLICE_CHANNELS)
     for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel += WINDOWS) {
       const float *corner = x + pixel / RL_POOLED2_SIDE * 2 * ROW_FLOATS + pixel % RL_POOLED2_SIDE * 2 * RL_CONV1_CHANNELS;
       forward_windows(corner, taps + slice * CHANNEL_WEIGHTS, b + slice, y + pixel * RL_CONV2_CHANNELS + slice,
@@ -102,7 +102,7 @@ static void input_gradient(const float *dy, const uint8_t *argmax, const float *
     for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
       for (int position = 0; position < 4; position++) {
         uint32_t channels = channels_with_argmax(argmax + pixel * RL_CONV2_CHANNELS + first_channel, position);
-        for (int c = 0; c < RL_CONV1_CHANNELS; c += SPAN)
+        for (int c = 0; c < RL_CONV1_CHANNELS; c += SLICE_CHANNELS)
           accumulate_input_gradient(channels, dy + pixel * RL_CONV2_CHANNELS + first_channel,
                                     w + first_channel * CHANNEL_WEIGHTS + c, dx + input_offset(pixel, position) + c);
       }
@@ -135,7 +135,7 @@ static void weight_gradient(const float *x, const float *dy, const uint8_t *argm
       db[o] += positive ? dy[pixel * RL_CONV2_CHANNELS + o] : 0;
     }
   for (int o = 0; o < RL_CONV2_CHANNELS; o++)
-    for (int c = 0; c < RL_CONV1_CHANNELS; c += SPAN)
+    for (int c = 0; c < RL_CONV1_CHANNELS; c += SLICE_CHANNELS)
       accumulate_weight_gradient(positive_pixels[o], o, x + c, dy, argmax, dw + o * CHANNEL_WEIGHTS + c);
 }
 
