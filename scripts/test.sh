@@ -9,6 +9,7 @@ trap 'exit 130' INT # also if the running program handles SIGINT, as pytest does
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 # presets with equal options share objects
 if [ -z "${ROOFLINED_MNIST_DIR:-}" ] && [ -d ../shared/mnist ]; then
   ROOFLINED_MNIST_DIR=$(cd ../shared/mnist && pwd)
   export ROOFLINED_MNIST_DIR
