@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/computed_metrics.h"
 #include "analyze/rules.h"
 #include "api/ncu_text.h"
 
@@ -178,10 +179,33 @@ void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *f
   for (size_t i = 0; i < findings->count; i++) put_finding(&page, &findings->items[i]);
 }
 
-static const char *unit_of(const char *name) {
+const struct rl_csv_dimension rl_csv_dimensions[RL_CSV_DIMENSIONS] = {
+    {"launch__block_dim_x", "block", "block", 0}, {"launch__block_dim_y", "block", "block", 1},
+    {"launch__block_dim_z", "block", "block", 2}, {"launch__grid_dim_x", "", "grid", 0},
+    {"launch__grid_dim_y", "", "grid", 1},        {"launch__grid_dim_z", "", "grid", 2}};
+
+static const struct rl_csv_dimension *find_dimension(const char *name) {
+  for (int i = 0; i < RL_CSV_DIMENSIONS; i++)
+    if (strcmp(rl_csv_dimensions[i].name, name) == 0) return &rl_csv_dimensions[i];
+  return NULL;
+}
+
+static const char *unit_of(const char *name, char computed[RL_COMPUTED_METRIC_NAME_SIZE]) {
+  const struct rl_csv_dimension *dimension = find_dimension(name);
+  if (dimension != NULL) return dimension->unit;
   for (size_t i = 0; i < rl_raw_metric_count; i++)
     if (strcmp(rl_raw_metrics[i].name, name) == 0) return rl_raw_metrics[i].unit;
-  return strstr(name, ".pct") ? "%" : "";
+  const char *unit = rl_computed_metric_unit(name, computed);
+  return unit != NULL ? unit : strstr(name, ".pct") ? "%" : "";
+}
+
+/* Returns a collected metric, a dimension of the launch, or a computed metric. NAN: unknown. */
+static double raw_value(const rl_csv_kernel *kernel, const char *name) {
+  const struct rl_csv_dimension *dimension = find_dimension(name);
+  if (rl_metric_find(kernel->values, name) != NULL) return rl_metric_get(kernel->values, name);
+  if (dimension == NULL) return rl_computed_metric_value(name, kernel->values);
+  const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel->kernel, dimension->extent);
+  return cJSON_GetNumberValue(cJSON_GetArrayItem(extent, dimension->axis));
 }
 
 static const char *choice_text(const char *name, double value) {
@@ -194,19 +218,20 @@ static const char *choice_text(const char *name, double value) {
 }
 
 void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count) {
+  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
   put_kernel_column_names(out);
   put_next_fields(out, metric_names, count);
   putc('\n', out);
   put_field(out, "");
   for (size_t i = 1; i < KERNEL_COLUMNS; i++) put_next_field(out, "");
-  for (size_t i = 0; i < count; i++) put_next_field(out, unit_of(metric_names[i]));
+  for (size_t i = 0; i < count; i++) put_next_field(out, unit_of(metric_names[i], unit));
   putc('\n', out);
 }
 
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count) {
   put_kernel_fields(out, kernel);
   for (size_t i = 0; i < count; i++) {
-    double value = rl_metric_get(kernel->values, metric_names[i]);
+    double value = raw_value(kernel, metric_names[i]);
     const char *text = choice_text(metric_names[i], value);
     put_next_field(out, text ? text : rl_ncu_format(value, "").value);
   }

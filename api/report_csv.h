@@ -25,8 +25,14 @@ void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details
 /* Prints the lines of findings that belong to the run, not to a kernel. The kernel's columns are empty. */
 void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
 
+enum { RL_CSV_DIMENSIONS = 6 };
+/* The raw page's metrics of the grid, in blocks, and of the block, in threads, with ncu's units. */
+extern const struct rl_csv_dimension {
+  const char *name, *unit, *extent; /* extent: "grid" or "block" */
+  int axis;
+} rl_csv_dimensions[RL_CSV_DIMENSIONS];
 /* Print the raw page: one line per kernel, one column per metric, in unscaled units. The second line of the page has the units.
- * */
+ * Names of metrics that were not collected are those of analyze/computed_metrics.h and of rl_csv_dimensions. */
 void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count);
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);
 

@@ -1,7 +1,9 @@
 /* The report of a run's kernels, the comparison of two runs, and the metric catalogue. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyze/computed_metrics.h"
 #include "api/comparison_explanation.h"
 #include "api/handlers.h"
 #include "api/reply.h"
@@ -148,7 +150,39 @@ static int add_metric_name(rl_report_stream *stream, size_t *capacity, const cha
   return 0;
 }
 
-/* Reads the names of the raw page's columns: all metrics that were collected for at least one of the kernels. */
+typedef struct added_names {
+  rl_report_stream *stream;
+  size_t *capacity;
+  rl_error *err;
+} added_names;
+
+static int add_computed_name(void *context, const char *name) {
+  const added_names *to = context;
+  return add_metric_name(to->stream, to->capacity, name, to->err);
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Adds the names of the metrics that are computed from the collected ones, and of the launch's dimensions. */
+static int add_computed_names(rl_report_stream *stream, size_t *capacity, rl_error *err) {
+  const size_t collected = stream->metric_count;
+  added_names to = {stream, capacity, err};
+  if (collected == 0) return 0;
+  char **names = malloc(collected * sizeof *names); /* the stream's array moves while it grows */
+  if (names == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
+  memcpy(names, stream->metric_names, collected * sizeof *names);
+  int rc = rl_computed_metrics_list((const char *const *)names, collected, add_computed_name, &to);
+  for (int i = 0; i < RL_CSV_DIMENSIONS && rc == 0; i++) {
+    const char *name = rl_csv_dimensions[i].name;
+    if (bsearch(&name, names, collected, sizeof *names, compare_names) == NULL) rc = add_computed_name(&to, name);
+  }
+  free(names);
+  qsort(stream->metric_names, stream->metric_count, sizeof *stream->metric_names, compare_names);
+  return rc;
+}
+
+/* Reads the names of the raw page's columns: all metrics that were collected for at least one of the kernels, and those that are
+ * computed from them. */
 static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
@@ -157,7 +191,7 @@ static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_r
   if (rl_store_query(store, RL_QUERY_REPORT_METRICS, bindings, 2, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0)
     if (add_metric_name(stream, &capacity, rl_cursor_text(cursor, 1), err) < 0) return -1;
-  return found;
+  return found < 0 ? -1 : add_computed_names(stream, &capacity, err);
 }
 
 static char *render_csv_head(const rl_report_stream *stream, int page, rl_error *err) {

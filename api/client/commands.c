@@ -40,6 +40,7 @@ static const rl_cli_option *report_options(void) {
                                           {"--all", "", "all findings, and the tables of numbers"},
                                           {"--watch", "", "print again when it changes, until the job ends"},
                                           {"--csv", "", "in the format of ncu --csv"},
+                                          {"--page", "details|raw", "the page of the CSV; default: details"},
                                           {0}};
   return options;
 }

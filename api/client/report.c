@@ -9,33 +9,50 @@
 
 typedef struct report_options {
   long long run, job, kernel; /* run: 0: the only run of the job; kernel: −1: all */
+  const char *page;           /* of the CSV: "details" or "raw" */
   const char *section;        /* NULL: the header of every section */
   bool csv, all, watch;
 } report_options;
+
+static int set_page(report_options *options, const char *value, rl_error *err) {
+  if (value == NULL || (strcmp(value, "details") != 0 && strcmp(value, "raw") != 0))
+    return rl_fail_usage(err, "--page needs details or raw");
+  options->page = value;
+  options->csv = true;
+  return 0;
+}
 
 /* Parses an option and its value (NULL: missing). */
 static int parse_value(report_options *options, const char *name, const char *value, rl_error *err) {
   if (strcmp(name, "--kernel") == 0) return rl_parse_number(value, 0, "a kernel's number after --kernel", &options->kernel, err);
   if (strcmp(name, "--job") == 0) return rl_parse_number(value, 1, "a job's number after --job", &options->job, err);
+  if (strcmp(name, "--page") == 0) return set_page(options, value, err);
   options->section = value;
   return value != NULL ? 0 : rl_fail_usage(err, "--section needs a section's identifier, such as SpeedOfLight");
 }
 
+static bool has_value(const char *option) {
+  static const char *const names[] = {"--job", "--kernel", "--section", "--page"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(option, names[i]) == 0) return true;
+  return false;
+}
+
 static int parse_options(const rl_cli *cli, report_options *options, rl_error *err) {
   const char *run = NULL;
-  *options = (report_options){.kernel = -1};
+  *options = (report_options){.kernel = -1, .page = "details"};
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
     if (strcmp(word, "--csv") == 0) options->csv = true;
     else if (strcmp(word, "--all") == 0) options->all = true;
     else if (strcmp(word, "--watch") == 0) options->watch = true;
-    else if (strcmp(word, "--kernel") == 0 || strcmp(word, "--section") == 0 || strcmp(word, "--job") == 0) {
+    else if (has_value(word)) {
       if (parse_value(options, word, cli->argv[++i], err) < 0) return -1;
     } else if (run != NULL || word[0] == '-') return rl_fail_argument(err, "report", word);
     else run = word;
   }
   if (options->csv && (options->section != NULL || cli->json))
-    return rl_fail_usage(err, "--csv can only be combined with --kernel");
+    return rl_fail_usage(err, "--csv and --page can only be combined with --kernel");
   if (options->watch && (options->csv || cli->json)) return rl_fail_usage(err, "--watch prints text, neither CSV nor JSON");
   if (options->job > 0 && run != NULL) return rl_fail_usage(err, "report takes a run or --job, not both");
   if (options->job > 0) return 0;
@@ -128,8 +145,9 @@ static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, 
 
 /* Prints the API's response: CSV or JSON. */
 static int print_response(rl_cli *cli, const report_options *options, rl_error *err) {
-  char path[PATH_SIZE];
-  make_path(options, options->csv ? "csv&print_details=all" : "json", path);
+  char path[PATH_SIZE], format[64];
+  snprintf(format, sizeof format, "csv&print_details=all&page=%s", options->page);
+  make_path(options, options->csv ? format : "json", path);
   if (options->csv) return print_csv(cli, path, err);
   RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   return report != NULL ? rl_print_json(report) : -1;

@@ -4,12 +4,20 @@ import collections
 import csv
 import io
 import json
+import pathlib
 import re
+import sys
 
 import pytest
 
 from daemon import endless
 from report_fixture import Rows, ncu_details, ncu_raw, number
+
+SOURCE = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(SOURCE / "schema"))
+import catalogue  # noqa: E402
+
+CATALOGUE = catalogue.raw_metrics(catalogue.load(SOURCE / "schema/metrics"))
 
 # Rows of ncu's details page that the report leaves out, and why.
 LEFT_OUT = {
@@ -177,7 +185,7 @@ def test_a_finding_names_its_lines(daemon, rows):
 def test_the_raw_page(daemon, reference):
     names, units, values = read_csv(daemon.get(f"/runs/{reference}/report?format=csv&page=raw"))
     assert names[:11] == COLUMNS[:11]
-    assert names[11:] == sorted(collected()) and units[:11] == [""] * 11
+    assert names[11:] == sorted(set(names[11:])) and set(collected()) <= set(names) and units[:11] == [""] * 11
     ours = dict(zip(names, zip(units, values, strict=True), strict=True))
     with_unit = 0
     for name, value in ncu_raw().items():
@@ -189,6 +197,28 @@ def test_the_raw_page(daemon, reference):
     assert with_unit > 500
     assert ours["gpu__time_duration.sum"] == ("ns",
                                               "22,336") and ours["launch__cluster_scheduling_policy"] == ("", "PolicySpread")
+
+
+@pytest.mark.parametrize("kernel, grid, block", (("relu", 32768, 128), ("stride", 16384, 256)))
+def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows, kernel, grid, block):
+    """A run has only the catalogue's metrics. What the page adds agrees with ncu within the two decimals that ncu prints."""
+    known = ncu_raw(kernel)
+    counted = {name: value for name, value in collected(kernel).items() if name.split(":")[0] in CATALOGUE}
+    run = rows.run([{"metrics": counted, "grid_x": grid, "block_x": block}])
+    names, units, values = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))
+    added = {name: number(value) for name, value in list(zip(names, values, strict=True))[11:] if name not in counted}
+    compared = [name for name in added if known.get(name) is not None]
+    for name in compared:
+        # ncu prints a rate of its own measurement of time, and constants of 1 where it has only texts
+        tolerance = 2e-3 if name.endswith("per_second") else 1e-3
+        assert added[name] == pytest.approx(known[name], rel=tolerance, abs=0.0051), name
+    assert len(compared) > 140
+    missing = [name for name in known if name not in counted and name not in added]
+    page = (SOURCE / "docs/raw-page.md").read_text()
+    patterns = [(pattern.replace("\\|", "|"), count) for pattern, count in re.findall(r"^\| `([^`]+)` \| (\d+) \|", page, re.M)]
+    assert {name for name in missing if not any(re.fullmatch(pattern, name) for pattern, _ in patterns)} == set()
+    counts = [next(i for i, (pattern, _) in enumerate(patterns) if re.fullmatch(pattern, name)) for name in missing]
+    assert [int(count) for _, count in patterns] == [counts.count(i) for i in range(len(patterns))]
 
 
 def test_text_that_needs_quotes(daemon, rows):

@@ -401,6 +401,9 @@ def test_an_export_that_is_cut_leaves_no_file(tmp_path, monkeypatch):
 
 
 def test_report_as_csv(daemon, profiled):
+    raw = list(csv.reader(ctl("report", str(profiled["a"]), "--page", "raw", url=daemon.url)[0].splitlines()))
+    assert len(raw) == 4 and len(raw[0]) > 800 and raw[2][raw[0].index("launch__grid_dim_x")] == "32,768"
+    assert "details or raw" in ctl("report", str(profiled["a"]), "--page", "all", url=daemon.url, code=2)[1]
     out, _ = ctl("report", str(profiled["a"]), "--kernel", "1", "--csv", url=daemon.url)
     header, *lines = csv.reader(out.splitlines(), strict=True)
     assert {line[header.index("Kernel Name")] for line in lines} == {profiled["hostile"]} and len(lines) > 500

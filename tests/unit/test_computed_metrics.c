@@ -1,0 +1,132 @@
+/* Metrics that the raw page computes from collected ones. tests/api/test_report.py compares their values with ncu's. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/computed_metrics.h"
+#include "model/catalogue.h"
+
+enum { MAX_LISTED = 512 };
+
+typedef struct listing {
+  char names[MAX_LISTED][RL_COMPUTED_METRIC_NAME_SIZE];
+  int count, stop_at; /* stop_at: 0: never */
+} listing;
+
+static int collect(void *context, const char *name) {
+  listing *listed = context;
+  assert_true(listed->count < MAX_LISTED);
+  snprintf(listed->names[listed->count++], sizeof *listed->names, "%s", name);
+  return listed->count == listed->stop_at ? -1 : 0;
+}
+
+static bool has(const listing *listed, const char *name) {
+  for (int i = 0; i < listed->count; i++)
+    if (strcmp(listed->names[i], name) == 0) return true;
+  return false;
+}
+
+static void percentages_of_sums_are_those_of_averages(void **state) {
+  static const char *const names[] = {"a__x.avg.pct_of_peak_sustained_elapsed", "b__x.avg.pct_of_peak_sustained_active",
+                                      "b__x.sum.pct_of_peak_sustained_active"};
+  static const rl_metric_value items[] = {{"a__x.avg.pct_of_peak_sustained_elapsed", 12.5, NULL}};
+  const rl_metric_values values = {items, 1};
+  listing listed = {.count = 0};
+  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
+  (void)state;
+  assert_int_equal(rl_computed_metrics_list(names, 3, collect, &listed), 0);
+  assert_int_equal(listed.count, 1); /* the other one was collected */
+  assert_string_equal(listed.names[0], "a__x.sum.pct_of_peak_sustained_elapsed");
+  assert_true(rl_computed_metric_value(listed.names[0], &values) == 12.5);
+  assert_string_equal(rl_computed_metric_unit(listed.names[0], unit), "%");
+  assert_true(isnan(rl_computed_metric_value("b__x.sum.pct_of_peak_sustained_active", &values)));
+}
+
+static void rates_need_the_duration_and_a_counter_with_rates(void **state) {
+  static const char *const with_rate[] = {"dram__bytes.avg", "dram__bytes.sum.per_second", "gpu__time_duration.sum"};
+  static const char *const without_rate[] = {"dram__bytes.avg", "gpu__time_duration.sum"};
+  static const rl_metric_value items[] = {{"dram__bytes.avg", 3000, NULL}, {"gpu__time_duration.sum", 1500, NULL}};
+  const rl_metric_values values = {items, 2};
+  listing some = {.count = 0}, none = {.count = 0};
+  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
+  (void)state;
+  rl_computed_metrics_list(with_rate, 3, collect, &some);
+  assert_true(has(&some, "dram__bytes.avg.per_second") && has(&some, "gpu__time_duration.max"));
+  assert_true(!has(&some, "gpu__time_duration.sum.per_second") && !has(&some, "dram__bytes.sum.per_second"));
+  rl_computed_metrics_list(without_rate, 2, collect, &none);
+  assert_false(has(&none, "dram__bytes.avg.per_second"));
+  assert_true(fabs(rl_computed_metric_value("dram__bytes.avg.per_second", &values) - 2e9) < 1);
+  assert_true(rl_computed_metric_value("gpu__time_duration.max", &values) == 1500);
+  assert_string_equal(rl_computed_metric_unit("gpu__time_duration.max", unit), "ns");
+}
+
+static void rows_with_expressions_need_all_inputs(void **state) {
+  static const char *const complete[] = {"sass__inst_executed_register_spilling"};
+  static const rl_metric_value items[] = {{"sass__inst_executed_register_spilling", 7, NULL}};
+  const rl_metric_values values = {items, 1};
+  listing listed = {.count = 0};
+  (void)state;
+  rl_computed_metrics_list(complete, 1, collect, &listed);
+  assert_true(has(&listed, "derived__local_spilling_requests"));
+  assert_false(has(&listed, "derived__local_spilling_requests_pct")); /* needs four more counters */
+  assert_true(rl_computed_metric_value("derived__local_spilling_requests", &values) == 7);
+}
+
+static void allocations_are_rounded_up(void **state) {
+  static const struct {
+    double registers, allocated, driver, dynamic, shared_allocated;
+  } cases[] = {{16, 16, 1024, 0, 1024}, {17, 24, 1024, 1, 1152}, {1, 8, 0, 128, 128}, {255, 256, 1024, 129, 1280}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_metric_value items[] = {{"launch__registers_per_thread", cases[i].registers, NULL},
+                                     {"launch__shared_mem_per_block_driver", cases[i].driver, NULL},
+                                     {"launch__shared_mem_per_block_dynamic", cases[i].dynamic, NULL},
+                                     {"launch__shared_mem_per_block_static", 0, NULL}};
+    const rl_metric_values values = {items, 4};
+    assert_true(rl_computed_metric_value("launch__registers_per_thread_allocated", &values) == cases[i].allocated);
+    assert_true(rl_computed_metric_value("launch__shared_mem_per_block_allocated", &values) == cases[i].shared_allocated);
+  }
+}
+
+static void a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped(void **state) {
+  const char **names = calloc(rl_raw_metric_count, sizeof *names);
+  listing *listed = calloc(1, sizeof *listed), *stopped = calloc(1, sizeof *stopped);
+  (void)state;
+  for (size_t i = 0; i < rl_raw_metric_count; i++) names[i] = rl_raw_metrics[i].name;
+  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, collect, listed), 0);
+  assert_true(listed->count > 100);
+  for (int i = 0; i < listed->count; i++)
+    for (int other = 0; other < i; other++) assert_string_not_equal(listed->names[i], listed->names[other]);
+  stopped->stop_at = 3;
+  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, collect, stopped), -1);
+  assert_int_equal(stopped->count, 3);
+  free(names), free(listed), free(stopped);
+}
+
+static void other_names_have_no_value(void **state) {
+  const rl_metric_values none = {NULL, 0};
+  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
+  (void)state;
+  assert_true(isnan(rl_computed_metric_value("sm__cycles_active.avg", &none)));
+  assert_null(rl_computed_metric_unit("sm__cycles_active.avg", unit));
+  assert_true(isnan(rl_computed_metric_value(".sum.per_second", &none)));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(percentages_of_sums_are_those_of_averages),
+      cmocka_unit_test(rates_need_the_duration_and_a_counter_with_rates),
+      cmocka_unit_test(rows_with_expressions_need_all_inputs),
+      cmocka_unit_test(allocations_are_rounded_up),
+      cmocka_unit_test(a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped),
+      cmocka_unit_test(other_names_have_no_value),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
