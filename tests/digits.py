@@ -3,12 +3,12 @@ new worker."""
 
 
 def idx(dimensions, items):
-    """An IDX file of bytes."""
+    """Returns an IDX file of bytes."""
     return bytes([0, 0, 8, len(dimensions)]) + b"".join(size.to_bytes(4, "big") for size in dimensions) + items
 
 
 def mnist(folder, train=2048, test=64):
-    """Writes the four files; returns the folder."""
+    """Writes the four files to the folder and returns the folder."""
     folder.mkdir(exist_ok=True)
     for name, count in (("train", train), ("t10k", test)):
         pixels = (bytes(range(251)) * (count * 784 // 251 + 1))[: count * 784]

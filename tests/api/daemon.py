@@ -102,7 +102,7 @@ class Daemon:
             self.kill()
             self._start()
 
-    def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **more):
+    def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **request_options):
         """Sends a request and checks the response. body: bytes are sent unchanged, other values as JSON. Each call opens a new
         connection, because the daemon may close an idle one at any time."""
         headers = dict(headers or {})
@@ -115,17 +115,17 @@ class Daemon:
         self.session.close()
         try:
             response = self.session.request(method, self.url + path, data=body, headers=headers, stream=stream, timeout=timeout,
-                                            allow_redirects=False, **more)
+                                            allow_redirects=False, **request_options)
         except requests.RequestException as error:
             raise Unanswered(f"{method} {path}: {error!r}") from None
         self.contract.check(method, response.request.url, body, response)
         return response
 
-    def get(self, path, **more):
-        return self.call("GET", path, **more)
+    def get(self, path, **request_options):
+        return self.call("GET", path, **request_options)
 
-    def submit(self, body, **more):
-        response = self.call("POST", "/jobs", body, **more)
+    def submit(self, body, **request_options):
+        response = self.call("POST", "/jobs", body, **request_options)
         assert response.status_code == 202, response.text
         return response.json()["id"]
 
@@ -157,13 +157,13 @@ class Daemon:
         assert document["state"] == "completed", document
         return job_id
 
-    def cancel_all(self, **more):
+    def cancel_all(self, **request_options):
         for state in ("queued", "running"):  # in this order, so that a job that starts meanwhile is found among the running ones
-            for item in self.get(f"/jobs?state={state}&limit=500", **more).json()["items"]:
-                self.call("DELETE", f"/jobs/{item['id']}", **more)
+            for item in self.get(f"/jobs?state={state}&limit=500", **request_options).json()["items"]:
+                self.call("DELETE", f"/jobs/{item['id']}", **request_options)
 
-    def events(self, job_id, **more):
-        return self.events_of(f"/jobs/{job_id}", **more)
+    def events(self, job_id, **request_options):
+        return self.events_of(f"/jobs/{job_id}", **request_options)
 
     def events_of(self, path, headers=None, timeout=60):
         """Yields (id, type, data) of each event until the stream ends, and checks each against the contract."""

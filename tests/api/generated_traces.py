@@ -32,7 +32,7 @@ class Step:
             start += round(us * 1000) + 1_000
 
 
-def kineto(steps, base_ns=1_700_000_000_123_456_789, more_events=(), **more_members):
+def kineto(steps, base_ns=1_700_000_000_123_456_789, more_events=(), **extra_members):
     """Returns the document of a PyTorch profiler's trace."""
     def us(ns):  # as text, so that no digit is lost
         return f"@{ns // 1000}.{ns % 1000:03d}@"
@@ -57,7 +57,7 @@ def kineto(steps, base_ns=1_700_000_000_123_456_789, more_events=(), **more_memb
     document = {"schemaVersion": 1, "deviceProperties": [
         {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84942979072, "computeMajor": 9, "computeMinor": 0,
          "maxThreadsPerBlock": 1024, "regsPerMultiprocessor": 65536, "warpSize": 32, "sharedMemPerMultiprocessor": 233472,
-         "numSms": 132}], "traceEvents": [*events, *more_events], "traceName": "trace.json", **more_members}
+         "numSms": 132}], "traceEvents": [*events, *more_events], "traceName": "trace.json", **extra_members}
     return json.dumps(document).replace('"@', "").replace('@"', "").encode()
 
 

@@ -22,8 +22,8 @@ def write(folder, definition, name=None):
     (folder / f"{name or definition['name']}.json").write_text(text)
 
 
-def start(daemon, name, body=None, **more):
-    response = daemon.call("POST", f"/suites/{name}/runs", body or {}, **more)
+def start(daemon, name, body=None, **request_options):
+    response = daemon.call("POST", f"/suites/{name}/runs", body or {}, **request_options)
     assert response.status_code == 202, response.text
     return response.json()["id"]
 

@@ -82,10 +82,10 @@ def test_bad_logins(guarded, body, status):
     assert "Set-Cookie" not in response.headers
 
 
-def start_refusal(start, *options, **more):
+def start_refusal(start, *options, **extra):
     """Starts a daemon, which must exit, and returns the reason."""
     with pytest.raises(RuntimeError) as refusal:
-        start(*options, **more)
+        start(*options, **extra)
     return str(refusal.value)
 
 

@@ -43,8 +43,8 @@ def builds(start, tmp_path_factory):
     return start("--builds", f"slow={slow},old={old},gone={folder}/gone", "--suites", str(folder))
 
 
-def measure(daemon, **more):
-    number = daemon.run({"device": "cpu", **suite()["jobs"][0]["request"], **more})
+def measure(daemon, **extra):
+    number = daemon.run({"device": "cpu", **suite()["jobs"][0]["request"], **extra})
     [of_run] = daemon.get(f"/jobs/{number}/results").json()["runs"]
     return next(m["value"] for m in of_run["measurements"] if m["name"] == "time_cold_us_median")
 

@@ -17,9 +17,9 @@ SHUFFLE, EPOCH = "shuffle(unsigned int *)", "void persistent_epoch<half_tile_for
 LAUNCH = {"stream": 7, "correlation": 41}
 
 
-def kernel(launch, phase, name, us, share, **more):
+def kernel(launch, phase, name, us, share, **extra):
     return {"launch": launch, "phase": phase, "name": name, "total_us": us, "min_us": us, "median_us": us, "max_us": us,
-            "share_ratio": share, **more}
+            "share_ratio": share, **extra}
 
 
 def kernels():

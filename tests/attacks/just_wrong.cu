@@ -1,5 +1,5 @@
 // Has an error slightly above the tolerance of 1e-6 in every element.
-// Source: the other side of honest_rounding
+// Source: control: honest_rounding with an error above the tolerance
 // Verdict: result wrong
 extern "C" __global__ void k(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -3,7 +3,7 @@
 
 Variants: eager, and compile: torch.compile(mode="max-autotune"), whose step is a CUDA graph, with each backend of attention and
 with gate and up as two products or as one. Times are medians of samples, each between two events, taken as rooflined takes them:
-cold_us of one call after other memory was read, warm_us of back-to-back calls that take about 1 ms, divided by their number. The
+cold_us of one call after reading other memory, warm_us of back-to-back calls that take about 1 ms, divided by their number. The
 host queues calls faster than the device executes them."""
 import argparse
 import json
@@ -75,9 +75,9 @@ def median_us(events, count):
     return statistics.median(1e3 * start.elapsed_time(stop) / count for start, stop in events)
 
 
-def sample(call, samples, count, other):
+def sample(call, samples, count, evicting_memory):
     """Takes samples as the device of rooflined does: WARMUP cold ones first, all queued without waiting for the device, from a
-    device that was idle. other: memory that is read before each sample; None: no memory is read."""
+    device that was idle. evicting_memory: memory that is read before each sample; None: no memory is read."""
     torch.cuda.synchronize()
     time.sleep(IDLE_S)
     eviction = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")
@@ -86,8 +86,8 @@ def sample(call, samples, count, other):
         call()
     events = []
     for _ in range(samples):
-        if other is not None:
-            other.view(torch.int32).sum()
+        if evicting_memory is not None:
+            evicting_memory.view(torch.int32).sum()
         events.append(between_events(call, count))
     return median_us(events, count)
 

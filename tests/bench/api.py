@@ -78,8 +78,8 @@ class Daemon:
             response = connection.getresponse()
             return response.status, response.read()
 
-    def get(self, path, **more):
-        status, body = self.request("GET", path, **more)
+    def get(self, path, **request_options):
+        status, body = self.request("GET", path, **request_options)
         if status != 200:
             raise RuntimeError(f"GET {path}: {status} {body[:300]!r}")
         return json.loads(body)

@@ -86,8 +86,8 @@ class Daemon:
             return self.signal(signal.SIGTERM)
         return self.process.returncode, 0
 
-    def call(self, method, path, **more):
-        return self.session.request(method, self.url + path, timeout=30, **more)
+    def call(self, method, path, **request_options):
+        return self.session.request(method, self.url + path, timeout=30, **request_options)
 
     def submit(self, body, key=None):
         response = self.call("POST", "/jobs", json=body, headers={"Idempotency-Key": key} if key else {})

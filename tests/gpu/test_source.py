@@ -27,8 +27,8 @@ def pack_base64(form, values):
     return base64.b64encode(struct.pack(f"<{len(values)}{form}", *values)).decode()
 
 
-def buffer(dtype="fp32", count=N, **more):
-    return {"buffer": {"dtype": dtype, "count": count, **more}}
+def buffer(dtype="fp32", count=N, **extra):
+    return {"buffer": {"dtype": dtype, "count": count, **extra}}
 
 
 def scalar(dtype, value):

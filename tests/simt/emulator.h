@@ -5,13 +5,11 @@
  * Behaviour
  *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
  *   a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
- *   order of its lanes, the order of blocks, and how many blocks are resident. RL_SIMT_SEED repeats a schedule. A missing barrier
- *   gives a wrong result in most schedules.
- *   Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables are aligned as declared and not
- *   better, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared memory have the limits of compute
- *   capability 9.0.
- *   cp.async copies at random when it is issued or when it is waited for; st.async stores at random when it is issued or when a
- *   thread tests the mbarrier.
+ *   order of its lanes, the order of blocks, and how many blocks are resident. The environment variable RL_SIMT_SEED repeats a
+ * schedule. A missing barrier gives a wrong result in most schedules. Each block has its own shared memory, filled with 0xff
+ * (NaN) before the first use. Variables are aligned as declared and not better, and AddressSanitizer knows their bounds. Static,
+ * dynamic and distributed shared memory have the limits of compute capability 9.0. cp.async copies either when it is issued or
+ * when a thread waits for it, at random; st.async stores either when it is issued or when a thread tests the mbarrier, at random.
  *   mma, ldmatrix, shuffles and votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
  *
  * Errors that end the program, with a list of the waits of all threads: a barrier or a warp operation at which not all threads

@@ -106,11 +106,11 @@ static inline int64_t submit(rl_store *store, const char *device, uint32_t passe
 }
 
 static inline rl_claim claim(rl_store *store, const char *device) {
-  rl_claim taken = {0};
-  int rc = rl_store_pass_claim(store, device, &taken, &err);
+  rl_claim claimed = {0};
+  int rc = rl_store_pass_claim(store, device, &claimed, &err);
   if (rc < 0) fail_msg("claim: %s", err.message);
   assert_int_equal(rc, 1);
-  return taken;
+  return claimed;
 }
 
 #define TEST_CPU "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
@@ -262,11 +262,11 @@ static inline void fill_records(pass_records *pass_data, rl_pass pass, double sc
 
 /* Claims the next pass of the device and commits records for it. Returns whether its job is completed. */
 static inline bool execute_pass(rl_store *store, const char *device, double scale) {
-  rl_claim taken = claim(store, device);
+  rl_claim claimed = claim(store, device);
   pass_records pass_data;
   bool done = false;
-  fill_records(&pass_data, taken.pass, scale);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+  fill_records(&pass_data, claimed.pass, scale);
+  ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   return done;
 }
 
@@ -284,14 +284,14 @@ static inline int64_t execute_ceilings_job(rl_store *store, const char *properti
   int64_t id = 0;
   bool existing, done;
   ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
-  rl_claim taken = claim(store, "cpu");
+  rl_claim claimed = claim(store, "cpu");
   pass_records pass_data = {.records.has_metadata = true};
   pass_data.records.metadata =
       (rl_run_metadata){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
   strcpy(pass_data.records.metadata.device_properties, properties);
   pass_data.records.measurements = pass_data.measurements;
   for (; rates->name; rates++) add_measurement(&pass_data, rates->name, rates->value, "");
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+  ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   return id;
 }
 

@@ -42,7 +42,8 @@ static void a_worker_alone_sees_none(void **state) {
   assert_true(found.count == 0 && found.reason[0] == '\0');
 }
 
-/* A child of this process is no sibling of it; seen from another child, it is. */
+/* This process and two children act as a daemon and its workers. The parent lists its child, because only siblings are excluded;
+ * the second child does not list the first one, which is its sibling. */
 static void workers_of_the_same_daemon_do_not_count(void **state) {
   (void)state;
   pid_t worker = fork();

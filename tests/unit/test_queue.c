@@ -74,10 +74,10 @@ static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
   assert_string_equal(rl_job_state_names[state], rl_job_state_names[wanted]);
 }
 
-static void commit_records(queue_fixture *f, const rl_claim *taken) {
+static void commit_records(queue_fixture *f, const rl_claim *claimed) {
   pass_records pass_data;
-  fill_records(&pass_data, taken->pass, 1);
-  ASSERT_OK(rl_queue_commit(f->jobs, taken, &pass_data.records, &err));
+  fill_records(&pass_data, claimed->pass, 1);
+  ASSERT_OK(rl_queue_commit(f->jobs, claimed, &pass_data.records, &err));
 }
 
 /* wanted: "job:queued job:running timing:completed ...". */
@@ -102,11 +102,11 @@ static void a_job_runs_pass_by_pass(void **state) {
   int64_t first = submit_job(f, "cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS), second = submit_job(f, "cpu", 1);
   assert_state(f, first, RL_JOB_QUEUED);
   for (int i = 0; i < 4; i++) {
-    rl_claim taken = claim_pass(f, "cpu");
-    assert_int_equal(taken.job_id, first);
+    rl_claim claimed = claim_pass(f, "cpu");
+    assert_int_equal(claimed.job_id, first);
     assert_state(f, first, RL_JOB_RUNNING);
-    if (taken.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_commit_unavailable(f->jobs, &taken, NULL, "a CPU has none", &err));
-    else commit_records(f, &taken);
+    if (claimed.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_commit_unavailable(f->jobs, &claimed, NULL, "a CPU has none", &err));
+    else commit_records(f, &claimed);
   }
   assert_state(f, first, RL_JOB_COMPLETED);
   assert_events(
@@ -119,12 +119,12 @@ static void a_job_runs_pass_by_pass(void **state) {
 static void devices_are_resolved(void **state) {
   queue_fixture *f = *state;
   rl_job_spec spec = make_spec("", 1);
-  rl_claim taken;
+  rl_claim claimed;
   int64_t id;
   bool existing;
   ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   assert_string_equal(spec.device, "gpu0");
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &taken, &err), 0);
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &claimed, &err), 0);
   assert_int_equal(claim_pass(f, "gpu0").job_id, id);
   static const char *const wrong[] = {"gpu1", "gpu7"};
   for (int i = 0; i < 2; i++) {
@@ -163,12 +163,12 @@ static void cancelling(void **state) {
   int64_t queued = submit_job(f, "cpu", 1), running = submit_job(f, "gpu0", 1);
   ASSERT_OK(rl_queue_cancel(f->jobs, queued, &err));
   assert_state(f, queued, RL_JOB_CANCELLED);
-  rl_claim none, taken = claim_pass(f, "gpu0");
+  rl_claim none, claimed = claim_pass(f, "gpu0");
   assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
   assert_false(rl_queue_should_cancel(f->jobs, running));
   ASSERT_OK(rl_queue_cancel(f->jobs, running, &err));
   assert_true(rl_queue_should_cancel(f->jobs, running));
-  commit_records(f, &taken); /* the worker finished before it was cancelled: its results are dropped */
+  commit_records(f, &claimed); /* the worker finished before it was cancelled: its results are dropped */
   assert_state(f, running, RL_JOB_CANCELLED);
   assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 0);
   assert_events(f, running, "job:queued job:running job:cancelled");
@@ -176,11 +176,11 @@ static void cancelling(void **state) {
   ASSERT_FAILS(rl_queue_cancel(f->jobs, running, &err), RL_HTTP, 409);
   ASSERT_FAILS(rl_queue_cancel(f->jobs, 12345, &err), RL_HTTP, 404);
   int64_t next = submit_job(f, "gpu0", 1);
-  taken = claim_pass(f, "gpu0");
-  assert_int_equal(taken.job_id, next);
+  claimed = claim_pass(f, "gpu0");
+  assert_int_equal(claimed.job_id, next);
   assert_false(rl_queue_should_cancel(f->jobs, next));
   ASSERT_OK(rl_queue_cancel(f->jobs, next, &err));
-  ASSERT_OK(rl_queue_end_cancelled(f->jobs, &taken, &err));
+  ASSERT_OK(rl_queue_end_cancelled(f->jobs, &claimed, &err));
   assert_state(f, next, RL_JOB_CANCELLED);
 }
 
@@ -220,9 +220,9 @@ static void a_failed_pass_fails_its_job(void **state) {
   rl_claim none;
   rl_error why;
   int64_t id = submit_job(f, "cpu", 1);
-  rl_claim taken = claim_pass(f, "cpu");
+  rl_claim claimed = claim_pass(f, "cpu");
   rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
-  ASSERT_OK(rl_queue_fail(f->jobs, &taken, &why, &err));
+  ASSERT_OK(rl_queue_fail(f->jobs, &claimed, &why, &err));
   assert_state(f, id, RL_JOB_FAILED);
   assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
 }
@@ -232,16 +232,16 @@ static void interrupted_jobs_are_resumed(void **state) {
   int64_t stopped = submit_job(f, "cpu", 1), crashed = submit_job(f, "gpu0", 1);
   rl_claim first = claim_pass(f, "cpu");
   commit_records(f, &first);
-  rl_claim taken = claim_pass(f, "cpu");
+  rl_claim claimed = claim_pass(f, "cpu");
   claim_pass(f, "gpu0");
   rl_queue_stop(f->jobs);
-  ASSERT_OK(rl_queue_interrupt(f->jobs, &taken, &err));
+  ASSERT_OK(rl_queue_interrupt(f->jobs, &claimed, &err));
   assert_state(f, stopped, RL_JOB_INTERRUPTED);
   restart(f);
   assert_state(f, stopped, RL_JOB_QUEUED);
   assert_state(f, crashed, RL_JOB_QUEUED);
   rl_claim resumed = claim_pass(f, "cpu");
-  assert_int_equal(resumed.pass_id, taken.pass_id); /* committed passes are not repeated */
+  assert_int_equal(resumed.pass_id, claimed.pass_id); /* committed passes are not repeated */
   commit_records(f, &resumed);
   assert_state(f, stopped, RL_JOB_COMPLETED);
   assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 8);
@@ -438,8 +438,8 @@ static void progress_is_rate_limited(void **state) {
   queue_fixture *f = *state;
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
   int64_t id = submit_job(f, "cpu", 1), begin = rl_monotonic_ns();
-  rl_claim taken = claim_pass(f, "cpu");
-  while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(f->jobs, id, taken.run_id, &progress);
+  rl_claim claimed = claim_pass(f, "cpu");
+  while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(f->jobs, id, claimed.run_id, &progress);
   cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
                            RL_BIND_INTEGER(":limit", 1000));
   assert_in_range(cJSON_GetArraySize(rows), 2 + 1, 2 + 3);

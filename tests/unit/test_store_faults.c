@@ -126,13 +126,13 @@ static int submit_once(rl_store *store, rl_error *why) {
 }
 
 static int execute_one_pass(rl_store *store, rl_error *why) {
-  rl_claim taken;
+  rl_claim claimed;
   pass_records pass_data;
   bool done;
-  int rc = rl_store_pass_claim(store, "cpu", &taken, why);
+  int rc = rl_store_pass_claim(store, "cpu", &claimed, why);
   if (rc <= 0) return rc;
-  fill_records(&pass_data, taken.pass, 1);
-  return rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, why) < 0 ? -1 : 1;
+  fill_records(&pass_data, claimed.pass, 1);
+  return rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, why) < 0 ? -1 : 1;
 }
 
 /* Checks that an error of the store names its cause. */

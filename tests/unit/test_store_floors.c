@@ -23,7 +23,7 @@ static int64_t store_timing_with_conditions(rl_store *store, timing_results resu
   rl_sample samples[4];
   bool done;
   for (int run = 0; run < 2; run++) {
-    rl_claim taken = claim(store, "cpu");
+    rl_claim claimed = claim(store, "cpu");
     fill_records(&pass_data, RL_PASS_TIMING, results.epoch_ms / 100);
     strcpy(pass_data.records.metadata.device_properties, results.properties);
     strcpy(pass_data.records.metadata.floor_precision, results.precision);
@@ -33,7 +33,7 @@ static int64_t store_timing_with_conditions(rl_store *store, timing_results resu
           (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? results.cold_us : results.warm_us};
     pass_data.records.samples = samples, pass_data.records.sample_count = 4;
     for (const rate *each = conditions; each->name; each++) add_measurement(&pass_data, each->name, each->value, "");
-    ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+    ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   }
   return id;
 }

@@ -68,14 +68,14 @@ static void results(void **state) {
 static void samples_of_launches(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
-  rl_claim taken = claim(f->store, "cpu");
+  rl_claim claimed = claim(f->store, "cpu");
   rl_sample samples[] = {{RL_SAMPLE_WARM, 0, 1.5}, {RL_SAMPLE_COLD, 1, NAN}, {RL_SAMPLE_COLD, 0, 4}};
   rl_records records = {.has_metadata = true,
                         .metadata = {.engine = "cpu", .deterministic = true, .commit = "0123456789ab"},
                         .samples = samples,
                         .sample_count = 3};
   bool done;
-  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &records, NULL, &done, &err));
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   const cJSON *run = json_at(rows, "0.runs.0");
   assert_int_equal(cJSON_GetArraySize(json_at(run, "samples")), 3);
@@ -95,13 +95,13 @@ static void samples_of_launches(void **state) {
 static void median_of_an_even_count(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
-  rl_claim taken = claim(f->store, "cpu");
+  rl_claim claimed = claim(f->store, "cpu");
   pass_records pass_data;
   bool done;
   fill_records(&pass_data, RL_PASS_TIMING, 1);
   pass_data.epochs[0].warmup = false;  /* 500 100 130 110 */
   pass_data.epochs[1].device_ms = NAN; /* its time is then host_ms, 101 */
-  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &pass_data.records, NULL, &done, &err));
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_number(rows, "0.runs.0.summary.epoch_ms_median", 120);
   assert_number(rows, "0.runs.0.summary.epoch_ms_min", 101);

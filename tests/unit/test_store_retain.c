@@ -14,13 +14,13 @@ static int64_t store_large_job(rl_store *store) {
   for (uint32_t i = 0; i < ROWS; i++)
     rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
   for (int run = 0; run < 2; run++) {
-    rl_claim taken = claim(store, "cpu");
+    rl_claim claimed = claim(store, "cpu");
     pass_records pass_data;
     bool done;
-    fill_records(&pass_data, taken.pass, 1);
+    fill_records(&pass_data, claimed.pass, 1);
     pass_data.records.rows = rows, pass_data.records.row_count = ROWS;
     ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
-    ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+    ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   }
   free(rows);
   return id;
@@ -69,9 +69,9 @@ static void raw_rows_are_deleted_before_jobs(void **state) {
           "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM instructions) + "
           "(SELECT count(*) FROM series)"),
       0);
-  rl_job_state left;
-  ASSERT_OK(rl_store_job_state(f->store, waiting, &left, &err));
-  assert_int_equal(left, RL_JOB_QUEUED);
+  rl_job_state job_state;
+  ASSERT_OK(rl_store_job_state(f->store, waiting, &job_state, &err));
+  assert_int_equal(job_state, RL_JOB_QUEUED);
   assert_true(submit(f->store, "cpu", ALL) > waiting); /* ids are not reused */
 }
 
@@ -173,9 +173,9 @@ static void backup_is_a_database(void **state) {
   assert_int_equal(query_integer(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
   assert_int_equal(query_integer(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   ASSERT_OK(rl_store_open(copy.folder, &copy.store, &err));
-  rl_job_state left;
-  ASSERT_OK(rl_store_job_state(copy.store, id, &left, &err));
-  assert_int_equal(left, RL_JOB_COMPLETED);
+  rl_job_state job_state;
+  ASSERT_OK(rl_store_job_state(copy.store, id, &job_state, &err));
+  assert_int_equal(job_state, RL_JOB_COMPLETED);
   rl_store_close(copy.store);
   rl_store_close(f->store);
   f->store = NULL;
@@ -206,10 +206,10 @@ static void posted_code_is_deleted_with_its_last_job(void **state) {
   int64_t first = submit_source(f->store, "{\"code\":1}"), second = submit_source(f->store, "{\"code\":1}");
   submit_source(f->store, "{\"code\":2}");
   assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2);
-  rl_claim taken = claim(f->store, "gpu0");
-  assert_string_equal(taken.source, "{\"code\":1}");
-  ASSERT_OK(rl_store_set_run_log(f->store, taken.run_id, "a line\nand another", &err));
-  rl_claim_clear(&taken);
+  rl_claim claimed = claim(f->store, "gpu0");
+  assert_string_equal(claimed.source, "{\"code\":1}");
+  ASSERT_OK(rl_store_set_run_log(f->store, claimed.run_id, "a line\nand another", &err));
+  rl_claim_clear(&claimed);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_BIND_INTEGER(":id", first));
   assert_string_equal(json_at(rows, "0.runs.0.log")->valuestring, "a line\nand another");
   assert_true(cJSON_IsNull(json_at(rows, "0.runs.1.log")));

@@ -38,13 +38,13 @@ static void changes_of_the_store_raise_their_revisions(void **state) {
   before = read_all(store, id);
   ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
   assert_grown(store, id, before, false, false, false, false);
-  rl_claim taken = claim(store, "cpu");
+  rl_claim claimed = claim(store, "cpu");
   assert_grown(store, id, before, true, true, false, false);
   before = read_all(store, id);
   pass_records pass_data;
   bool done;
-  fill_records(&pass_data, taken.pass, 1);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+  fill_records(&pass_data, claimed.pass, 1);
+  ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   assert_grown(store, id, before, true, true, true, false);
   before = read_all(store, id);
   rl_store_set_storing(store, id, true); /* clients see the state `storing`, which is not in the database */
@@ -64,16 +64,16 @@ static void changes_of_a_running_pass(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   static const atomic_bool stop;
   int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY);
-  rl_claim taken = claim(store, "cpu");
+  rl_claim claimed = claim(store, "cpu");
   revisions before = read_all(store, id);
-  ASSERT_OK(rl_store_set_run_log(store, taken.run_id, "a line", &err));
+  ASSERT_OK(rl_store_set_run_log(store, claimed.run_id, "a line", &err));
   assert_grown(store, id, before, true, false, false, false);
   before = read_all(store, id);
   RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .end_ns = 5};
   rl_records records = {.names = (char *[]){"name"}, .name_count = 1, .rows = &row, .row_count = 1};
-  ASSERT_OK(rl_store_append_activity(store, &taken, appender, &records, &err));
-  ASSERT_OK(rl_store_discard_activity(store, taken.pass_id, &stop, &err));
+  ASSERT_OK(rl_store_append_activity(store, &claimed, appender, &records, &err));
+  ASSERT_OK(rl_store_discard_activity(store, claimed.pass_id, &stop, &err));
   assert_int_equal(query_integer((fixture *)*state, "SELECT count(*) FROM activity"), 0);
   assert_grown(store, id, before, false, false, false, false); /* no reader saw the rows */
 }

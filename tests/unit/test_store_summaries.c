@@ -41,19 +41,19 @@ static void add_samples(pass_records *pass_data, rl_sample samples[6]) {
 
 /* Commits the next pass, or sets it to unavailable, or lets its worker die. Returns whether the job is finished. */
 static bool execute_random_pass(rl_store *store) {
-  rl_claim taken = claim(store, "cpu");
+  rl_claim claimed = claim(store, "cpu");
   pass_records pass_data;
   rl_sample samples[6];
   bool done = false;
   switch (below(8)) {
-    case 0: ASSERT_OK(rl_store_pass_commit(store, &taken, NULL, "no counters here", &done, &err)); return done;
-    case 1: ASSERT_OK(rl_store_record_worker_crash(store, &taken, "killed", 5, &done, &err)); return done;
+    case 0: ASSERT_OK(rl_store_pass_commit(store, &claimed, NULL, "no counters here", &done, &err)); return done;
+    case 1: ASSERT_OK(rl_store_record_worker_crash(store, &claimed, "killed", 5, &done, &err)); return done;
     default: break;
   }
-  fill_records(&pass_data, taken.pass, 1);
-  if (taken.pass == RL_PASS_TIMING && below(2) == 0) add_samples(&pass_data, samples);
+  fill_records(&pass_data, claimed.pass, 1);
+  if (claimed.pass == RL_PASS_TIMING && below(2) == 0) add_samples(&pass_data, samples);
   make_random(&pass_data);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
+  ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   return done;
 }
 

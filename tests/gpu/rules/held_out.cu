@@ -122,9 +122,9 @@ __global__ void iterate(float *to, int rounds) {
 }
 
 /* The work of block i is proportional to 1 / (i + 1). */
-__global__ void work_by_power_law(float *to, int most) {
+__global__ void work_by_power_law(float *to, int max_rounds) {
   float value[4] = {1.f * threadIdx.x, 2, 3, 4};
-  for (int round = 0; round < most / (int)(blockIdx.x + 1); round++)
+  for (int round = 0; round < max_rounds / (int)(blockIdx.x + 1); round++)
 #pragma unroll
     for (int k = 0; k < 4; k++) value[k] = value[k] * 0.999f + 0.5f;
   to[blockIdx.x * blockDim.x + threadIdx.x] = value[0] + value[1] + value[2] + value[3];
