@@ -13,8 +13,8 @@ enum {
   WAIT_NS = 5000,
   LONG_NS = 3000000, /* duration of a restore launch, far above WAIT_NS */
   SAMPLES = 41,
-  SLOTS = 1024, /* of the buffer; the launch that fills it takes all of them */
-  REPEATS = 70  /* of the filling launch in a sequence */
+  SLOTS = 1024, /* slots of the buffer; the launch that fills it takes all of them */
+  REPEATS = 70  /* repetitions of the filling launch in a sequence */
 };
 static const double EXPECTED_US = WAITS * WAIT_NS * 1e-3;
 
@@ -59,7 +59,7 @@ static void launches_add_up(void) {
   rl_launch long_waits[WAITS], short_waits[SHORT_WAITS];
   for (rl_launch &each : long_waits) each = {"wait", "kernel", wait_on_device, &ns[0]};
   for (rl_launch &each : short_waits) each = {"wait", "kernel", wait_on_device, &ns[1]};
-  const rl_sequence few = {"waits", long_waits, WAITS, 1, NULL}, many = {"blinks", short_waits, SHORT_WAITS, 1, NULL};
+  const rl_sequence few = {"waits", long_waits, WAITS, 1, NULL}, many = {"short waits", short_waits, SHORT_WAITS, 1, NULL};
   double cold = median_us(&few, RL_CACHE_COLD), warm = median_us(&few, RL_CACHE_WARM);
   printf("%d launches of %.0f us: cold %.1f us, warm %.1f us\n", WAITS, WAIT_NS * 1e-3, cold, warm);
   expect(cold >= EXPECTED_US && cold < 1.6 * EXPECTED_US, "cold samples add up the launches");
@@ -123,7 +123,8 @@ static void each_repeat_is_restored(void) {
   expect(count_launches(&restored) == 2 * REPEATS && read_overruns(&b) == 0,
          "in a graph each repeat starts with an empty buffer");
   must(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), &err);
-  expect(elapsed.stream_operations == 2 * REPEATS && read_overruns(&b) == 0, "without a graph too");
+  expect(elapsed.stream_operations == 2 * REPEATS && read_overruns(&b) == 0,
+         "without a graph each repeat starts with an empty buffer");
   const double cold = median_us(&restored, RL_CACHE_COLD);
   expect(read_overruns(&b) == 0, "each cold sample starts with an empty buffer");
   const double warm = median_us(&restored, RL_CACHE_WARM);
@@ -145,7 +146,7 @@ static void restoring_is_not_timed(void) {
     printf("%s: a wait of %.0f us after restoring: %.2f us, two: %.2f us\n", cache == RL_CACHE_COLD ? "cold" : "warm",
            WAIT_NS * 1e-3, single, both);
     expect(single >= WAIT_NS * 1e-3 && single < 4 * WAIT_NS * 1e-3, "a sample of one launch excludes the restore");
-    expect(both >= 2 * WAIT_NS * 1e-3 && both < 5 * WAIT_NS * 1e-3, "a sample of two launches does too");
+    expect(both >= 2 * WAIT_NS * 1e-3 && both < 5 * WAIT_NS * 1e-3, "a sample of two launches excludes the restore");
   }
 }
 

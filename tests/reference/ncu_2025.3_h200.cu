@@ -1,7 +1,7 @@
-/* The kernels of the ncu_2025.3_h200 pages, profiled on an NVIDIA H200 (driver 580.159.04) by ncu 2025.3.1: --set full -o r; then
- * of the report --csv --page raw --print-units base, and --csv --page details --print-details all. The pages omit values that
- * are the same for every kernel of a device, timelines, rules, and all kinds of tensor roofline but one. Built with nvcc -arch=sm_90a
- * -lineinfo. */
+/* The kernels of the ncu_2025.3_h200 pages, profiled on an NVIDIA H200 (driver 580.159.04) by `ncu --set full -o r` (2025.3.1).
+ * `ncu -i r --csv` printed them: --page raw --print-units base, and --page details --print-details all. The pages omit values that
+ * are the same for every kernel of a device, timelines, rules, and all kinds of tensor roofline but one. Built with nvcc
+ * -arch=sm_90a -lineinfo. */
 #include <cuda_fp16.h>
 
 __global__ void relu(const __half *x, __half *y, size_t n) {

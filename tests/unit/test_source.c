@@ -1,4 +1,4 @@
-/* Requests of kind source: invalid ones are refused with a pointer; compiler options; element types; who may post. */
+/* Tests requests of kind source: pointers of invalid ones, compiler options, element types, and the policy for posting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ typedef struct invalid_request {
   const char *without, *more, *pointer;
 } invalid_request;
 
-/* Each request must be refused with its pointer. The last case has none. */
+/* Asserts that each request is refused with its pointer. A NULL pointer ends the list. */
 static void expect_pointers(const invalid_request *cases) {
   for (; cases->pointer != NULL; cases++) {
     rl_job_spec spec;

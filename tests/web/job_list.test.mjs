@@ -1,4 +1,4 @@
-// The list of jobs: names and tags, search, sorting, and rows that tell posted kernels apart.
+// The list of jobs: names and tags, search, sorting, and the rows of posted kernels, which must differ.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';

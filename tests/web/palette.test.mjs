@@ -1,5 +1,5 @@
-// The colours of runs and levels, which charts put beside each other, stay distinguishable for colour-blind readers, and readable
-// on each background, in both themes. No browser: the tokens are read from the style sheet.
+// The colours of runs and levels, which charts show side by side, are distinguishable for colour-blind readers and contrast with
+// each background, in both themes. Needs no browser: the test reads the tokens from the style sheet.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

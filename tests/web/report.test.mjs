@@ -332,7 +332,7 @@ test('a comparison shows pairs of kernels, findings and differences', async () =
   assert.ok((await page.locator('#section-SpeedOfLight tbody tr').allInnerTexts()).every((text) => !text.includes('+0.0 %')));
   await page.locator('#pair').selectOption(String(kernels.findIndex((one) => one.b === null)));
   await page.getByText('Only A has this kernel.').waitFor();
-  assert.equal(await page.locator('#finding-list [data-change]').count(), 0, 'of a kernel that stands alone nothing changed');
+  assert.equal(await page.locator('#finding-list [data-change]').count(), 0, 'a kernel of one run has no changed finding');
   await page.close();
 });
 
@@ -380,7 +380,7 @@ test('any two kernels can be selected for comparison', async () => {
 test('the job page links to its reports', async () => {
   const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
   const page = await openJob(job);
-  assert.ok(await page.locator('#kernel-table th').count() < 10, 'hundreds of metrics are the report’s');
+  assert.ok(await page.locator('#kernel-table th').count() < 10, 'the table leaves the metrics to the report');
   await page.locator('#kernel-table tbody a', { hasText: 'scale' }).click();
   await page.locator('body[data-loaded="1"]').waitFor();
   await page.locator('#job-link').click();

@@ -1,5 +1,5 @@
-// The theme: the system's by default, chosen with the switch, stored, and set before the first module runs. Every page is free of
-// what axe-core finds, and fits a phone, in both themes.
+// The theme: the system's by default, chosen with the switch, stored, and set before the first module runs. Every page has no
+// violation that axe-core finds, and fits a phone, in both themes.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { assertAccessible, browserErrors, daemon, finish, openPage, scratch, sub
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
 let training, runs; // a job's id; {a, b}: the ids of two profiled runs
 
-/** Fills the database. Not a hook, because hooks don't wait for the harness's. */
+/** Fills the database. A test calls this, because a `before` hook would not wait for the harness's hook. */
 async function insertJobs() {
   runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')]));
   training = await submit({ kind: 'train', dataset: 'synthetic', epochs: 2, max_images: 256, passes: ['timing', 'activity'] });

@@ -28,7 +28,7 @@ async function openJob(id, { hash = '', ...options } = {}) {
   await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
-/** Scrolls the timeline to the top of the viewport: the mouse acts at places of the screen. */
+/** Scrolls the timeline to the top of the viewport, because mouse events have viewport coordinates. */
 const showTimeline = (page) =>
   page.locator('#timeline-minimap').evaluate((element) => element.scrollIntoView({ block: 'start' }));
 /** Waits until the window is drawn, loaded at its resolution and no longer changing. */
@@ -44,7 +44,7 @@ async function shownWindow(page) {
   return { span: Number(span), from: Number(from) };
 }
 
-/** Acts, and returns the window in µs after it has changed and stopped to change. */
+/** Calls `act`, and returns the window in µs after it has changed and settled. */
 async function windowAfter(page, act) {
   const old = await page.locator('#timeline-window').innerText();
   await act();
@@ -65,11 +65,11 @@ async function eventRows(page) {
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
 }
 
-const GUTTER = 128; // px, of the lanes' titles
+const TITLE_PX = 128; // width of the lanes' titles
 /** Returns the place of a time on the screen, in the lane with this number from the top. */
 async function placeOf(page, us, lane) {
   const { x, y, width } = await page.locator('#timeline-canvas').boundingBox(), { span, from } = await shownWindow(page);
-  return { x: x + GUTTER + ((us - from) / span) * (width - GUTTER), y: y + 26 + 26 + 28 * lane + 9 };
+  return { x: x + TITLE_PX + ((us - from) / span) * (width - TITLE_PX), y: y + 26 + 26 + 28 * lane + 9 };
 }
 
 test('every number fits its cell', async () => {
@@ -253,7 +253,7 @@ test('wheel, drag and pinch move and zoom the timeline', async () => {
   isNear(closer.span, first.span * 1.0015 ** -300, 0.5);
   isNear((20 - closer.from) / closer.span, (20 - first.from) / first.span, 0.02);
   const aside = await windowAfter(page, () => page.mouse.wheel(100, 0));
-  isNear(aside.from, closer.from + (100 / (box.width - GUTTER)) * closer.span, 0.1);
+  isNear(aside.from, closer.from + (100 / (box.width - TITLE_PX)) * closer.span, 0.1);
   await page.mouse.down();
   const dragged = await windowAfter(page, () => page.mouse.move(here.x + 100, here.y, { steps: 5 }));
   await page.mouse.up();
@@ -300,7 +300,7 @@ test('a search finds events by name', async () => {
   assert.ok(second.from < adam(1) && second.from + second.span > adam(1), JSON.stringify(second));
   await windowAfter(page, () => page.getByRole('button', { name: 'Previous event' }).click());
   await windowAfter(page, () => page.getByRole('button', { name: 'Previous event' }).click());
-  assert.equal(await page.locator('#timeline-found').innerText(), '4 of 4', 'before the first is the last');
+  assert.equal(await page.locator('#timeline-found').innerText(), '4 of 4', 'the event before the first one is the last one');
   await page.getByLabel('Find').last().fill('no such kernel');
   await page.locator('#timeline-found', { hasText: '0 found' }).waitFor();
   await page.close();

@@ -30,7 +30,7 @@ test('every variant has cold and warm times, rates, and percentages of its bound
   assert.deepEqual((await values(page, 'Rate, cold cache'))[1], ['vector', '205.6 GFLOP/s', '95.00 %']);
   const properties = await page.locator('#reasons li').first().innerText();
   assert.match(properties, /^fp16 n=4194304 · engine cuda · 5 samples in each cache mode · SM clock 1.965 to 1.980 MHz · /);
-  assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'these are of training');
+  assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'only training jobs have these');
   await takeScreenshot(page, 'timings-light');
   await page.close();
 });
