@@ -5,7 +5,7 @@
 #include "store/store.h"
 #include "suite/definition.h"
 
-/* What an estimate rests on, the best first. */
+/* Basis of an estimate; the most accurate first. */
 typedef enum rl_suite_estimate_basis {
   RL_SUITE_ESTIMATE_NONE,         /* there is no estimate */
   RL_SUITE_ESTIMATE_RUNS,         /* the last runs of the same definition */

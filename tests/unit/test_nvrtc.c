@@ -179,7 +179,7 @@ static const char uses_cub[] =
     "  using reduction = cub::BlockReduce<int, 128>;\n  __shared__ reduction::TempStorage storage;\n"
     "  int sum = reduction(storage).Sum(x[threadIdx.x]);\n  if (threadIdx.x == 0) x[0] = sum;\n}\n";
 
-static void kernels_include_what_nvcc_finds(void **state) {
+static void kernels_include_headers_that_nvcc_finds(void **state) {
   (void)state;
   char c_headers[sizeof uses_c_headers + 64];
   snprintf(c_headers, sizeof c_headers, "struct pair { double first, second; };\n%s", uses_c_headers);
@@ -195,7 +195,7 @@ static void kernels_include_what_nvcc_finds(void **state) {
   }
 }
 
-/* A header compiles without another one before it, and twice. */
+/* Each header compiles when it is included first, and when it is included twice. */
 static void standard_headers_compile_alone(void **state) {
   (void)state;
   static const char *const headers[] = {"cassert", "cfloat", "climits", "cmath", "cstdio", "limits", "new", "cuda.h"};
@@ -346,7 +346,8 @@ static void no_code_reads_a_host_file(void **state) {
       snprintf(code + used, sizeof code - (size_t)used, "extern \"C\" __global__ void k() {}\n");
       int rc = compile(code, "k", &result, &err);
       if (err.domain == RL_ERRNO) fail_msg("%s", err.message);
-      if (result.log != NULL && strstr(result.log, leaked[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
+      if (result.log != NULL && strstr(result.log, leaked[p]) != NULL)
+        fail_msg("%s\nthe log contains text of a host file: %s", code, result.log);
       for (size_t i = 0; rc == 0 && i + strlen(leaked[p]) <= result.image_bytes; i++)
         if (memcmp(result.image + i, leaked[p], strlen(leaked[p])) == 0 && strcmp(leaked[p], "root:") != 0)
           fail_msg("%s\nleaked into the image", code);
@@ -386,7 +387,7 @@ static void further_folders_can_be_included(void **state) {
   unsetenv("ROOFLINED_SOURCE_INCLUDES");
 }
 
-/* The CUDA headers can be included, so includes work and the test above can fail. */
+/* Includes work: no_code_reads_a_host_file does not pass only because every include fails. */
 static void cuda_headers_are_readable(void **state) {
   (void)state;
   rl_nvrtc_result result;
@@ -434,7 +435,7 @@ int main(void) {
       cmocka_unit_test(variables_of_a_cubin_are_listed),
       cmocka_unit_test(errors_have_their_line),
       cmocka_unit_test(logs_are_bounded),
-      cmocka_unit_test(kernels_include_what_nvcc_finds),
+      cmocka_unit_test(kernels_include_headers_that_nvcc_finds),
       cmocka_unit_test(standard_headers_compile_alone),
       cmocka_unit_test(errors_after_headers_have_their_line),
       cmocka_unit_test(a_second_compilation_is_cached),

@@ -13,7 +13,7 @@ enum { GENERATED_MAX_EVENTS = 4096, LAUNCHING_THREAD = 11, OTHER_THREAD = 12 };
 
 enum {
   GENERATED_KERNEL,
-  GENERATED_FIRST_KERNEL, /* launched slowly for the first time */
+  GENERATED_FIRST_KERNEL, /* its first launch call takes longer than the later ones */
   GENERATED_COPY,
   GENERATED_LAUNCH,
   GENERATED_GRAPH_LAUNCH,
@@ -45,7 +45,7 @@ typedef struct generated_trace {
   bool has_first_kernel;
 } generated_trace;
 
-static inline int64_t random_ns(int64_t most_ns) { return 1 + (int64_t)(random_bits() % (uint64_t)most_ns); }
+static inline int64_t random_ns(int64_t max_ns) { return 1 + (int64_t)(random_bits() % (uint64_t)max_ns); }
 
 static inline void generate_event(generated_trace *t, uint32_t kind, uint32_t name, int64_t start_ns, int64_t end_ns,
                                   uint32_t correlation, uint32_t thread) {
@@ -71,7 +71,8 @@ static inline void generate_operation(generated_trace *t, uint32_t kind, uint32_
   t->now_ns = end_ns;
 }
 
-/* A launch call at now_ns + late_ns; the kernel starts after it. Adds the time of the call, of the given class. */
+/* A launch call at now_ns + late_ns; the kernel starts after it. The time from the call to the start of
+ * the kernel is of time_class. */
 static inline void generate_late_launch(generated_trace *t, int64_t late_ns, uint32_t kernel, int64_t call_ns,
                                         rl_time_class time_class) {
   int64_t call_start_ns = t->now_ns + late_ns, start_ns = call_start_ns + call_ns + random_ns(3000);
@@ -88,7 +89,8 @@ static inline void generate_queued(generated_trace *t, uint32_t kind, uint32_t c
   generate_operation(t, kind, name, t->now_ns + gap_ns, 0);
 }
 
-/* The thread that launches synchronises, works, and launches. The other thread's call is without effect. */
+/* The launching thread synchronises, works, and launches. With by_other_thread, another thread synchronises, which explains no
+ * idle time: all of it is work of the launching thread. */
 static inline void generate_synchronization(generated_trace *t, bool by_other_thread) {
   int64_t synchronizing_ns = random_ns(9000), working_ns = random_ns(9000);
   generate_event(t, RL_ACTIVITY_RUNTIME, GENERATED_SYNCHRONIZE, t->now_ns - 10, t->now_ns + synchronizing_ns, ++t->correlation,

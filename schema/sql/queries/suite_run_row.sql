@@ -1,4 +1,4 @@
--- :run. Columns: definition, state, suite, device, against, against_run, elapsed ns, jobs_sha256, device_name, driver,
+-- :run. Columns: definition, state, suite, device, against, against_run, started ns (Unix time), jobs_sha256, device_name, driver,
 -- clock_setting, against_request, order_seed.
 SELECT definition, state, suite, device, against, against_run_id, started_ns, jobs_sha256, device_name, driver, clock_setting,
   against_request, order_seed
