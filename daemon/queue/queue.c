@@ -1,5 +1,5 @@
-/* The states of jobs are in the database. Memory has the running job of each device with its cancellation and the time of its
- * last progress event. The devices' threads wait in rl_queue_claim for a submission. */
+/* The database has the states of jobs. Memory has, for each device, the running job, whether it was cancelled and the time of its
+ * last progress event. The thread of a device waits in rl_queue_claim for a submission. */
 #include "queue/queue.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@ static const int64_t PROGRESS_INTERVAL_NS = 250000000;
 typedef struct device {
   char id[16];
   bool usable;
-  char unsupported_engines[256]; /* names, one a line */
+  char unsupported_engines[256]; /* names, one per line */
   _Atomic int64_t job_id;        /* of the running job; 0: none */
   atomic_bool cancel;            /* the running job was cancelled */
-  int64_t storing_job_id;        /* the running job while its results can't be stored; else 0 */
+  int64_t storing_job_id;        /* the running job if its results can't be stored now; else 0 */
   rl_error storing_error;        /* why they can't be stored */
   int64_t started_ns;            /* monotonic time of the job's first claim in this process */
   int64_t progress_ns;           /* monotonic time of the last progress event */
@@ -62,7 +62,7 @@ static int requeue_jobs(rl_store *store, rl_error *err) {
 int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err) {
   if (requeue_jobs(store, err) < 0) return -1;
   rl_queue *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the queue");
+  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the queue");
   made->store = store;
   made->queue_limit = queue_limit;
   made->deadline_s = DEFAULT_DEADLINE_S;
@@ -129,8 +129,8 @@ void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh) {
   unlock(queue);
 }
 
-/* Only imports run on the importer's device, and nowhere else. */
-static bool is_other_device(const rl_job_spec *spec) {
+/* Returns whether a job that is no import names the import device, which runs only imports. */
+static bool misuses_import_device(const rl_job_spec *spec) {
   return strcmp(spec->device, RL_IMPORT_DEVICE) == 0 && strcmp(spec->kind, RL_IMPORT_KIND) != 0;
 }
 
@@ -138,16 +138,17 @@ static bool is_other_device(const rl_job_spec *spec) {
 static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   char *id = spec->device;
   if (id[0] == '\0') {
-    if (queue->default_device[0] == '\0') return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
+    if (queue->default_device[0] == '\0')
+      return rl_fail(err, RL_HTTP, 503, "no device accepts jobs now; GET /devices has the reasons");
     if (spec->needs_gpu && strncmp(queue->default_device, "gpu", 3) != 0)
-      return rl_fail_at(err, "/device", "this kind of job needs a GPU, and none is usable here; /devices says why");
+      return rl_fail_at(err, "/device", "this kind of job needs a GPU, and no GPU is usable; GET /devices has the reasons");
     snprintf(id, sizeof spec->device, "%s", queue->default_device);
     return 0;
   }
   const device *chosen = find_device(queue, id);
-  if (chosen == NULL || is_other_device(spec))
-    return rl_fail_at(err, "/device", "there is no device %s; /devices lists them", id);
-  if (!chosen->usable) return rl_fail_at(err, "/device", "%s can't take jobs; /devices says why", id);
+  if (chosen == NULL || misuses_import_device(spec))
+    return rl_fail_at(err, "/device", "there is no device %s; GET /devices lists the devices", id);
+  if (!chosen->usable) return rl_fail_at(err, "/device", "device %s accepts no jobs; GET /devices has the reason", id);
   return 0;
 }
 
@@ -180,7 +181,7 @@ static void count_change(rl_queue *queue, int64_t job_id,
 int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   int rc = 0;
   lock(queue);
-  if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
+  if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping: submit the job again after its restart");
   else if (choose_device(queue, spec, err) < 0 || check_device_support(queue, spec, err) < 0) rc = -1;
   unlock(queue);
   return rc;
@@ -243,7 +244,8 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   return started;
 }
 
-/* Finds a cancellation that came after the claim's transaction and before start_claim: it could not yet set entry->cancel. */
+/* Sets entry->cancel if the job was cancelled after the claim's transaction and before start_claim, when rl_queue_cancel did not
+ * yet find the job on a device. */
 static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
   rl_job_state state;
   rl_error ignored;
@@ -254,7 +256,7 @@ static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
 static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(queue->store, entry->id, &next, err);
-  if (rc == 0) entry->job_id = 0; /* the device's previous job is over */
+  if (rc == 0) entry->job_id = 0; /* the device's previous job has ended */
   if (rc != 1) return rc;
   bool started = start_claim(queue, entry, &next);
   find_cancellation(queue, entry, next.job_id);
@@ -375,7 +377,8 @@ static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bo
   rl_listener_notify(&queue->listener, claim->job_id);
 }
 
-/* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors: the next timing pass tries again. */
+/* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors, because the next timing pass submits it
+ * then. */
 static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;

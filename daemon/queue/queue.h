@@ -1,7 +1,8 @@
 /* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves
- * running jobs `interrupted`; one that crashes leaves them `running`. The next start sets both to `queued`, in their old order,
- * and repeats the unfinished pass; committed passes stay. A job fails when its worker dies twice, or when the daemon or the host
- * crashes five times during its passes. All functions are thread-safe, and their changes are on disk when they return.
+ * running jobs `interrupted`; one that crashes leaves them `running`. The next start of the daemon sets both to `queued` in their
+ * original order. Their unfinished passes are repeated; committed passes stay. A job fails when its worker dies twice, or when
+ * the daemon or the host crashes five times during its passes. All functions are thread-safe, and their changes are on disk when
+ * they return.
  *
  * A function that changes the database fails with RL_STORAGE_LOCKED if another program holds its lock for 100 ms. The queue's
  * mutex is not held meanwhile. */
@@ -30,7 +31,7 @@ enum { RL_DEVICES_MAX = 32 };
 int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
                          rl_error *err);
 
-/* Sets the engines that the device can't run, one name a line. rl_queue_submit refuses jobs that name one of them. */
+/* Sets the engines that the device can't run, one name per line. rl_queue_submit refuses jobs that name one of them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
 /* Sets the deadline, in seconds after the start, of jobs that name none. Default 3600. */
@@ -48,7 +49,7 @@ int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const c
                     rl_error *err);
 /* Checks a job as rl_queue_submit does, without accepting it: its device, the engines and the variants. Fills in spec->device. */
 int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err);
-/* Cancels a queued or running job. rl_queue_should_cancel then returns true for it, and records that its worker still sends are
+/* Cancels a queued or running job. rl_queue_should_cancel then returns true for it, and later records of its worker are
  * discarded. Fails with RL_HTTP 404 when there is no such job, and with 409 when it has finished. */
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 
@@ -61,7 +62,8 @@ int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
 /* Returns whether the running job was cancelled. Never blocks. */
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
-/* Stores progress as an event. Drops it if the job's last progress event is less than 250 ms old, or if it can't be stored. */
+/* Stores progress as an event. Does nothing if the job's last progress event is less than 250 ms old. Ignores errors of the
+ * store. */
 void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
 /* Stores the compiler's log of the run, independently of its passes. */
 int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
@@ -81,8 +83,8 @@ int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *proble
 /* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues. */
 int rl_queue_commit_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
                                 rl_error *err);
-/* Records that the worker died or hung during the pass. The first time the pass will be repeated, the second time the job fails.
- */
+/* Records that the worker died or hung during the pass. The first time the pass is queued again; the second time the job
+ * fails. */
 int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
 /* Ends the claim of a cancelled job after its worker has stopped. */
 int rl_queue_end_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);

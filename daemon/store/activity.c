@@ -1,5 +1,5 @@
-/* Stores the activity rows of a pass in slices. Values that several rows share are stored once, as an entry of a
- * dictionary, of which this file has a copy in memory. */
+/* Stores the activity rows of a pass in slices. Values that several rows share are stored once, as an entry of the table
+ * activity_dictionary. The appender keeps the newest entries in memory to find equal ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
-/* The dictionary in memory starts again when it has MAX_ENTRIES. Values that occur again are then stored a second time. */
+/* The entries in memory are dropped when there are MAX_ENTRIES. Values that recur after that are stored a second time. */
 enum { MAX_ENTRIES = 32768, MIN_SLOTS = 1 << 10, SLOTS_PER_ENTRY = 3 };
 
 /* A row of activity_dictionary. */
@@ -23,10 +23,10 @@ enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
 _Static_assert(sizeof(shared_values) == 80, "hash_values and memcmp need values without padding");
 
 struct rl_activity_appender {
-  bool is_resumed; /* the numbers below are those of the database */
+  bool is_resumed; /* the counts below were read from the database */
   int64_t stored_rows, stored_names, stored_entries;
   int64_t first_entry; /* number of entries[0] in the database */
-  int64_t entry_count; /* in memory: those before stored_entries - first_entry are also in the database */
+  int64_t entry_count; /* entries in memory; the first stored_entries - first_entry of them are also in the database */
   shared_values *entries;
   uint32_t *slots;   /* hash table with linear probing: 1 + index of an entry; 0: free */
   size_t slot_count; /* a power of two, at least SLOTS_PER_ENTRY times the entries */
@@ -68,7 +68,7 @@ static shared_values values_of(const rl_activity_row *row) {
                          .event = row->event};
 }
 
-/* The high bits of a product depend on all bits of a word. */
+/* Multiplies, because the high bits of a product depend on all bits of both factors. */
 static uint64_t hash_values(const shared_values *values) {
   uint64_t words[SHARED_WORDS], hash = 0;
   memcpy(words, values, sizeof words);
@@ -88,7 +88,8 @@ static size_t find_slot(const rl_activity_appender *appender, const shared_value
   return slot;
 }
 
-/* Makes space for `more` entries. It begins small, because to clear megabytes takes longer than to store a short pass. */
+/* Makes space for `more` entries. The table starts with MIN_SLOTS, because clearing megabytes takes longer than storing a short
+ * pass. */
 static int reserve_entries(rl_activity_appender *appender, size_t more, rl_error *err) {
   const size_t needed = (size_t)appender->entry_count + more;
   size_t slot_count = appender->slot_count != 0 ? appender->slot_count : MIN_SLOTS;
@@ -136,8 +137,8 @@ enum { DURATION_CLASSES = 28, KIND_VALUES = 16, LEVEL_GROUPS = 512, GROUPS = DUR
 _Static_assert((int)RL_ACTIVITY_KIND_COUNT < (int)KIND_VALUES, "a group's number holds the kind in its low bits");
 _Static_assert((int)GROUPS <= (int)LEVEL_GROUPS, "the groups of a level do not overlap the next ones");
 
-/* Returns the row's group among those of its level (activity_groups): class 0 has durations below 1,024 ns, and each class 4
- * times as long ones. An unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
+/* Returns the row's group within its level (table activity_groups), from its kind and its class of durations. The upper bound of
+ * class n is 1,024 ns × 4^n. An unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
 static uint32_t group_of(const rl_activity_row *row) {
   uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
   return KIND_VALUES * (uint32_t)rl_activity_level_above(row->end_ns - row->start_ns) + kind;
@@ -168,7 +169,7 @@ static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t cou
   for (size_t i = 0; i < count; i++) slice->by_group[next[group_of(&rows[i])]++] = (uint16_t)i;
 }
 
-/* Returns what activity_groups adds to group_of for the slice's levels of intervals. */
+/* Returns the number of the first group of the slice's level. A stored group is this number plus group_of. */
 static int64_t first_group_of(const row_slice *slice) { return (int64_t)LEVEL_GROUPS * (slice->first_level - RL_NO_LEVEL); }
 
 /* --- insertion --------------------------------------------------------------------------------------------------------- */
@@ -200,7 +201,7 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
   return 0;
 }
 
-/* By group, because SQLite then appends most rows to the page of the row before. */
+/* Inserts the rows in the order of their groups: consecutive rows then have adjacent keys and mostly go to the same page. */
 static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const row_slice *slice, rl_error *err) {
   sqlite3_stmt *statement = NULL;
   if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
@@ -229,7 +230,7 @@ static int add_groups(rl_db *db, int64_t pass, const row_slice *slice, rl_error 
   return 0;
 }
 
-/* Inserts a slice with the names and entries that are not stored yet. Inside a transaction. */
+/* Inserts a slice with the names and entries that are not stored yet. Called inside a transaction. */
 static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_records *records,
                         const rl_activity_row *rows, size_t count, rl_error *err) {
   row_slice slice;
@@ -250,7 +251,7 @@ static void advance(rl_activity_appender *appender, const rl_records *records, s
   appender->stored_entries = appender->first_entry + appender->entry_count;
 }
 
-/* Continues after the rows that are already stored, at the appender's first use. */
+/* At the appender's first use: reads how many rows, names and entries are stored, to continue after them. */
 static int resume(rl_db *db, int64_t pass, rl_activity_appender *appender, rl_error *err) {
   if (appender->is_resumed) return 0;
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
@@ -279,7 +280,7 @@ int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records,
   return 0;
 }
 
-/* Stores the first slice of records, inside a transaction. */
+/* Stores the first slice of records. Called inside a transaction. */
 static int append_slice(rl_db *db, const rl_claim *claim, rl_activity_appender *appender, const rl_records *records, size_t count,
                         rl_error *err) {
   bool job_done;
@@ -329,7 +330,7 @@ static int has_hidden_activity(rl_db *db, int64_t pass, rl_error *err) {
   return rl_db_query_row(db, err, "activity_is_hidden", &row, RL_BIND_INTEGER(":pass", pass));
 }
 
-/* Returns 1 after the last batch, else 0. */
+/* Deletes one batch of hidden rows. Returns 1 after the last batch, else 0. */
 static int discard_batch(rl_db *db, int64_t pass, rl_error *err) {
   int64_t row_count;
   int is_hidden = has_hidden_activity(db, pass, err);

@@ -6,9 +6,10 @@
 #include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
-/* Fewer than MIN_ROWS rows are read as fast one by one, and every level would have at least one interval for each lane. */
+/* Fewer than MIN_ROWS rows get no intervals: reading them one by one is as fast, and each level has at least one interval for
+ * each lane. */
 enum { SLOTS = 2 * RL_SLICE_ROWS, MIN_ROWS = 1024, MIN_ROWS_PER_INTERVAL = 8 };
-_Static_assert((SLOTS & (SLOTS - 1)) == 0, "a slot is found by a mask");
+_Static_assert((SLOTS & (SLOTS - 1)) == 0, "find_interval masks the hash with SLOTS - 1");
 
 typedef struct interval {
   int64_t start_ns;
@@ -24,7 +25,7 @@ typedef struct level_sums {
 
 static int64_t row_duration_ns(const rl_activity_row *row) { return row->end_ns - row->start_ns; }
 
-static bool is_of_lane(const interval *one, const rl_activity_row *row) {
+static bool has_lane_of(const interval *one, const rl_activity_row *row) {
   return one->kind == row->kind && one->device == row->device && one->stream == row->stream && one->thread == row->thread;
 }
 
@@ -35,7 +36,7 @@ static interval *find_interval(level_sums *sums, const rl_activity_row *row, int
   for (;; slot = (slot + 1) & (SLOTS - 1)) {
     interval *found = &sums->slots[slot];
     if (found->row_count == 0) break;
-    if (found->start_ns == start_ns && is_of_lane(found, row)) return found;
+    if (found->start_ns == start_ns && has_lane_of(found, row)) return found;
   }
   sums->interval_count++;
   sums->slots[slot] = (interval){.start_ns = start_ns,
@@ -75,7 +76,7 @@ static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int lev
   return 0;
 }
 
-/* Goes down from the highest level, to the last one that shortens the slice. */
+/* Goes from the highest level down, and stops before the first level with fewer than MIN_ROWS_PER_INTERVAL rows per interval. */
 int rl_activity_intervals_add(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int *first_level,
                               rl_error *err) {
   *first_level = RL_NO_LEVEL;

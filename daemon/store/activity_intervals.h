@@ -7,8 +7,8 @@
 #include "model/records.h"
 #include "store/db.h"
 
-/* Adds the rows, at most RL_SLICE_ROWS, to the intervals of a pass, inside a transaction. *first_level: the lowest level that has
- * them; RL_NO_LEVEL: none, because the rows are few or sparse. */
+/* Adds the rows, at most RL_SLICE_ROWS, to the intervals of a pass. Called inside a transaction. *first_level: the lowest level
+ * that contains the rows; RL_NO_LEVEL: no level does, because the rows are few or sparse. */
 int rl_activity_intervals_add(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int *first_level,
                               rl_error *err);
 

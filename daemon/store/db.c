@@ -10,7 +10,7 @@
 
 enum { BUSY_MS = 5000 };
 
-/* The cause and the advice for SQLite's primary result codes. Other codes show a bug in rooflined. */
+/* The cause and the advice for SQLite's primary result codes. Any other code means a bug in rooflined. */
 static const struct {
   int code;
   rl_storage_code cause;
@@ -25,7 +25,7 @@ static const struct {
     {SQLITE_CORRUPT, RL_STORAGE_DAMAGED, "the database is damaged: restore a backup"},
     {SQLITE_NOTADB, RL_STORAGE_DAMAGED, "the file is not a database: restore a backup"},
     {SQLITE_IOERR, RL_STORAGE_IO, "the disk reports an error"},
-    {SQLITE_INTERRUPT, RL_STORAGE_INTERRUPTED, "the time of the query is over, or its client has left"},
+    {SQLITE_INTERRUPT, RL_STORAGE_INTERRUPTED, "the query exceeded its time limit, or its client disconnected"},
     {SQLITE_CONSTRAINT, RL_STORAGE_CONSTRAINT, "a value is not allowed"},
 };
 
@@ -60,7 +60,7 @@ static int index_texts(rl_db *db, const rl_embedded *texts) {
   return 0;
 }
 
-/* The statistics of SQLite's allocator are a lock that all connections share, and nothing reads them. */
+/* Turns off SQLite's allocator statistics: all connections share their lock, and no code reads them. */
 static void configure_sqlite(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err) {
@@ -123,7 +123,7 @@ int rl_db_prepare(rl_db *db, const char *name, const rl_binding *bindings, int c
   sqlite3_clear_bindings(*slot);
   for (int i = 0; i < count; i++) {
     int index = sqlite3_bind_parameter_index(*slot, bindings[i].name);
-    if (rl_binding_is_null(&bindings[i])) continue; /* as without a binding */
+    if (rl_binding_is_null(&bindings[i])) continue; /* an unbound parameter is NULL */
     if (index == 0) return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has no parameter %s", name, bindings[i].name);
     if (bind_one(*slot, index, &bindings[i]) != SQLITE_OK) return rl_db_fail(db, name, err);
   }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum { JSON_SUBTYPE = 'J' }; /* by which SQLite's JSON functions know JSON from other text */
+enum { JSON_SUBTYPE = 'J' }; /* marks text as JSON for SQLite's JSON functions */
 
 static void stored_json(sqlite3_context *context, int count, sqlite3_value **values) {
   (void)count;

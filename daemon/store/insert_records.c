@@ -59,7 +59,7 @@ static int prepare_insertion(rl_db *db, const char *statement, const rl_field *f
   return 0;
 }
 
-/* SQLITE_STATIC: the record outlives the step, so SQLite need not copy the text. */
+/* Binds with SQLITE_STATIC: the record outlives the step, so SQLite need not copy the text. */
 static int bind_text(sqlite3_stmt *statement, int index, const rl_field *field, const char *text) {
   if (text == NULL || (field->zero_is_null && text[0] == '\0')) return sqlite3_bind_null(statement, index);
   return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
@@ -170,7 +170,7 @@ size_t rl_store_kernel_bytes(const rl_records *records) {
   return bytes;
 }
 
-/* The order of the kinds puts kernels before the rows that refer to them. */
+/* rl_record_kind has kernels before the kinds whose rows refer to them, so inserting in its order satisfies the foreign keys. */
 int rl_store_insert_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, size_t max_bytes,
                             rl_kernel_position *position, rl_error *err) {
   for (; position->kind < RL_RECORD_KIND_COUNT; position->kind++, position->index = 0) {

@@ -1,4 +1,4 @@
-/* insert_statements TABLE prints the INSERT statement of a table of records. The build runs it. */
+/* Prints the INSERT statement of a table of records, at build time. Usage: insert_statements TABLE */
 #include <stdio.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 extern const rl_embedded rl_nsys_statements[]; /* schema/sql/nsys */
 
-/* In this order: each reads what the ones before it have written. */
+/* Executed in this order, because each statement reads rows that earlier ones wrote. */
 static const char *const statements[] = {
     "nsys_strings", "nsys_short_strings", "nsys_short_names", "nsys_kernels",   "nsys_copies",  "nsys_sets",   "nsys_calls",
     "nsys_ranges",  "nsys_domains",       "nsys_overheads",   "nsys_processes", "nsys_details", "nsys_device", "nsys_conditions"};
@@ -31,7 +31,7 @@ int rl_store_write_nsys(rl_store *store, int64_t run, int *descriptor, rl_error 
   if (file < 0) return rl_fail_errno(err, "cannot create a file in %s", store->folder);
   rl_db db;
   int rc = rl_db_open(path, SQLITE_OPEN_READWRITE, rl_nsys_statements, &db, err);
-  unlink(path); /* the descriptor and the connection keep the file; a crash leaves none */
+  unlink(path); /* the file exists as long as the descriptor or the connection is open, so a crash leaves no file */
   if (rc < 0) return -1;
   rl_store_limit_connection(&db);
   rc = copy_trace(&db, store->file, run, err);

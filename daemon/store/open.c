@@ -74,8 +74,8 @@ static int open_writer(rl_store *store, rl_error *err) {
   return rl_store_add_storing_function(store, db, err);
 }
 
-/* The daemon's requests must not wait long for other programs. The other programs do wait for the daemon. Transactions of the
- * daemon's own threads are short. */
+/* How long a transaction waits for locks. The daemon waits briefly for other programs, because HTTP requests wait meanwhile;
+ * other programs wait long for the daemon. Threads of the daemon hold the writer only briefly. */
 enum {
   DAEMON_WRITE_WAIT_MS = 100,
   SHARED_WRITE_WAIT_MS = 5000,
@@ -133,7 +133,7 @@ static int lock_writer(rl_store *store, rl_error *err) {
   const bool is_locked = rl_timed_mutex_lock_within(&store->writer_mutex, THREAD_WAIT_NS);
   atomic_fetch_sub(&store->waiting_writers, 1);
   if (is_locked) return 0;
-  return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "cannot use the database: another change is being stored: try again");
+  return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "cannot use the database: other threads held the writer for 1 s: try again");
 }
 
 static bool is_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
@@ -155,8 +155,8 @@ static int try_to_begin(rl_store *store, rl_error *err) {
   return rc;
 }
 
-/* Returns the time since which another program's lock has refused transactions. A refusal long after the last one starts that
- * time again. */
+/* Records a refusal by another program's lock. Returns the time of the first refusal by this lock; a refusal more than
+ * NEW_LOCK_NS after the previous one belongs to a new lock. */
 static int64_t note_refusal(rl_store *store) {
   const int64_t now_ns = rl_monotonic_ns();
   if (now_ns - atomic_exchange(&store->locked_until_ns, now_ns) > NEW_LOCK_NS || atomic_load(&store->locked_since_ns) == 0)
@@ -164,8 +164,9 @@ static int64_t note_refusal(rl_store *store) {
   return atomic_load(&store->locked_since_ns);
 }
 
-/* Waits for another program without the mutex, so that several threads wait at the same time, not in line. All of them together
- * wait write_wait_ms: while a lock lasts longer, later transactions fail at once, so that no queue of requests forms. */
+/* Waits for another program's lock without holding the mutex, so that threads wait concurrently. write_wait_ms counts from the
+ * first refusal, not from the call: once a lock has lasted that long, further transactions fail at once, and requests do not
+ * queue up. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err) {
   rl_error reason;
   if (lock_writer(store, err) < 0) return -1;
@@ -182,7 +183,8 @@ int rl_store_begin_transaction(rl_store *store, rl_error *err) {
   return 0;
 }
 
-/* Without the pause, a thread that unlocks the mutex between two transactions mostly gets it again before a thread that waits. */
+/* Pauses while other writers wait. Without the pause, a thread that unlocks the mutex between two transactions would usually lock
+ * it again before a waiting thread wakes. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err) {
   enum { PAUSE_NS = 200000, MAX_PAUSES = 500 };
   for (int i = 0; i < MAX_PAUSES && atomic_load(&store->waiting_writers) > 0; i++)
@@ -196,7 +198,7 @@ int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err
     if (rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
     rl_revisions_end_commit(&store->revisions, store->writer.handle, change);
   }
-  /* SQLite may have rolled back itself, for example on a full disk. */
+  /* SQLite may already have rolled back, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
   rl_timed_mutex_unlock(&store->writer_mutex);
   return rc;

@@ -91,10 +91,10 @@ int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_er
                  (long long)claim->job_id, job, (long long)claim->pass_id, pass);
 }
 
-/* The size in memory of the kernels and their records that one transaction stores: some 260 instructions or 3,100 metrics. */
+/* Max size in memory of the kernels and records that one transaction stores: about 260 instructions or 3,100 metrics. */
 enum { KERNEL_SLICE_BYTES = 1 << 20 };
 
-/* Inserts the kernels after *position and shows them to queries. */
+/* Inserts the kernels after *position and makes them visible to queries. */
 static int commit_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                           rl_error *err) {
   bool is_first = position->kind == 0;
@@ -145,7 +145,7 @@ static int discard_kernels(rl_store *store, int64_t pass, rl_error *err) {
   return 0;
 }
 
-/* Returns 1 after the last slice, else 0; 1 also if the pass is already committed. Inside a transaction. */
+/* Returns 1 after the last slice or if the pass is already committed, else 0. Called inside a transaction. */
 static int insert_kernel_slice(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                                rl_error *err) {
   bool job_done;
@@ -154,7 +154,7 @@ static int insert_kernel_slice(rl_db *db, const rl_claim *claim, const rl_record
   return rl_store_insert_kernels(db, claim, records, KERNEL_SLICE_BYTES, position, err);
 }
 
-/* Stores kernels in slices if they are more than one; each starts after all waiting writers. */
+/* If the kernels exceed one slice, inserts all of them in short transactions, each of which starts after all waiting writers. */
 static int store_kernel_slices(rl_store *store, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                                rl_error *err) {
   if (rl_store_kernel_bytes(records) <= KERNEL_SLICE_BYTES) return 0;
@@ -176,7 +176,8 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
   if (records == NULL) records = &no_records;
   int rc = store_kernel_slices(store, claim, records, &position, err);
   if (rc == 0) rc = commit_transaction(store, claim, records, reason, &position, &done, err);
-  if (rc < 0 && position.kind != 0) discard_kernels(store, claim->pass_id, NULL); /* else the next commit or start does */
+  /* If discarding fails too, the next commit or the next start of the daemon discards them. */
+  if (rc < 0 && position.kind != 0) discard_kernels(store, claim->pass_id, NULL);
   if (rc < 0) return -1;
   *job_done = done;
   return 0;
@@ -213,7 +214,7 @@ static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const
     return -1;
   *job_failed = crashes >= max_crashes;
   if (!*job_failed) return 0;
-  rl_fail(&problem, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", kind.process, (long long)crashes,
+  rl_fail(&problem, RL_WIRE, 0, "the %s died %lld times during this job, the last time: %s", kind.process, (long long)crashes,
           reason);
   return rl_store_set_final_state(db, claim->job_id, RL_JOB_FAILED, &problem, err);
 }

@@ -78,7 +78,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_SUITE_HISTORY] = "suite_history",
 };
 
-/* Queries with a separate statement for each combination of these parameters, named jobs, jobs_kind, jobs_kind_state, ... */
+/* Queries that have a separate statement for each combination of bound parameters: jobs, jobs_kind, jobs_kind_state, ... */
 enum { MAX_CHOOSING = 4 };
 static const char *const choosing_parameters[RL_QUERIES][MAX_CHOOSING] = {
     [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search"},
@@ -110,7 +110,7 @@ RL_DEFINE_CLEANUP(cursor_cleanup, rl_cursor *, free_cursor, NULL)
 
 void rl_store_limit_queries(const rl_query_limit *limit) { thread_limit = limit; }
 
-/* SQLite calls it while a query runs; 1 interrupts the query. */
+/* SQLite's progress handler. Returns 1 to interrupt the query. */
 static int check_limit(void *context) {
   (void)context;
   return thread_limit != NULL && thread_limit->is_exceeded(thread_limit->context);
@@ -221,7 +221,7 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
   return 0;
 }
 
-/* *found: whether the statement yields a row. */
+/* Sets *found to whether the statement yields a row. Returns 0 or -1. */
 static int has_row(rl_store *store, const char *name, rl_binding binding, bool *found, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, name, &binding, 1, &cursor, err) < 0) return -1;

@@ -11,5 +11,5 @@ const rl_record_table rl_record_tables[RL_RECORD_KIND_COUNT] = {
     [RL_RECORD_INSTRUCTION] = {TABLE("instructions", "kernel_id")},
     [RL_RECORD_POINT] = {TABLE("series", "kernel_id")},
     [RL_RECORD_METRIC] = {TABLE("kernel_metrics", "kernel_id")},
-    /* RL_RECORD_NAME and RL_RECORD_ROW: activity.c */
+    /* activity.c stores RL_RECORD_NAME and RL_RECORD_ROW */
 };

@@ -8,8 +8,8 @@
 typedef struct rl_record_table {
   const char *table;     /* NULL: activity.c stores these records */
   const char *statement; /* "insert_TABLE" */
-  /* The foreign key of a row: "pass_id"; of a kernel "stored_for", until its pass is committed; or "kernel_id", the kernel that
-   * has the record's ordinal. */
+  /* The foreign key column of a row: "pass_id"; "stored_for" of a kernel until its pass is committed; or "kernel_id" of a record
+   * that belongs to the kernel with its ordinal. */
   const char *owner_column;
 } rl_record_table;
 

@@ -1,5 +1,5 @@
-/* Deletes old rows. Each transaction deletes at most about BATCH_ROWS rows, so that other writers and a stop of the daemon wait
- * only briefly. */
+/* Deletes old rows. Each transaction deletes at most about BATCH_ROWS rows, so that other writers and a stopping daemon wait only
+ * briefly. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ typedef struct deletion_limits {
 
 typedef int64_t removed_counts[RL_REMOVED_KINDS]; /* number of deleted rows by kind */
 
-/* Returns 1 and the first column of the first row in *id; 0 and *id 0 if there is no row. */
+/* Sets *id to the first column of the first row and returns 1. Without a row sets *id to 0 and returns 0. */
 static int first_integer(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row_bound(db, name, bindings, count, &row, err);
@@ -80,7 +80,7 @@ static int delete_job(rl_db *db, int64_t job, removed_counts removed, rl_error *
   return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
-static const struct retention_step {   /* in the order of their deletion */
+static const struct retention_step {   /* executed in this order */
   const char *select_oldest_statement; /* selects the id of the oldest pass or job that may be deleted */
   int (*delete_one_batch)(rl_db *db, int64_t id, removed_counts removed, rl_error *err);
   size_t limit_offset;
@@ -91,8 +91,8 @@ static const struct retention_step {   /* in the order of their deletion */
     {"job_oldest", delete_job, offsetof(deletion_limits, jobs_ns)},
 };
 
-/* Deletes one batch: of activity rows that are hidden already, else from the first step with rows to delete. Returns 1; 0 if
- * there are none. *complete: whether this was the last batch of a pass or job. */
+/* Deletes one batch of activity rows that are already hidden; if there are none, a batch of the first step that has rows to
+ * delete. Returns 1, or 0 if no rows were left to delete. *complete: whether this was the last batch of a pass or job. */
 static int delete_batch(rl_db *db, const deletion_limits *limits, removed_counts removed, bool *complete, rl_error *err) {
   int64_t hidden_pass = 0;
   int is_hidden = first_integer(db, "activity_hidden", NULL, 0, &hidden_pass, err);

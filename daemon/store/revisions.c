@@ -1,10 +1,10 @@
-/* Maps the WAL index of SQLite to read its change counter. During a commit of this process (`committing`), and if the index
- * can't be mapped, revisions are 0: unknown. A commit of another program raises `everything`. */
+/* Maps the WAL index of SQLite to read its change counter. A revision is 0 (unknown) during a commit of this process
+ * (`committing`) and if the index can't be mapped. A commit of another program raises `everything`. */
 #include "store/revisions.h"
 
 #include <stddef.h>
 
-enum { WAL_INDEX_BYTES = 32768 }; /* of its first region */
+enum { WAL_INDEX_REGION_BYTES = 32768 };
 
 /* The first fields of the header of the WAL index. */
 typedef struct wal_index_header {
@@ -22,12 +22,12 @@ void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer) {
   atomic_store(&revisions->everything, 1);
   if (sqlite3_file_control(writer, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL) return;
   if (file->pMethods == NULL || file->pMethods->iVersion < 2) return;
-  if (file->pMethods->xShmMap(file, 0, WAL_INDEX_BYTES, 0, &region) != SQLITE_OK || region == NULL) return;
+  if (file->pMethods->xShmMap(file, 0, WAL_INDEX_REGION_BYTES, 0, &region) != SQLITE_OK || region == NULL) return;
   revisions->change_counter = (const uint32_t *)((const char *)region + offsetof(wal_index_header, change_counter));
   atomic_store(&revisions->seen_changes, read_change_counter(revisions));
 }
 
-/* While the writer holds the database's lock, a change that it has not seen is another program's. */
+/* The writer holds the database's lock, so a change of the counter since its last commit was made by another program. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer) {
   if (revisions->change_counter == NULL) return;
   revisions->rows_before = sqlite3_total_changes64(writer);
@@ -52,7 +52,7 @@ void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change
     bool wrote = sqlite3_total_changes64(writer) != revisions->rows_before;
     uint32_t changes = read_change_counter(revisions), expected = atomic_load(&revisions->seen_changes) + (wrote ? 1 : 0);
     if (wrote) rl_revisions_count(revisions, change);
-    if (changes != expected) atomic_fetch_add(&revisions->everything, 1); /* another program has committed since */
+    if (changes != expected) atomic_fetch_add(&revisions->everything, 1); /* another program has committed meanwhile */
     atomic_store(&revisions->seen_changes, changes);
   }
   atomic_store(&revisions->committing, false);

@@ -1,7 +1,7 @@
-/* Counters of committed changes, by which readers check without a query whether a cached reply is valid. The store counts its own
- * commits by the data that they change. A commit of another program increments the change counter of the WAL index
- * (https://www.sqlite.org/walformat.html, iChange), which is in memory that all users of the database share; it counts as a
- * change of everything. Private to the store. */
+/* Counters of committed changes. By comparing them, readers check without a query whether a cached reply is valid. The store
+ * counts its own commits by the data that they change. A commit of another program counts as a change of everything; it is seen
+ * by the change counter of the WAL index (https://www.sqlite.org/walformat.html, iChange), which is in shared memory. Private to
+ * the store. */
 #ifndef RL_STORE_REVISIONS_H
 #define RL_STORE_REVISIONS_H
 
@@ -19,7 +19,7 @@ typedef struct rl_revisions {
   _Atomic uint32_t seen_changes;  /* value of *change_counter that the counters below account for */
   atomic_bool committing;         /* a commit of this process may have changed *change_counter, but not yet the counters below */
   _Atomic uint64_t everything, lists, ceilings, suites;
-  _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* of the jobs whose id has this remainder */
+  _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* by job id modulo RL_JOB_REVISIONS */
   int64_t rows_before;                     /* sqlite3_total_changes64 at the begin of the transaction */
 } rl_revisions;
 
@@ -38,7 +38,7 @@ void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer);
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer);
 void rl_revisions_begin_commit(rl_revisions *revisions);
 void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change);
-/* Counts a change that readers see and that is not in the database. */
+/* Counts a change that readers see although it is not in the database, such as the state `storing`. */
 void rl_revisions_count(rl_revisions *revisions, rl_change change);
 /* See rl_store_revision. */
 uint64_t rl_revisions_read(rl_revisions *revisions, rl_revision_kind kind, int64_t job_id);

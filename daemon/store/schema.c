@@ -1,5 +1,5 @@
-/* A file is new (empty), current, older or with views of another build (upgraded in one transaction), or refused: newer, a
- * development version, or of another program. */
+/* A database file is new (empty); current; older or with views of another build (then upgraded in one transaction); or refused:
+ * it has a newer schema, the schema of a development version, or belongs to another program. */
 #include "store/schema.h"
 
 #include <stdint.h>
@@ -115,7 +115,7 @@ static int check_foreign_keys(rl_db *db, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int violated = rl_db_query_row(db, err, "foreign_key_check", &row);
   if (violated <= 0) return violated;
-  return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "the upgrade of the schema leaves rows that refer to nothing");
+  return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "the upgrade of the schema leaves rows with foreign keys of missing rows");
 }
 
 static int upgrade(rl_db *db, const rl_schema *schema, int64_t version, rl_error *err) {
@@ -141,7 +141,7 @@ static int change_schema(rl_db *db, const rl_schema *schema, rl_error *err) {
 }
 
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err) {
-  /* With foreign keys on, a migration that rebuilds a table would delete the rows that refer to it. */
+  /* Turns foreign keys off: otherwise a migration that drops and recreates a table would delete the rows that refer to it. */
   if (rl_db_run(db, err, "foreign_keys_off") < 0 || rl_db_run(db, err, "begin") < 0) return -1;
   int rc = change_schema(db, schema, err);
   if (rc == 0) rc = rl_db_run(db, err, "commit");

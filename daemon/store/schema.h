@@ -12,7 +12,7 @@ enum { RL_APPLICATION_ID = 0x726f6f66 /* "roof" */, RL_SCHEMA_FIRST_VERSION = 12
 typedef struct rl_schema {
   const rl_embedded *tables, *views; /* SQL of the current version */
   const rl_embedded *migrations;     /* ascending: "0013_name" upgrades the tables of version 12 to 13 and sets user_version */
-  int (*store_summaries)(rl_db *db, rl_error *err); /* stores the summaries that views compute; NULL: there are none */
+  int (*store_summaries)(rl_db *db, rl_error *err); /* stores the summaries that views compute; NULL: the schema has none */
 } rl_schema;
 
 const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, migrations/ */

@@ -1,5 +1,5 @@
 /* The SQLite database of the daemon; no other module contains SQL. It has one writer connection behind a mutex and a pool of
- * reader connections. WAL mode with synchronous=FULL puts all changes on disk before a function returns. Statements have names
+ * reader connections. All changes are on disk when a function returns (WAL mode, synchronous=FULL). Statements have names
  * (schema/sql/statements/NAME.sql, schema/sql/queries/NAME.sql). A lock on the state folder excludes a second daemon. Database
  * errors have the domain RL_STORAGE. All functions are thread-safe. */
 #ifndef RL_STORE_STORE_H
@@ -23,21 +23,22 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * is older than this program's. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* For the start of the daemon, when no client waits: after a function that began at begin_ns (monotonic) has failed with err,
- * waits a moment and returns true if another program held the database's lock, such as `rooflinectl token`, and 5 s have not
- * passed. */
+/* Returns whether to call a failed function again. Used at the start of the daemon, when no client waits. begin_ns: monotonic
+ * time of the first call; err: its error. If another program, such as `rooflinectl token`, held the database's lock and less than
+ * 5 s have passed, waits briefly and returns true. */
 bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
-/* Each function that changes the state of a job or a pass inserts the event that reports it in the same transaction. */
+/* A function that changes the state of a job or a pass also inserts the event that reports the change, in the same
+ * transaction. */
 
-/* Records, in memory only, whether results of a running job wait to be stored. Queries then show its state as `storing`. */
+/* Sets whether results of a running job wait to be stored. Queries then return its state as `storing`. Changes memory only. */
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
 bool rl_store_is_storing(const rl_store *store, int64_t job_id);
 /* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit. RL_HTTP 429 if queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
-/* Stores the compiler's log of a run, in place of an earlier one. */
+/* Stores the compiler's log of a run. Replaces an earlier log. */
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending; *count: the
  * number of these jobs. A pass that is still running shows that the daemon crashed during it: adds 1 to the job's daemon_deaths,
@@ -46,13 +47,13 @@ int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, 
 /* Sets the next pass of a device to running. Returns 1 and fills *claim, which the caller clears; 0 if no pass is pending.
  * claim->deadline_ns is a duration here, the job's deadline_s in ns; 0: as configured. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
-/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. Readers see all of it at once;
- * many kernels with their metrics, instructions and points are stored in several transactions before the last one. After the
- * job's last pass also completes the job and sets *job_done. A second commit of a pass changes nothing. RL_HTTP 409 if the pass
- * is not running, 404 if it does not exist. */
+/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. The records become visible to
+ * readers together. Many kernels with their metrics, instructions and points are stored in several transactions before the last
+ * one. If it was the job's last pass, also completes the job and sets *job_done. A second commit of a pass changes nothing.
+ * RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
-/* *due: whether the daemon should measure the ceilings of the pass's device again, because its driver or clocks have changed. */
+/* Sets *due to whether the ceilings of the pass's device should be measured again, because its driver or clocks have changed. */
 int rl_store_are_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
 /* Adds 1 to the job's worker_deaths and sets the pass to pending. If worker_deaths reaches max_deaths, fails the job and sets
  * *job_failed. */
@@ -73,19 +74,19 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 /* The rows of a running pass are stored in slices while the worker sends them. No query shows them until the pass is committed.
  */
 enum { RL_SLICE_ROWS = 4096 }; /* max number of activity rows in one transaction */
-/* How much of a pass is stored, and the dictionary of the values that its rows share. One for each attempt to execute a pass. Not
- * thread-safe. */
+/* The state of storing a pass's rows: how many are stored, and the dictionary of the values that they share. Each attempt to
+ * execute a pass has its own. Not thread-safe. */
 typedef struct rl_activity_appender rl_activity_appender;
 rl_activity_appender *rl_activity_appender_new(void); /* NULL: out of memory */
 void rl_activity_appender_free(rl_activity_appender *appender);
-/* Returns how many rows of the pass are stored; NULL: 0. */
+/* Returns the number of stored rows of the pass; 0 if appender is NULL. */
 int64_t rl_activity_appender_row_count(const rl_activity_appender *appender);
 /* Sets *count to the number of stored activity rows of a pass. */
 int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err);
 /* Stores the first RL_SLICE_ROWS activity rows of records, or all if there are fewer, in one short transaction, and drops them
- * from records. records->names must have all names of the pass so far. After a failure records is unchanged, nothing is stored,
- * and the call can be repeated. RL_STORAGE (RL_STORAGE_FULL, RL_STORAGE_LOCKED: later); RL_HTTP 409 if the pass is not running,
- * 404 if it does not exist. */
+ * from records. records->names must hold all names of the pass that were received so far. After a failure records is unchanged,
+ * nothing is stored, and the call can be repeated. RL_STORAGE (RL_STORAGE_FULL and RL_STORAGE_LOCKED may pass: repeat the call
+ * later); RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
 int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
                              rl_error *err);
 /* Deletes the activity rows of a pass that is not committed, in short transactions. Must be called before the pass is executed
@@ -93,8 +94,8 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
 int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_bool *stop, rl_error *err);
 
 /* --- events, tokens, retention, backup ---------------------------------------------------------------------------------- */
-/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps.
- * RL_HTTP 409 if the job's state is final: that event is its last. */
+/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. RL_HTTP
+ * 409 if the job's state is final: a job has no events after its final state. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Access tokens. The store has only their hashes (hexadecimal text). */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
@@ -102,7 +103,8 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err);
-/* Reads memory only. Returns true if rl_store_has_token has found the token since the last change of tokens; false: not known. */
+/* Returns true if rl_store_has_token has found the token since the last change of tokens; false does not mean that it is invalid.
+ * Reads memory only. */
 bool rl_store_knows_token(rl_store *store, const char *hash);
 
 /* The limits of retention; 0: none. */
@@ -125,9 +127,8 @@ int rl_store_backup(const char *folder, const char *file, rl_error *err);
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
-/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are metric values, as
- * JSON arrays
- * [[name, value, reason]...]. */
+/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are metric values in
+ * JSON: [[name, value, reason]...]. */
 typedef enum rl_query {
   RL_QUERY_JOB,         /* :id   one row */
   RL_QUERY_SOURCE,      /* :id   the posted code; no row if the job has none */
@@ -160,17 +161,17 @@ typedef enum rl_query {
   RL_QUERY_CEILINGS,           /* :device   the newest ceilings of each device and driver */
   RL_QUERY_TOKENS,             /* the tokens' names, oldest first */
   RL_QUERY_UPLOADS,            /* one row: an array of the names of the uploads that unfinished imports need */
-  /* Suite runs. The first column of those marked * is no JSON text; the statement lists the further columns. */
-  RL_QUERY_SUITE_RUNS_ACTIVE,     /* *  those that have not ended */
+  /* Suite runs. The first column of queries marked * is not JSON text; the statement's file lists the columns. */
+  RL_QUERY_SUITE_RUNS_ACTIVE,     /* *   suite runs that have not ended */
   RL_QUERY_SUITE_RUN_ROW,         /* * :run */
   RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
   RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   effect of its verdicts on the baseline and history of later runs */
+  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   how its verdicts affect the baseline and history of later runs */
   RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
-  RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why it failed */
+  RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why the job failed */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
-  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :two_sided */
+  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :measures_baseline */
   RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
   RL_QUERY_KIND_DURATION,         /* * :kind :device */
   RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant   conditions of a suite run's profile */
@@ -194,21 +195,22 @@ typedef enum rl_revision_kind {
   RL_REVISION_OTHER     /* tokens, and all data that no other kind covers */
 } rl_revision_kind;
 /* Returns a number that grows with each committed change of this kind. Reads memory only. A query that begins after the call sees
- * at least the state of this revision. 0: unknown for a moment, while a change is being committed. job_id: of RL_REVISION_JOB. */
+ * at least the changes that this revision counts. 0: unknown at the moment, because a change is being committed. job_id: used by
+ * RL_REVISION_JOB. */
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
-/* *job_id: of the run. RL_HTTP 404 if there is no such run. */
+/* Sets *job_id to the job of a run. RL_HTTP 404 if there is no such run. */
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
-/* *configuration_id: of the run and all runs that are like it (:like of RL_QUERY_HISTORY); 0: no pass of such a run is completed.
- */
+/* Sets *configuration_id to the configuration of a run, which all its repetitions share (:like of RL_QUERY_HISTORY); 0: no pass
+ * of such a run is completed. */
 int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err);
 
-/* The limit of a thread's queries. While a query runs, is_exceeded is called every 0.1 ms or less. */
+/* A condition that ends a thread's queries. While a query runs, is_exceeded is called at least every 0.1 ms. */
 typedef struct rl_query_limit {
   bool (*is_exceeded)(void *context);
   void *context;
 } rl_query_limit;
-/* Sets the limit of the queries that the calling thread runs from now on, also of cursors that another thread has opened. A query
- * that exceeds it fails with RL_STORAGE_INTERRUPTED. *limit must stay valid until the next call. NULL: no limit. */
+/* Sets the limit of all queries that the calling thread runs from now on, including those of cursors that another thread opened.
+ * A query that exceeds it fails with RL_STORAGE_INTERRUPTED. *limit must stay valid until the next call. NULL: no limit. */
 void rl_store_limit_queries(const rl_query_limit *limit);
 
 /* A running query. It holds one reader connection, and one snapshot of the database, until it is closed. */
@@ -230,17 +232,16 @@ typedef struct rl_trace_row {
   const char *name;
 } rl_trace_row;
 
-/* Reads the rows of a run's trace by start; of those that start together, the longest first. It holds one reader connection and
- * one snapshot of the database, until it is closed. */
+/* Reads the rows of a run's trace in order of start; rows with equal starts by duration, the longest first. Holds one reader
+ * connection and one snapshot of the database until it is closed. */
 typedef struct rl_trace_reader rl_trace_reader;
 int rl_trace_reader_open(rl_store *store, int64_t run, rl_trace_reader **reader, rl_error *err);
 /* Returns 1 and sets *row, or 0 at the end. */
 int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *err);
 void rl_trace_reader_close(rl_trace_reader *reader); /* accepts NULL */
 
-/* Writes the trace of a run as an SQLite database with the tables of nsys's exporter (schema/sql/nsys), of at most 2 GiB, into a
- * file of the state folder that has no name any more. The caller closes *descriptor, whose offset is 0. A run without a trace has
- * empty tables. */
+/* Writes the trace of a run as an SQLite database with the tables of nsys's exporter (schema/sql/nsys), of at most 2 GiB, into an
+ * unlinked file in the state folder. The caller closes *descriptor, whose offset is 0. A run without a trace has empty tables. */
 int rl_store_write_nsys(rl_store *store, int64_t run, int *descriptor, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_store_cleanup, rl_store *, rl_store_close, NULL)

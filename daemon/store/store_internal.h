@@ -13,17 +13,17 @@ extern const rl_embedded rl_statements[]; /* all named statements, including the
 
 enum { RL_MAX_STORING_JOBS = 32, RL_KNOWN_TOKENS = 64 };
 
-/* A token that a query has found. */
+/* A token that a query has found in the database. */
 typedef struct rl_known_token {
   char hash[65];
-  uint64_t revision; /* of RL_REVISION_OTHER, before that query; 0: none */
+  uint64_t revision; /* RL_REVISION_OTHER before that query; 0: the slot is free */
 } rl_known_token;
 
 struct rl_store {
   char *folder, *file;         /* the state folder and the database in it */
   int lock_fd;                 /* descriptor that holds the folder's lock; -1: another process holds the lock */
   rl_timed_mutex writer_mutex; /* held during a transaction of the writer */
-  atomic_int waiting_writers;  /* number of threads that wait for writer_mutex, except for bulk transactions */
+  atomic_int waiting_writers;  /* number of threads that wait for writer_mutex, without those of bulk transactions */
   rl_db writer;
   rl_revisions revisions;
   int64_t write_wait_ms;                             /* longest wait for another program that holds the database's lock */
@@ -39,25 +39,25 @@ struct rl_store {
   pthread_cond_t reader_returned;
   rl_cursor *idle_readers;            /* list of the reader connections that no query uses */
   int reader_count;                   /* idle or in use */
-  pthread_mutex_t known_tokens_mutex; /* guards known_tokens, which have places by their hash */
+  pthread_mutex_t known_tokens_mutex; /* guards known_tokens, a hash table by token hash */
   rl_known_token known_tokens[RL_KNOWN_TOKENS];
 };
 
-/* Returns an idle reader, a new one, or one that is returned within 2 s, as a cursor without a query, which the caller closes.
- * NULL with RL_LIMIT_BUSY after that time. */
+/* Returns a cursor without a query, which the caller closes: an idle reader, a new one, or one that becomes idle within 2 s. NULL
+ * with RL_LIMIT_BUSY if none does. */
 rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err);
 rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is closed */
-/* Makes queries of the connection end when the limit of the thread that runs them (rl_store_limit_queries) is exceeded. */
+/* Applies rl_store_limit_queries of the thread that runs a query to the queries of this connection. */
 void rl_store_limit_connection(rl_db *db);
 
-/* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program holds the database's lock for
- * store->write_wait_ms, which may have begun before the call, or if threads of this program hold the writer for a second. The
- * writer is unlocked after a failure. */
+/* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program has held the database's lock for
+ * store->write_wait_ms, possibly since before the call, or if other threads hold the writer for 1 s. The writer is unlocked after
+ * a failure. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
 /* The same for one of many short transactions in a row: it starts after all other waiting writers. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
-/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: the data of
- * readers that the transaction changes, if it wrote any row; empty: readers can't see the change. */
+/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: which data of
+ * readers the transaction changed, if it wrote any row; empty: no change that readers see. */
 int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
 /* Like rl_store_end_change, with a change of everything. */
 int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
@@ -67,19 +67,19 @@ int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
 int rl_store_add_state_event(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 int rl_store_add_pass_event(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err);
 
-/* Returns 1 if the pass is running; 0 if it is already committed. *job_done: whether its job is completed. RL_HTTP 409 if the
- * pass is not running, 404 if it does not exist. Called inside a transaction. */
+/* Returns 1 if the pass is running, 0 if it is already committed. Sets *job_done to whether its job is completed. RL_HTTP 409 if
+ * the pass is not running, 404 if it does not exist. Called inside a transaction. */
 int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err);
-/* Inserts all records of a pass but kernels and the records that belong to them. Called inside a transaction. */
+/* Inserts all records of a pass except kernels and the records that belong to kernels. Called inside a transaction. */
 int rl_store_insert_records(rl_db *db, const rl_claim *claim, const rl_records *records, rl_error *err);
-typedef struct rl_kernel_position { /* how far rl_store_insert_kernels has come; {0}: at the start */
+typedef struct rl_kernel_position { /* the next record that rl_store_insert_kernels inserts; {0}: the first */
   rl_record_kind kind;
   size_t index;
 } rl_kernel_position;
 /* Returns the size in memory of all kernels and of the records that belong to them. */
 size_t rl_store_kernel_bytes(const rl_records *records);
-/* Inserts up to max_bytes of these records from *position on, which it moves. No query finds them until the statement
- * kernels_commit. Returns 1 after the last record, else 0. Called inside a transaction. */
+/* Inserts up to max_bytes of kernels and their records from *position on, and advances *position. Queries do not see them before
+ * the statement kernels_commit. Returns 1 after the last record, else 0. Called inside a transaction. */
 int rl_store_insert_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, size_t max_bytes,
                             rl_kernel_position *position, rl_error *err);
 /* Inserts the activity rows in records with their names and groups, after those that are stored already. Called inside a
@@ -106,13 +106,13 @@ int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err
 int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
-/* Does the query of rl_store_has_token. */
+/* Executes the query of rl_store_has_token. */
 int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error *err);
 void rl_store_close_readers(rl_store *store);
-/* Stores what a suite run reports to the webhook, inside the transaction that ends it. *added: number of events; *given_up: of
- * pending ones that they replace. */
+/* Stores the webhook events of a suite run, inside the transaction that ends it. *added: number of new events; *given_up: number
+ * of pending events that were deleted to make room. */
 int rl_store_add_webhook_events(rl_db *db, int64_t run_id, int64_t *added, int64_t *given_up, rl_error *err);
-/* Called after that transaction, without the writer's lock. */
+/* Calls webhook_added. Called after the transaction of rl_store_add_webhook_events, without the writer's lock. */
 void rl_store_announce_webhook_events(rl_store *store, int64_t added, int64_t given_up);
 /* Adds the SQL function is_storing(job) to a connection. */
 int rl_store_add_storing_function(rl_store *store, rl_db *db, rl_error *err);

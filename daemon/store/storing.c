@@ -1,5 +1,5 @@
-/* Remembers which jobs have results that can't be stored now. The database can't say so, because it can't be written; queries ask
- * the function is_storing(job). */
+/* Keeps in memory which jobs have results that can't be stored now, because the database can't be written. Queries read it
+ * through the SQL function is_storing(job). */
 #include "store/store_internal.h"
 
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing) {

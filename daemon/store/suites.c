@@ -1,5 +1,5 @@
-/* Transactions on suite runs: queued -> running -> a final state. Each stores the change, its event and the listing of the run.
- * */
+/* Transactions on suite runs: queued -> running -> a final state. Each transaction stores the change, its event and the run's
+ * item in lists. */
 #include "store/suites.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int add_verdict_event(rl_db *db, int64_t run_id, const char *metric, rl_e
 
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and the run with this key; 0 if there is none. */
+/* Returns 1 and sets *id to the suite run with this key; 0 if there is none. */
 static int find_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "suite_run_by_key", &row, RL_BIND_TEXT(":key", key));
@@ -199,7 +199,7 @@ static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int6
                 RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name), RL_BIND_TEXT(":state", state),
                 RL_BIND_TEXT(":drop_reason", drop_reason)) < 0)
     return -1;
-  if (sqlite3_changes64(db->handle) == 0) return 0; /* it was recorded before */
+  if (sqlite3_changes64(db->handle) == 0) return 0; /* already recorded */
   const bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
   if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0) return -1;
   if (!is_other_side &&

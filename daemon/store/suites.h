@@ -17,8 +17,8 @@ typedef struct rl_suite_run_spec { /* borrowed texts */
   const char *device;
   const char *against;         /* name of the baseline; NULL: rolling */
   int64_t against_run_id;      /* of that baseline */
-  const char *against_request; /* JSON: what the requests of the other side differ in; NULL: no other side */
-  int64_t order_seed;          /* of the order of both sides */
+  const char *against_request; /* JSON: members in which the baseline's requests differ; NULL: the baseline is not measured */
+  int64_t order_seed;          /* of the random order of baseline and current jobs in a block */
   double planned_s;            /* NAN: unknown */
   const char *planned_basis;   /* NULL: unknown */
   int64_t planned_jobs;
@@ -31,12 +31,12 @@ int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, co
 /* Sets a queued suite run to running. */
 int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err);
 
-typedef struct rl_suite_step { /* a job of a suite run */
+typedef struct rl_suite_step { /* one job of a suite run */
   const char *role; /* "canary_before" "block" "baseline" "confirmation" "baseline_confirmation" "canary_after" "profile"
                        "baseline_profile" */
   int64_t block;    /* from 0 within the role */
   const char *job_name;
-  bool is_first; /* of its block: it needs new worker processes, which the block's other jobs then use */
+  bool is_first; /* the first job of its block: it gets new worker processes, which the block's other jobs reuse */
 } rl_suite_step;
 
 /* Records that a job was submitted for a step. RL_SUITE_ENDED if the suite run has ended meanwhile. */
@@ -46,10 +46,10 @@ typedef struct rl_suite_value {
   char metric[200]; /* key */
   double value, cycles;
   char dropped_reason[256];  /* "": not dropped */
-  char other_processes[256]; /* that used the device; "": none, or unknown */
+  char other_processes[256]; /* other processes on the device; "": none, or unknown */
 } rl_suite_value;
-/* Records the end of a step's job, with its values, and the conditions under which it ran. state: "completed" "failed"
- * "cancelled". drop_reason: NULL: none. Repeating it changes nothing. */
+/* Records the end of a step's job with its values and conditions (device, driver, clocks). state: "completed" "failed"
+ * "cancelled". drop_reason: why its values are not used, or NULL. A second call changes nothing. */
 int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
                               const char *drop_reason, const rl_suite_value *values, int count, rl_error *err);
 
@@ -66,19 +66,20 @@ typedef struct rl_suite_outcome {
 } rl_suite_outcome;
 /* Ends a suite run. RL_HTTP 404: there is no such run; RL_SUITE_ENDED. */
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err);
-/* Returns 1 and a job that was submitted for a suite run which has ended since; 0 if there is none. */
+/* Returns 1 and an unfinished job of a suite run that has ended; 0 if there is none. */
 int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
-/* Forgets the jobs of an ended suite run that have not ended. */
+/* Detaches the unfinished jobs of an ended suite run, so that rl_store_suite_orphan no longer returns them. */
 int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
-/* *events: stored so far, which is the number of the last one. RL_HTTP 404 if there is no such run. */
+/* Reads the state and sets *events to the number of stored events, which is the number of the last event. RL_HTTP 404 if there is
+ * no such run. */
 int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *events, rl_error *err);
 bool rl_store_suite_state_is_final(const char *state);
 
-/* Fails unless the suite run has completed and is not quarantined. RL_HTTP 404 at /run: the suite has no such run;
- * RL_SUITE_NOT_ELIGIBLE at /run. */
+/* Fails unless the suite run has completed and is not quarantined. RL_HTTP 404 at /run if the suite has no such run;
+ * RL_SUITE_NOT_ELIGIBLE at /run otherwise. */
 int rl_store_baseline_check(rl_store *store, const char *suite, int64_t run_id, rl_error *err);
-/* Makes the results of a suite run a baseline. As rl_store_baseline_check; RL_SUITE_BASELINE_EXISTS at /name. Callers use
- * suite/suite_promotion.h, which checks the values too. */
+/* Makes the results of a suite run a baseline. Errors of rl_store_baseline_check; RL_SUITE_BASELINE_EXISTS at
+ * /name. Callers use suite/suite_promotion.h, which also checks the values. */
 int rl_store_baseline_insert(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err);
 /* Returns 1 and the suite run of a baseline; 0 if there is none with this name. */
 int rl_store_baseline_run(rl_store *store, const char *suite, const char *name, int64_t *run_id, rl_error *err);

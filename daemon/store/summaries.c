@@ -2,7 +2,7 @@
  * and a job's item in the list of jobs. Views define the computations. */
 #include "store/store_internal.h"
 
-/* In this order, because the history reads summaries and refers to configurations and series. */
+/* Executed in this order: history_store reads summaries and refers to configurations and series. */
 static const char *const run_statements[] = {"run_summary_store", "configuration_insert", "history_series_insert",
                                              "history_store"};
 enum { RUN_STATEMENTS = sizeof run_statements / sizeof *run_statements };

@@ -1,5 +1,5 @@
-/* Access tokens. Hashes that were found are remembered until a change of tokens, by this program or another, so that a request
- * with a known token needs no query. */
+/* Access tokens. Found hashes stay in memory until this or another program changes the tokens, so that a request with a known
+ * token needs no query. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_
 
 /* --- known tokens ------------------------------------------------------------------------------------------------------ */
 
-/* The last hexadecimal digits of a hash are as good as random. */
+/* Uses the last hexadecimal digits: the digits of a SHA-256 hash are uniformly distributed. */
 static rl_known_token *slot_of(rl_store *store, const char *hash) {
   const size_t length = strlen(hash);
   unsigned sum = 0;
@@ -54,7 +54,8 @@ bool rl_store_knows_token(rl_store *store, const char *hash) {
 }
 
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  const uint64_t revision = rl_store_revision(store, RL_REVISION_OTHER, 0); /* before the query */
+  /* Read before the query, so that a later change invalidates its result. */
+  const uint64_t revision = rl_store_revision(store, RL_REVISION_OTHER, 0);
   *known = is_known(store, hash, revision);
   if (*known) return 0;
   if (rl_store_find_token(store, hash, known, err) < 0) return -1;

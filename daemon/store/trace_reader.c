@@ -1,5 +1,5 @@
-/* Reads the activity rows of a pass in one read transaction. The values that rows share are read once for each of the entries
- * that the cache keeps, so that memory does not grow with the trace. */
+/* Reads the activity rows of a pass in one read transaction. Entries of the dictionary are read when a row refers to them and
+ * kept in a cache of fixed size, so that memory does not grow with the trace. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

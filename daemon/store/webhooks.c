@@ -1,4 +1,4 @@
-/* States of an event: pending -> delivered or given_up. If there are too many events, the oldest are deleted, even if they are
+/* States of an event: pending -> delivered or given_up. Only the newest events are kept: older ones are deleted even if they are
  * pending. */
 #include "store/webhooks.h"
 
@@ -72,7 +72,7 @@ static int read_next(rl_db *db, rl_webhook_event *event, rl_error *err) {
                               .attempts = sqlite3_column_int64(row, 4),
                               .created_ns = sqlite3_column_int64(row, 5),
                               .next_attempt_ns = sqlite3_column_int64(row, 6)};
-  if (event->body == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for an event of the webhook");
+  if (event->body == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a webhook event");
   snprintf(event->event_id, sizeof event->event_id, "%s", (const char *)sqlite3_column_text(row, 1));
   return 1;
 }
@@ -98,7 +98,7 @@ int rl_store_webhook_record(rl_store *store, const rl_webhook_event *event, cons
   bool has_changed = rc == 0 && sqlite3_changes64(store->writer.handle) > 0;
   if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
   if (attempt->error != NULL) atomic_fetch_add(&store->webhook_counts.failed_attempts, 1);
-  if (!has_changed || is_pending) return 0; /* newer events have replaced it, which counted it as given up */
+  if (!has_changed || is_pending) return 0; /* unchanged: trim_events has deleted the event and counted it */
   atomic_fetch_sub(&store->webhook_counts.pending, 1);
   atomic_fetch_add(attempt->state == RL_WEBHOOK_DELIVERED ? &store->webhook_counts.delivered : &store->webhook_counts.given_up,
                    1);
