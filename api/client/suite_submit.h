@@ -12,7 +12,7 @@ typedef struct rl_suite_request { /* NULL members: not given */
   const char *suite;              /* NULL with a file: the name in the file */
   const char *file;               /* a definition to send; NULL: the daemon has it */
   const char *against, *device;
-  const char *against_build, *against_engine, *against_variant; /* of the other side */
+  const char *against_build, *against_engine, *against_variant; /* of the measured baseline */
 } rl_suite_request;
 
 /* Sends POST /suites/{name}/runs. Returns the reply, which has "id", "estimated_s" and "estimate_basis" and which the caller

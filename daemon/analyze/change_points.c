@@ -13,20 +13,20 @@
 #include "base/cleanup.h"
 #include "hash.h"
 
-/* One history, without the values that are not finite. */
+/* The finite values of one history. */
 typedef struct series {
   double values[RL_CHANGE_POINTS_MAX_VALUES];
   double scratch[RL_CHANGE_POINTS_MAX_VALUES];    /* a permutation, or the copy of a level that rl_compute_quartiles sorts */
-  double left_sums[RL_CHANGE_POINTS_MAX_VALUES];  /* of the distances to all earlier values */
-  double right_sums[RL_CHANGE_POINTS_MAX_VALUES]; /* of the distances to all later values */
+  double left_sums[RL_CHANGE_POINTS_MAX_VALUES];  /* sums of the distances to all earlier values */
+  double right_sums[RL_CHANGE_POINTS_MAX_VALUES]; /* sums of the distances to all later values */
   size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];    /* in the caller's array */
   size_t count;
-  double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* of a change point at this value; NAN: none */
+  double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* p-value of a change point at this value; NAN: no change point */
 } series;
 RL_DEFINE_CLEANUP(free_series, series *, free, NULL)
 
 typedef struct split {
-  size_t at; /* values before the new level; 0: too few values */
+  size_t left_count; /* number of values before the split; 0: too few values to split */
   double statistic;
 } split;
 
@@ -49,7 +49,7 @@ static split find_best_split(series *s, const double *values, size_t count) {
     double energy =
         2 * between / (left * right) - 2 * within_left / (left * (left - 1)) - 2 * within_right / (right * (right - 1));
     double statistic = left * right / (left + right) * energy;
-    if (best.at == 0 || statistic > best.statistic) best = (split){m, statistic};
+    if (best.left_count == 0 || statistic > best.statistic) best = (split){m, statistic};
   }
   return best;
 }
@@ -85,9 +85,9 @@ static void split_recursively(series *s, size_t first, size_t end) {
   if (!(best.statistic > 0)) return;
   double p = test_by_permutation(s, s->values + first, end - first, best.statistic);
   if (p > RL_CHANGE_POINTS_MAX_P) return;
-  s->p_values[first + best.at] = p;
-  split_recursively(s, first, first + best.at);
-  split_recursively(s, first + best.at, end);
+  s->p_values[first + best.left_count] = p;
+  split_recursively(s, first, first + best.left_count);
+  split_recursively(s, first + best.left_count, end);
 }
 
 /* Returns the index after the last value of the level that begins at `first`. */

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 enum {
-  RL_CHANGE_POINTS_MAX_VALUES = 200,  /* the newest values of a longer history are searched */
-  RL_CHANGE_POINTS_MIN_RUNS = 3,      /* of a level: one spike is no level */
+  RL_CHANGE_POINTS_MAX_VALUES = 200,  /* of a longer history, only the newest values are searched */
+  RL_CHANGE_POINTS_MIN_RUNS = 3,      /* of a level, so that one outlying value is not a level */
   RL_CHANGE_POINTS_PERMUTATIONS = 999 /* of the significance test */
 };
 #define RL_CHANGE_POINTS_MAX_P 0.01 /* largest p-value of a change point */
@@ -24,8 +24,8 @@ typedef struct rl_change_point {
   double p_value;       /* share of permutations whose energy statistic is at least as large */
 } rl_change_point;
 
-/* Writes the first `capacity` change points, in ascending order, and the number of all. Values that are not finite are skipped.
- * RL_ERRNO: out of memory. */
+/* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all. Skips values that are not
+ * finite. RL_ERRNO: out of memory. */
 int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
                           rl_error *err);
 

@@ -20,7 +20,7 @@ static double pinned_rate(const rl_copy_group *groups, size_t count, const rl_co
 
 typedef struct pageable_copies {
   double count, bytes, ns;
-  double large_bytes, large_ns, pinned_ns; /* of large copies whose pinned rate is known; pinned_ns: their time at that rate */
+  double large_bytes, large_ns, pinned_ns; /* of large copies with a known pinned rate; pinned_ns: their time at it */
 } pageable_copies;
 
 static pageable_copies sum_pageable(const rl_copy_group *groups, size_t count) {

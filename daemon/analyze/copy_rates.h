@@ -1,5 +1,5 @@
-/* The rates of a trace's copies by direction and kinds of memory, and what pinned memory would allow for those of pageable
- * memory. Pure. */
+/* The rates of a trace's copies by direction and kinds of memory, and the time that copies of pageable memory would take at the
+ * rate of pinned memory. Pure. */
 #ifndef RL_ANALYZE_COPY_RATES_H
 #define RL_ANALYZE_COPY_RATES_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Rates are compared between copies of at least this size only: the latency of a copy determines the rate of smaller ones. */
+/* Minimum size of copies whose rates are compared. Latency, not bandwidth, determines the rate of smaller copies. */
 #define RL_LARGE_COPY_BYTES 1048576
 
 typedef struct rl_copy_group { /* the copies of a direction between two kinds of memory */

@@ -1,5 +1,5 @@
-/* Goes back from the operation that ends last. Each step follows the predecessor that was ready last, found by binary search in
- * lists by stream, by end and by thread. */
+/* Goes back from the operation that ends last. Each step goes to the predecessor that became ready last, found by binary search
+ * in lists sorted by stream, by end and by thread. */
 #include "analyze/critical_path.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ const char *const rl_path_part_names[RL_PATH_PART_COUNT] = {
 typedef const rl_trace_event *event_ref;
 
 static const uint32_t NO_OPERATION = UINT32_MAX;
-enum { MAX_STEPS_BACK = 16 }; /* past operations that cannot be predecessors; bounds the time for any trace */
+enum { MAX_STEPS_BACK = 16 }; /* max number of operations that a search for a predecessor skips; bounds the time for any trace */
 
 typedef struct ordered_call { /* by key, then by time */
   uint32_t key;               /* thread, stream or event */
@@ -41,7 +41,7 @@ typedef struct ordered_operation { /* by key, then by time */
   int64_t time_ns;
 } ordered_operation;
 
-typedef struct launch_span { /* launch calls of a thread, united */
+typedef struct launch_span { /* the union of nested launch calls of a thread */
   uint32_t key;
   int64_t start_ns, end_ns;
   int64_t before_ns; /* duration of the spans before it in the list */
@@ -49,17 +49,17 @@ typedef struct launch_span { /* launch calls of a thread, united */
 
 typedef struct path_search {
   const rl_trace_index *index;
-  ordered_operation *by_stream; /* time_ns: of the launch call */
-  ordered_operation *by_end;    /* key: 0 */
-  uint32_t *previous;           /* of each operation: the one before it in its stream; NO_OPERATION: none */
+  ordered_operation *by_stream; /* time_ns: start of the launch call */
+  ordered_operation *by_end;    /* time_ns: end; all keys are 0 */
+  uint32_t *previous;           /* for each operation, the operation before it in its stream; NO_OPERATION: none */
   ordered_calls waiting;        /* calls that wait for the device, by thread and end */
   launch_span *launches;        /* by thread and time */
   size_t launch_count;
   ordered_calls stream_waits;  /* cudaStreamWaitEvent, by stream and start */
   ordered_calls event_records; /* cudaEventRecord, by event and start */
   uint32_t *row_of_name;       /* 1 + index into path->names; 0: none */
-  int64_t now_ns;              /* the path covers the time from here to the end of the window */
-  uint32_t operation;          /* on the path, or NO_OPERATION at its start */
+  int64_t now_ns;              /* start of the part of the window that the path covers so far */
+  uint32_t operation;          /* the earliest operation on the path so far; NO_OPERATION: the path is complete */
   rl_critical_path *path;
 } path_search;
 
@@ -129,7 +129,7 @@ static int list_operations(path_search *s, rl_error *err) {
   for (size_t i = 0; i < count; i++) {
     bool has_previous = i > 0 && s->by_stream[i - 1].key == s->by_stream[i].key;
     s->previous[s->by_stream[i].operation] = has_previous ? s->by_stream[i - 1].operation : NO_OPERATION;
-    s->by_stream[i].time_ns = launch_ns(s, s->by_stream[i].operation); /* a stream starts operations in the order of the calls */
+    s->by_stream[i].time_ns = launch_ns(s, s->by_stream[i].operation); /* launch order is execution order */
   }
   return 0;
 }
@@ -159,7 +159,7 @@ static uint32_t thread_key(event_ref call) { return call->thread + 1; }
 static uint32_t stream_key(event_ref call) { return call->event != 0 ? call->stream : 0; }
 static uint32_t event_key(event_ref call) { return call->event; }
 
-/* Unites the launch calls of a thread that are nested: a runtime call and the driver's call in it. */
+/* Merges nested launch calls of a thread: a runtime call and the driver call inside it. */
 static int list_launches(path_search *s, rl_error *err) {
   ordered_calls calls = {0};
   const call_list made = {&calls, RL_CALL_LAUNCHES, thread_key, false};
@@ -200,7 +200,8 @@ static void extend(path_search *s, rl_path_part part, int64_t from_ns) {
   s->now_ns = from_ns;
 }
 
-/* Returns the time of the thread's launch calls until time_ns. Only differences of one thread mean something. */
+/* Returns the total duration of launch calls in the list up to time_ns of the thread. Only differences between two times of the
+ * same thread are meaningful. */
 static int64_t launching_ns(const path_search *s, uint32_t key, int64_t time_ns) {
   size_t low = 0, high = s->launch_count;
   while (low < high) {
@@ -238,7 +239,7 @@ static void add_operation(path_search *s) {
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
 }
 
-/* Returns the later of two predecessors of the operation on the path. A predecessor has ended when the operation starts. */
+/* Returns the one of two candidates that ended later, without candidates that end after the start of the operation. */
 static uint32_t later_predecessor(const path_search *s, uint32_t found, uint32_t candidate) {
   if (candidate == NO_OPERATION || candidate >= s->operation) return found;
   event_ref operation = s->index->operations[candidate];
@@ -269,7 +270,7 @@ static uint32_t operation_of_event(const path_search *s, event_ref call) {
   return last_launched(s, record->stream, record->start_ns);
 }
 
-/* The waits between the launch of the operation and of the one before it in the stream. */
+/* Considers the events that the stream waits for between the launches of the previous operation and of this one. */
 static uint32_t predecessor_by_events(const path_search *s, uint32_t found) {
   uint32_t stream = s->index->operations[s->operation]->stream, previous = s->previous[s->operation];
   int64_t since_ns = previous != NO_OPERATION ? launch_ns(s, previous) : INT64_MIN;
@@ -279,7 +280,8 @@ static uint32_t predecessor_by_events(const path_search *s, uint32_t found) {
   return found;
 }
 
-/* Nodes of one graph wait for one another, and a graph for the one before it, whose nodes may run on other streams. */
+/* Considers the last operations that ended before this one, on any stream: nodes of a graph depend on each other, and a graph
+ * depends on the graph before it. */
 static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   event_ref operation = s->index->operations[s->operation];
   size_t count = operations_until(s, s->by_end, 0, operation->start_ns);
@@ -292,7 +294,7 @@ static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   return found;
 }
 
-/* Sets *inferred if the predecessor follows from time alone. */
+/* Returns the predecessor. Sets *inferred if it is known from the order in time alone. */
 static uint32_t find_predecessor(const path_search *s, bool *inferred) {
   uint32_t known = predecessor_by_events(s, predecessor_in_stream(s));
   event_ref operation = s->index->operations[s->operation];
@@ -303,7 +305,7 @@ static uint32_t find_predecessor(const path_search *s, bool *inferred) {
   return found;
 }
 
-/* Returns the operation whose end let a call return; NO_OPERATION: the call did not wait for one. */
+/* Returns the operation that a call waited for; NO_OPERATION: none ended during the call. */
 static uint32_t awaited_operation(const path_search *s, event_ref call) {
   uint32_t found = NO_OPERATION;
   size_t count = operations_until(s, s->by_end, 0, call->end_ns);
@@ -315,7 +317,7 @@ static uint32_t awaited_operation(const path_search *s, event_ref call) {
   return end_ns >= call->start_ns && end_ns <= call->end_ns ? found : NO_OPERATION;
 }
 
-/* Goes back from the launch call through the work of its thread, to the operation that the thread waited for. */
+/* Extends the path back from a launch call through the work of its thread, to the last operation that the thread waited for. */
 static void follow_host(path_search *s, event_ref launch) {
   extend(s, RL_PATH_LAUNCHES, launch->start_ns);
   size_t next = calls_until(&s->waiting, thread_key(launch), s->now_ns);
@@ -339,12 +341,12 @@ static void follow_device(path_search *s, uint32_t predecessor) {
   s->operation = predecessor;
 }
 
-/* Sets the operation before the one on the path, and extends the path to its end. */
+/* Moves to the predecessor of the current operation, and extends the path back to the predecessor's end. */
 static void step_back(path_search *s) {
   event_ref operation = s->index->operations[s->operation], launch = s->index->launched_by[s->operation];
   bool inferred;
   uint32_t predecessor = find_predecessor(s, &inferred);
-  if (operation->kind == RL_ACTIVITY_CPU_SPAN) { /* the thread that runs it is the host */
+  if (operation->kind == RL_ACTIVITY_CPU_SPAN) { /* it runs on the host */
     extend(s, RL_PATH_HOST_WORK, predecessor != NO_OPERATION ? s->index->operations[predecessor]->end_ns : s->index->start_ns);
     s->operation = predecessor;
   } else if (predecessor != NO_OPERATION && (launch == NULL || launch->end_ns <= s->index->operations[predecessor]->end_ns)) {

@@ -1,13 +1,14 @@
-/* The critical path of a trace: the chain of operations and waits that determines when its last operation ends. A path goes back
- * from the end of the window to its start without a hole, so its parts add up to the window. It goes from an operation
+/* The critical path of a trace: the chain of operations and waits that determines when its last operation ends. The path covers
+ * the window from its end back to its start without gaps, so its parts add up to the window. The step back from an operation is
+ * one of these:
  *
- *   to the operation that ended last of those that it waits for: the one before it in its stream, and those before the event
- *   records that its stream waits for (cudaStreamWaitEvent), if the launch call had returned by then;
- *   else to its launch call, and from there back through the host work of that thread to the last synchronising call that waited
- *   for the device, and to the operation that ended this call.
+ *   If its launch call had returned when its last dependency ended: to that dependency. Dependencies are the operation before it
+ *   in its stream, and the operations before the event records that the stream waits for (cudaStreamWaitEvent).
+ *   Otherwise: to its launch call, back through the host work of that thread to the last synchronising call that waited for the
+ *   device, and to the operation that this call waited for.
  *
  * These are the edges of Holistic Trace Analysis's critical path (launch, kernel to kernel, synchronisation). The nodes of a
- * graph and the graphs in a stream are ordered by time alone: a trace has no edges of graphs. Pure. */
+ * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. Pure. */
 #ifndef RL_ANALYZE_CRITICAL_PATH_H
 #define RL_ANALYZE_CRITICAL_PATH_H
 
@@ -18,12 +19,12 @@ extern "C" {
 #endif
 
 typedef enum rl_path_part {
-  RL_PATH_KERNELS, /* on a CPU: spans */
+  RL_PATH_KERNELS, /* or CPU spans */
   RL_PATH_COPIES,
   RL_PATH_LAUNCHES,        /* launch calls, and the time from such a call to the start of its operation */
-  RL_PATH_HOST_WORK,       /* of a thread between launch calls */
+  RL_PATH_HOST_WORK,       /* host work between launch calls of a thread */
   RL_PATH_SYNCHRONIZATION, /* from the end of the operation that a call waits for to the return of that call */
-  RL_PATH_DEVICE_LATENCY,  /* before an operation that was queued */
+  RL_PATH_DEVICE_LATENCY,  /* a gap before an operation that was already queued */
   RL_PATH_UNKNOWN,         /* a gap of more than RL_DEVICE_LATENCY_MAX_NS before an operation that was queued */
   RL_PATH_PART_COUNT
 } rl_path_part;
@@ -36,11 +37,12 @@ typedef struct rl_path_operations { /* the operations of a name on the path */
 } rl_path_operations;
 
 typedef struct rl_critical_path {
-  int64_t part_ns[RL_PATH_PART_COUNT]; /* add up to the window */
-  rl_path_operations *names;           /* by time, the most first */
+  int64_t part_ns[RL_PATH_PART_COUNT]; /* the parts add up to the window */
+  rl_path_operations *names;           /* sorted by time_ns, the largest first */
   size_t name_count;
-  size_t operations; /* on the path */
-  size_t inferred;   /* those whose predecessor follows from time alone, because a graph launched one of the two */
+  size_t operations; /* number of operations on the path */
+  size_t inferred; /* number of these whose predecessor is known from the order in time alone, because a graph launched one of the
+                      two */
 } rl_critical_path;
 
 /* The caller clears the result. RL_ERRNO: out of memory. */

@@ -28,7 +28,7 @@ static void skip_space(parser *p) {
   while (p->next < p->end && isspace((unsigned char)*p->next)) p->next++;
 }
 
-/* Skips spaces, and the token if it is next. Returns whether it was. */
+/* Skips spaces. If the token comes next, skips it and returns true. */
 static bool accept_token(parser *p, const char *token) {
   size_t length = strlen(token);
   skip_space(p);
@@ -68,7 +68,7 @@ typedef struct binary_operator {
   double (*apply)(double a, double b);
 } binary_operator;
 
-/* From lowest to highest precedence. In a level, a token is listed before its prefixes. */
+/* From lowest to highest precedence. Within a level, a token precedes its prefixes. */
 enum { LEVEL_COUNT = 5, MAX_LEVEL_OPERATORS = 6 };
 static const binary_operator operators[LEVEL_COUNT][MAX_LEVEL_OPERATORS + 1] = {
     {{"||", logical_or}},

@@ -1,4 +1,5 @@
-/* Evaluates arithmetic expressions over named numbers, as the metric catalogue and the rules use them. Any text is safe input.
+/* Evaluates arithmetic expressions over named numbers, as the metric catalogue and the rules use them. Evaluating malformed or
+ * hostile text is safe.
  *
  *   a || b   a && b   < <= > >= == !=   + -   * /   -a !a   ( )   number   name   min(a, ...) max(a, ...) floor(a) ceil(a)
  *

@@ -61,22 +61,22 @@ const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT] = {
 typedef struct groups {
   const rl_finding *findings;
   size_t count;
-  size_t leader[RL_MAX_FINDINGS];   /* index of the finding that has the group's estimate */
-  double estimate[RL_MAX_FINDINGS]; /* of a leader's group; NAN: none */
+  size_t leader[RL_MAX_FINDINGS];   /* for each finding, the index of the finding that leads its group */
+  double estimate[RL_MAX_FINDINGS]; /* for each leader, the combined estimate of its group; NAN: none */
 } groups;
 
 static const rl_cause *cause_of(const groups *g, size_t i) { return &rl_causes[g->findings[i].rule->cause]; }
 
 static bool is_global(const rl_finding *finding) { return finding->global && !isnan(finding->speedup_pct); }
 
-/* Returns a number that increases with the rank: global estimates above 200, local ones above 100, others by kind. */
+/* Returns a number by which findings are sorted: above 200 with a global estimate, above 100 with a local one, else the kind. */
 static double rank_of(const rl_finding *finding, double estimate) {
   return isnan(estimate) ? (double)finding->kind : estimate + (finding->global ? 205 : 102);
 }
 
 static double own_rank(const rl_finding *finding) { return rank_of(finding, finding->speedup_pct); }
 
-/* Returns the highest ranked finding of the cause, the first one of equals. */
+/* Returns the index of the cause's finding with the highest rank; of equal ranks, the first. */
 static size_t leader_of(const groups *g, rl_cause_id cause) {
   size_t leader = g->count;
   for (size_t i = 0; i < g->count; i++)
@@ -101,7 +101,7 @@ static double combined_estimate(const groups *g, size_t leader) {
   return fmin(sum, 100);
 }
 
-/* Adds findings to the finding with the cause that theirs joins. */
+/* Adds findings whose cause joins another cause to the group of that cause. */
 static void attach_joining(groups *g) {
   for (size_t i = 0; i < g->count; i++) {
     rl_cause_id joined = cause_of(g, i)->joins;
@@ -133,7 +133,7 @@ static void make_groups(groups *g) {
 
 static double look_up(void *context, const char *name) { return rl_metric_get(context, name); }
 
-/* Percent of the duration; 100 where it is unknown. */
+/* Returns the part's percentage of the duration; 100 if it is unknown. */
 static double limit_of(rl_time_part part, const rl_metric_values *values) {
   const char *text = rl_time_limits[part].expression;
   rl_scope scope = {look_up, (void *)(uintptr_t)values};
@@ -152,7 +152,8 @@ static time_left all_time(const rl_metric_values *values) {
   return left;
 }
 
-/* Returns the estimate, limited to the time that is left, which it takes. NAN: less than RL_LEAST_SAVING_PCT. */
+/* Returns the estimate, limited to the remaining time of its part, and subtracts it from that time. NAN: less than
+ * RL_LEAST_SAVING_PCT remains. */
 static double take_time(time_left *left, rl_time_part part, double estimate) {
   double taken = fmin(estimate, fmin(left->whole, left->part[part]));
   if (taken < RL_LEAST_SAVING_PCT) return NAN;
@@ -165,7 +166,7 @@ static double take_time(time_left *left, rl_time_part part, double estimate) {
 
 static double group_rank(const groups *g, size_t leader) { return rank_of(&g->findings[leader], g->estimate[leader]); }
 
-/* Sorts by rank; equals keep their order. */
+/* Sorts by descending rank. The sort is stable. */
 static void sort_leaders(const groups *g, size_t *leaders, size_t count) {
   for (size_t i = 1; i < count; i++)
     for (size_t k = i; k > 0 && group_rank(g, leaders[k]) > group_rank(g, leaders[k - 1]); k--) {
@@ -182,8 +183,8 @@ static size_t list_leaders(const groups *g, size_t leaders[RL_MAX_FINDINGS]) {
   return count;
 }
 
-/* Limits the global estimates of leaders with a cause, in the order of their rank, and removes leaders that save too little.
- * Returns the number that remains. */
+/* Limits the global estimates of leaders with a cause, in the order of their rank, and removes leaders whose limited estimate is
+ * too small. Returns the number that remains. */
 static size_t limit_estimates(groups *g, size_t *leaders, size_t count, const rl_metric_values *values) {
   time_left left = all_time(values);
   size_t kept = 0;
@@ -196,7 +197,7 @@ static size_t limit_estimates(groups *g, size_t *leaders, size_t count, const rl
   return kept;
 }
 
-/* Writes the indices of the leader and of its parts in the order of their own rank. Returns their number. */
+/* Writes the index of the leader, then the indices of its parts by descending rank. Returns their number. */
 static size_t list_group(const groups *g, size_t leader, size_t list[RL_MAX_FINDINGS]) {
   size_t count = 1;
   list[0] = leader;
@@ -209,7 +210,7 @@ static size_t list_group(const groups *g, size_t leader, size_t list[RL_MAX_FIND
   return count;
 }
 
-/* Moves findings[order[i]] to findings[i]. order: count different indices below `total`. */
+/* Moves findings[order[i]] to findings[i] for i < count. The indices in `order` differ. */
 static void permute(rl_finding *findings, size_t *order, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t from = order[i];

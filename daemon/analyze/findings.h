@@ -11,9 +11,9 @@ extern "C" {
 
 typedef struct rl_cause {
   const char *name;  /* "coalescing" */
-  rl_time_part part; /* of the duration, which the estimates are shares of */
-  bool adds;         /* the estimates of its rules are different shares and add up; otherwise the largest counts */
-  rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: of none */
+  rl_time_part part; /* the part of the duration that its estimates are shares of */
+  bool adds;         /* true: the estimates of its rules are of disjoint times and are added; false: the largest one is used */
+  rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: they do not */
   bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
 } rl_cause;
 extern const rl_cause rl_causes[RL_CAUSE_COUNT];
@@ -28,8 +28,8 @@ enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
 
 /* Makes one finding of all findings with the same cause: the first one has the combined estimate, and those that follow it have
  * is_part and no estimate. Sorts by estimates of the whole kernel, largest first; then local estimates; then findings without an
- * estimate. In this order, each estimate is limited to what is left of its part of the duration; a finding that could save less
- * than RL_LEAST_SAVING_PCT is removed. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
+ * estimate. In this order, limits each global estimate to the remaining time of its part of the duration. Removes a finding that
+ * could save less than RL_LEAST_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
 size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ typedef struct counted_unit {
 #define L1_ADVICE "Access shared memory and L1 less: no bank conflicts, 16 bytes per thread and access, more reuse in registers."
 #define ATOMICS_ADVICE "Combine values in registers or shared memory first, so that fewer atomic operations reach L2."
 
-/* The counters that the memory throughput of section SpeedOfLight is the maximum of. */
+/* The memory throughput of section SpeedOfLight is the maximum of these counters. */
 static const counted_unit memory_units[] = {
     {RL_KERNEL_DRAM, NULL, "DRAM", PCT("gpu__dram_throughput"), DRAM_ADVICE},
     {RL_KERNEL_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
@@ -61,7 +61,7 @@ static const counted_unit memory_units[] = {
   "Execute fewer instructions: unroll, use wider loads and packed types, hoist what does not change out of loops."
 #define BRANCH_ADVICE "Execute fewer branches, barriers and address instructions: unroll loops, and use selects instead."
 
-/* The counters that the compute throughput is the maximum of. */
+/* The compute throughput of section SpeedOfLight is the maximum of these counters. */
 static const counted_unit compute_units[] = {
     PIPELINE("tensor", "sm__pipe_tensor_cycles_active",
              "Use a lower precision, or fewer operations: the matrix units are the limit."),
@@ -88,7 +88,7 @@ static const counted_unit compute_units[] = {
     {RL_KERNEL_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
     {0}};
 
-/* Returns the unit with the highest percentage, the first one of equals; NULL if none is known. */
+/* Returns the unit with the highest percentage; of equal ones, the first; NULL if no percentage is known. */
 static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
   const counted_unit *found = NULL;
   for (const counted_unit *each = units; each->metric; each++) {
@@ -132,8 +132,9 @@ static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metr
   return v;
 }
 
-/* Instructions of the LSU and the MIO reach L1 and shared memory, which limits the kernel if it is busy too. Issue slots are busy
- * because of the pipeline that is: the pipeline is named. */
+/* Returns the unit that limits compute. If the LSU or MIO pipeline is the busiest and L1 and shared memory are busy too, these
+ * are the limit, because the pipelines' instructions access them. If the issue slots are the busiest and a pipeline is busy too,
+ * the pipeline is the limit. */
 static const counted_unit *limiting_compute_unit(const rl_metric_values *values) {
   static const char *const to_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
   const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
@@ -146,8 +147,8 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   return top;
 }
 
-/* Atomic operations in shared memory: most of the wavefronts are neither loads nor stores, and those of atomics conflict (as in
- * the rule shared_atomics). */
+/* Returns whether atomic operations in shared memory limit the kernel: most wavefronts are neither loads nor stores, and the
+ * atomics have bank conflicts (as in the rule shared_atomics). */
 static bool is_limited_by_shared_atomics(const rl_metric_values *values) {
   static const char *const plain_conflicts[] = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
                                                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
@@ -181,8 +182,8 @@ static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_boun
   return v;
 }
 
-/* Percent of the multiprocessors' time that is lost because some have no block, and because those that have blocks wait for the
- * longest. NAN: unknown. */
+/* Returns the percentage of the multiprocessors' time in which they have no block: some never get one, others have finished
+ * theirs. NAN: unknown. */
 static double idle_without_blocks(const rl_metric_values *values) {
   return 100 * fmax(0, 1 - rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
 }
@@ -190,7 +191,7 @@ static double idle_without_blocks(const rl_metric_values *values) {
 static double idle_behind_longest(const rl_metric_values *values) {
   double with_blocks = fmin(1, rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
   double longest = rl_metric_get(values, LONGEST), average = rl_metric_get(values, AVERAGE);
-  bool is_long = longest >= 0.5 * rl_metric_get(values, ELAPSED); /* otherwise launching takes most of the time */
+  bool is_long = longest >= 0.5 * rl_metric_get(values, ELAPSED); /* false: the launch takes most of the time */
   return is_long && with_blocks > 0 ? 100 * fmax(0, 1 - average / (longest * with_blocks)) : NAN;
 }
 
@@ -236,7 +237,8 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   return v;
 }
 
-/* With less than RL_BUSY_PCT of the multiprocessors' time used, idle multiprocessors alone keep every unit from being busy. */
+/* If multiprocessors are used for less than RL_BUSY_PCT of their time, no unit can be busy on average, so idleness is the
+ * cause. */
 static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
   double without = idle_without_blocks(values), behind = idle_behind_longest(values),
          duration_ns = rl_metric_get(values, DURATION);
@@ -250,7 +252,8 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (isnan(rl_metric_get(values, needed[i]))) return verdict_without(needed[i], values);
   rl_bound side = rl_roofline_compute(values).classification.bound;
-  if (rl_metric_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT) side = RL_BOUND_MEMORY; /* one slice of L2 shows in no average */
+  if (rl_metric_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT)
+    side = RL_BOUND_MEMORY; /* averages over all L2 slices hide one busy slice */
   return side == RL_BOUND_LATENCY ? verdict_of_idle(values) : verdict_of_busy(values, side);
 }
 

@@ -1,7 +1,6 @@
-/* The first sentence of a kernel's report: what bounds the kernel, the number that shows it, and what to try first. A pure
- * function with the thresholds of the rules (thresholds.h); it refines the roofline's classification, and differs from it only
- * for atomic operations on few addresses.
- */
+/* The first sentence of a kernel's report: the resource that bounds the kernel, the metric that shows it, and the first thing to
+ * try. Pure. Uses the thresholds of the rules (thresholds.h). The verdict refines the roofline's classification, and differs from
+ * it only for atomic operations on few addresses. */
 #ifndef RL_ANALYZE_KERNEL_VERDICT_H
 #define RL_ANALYZE_KERNEL_VERDICT_H
 
@@ -16,27 +15,27 @@ typedef enum rl_kernel_bound {
   RL_KERNEL_DRAM,
   RL_KERNEL_L2,
   RL_KERNEL_L1,        /* L1 and shared memory, which are one memory */
-  RL_KERNEL_PIPELINE,  /* rl_kernel_verdict: pipeline */
+  RL_KERNEL_PIPELINE,  /* a pipeline or the issue slots (rl_kernel_verdict.pipeline) */
   RL_KERNEL_ATOMICS,   /* atomic units of L2, or atomic operations in shared memory */
-  RL_KERNEL_LATENCY,   /* no unit is busy, and the multiprocessors have work */
-  RL_KERNEL_LAUNCH,    /* multiprocessors without a block */
-  RL_KERNEL_TAIL,      /* multiprocessors that wait for the longest one */
-  RL_KERNEL_TOO_SMALL, /* too short to tell */
+  RL_KERNEL_LATENCY,   /* no unit is busy although the multiprocessors have work */
+  RL_KERNEL_LAUNCH,    /* multiprocessors never get a block */
+  RL_KERNEL_TAIL,      /* multiprocessors wait for the one that takes longest */
+  RL_KERNEL_TOO_SMALL, /* too short to decide */
 } rl_kernel_bound;
 extern const char *const rl_kernel_bound_names[]; /* "unknown" "dram" "l2" "l1" "pipeline" "atomics" "latency" ..., NULL */
 
 typedef struct rl_kernel_verdict {
   rl_kernel_bound bound;
   const char *pipeline; /* "fma" "tensor" "issue" ...; NULL: the bound is not a pipeline */
-  const char *metric;   /* the number that shows it; NULL if the bound is unknown */
-  double value;         /* in unit */
+  const char *metric;   /* the metric that shows the bound; NULL if the bound is unknown */
+  double value;         /* value of metric, in unit */
   const char *unit;     /* "%" "ns" "block" "cycle" */
-  char message[256];    /* what bounds the kernel, with its number; why the bound is unknown */
-  const char *advice;   /* what to try first; NULL if the bound is unknown */
+  char message[256];    /* what bounds the kernel, with the value; or why the bound is unknown */
+  const char *advice;   /* the first thing to try; NULL if the bound is unknown */
 } rl_kernel_verdict;
 
 rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values);
-/* Returns a metric that the verdict reads; NULL behind the last. Tests check that the metrics are collected. */
+/* Returns the metrics that the verdict reads, by index; NULL after the last. Tests check that they are collected. */
 const char *rl_kernel_verdict_metric(size_t index);
 
 #ifdef __cplusplus

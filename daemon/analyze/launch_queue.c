@@ -1,4 +1,4 @@
-/* Merges the returns of launch calls with the starts of operations, both in order of time, and adds the time at each depth. */
+/* Merges the ends of launch calls with the starts of operations in order of time, and sums the time at each queue depth. */
 #include "analyze/launch_queue.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ typedef struct queue_state {
   rl_launch_queue *queue;
   queued *by_start, *by_launch; /* operations that wait */
   size_t count;
-  int64_t *ns_at_depth; /* of the total, then of each stream */
+  int64_t *ns_at_depth; /* time at each depth: of all streams, then of each stream */
   depth_times *streams; /* of each stream */
   depth_times total;
   size_t next_idle, next_slice;
@@ -108,8 +108,9 @@ static void start_depths(queue_state *s) {
 
 /* --- time at each depth ------------------------------------------------------------------------------------------------ */
 
-/* Returns the part of the time without waiting operations in which the device is idle. Work that was not recorded may
- * wait in idle time of unknown cause. The times ascend from call to call. */
+/* Returns how long the device is idle for a known cause between from_ns and to_ns, in which no operation waits. Idle time of
+ * unknown cause is excluded, because unrecorded work may be waiting. Each call must begin at or after the end of the previous
+ * one. */
 static int64_t idle_within(queue_state *s, int64_t from_ns, int64_t to_ns) {
   int64_t sum_ns = 0;
   const rl_idle_interval *idle = s->classes->idle;
@@ -129,7 +130,7 @@ static void add_to_slices(queue_state *s, int64_t from_ns, int64_t to_ns, int64_
   }
 }
 
-/* Adds the time since the depth's last change. */
+/* Adds the time since the last change of the depth, then changes the depth. */
 static void change_depth(depth_times *times, int64_t time_ns, int64_t change) {
   times->ns_at_depth[times->depth] += time_ns - times->since_ns;
   times->since_ns = time_ns;
@@ -142,7 +143,7 @@ static void change_total(queue_state *s, int64_t time_ns, int64_t change) {
   change_depth(&s->total, time_ns, change);
 }
 
-/* At equal times operations start before others are launched. */
+/* At equal times, the start of an operation is processed before the end of a launch call. */
 static void merge(queue_state *s) {
   size_t launched = 0, started = 0;
   while (started < s->count) {

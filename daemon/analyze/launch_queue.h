@@ -1,4 +1,4 @@
-/* The launch queue over time: operations whose launch call has returned and that have not started. An empty queue while the
+/* The launch queue over time: the operations whose launch call has returned but that have not started. An empty queue while the
  * device is idle means that the host launches too late. Pure. */
 #ifndef RL_ANALYZE_LAUNCH_QUEUE_H
 #define RL_ANALYZE_LAUNCH_QUEUE_H
@@ -20,15 +20,15 @@ typedef struct rl_queue_depth {
 
 typedef struct rl_launch_queue {
   rl_queue_depth total;    /* of all streams */
-  rl_queue_depth *streams; /* by number */
+  rl_queue_depth *streams; /* sorted by stream number */
   size_t stream_count;
-  size_t unmatched_operations;                 /* without a recorded launch call; they count in no depth */
+  size_t unmatched_operations;                 /* operations without a recorded launch call; no depth counts them */
   int64_t empty_idle_ns;                       /* part of total.empty_ns in which the device is idle for a known cause */
   int64_t depth_ns[RL_QUEUE_SLICES];           /* sum of depth × time in each slice of the window */
-  int64_t slice_start_ns[RL_QUEUE_SLICES + 1]; /* equal slices up to 1 ns */
+  int64_t slice_start_ns[RL_QUEUE_SLICES + 1]; /* slices differ in length by at most 1 ns */
 } rl_launch_queue;
 
-/* classes: of the same index. The caller clears the result. RL_ERRNO: out of memory. */
+/* classes: computed from the same index. The caller clears the result. RL_ERRNO: out of memory. */
 int rl_launch_queue_compute(const rl_trace_index *index, const rl_time_classes *classes, rl_launch_queue *queue, rl_error *err);
 void rl_launch_queue_clear(rl_launch_queue *queue);
 

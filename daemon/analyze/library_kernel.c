@@ -7,7 +7,7 @@
 
 #define EITHER "cuBLAS or cuDNN"
 
-/* fnmatch patterns of the whole name without "void ". Names that an author would also choose, such as sgemm, stay out. */
+/* fnmatch patterns for the whole name without "void ". Names that application authors also use, such as sgemm, are excluded. */
 static const struct {
   const char *pattern, *library;
 } names[] = {
@@ -37,7 +37,7 @@ static const struct {
     {"cutlass__5x_cudnn::*", "cuDNN"},
     {"cask__5x_cudnn::*", "cuDNN"},
     {"cask_plugin__5x_cudnn::*", "cuDNN"},
-    {"cutlass_[0-9][0-9]_*", EITHER}, /* CUTLASS's own generator writes no architecture here */
+    {"cutlass_[0-9][0-9]_*", EITHER}, /* CUTLASS's own generator puts no architecture number here */
     {"cutlass::Kernel<cutlass_[0-9][0-9]_*", EITHER},
     {"cutlass::Kernel2<cutlass_[0-9][0-9]_*", EITHER},
     {"maxwell_*gemm_*[0-9]x[0-9]*_[nt][nt]", EITHER},
@@ -64,8 +64,8 @@ const char *rl_library_advice(const rl_kernel_verdict *verdict) {
           "Its caller can change the shape (pad extents to multiples of the tile), the layout, the precision, the "
           "algorithm and the batch.",
       [RL_KERNEL_DRAM] =
-          "Move fewer bytes: a lower precision, a fused epilogue (bias, activation) instead of a kernel of its own, or a "
-          "layout that the library needs not convert.",
+          "Move fewer bytes: a lower precision, a fused epilogue (bias, activation) instead of a separate kernel, or a "
+          "layout that the library does not have to convert.",
       [RL_KERNEL_L2] =
           "Choose larger extents per call, or another algorithm with larger tiles; a lower precision halves the traffic.",
       [RL_KERNEL_L1] =

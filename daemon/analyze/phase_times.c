@@ -27,7 +27,7 @@ void rl_name_times_clear(rl_name_times *times) {
 
 /* --- phases ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the phase's item, which it adds if there is place for it and for "". */
+/* Returns the phase's item. Adds it if there is space for it and for the item "", else returns the item "". */
 static rl_phase_time *item_of(rl_phase_times *phases, const char *phase) {
   for (size_t i = 0; i < phases->count; i++)
     if (strcmp(phases->items[i].phase, phase) == 0) return &phases->items[i];
@@ -43,7 +43,7 @@ static void add_class(rl_phase_time *item, int time_class, int64_t time_ns) {
   item->time_ns += time_ns;
 }
 
-/* Divides the time at rounded running sums, so that the parts add up to it. */
+/* Divides the time among the shares. Rounds cumulative sums, not the parts, so that the parts add up to the time. */
 static void divide(const int64_t class_ns[RL_TIME_CLASS_COUNT], const rl_phase_share *shares, size_t count,
                    rl_phase_times *phases, rl_phase_time *without_phase) {
   double total = 0;

@@ -1,10 +1,10 @@
 /* Time classes of each phase of an iteration ("forward", "backward", "optimizer"). A phase gets the time of the operations of its
  * launches, and the idle time before them.
  *
- * The activity rows do not say to which launch of the iteration a kernel belongs, but the summaries of the kernels do (rl_kernel,
- * and rl_phase for a kernel that executes several phases). So the time of all operations with a name is divided by the totals of
- * its summaries. If all launches of a kernel belong to one phase, the result is exact; else each class of the kernel's time is
- * divided in the same proportion. Pure. */
+ * The activity rows do not record to which launch of the iteration a kernel belongs, but the summaries of the kernels do
+ * (rl_kernel, and rl_phase for a kernel that executes several phases). So the time of all operations with a name is divided in
+ * proportion to the totals of its summaries. If all launches of a kernel belong to one phase, the result is exact; else each
+ * class of the kernel's time is divided in the same proportion. Pure. */
 #ifndef RL_ANALYZE_PHASE_TIMES_H
 #define RL_ANALYZE_PHASE_TIMES_H
 
@@ -18,7 +18,7 @@ extern "C" {
 typedef struct rl_phase_share { /* part of the time of the operations with a name */
   uint32_t name;                /* index into rl_trace_events.names */
   char phase[RL_NAME_SIZE];     /* "": no phase */
-  double weight;                /* above 0; the part is this over the sum of the name's weights */
+  double weight;                /* positive; the share is the weight divided by the sum of the name's weights */
 } rl_phase_share;
 
 /* Receives the times of the operations of each name. */
@@ -38,7 +38,8 @@ typedef struct rl_phase_time {
 
 enum { RL_MAX_PHASES = 32 };
 typedef struct rl_phase_times {
-  rl_phase_time items[RL_MAX_PHASES]; /* in the order of the shares; the time of further phases has no phase. "" is the last */
+  rl_phase_time items[RL_MAX_PHASES]; /* in the order of the shares. The last item is "", which also has the time of phases beyond
+                                         RL_MAX_PHASES */
   size_t count;                       /* 0: no share has a phase */
 } rl_phase_times;
 

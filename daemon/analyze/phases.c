@@ -1,4 +1,4 @@
-/* Converts timestamps to one record for each phase (times over all blocks) and to trace rows of block 0, placed in the middle of
+/* Converts timestamps to one record for each phase (times over all blocks), and to trace rows of block 0, which are centred in
  * the launch's row. */
 #include "analyze/phases.h"
 
@@ -120,7 +120,7 @@ static bool find_last_row(const rl_records *records, const char *name, rl_activi
   return false;
 }
 
-/* Records why no rows are added: as the reason of the missing phase_clock_error_us. */
+/* Records why no rows are added, as the reason of the missing measurement phase_clock_error_us. */
 static int report_no_rows(rl_records *records, const char *reason, rl_error *err) {
   return rl_records_add_measurement(records, "phase_clock_error_us", NAN, reason, err);
 }

@@ -7,7 +7,7 @@
 #include "model/records.h"
 #include "phase_timestamps.h"
 
-typedef struct rl_phase_times {   /* of a step in a block; 0 for a block without the phase */
+typedef struct rl_phase_times {   /* times of the phase in one step of one block; a block without the phase counts as 0 */
   double mean_us, min_us, max_us; /* NAN: no timestamps */
 } rl_phase_times;
 

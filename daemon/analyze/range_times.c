@@ -1,5 +1,6 @@
-/* Lists the times at which the innermost open range of a thread changes, finds the range of each operation's call there, and adds
- * the operations' times to it. Then adds each range to the one around it, the inner ones first, and to its name. */
+/* Lists the times at which the innermost open range of a thread changes. Finds the range of each operation's API call in this
+ * list and adds the operation's times to the range. Then adds each range, the inner ones first, to its enclosing range and to its
+ * name. */
 #include "analyze/range_times.h"
 
 #include <errno.h>
@@ -14,15 +15,15 @@ static const uint32_t NO_RANGE = UINT32_MAX;
 
 typedef struct range {
   const rl_trace_event *event;
-  uint32_t parent; /* index of the range around it; NO_RANGE: none */
+  uint32_t parent; /* index of the enclosing range; NO_RANGE: none */
   uint32_t depth;
-  bool in_same_name; /* inside a range with its name */
+  bool in_same_name; /* inside a range of the same name */
   int64_t first_ns, last_ns, own_ns;
   size_t operations;
   int64_t class_ns[RL_TIME_CLASS_COUNT];
 } range;
 
-typedef struct range_change { /* `range` is the innermost of the thread from time_ns on */
+typedef struct range_change { /* from time_ns on, `range` is the thread's innermost open range */
   int64_t time_ns;
   uint32_t thread, range;
 } range_change;
@@ -38,15 +39,15 @@ RL_DEFINE_CLEANUP(free_thread_ranges, thread_range *, free, NULL)
 typedef struct projection {
   const rl_trace_index *index;
   const rl_time_observer *observer; /* NULL: none */
-  range *ranges;                    /* by start, the outer first; then one for the time outside of ranges */
+  range *ranges;                    /* sorted by start, outer ranges first; the last item is for the time outside of ranges */
   size_t count;
   range_change *changes; /* by thread, then by time */
   size_t change_count, change_capacity;
-  uint32_t thread;            /* whose ranges are nested now */
-  uint32_t *open, open_count; /* its ranges, the outer first */
+  uint32_t thread;            /* the thread whose ranges are being nested */
+  uint32_t *open, open_count; /* its open ranges, the outer first */
   uint32_t *open_of_name;     /* number of its open ranges of each name */
   uint32_t *row_of_name;      /* 1 + index of the result; 0: none yet */
-  uint32_t *range_of;         /* of each operation; `count`: none */
+  uint32_t *range_of;         /* range of each operation; `count`: none */
 } projection;
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ranges of a trace"); }
@@ -64,7 +65,7 @@ static int64_t innermost_end(const projection *p) { return p->ranges[p->open[p->
 
 static void close_innermost(projection *p) { p->open_of_name[p->ranges[p->open[--p->open_count]].event->name]--; }
 
-/* Closes ranges until the innermost ends after the time. */
+/* Closes the ranges that end at or before the time. */
 static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
   while (p->open_count > 0 && innermost_end(p) <= time_ns) {
     int64_t end_ns = innermost_end(p);
@@ -74,7 +75,7 @@ static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
   return 0;
 }
 
-/* Sets the range that encloses this one: a range of the same thread, or, if there is none, of the process. */
+/* Opens a range. Its parent is the innermost open range of the same thread, or, if there is none, of the process. */
 static int enter_range(projection *p, uint32_t i, rl_error *err) {
   range *entered = &p->ranges[i];
   if (close_ranges(p, entered->event->start_ns, err) < 0) return -1;
@@ -133,7 +134,7 @@ static uint32_t range_of_thread_at(const projection *p, uint32_t thread, int64_t
 
 /* --- operations -------------------------------------------------------------------------------------------------------- */
 
-/* A CPU span has no call: the host starts it itself. */
+/* A CPU span has no API call, so its own start determines its range. */
 static uint32_t range_of_operation(const projection *p, size_t operation) {
   const rl_trace_event *event = p->index->operations[operation], *call = p->index->launched_by[operation];
   if (event->kind == RL_ACTIVITY_CPU_SPAN) call = event;

@@ -1,10 +1,10 @@
 /* Time classes of each NVTX range name. A range is projected onto the device as in nsys's nvtx_gpu_proj reports: an operation
- * belongs to the range in which the API call with its correlation id starts, although it runs later.
+ * belongs to the range in which the API call with its correlation id starts, although the operation runs later.
  *
- * Each nanosecond of the window belongs to one operation (rl_time_observer), thus to its innermost range and to the ranges around
- * that one. So the own times of all names and the time outside of ranges add up to the window, and the classes of a name to its
- * time. A range is nested in the range of its thread that was open when it started, or else in that of the process (thread 0).
- * Pure. */
+ * Each nanosecond of the window belongs to one operation (rl_time_observer), thus to the operation's innermost range and to all
+ * enclosing ranges. So the own times of all names and the time outside of ranges add up to the window, and the classes of a name
+ * to its time. A range is nested in the range of its thread that was open when it started, or else in that of the process (thread
+ * 0). Pure. */
 #ifndef RL_ANALYZE_RANGE_TIMES_H
 #define RL_ANALYZE_RANGE_TIMES_H
 
@@ -18,11 +18,11 @@ extern "C" {
 typedef struct rl_range_time {
   uint32_t name;        /* index into rl_trace_events.names */
   uint32_t depth;       /* of the outermost range, from 0 */
-  size_t ranges;        /* with this name */
-  size_t operations;    /* that these ranges and those inside them launch */
-  int64_t time_ns;      /* of the window, sum of class_ns */
+  size_t ranges;        /* number of ranges with this name */
+  size_t operations;    /* number of operations launched inside these ranges */
+  int64_t time_ns;      /* part of the window; sum of class_ns */
   int64_t own_ns;       /* part of time_ns that belongs to no inner range */
-  int64_t projected_ns; /* sum over the ranges of the time from the first start to the last end of an operation: nsys's total */
+  int64_t projected_ns; /* sum over the ranges: from the start of the first operation to the end of the last one, nsys's total */
   int64_t host_ns;      /* sum of the ranges' durations on the host */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
 } rl_range_time;
@@ -30,11 +30,11 @@ typedef struct rl_range_time {
 typedef struct rl_range_times {
   rl_range_time *items; /* in order of first start */
   size_t count;
-  rl_range_time outside; /* of ranges; name, depth, ranges, projected_ns and host_ns are 0 */
+  rl_range_time outside; /* the time outside of ranges; name, depth, ranges, projected_ns and host_ns are 0 */
 } rl_range_times;
 
-/* Computes the time classes of the window too. observer: receives the parts of the window as well; NULL: none. The caller clears
- * both results. RL_ERRNO: out of memory. */
+/* Also computes the time classes of the window. observer: receives the parts of the window; NULL: none. The caller clears both
+ * results. RL_ERRNO: out of memory. */
 int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
                            rl_range_times *times, rl_error *err);
 void rl_range_times_clear(rl_range_times *times);

@@ -83,7 +83,7 @@ static int count_u(size_t a_count, size_t b_count, sum_counts *sums, rl_error *e
   return 0;
 }
 
-/* Returns the probability of a sum in [first, end). */
+/* Returns the probability that a sum is in [first, end). */
 static double sum_tail(const sum_counts *sums, size_t first, size_t end) {
   double samples = 0;
   for (size_t sum = first; sum < end; sum++) samples += sums->counts[sum];

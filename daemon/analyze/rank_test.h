@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Pairs of values up to which a p-value is exact: 40 and 40, or 35 and 45. */
+/* Max product of the sample sizes for which the p-value is exact, such as 40 × 40 or 35 × 45. */
 enum { RL_RANK_TEST_EXACT_PAIRS = 1600 };
 
 typedef struct rl_rank_test {
@@ -23,7 +23,7 @@ typedef struct rl_rank_test {
 
 /* Tests whether one of two samples tends to be greater (Mann-Whitney U, the Wilcoxon rank-sum test). Equal values get the mean of
  * their ranks. The p-value is exact up to RL_RANK_TEST_EXACT_PAIRS pairs, also with ties: it counts all divisions of these ranks
- * into two samples, which are equally probable. Values are finite. RL_ERRNO: out of memory. */
+ * into two samples; under the null hypothesis all are equally probable. Values are finite. RL_ERRNO: out of memory. */
 int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_t b_count, rl_rank_test *test, rl_error *err);
 
 /* Returns the smallest p-value of samples without ties: 2 / C(a_count + b_count, a_count), at most 1. */
@@ -42,7 +42,7 @@ int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b
                                 rl_ratio_interval *interval, rl_error *err);
 
 /* Writes Benjamini and Hochberg's adjusted p-values, in the order of p_values: adjusted <= q selects with a false discovery rate
- * of at most q. NAN is ignored and stays NAN. RL_ERRNO: out of memory. */
+ * of at most q. A NAN is ignored and stays NAN. RL_ERRNO: out of memory. */
 int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, rl_error *err);
 
 typedef struct rl_quartiles {
@@ -50,7 +50,7 @@ typedef struct rl_quartiles {
 } rl_quartiles;
 /* Reorders values, which are finite. */
 rl_quartiles rl_compute_quartiles(double *values, size_t count);
-/* Returns Q3 + 3 IQR, Tukey's outer fence: values beyond it are far out. */
+/* Returns Tukey's outer fence, Q3 + 3 IQR. Larger values are extreme outliers. */
 double rl_outer_fence(rl_quartiles quartiles);
 
 #ifdef __cplusplus

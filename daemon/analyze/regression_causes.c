@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Changes of one kernel's time that repeat without a cause. */
+/* Relative change of a kernel's time that occurs from run to run without a cause. */
 #define NOISE_RATIO 0.01
-/* Clocks that differ by less are equal: NVML reports steps of 15 MHz, at 1980 MHz 0.8 %. */
+/* Clocks that differ by less count as equal: NVML reports clocks in steps of 15 MHz, which are 0.8 % of 1980 MHz. */
 #define CLOCK_RATIO 0.01
-/* A kernel whose difference counts as noise is listed separately from this share of the runs' difference on. Smaller differences
- * are added up in one cause. */
+/* Minimum share of the runs' difference for which noise of a kernel is a separate cause. Smaller differences are added up in one
+ * cause. */
 #define MIN_LISTED_SHARE 0.05
 
 const char *rl_cause_class_name(rl_cause_class class_) {
@@ -101,11 +101,11 @@ typedef struct comparison {
   bool posted_code_differs;
   double clock_ratio;                /* baseline / current SM clock; 1: equal or unknown */
   double baseline_us, difference_us; /* total time of the baseline; current - baseline */
-  rl_cause clock_cause;              /* adds up the parts that the SM clock explains */
+  rl_cause clock_cause;              /* sum of the parts that the SM clock explains */
   size_t clock_kernel_count;         /* kernels with such a part */
-  rl_cause small_noise;              /* adds up noise below MIN_LISTED_SHARE */
+  rl_cause small_noise;              /* sum of the noise below MIN_LISTED_SHARE */
   size_t small_noise_count;
-  rl_causes causes; /* with room for every kernel and three more */
+  rl_causes causes; /* has space for every kernel and three more causes */
 } comparison;
 
 static bool compare_parameters(const comparison *c, rl_cause *cause) {
@@ -180,13 +180,13 @@ static rl_cause *append(comparison *c, const rl_cause *cause) {
   return added;
 }
 
-/* Returns the class of a difference in machine code. Libraries and the driver contain machine code too: if the configuration
- * differs and the worker's build does not, the code is theirs. */
+/* Returns the class of a difference in machine code. Libraries and the driver contain kernels too: if the configuration differs
+ * and the worker's build does not, the class is configuration. */
 static rl_cause_class class_of_code_difference(const comparison *c) {
   return c->configuration_differs && !c->build_differs ? RL_CAUSE_CONFIGURATION : RL_CAUSE_CODE;
 }
 
-/* Adds a kernel that only one run executes. added: the current run does. */
+/* Adds a kernel that only one run executes. added: whether it is the current run. */
 static void add_unpaired_kernel(comparison *c, const rl_cause_kernel *kernel, bool added) {
   rl_cause cause = {.class_ = c->build_differs && !c->configuration_differs ? RL_CAUSE_CODE : RL_CAUSE_CONFIGURATION,
                     .difference_us = added ? kernel->total_us : -kernel->total_us};
@@ -218,7 +218,8 @@ static bool compare_launches(rl_cause *cause, const rl_cause_kernel *before, con
   return launches || grid || block || dynamic;
 }
 
-/* Sets class and text for a kernel without a known difference of code, launch or inputs. known: both hashes of its code are. */
+/* Sets class and text for a kernel without a known difference of code, launch or inputs. known: whether the code hashes of both
+ * runs are known. */
 static void classify_equal_kernel(const comparison *c, const rl_cause_kernel *before, bool known, rl_cause *cause) {
   const char *subject = cause->subject,
              *equal = known ? "machine code, launch and inputs" : "launch, inputs and the worker's build";
@@ -294,9 +295,9 @@ static bool same_launch(const rl_cause_kernel *a, const rl_cause_kernel *b) {
 }
 static bool same_name(const rl_cause_kernel *a, const rl_cause_kernel *b) { return same_text(a->name, b->name); }
 
-/* Pairs the n-th kernel of a launch and name with the n-th of the other run; then, of the unpaired ones, those of a launch; then
- * those of a name. pair_of[baseline kernel]: index in the current run, or its kernel_count. used[current kernel]: it is paired.
- */
+/* Pairs the n-th kernel of a launch and name with the n-th of the same launch and name in the other run. Pairs the remaining
+ * kernels by launch, then by name. pair_of[baseline kernel]: index in the current run, or its kernel_count. used[current kernel]:
+ * it is paired. */
 static void pair_kernels(comparison *c, size_t *pair_of, bool *used) {
   static const pairing pairings[] = {same_launch_and_name, same_launch, same_name};
   size_t before = c->baseline->kernel_count, now = c->current->kernel_count;
@@ -348,7 +349,8 @@ static void add_small_noise(comparison *c) {
            c->small_noise_count, describe_us(cause->difference_us).text);
 }
 
-/* Adds the time that no kernel explains: gaps between launches, overlap, and what the profile has measured differently. */
+/* Adds the difference that no kernel explains: gaps between launches, overlap of kernels, and differences between profile and
+ * blocks. */
 static void add_unattributed_time(comparison *c) {
   rl_cause cause = {.difference_us = c->difference_us};
   for (size_t i = 0; i < c->causes.count; i++) cause.difference_us -= c->causes.items[i].difference_us;
@@ -361,7 +363,7 @@ static void add_unattributed_time(comparison *c) {
   append(c, &cause);
 }
 
-/* Adds evidence before all other. */
+/* Inserts evidence before all other evidence. */
 static void add_first_evidence(rl_cause *cause, const char *property, const char *baseline, const char *current) {
   rl_cause first = {0};
   add_evidence(&first, property, baseline, current);
@@ -371,8 +373,8 @@ static void add_first_evidence(rl_cause *cause, const char *property, const char
   cause->evidence_count = kept + 1;
 }
 
-/* Gives the causes to the device if other processes used it while the current run was timed, and not, or not the same, in the
- * baseline: they take time from every kernel, and from a changed one too. Small noise stays what it is. */
+/* Changes the class of all causes except small noise to device, if other processes used the device while the current run was
+ * timed and differ from those of the baseline: they slow down every kernel, including changed ones. */
 static void blame_other_processes(comparison *c) {
   const char *before = c->baseline->other_processes, *now = c->current->other_processes;
   if (!is_known(now) || same_text(before, now)) return;
@@ -387,7 +389,7 @@ static void blame_other_processes(comparison *c) {
   }
 }
 
-/* Noise comes after all that has a cause. */
+/* Sorts noise after all other classes. */
 static int largest_first(const void *a, const void *b) {
   const rl_cause *first = a, *second = b;
   bool noise = first->class_ == RL_CAUSE_NOISE, other_noise = second->class_ == RL_CAUSE_NOISE;
@@ -397,8 +399,9 @@ static int largest_first(const void *a, const void *b) {
 
 RL_DEFINE_CLEANUP(free_kernels, rl_cause_kernel *, free, NULL)
 
-/* Copies a run and its kernels, which the caller frees: with its total time, and, if that is the time of the kernels, with their
- * shares of it. A trace of a warm cache and a median of samples with a cold one have different sums, but like shares. */
+/* Copies a run and its kernels, which the caller frees. Computes the total time if it is unknown. If the total is the time of the
+ * kernels, scales the kernels to it: a trace with a warm cache and samples with a cold cache have different sums, but similar
+ * shares. */
 static int copy_run(const rl_cause_run *run, rl_cause_run *copy, rl_cause_kernel **kernels, rl_error *err) {
   double sum = 0;
   *copy = *run;

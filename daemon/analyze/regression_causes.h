@@ -1,6 +1,6 @@
-/* Attributes the difference of a time that two runs measured to kernels, phases, clocks and gaps, by the profiles of both, and
- * lists the differences between the runs that explain each. The causes add up to the difference. Pure functions.
- * docs/regressions.md has the rules. */
+/* Attributes the difference of a time between two runs to kernels, phases, clocks and gaps, using the profiles of both runs, and
+ * lists for each cause the properties that differ. The causes add up to the difference. Pure functions. docs/regressions.md has
+ * the rules. */
 #ifndef RL_ANALYZE_REGRESSION_CAUSES_H
 #define RL_ANALYZE_REGRESSION_CAUSES_H
 
@@ -19,7 +19,7 @@ typedef enum rl_cause_class {
   RL_CAUSE_CODE,          /* machine code differs */
   RL_CAUSE_CONFIGURATION, /* launches, parameters, data set, engine, libraries or driver differ */
   RL_CAUSE_DEVICE,        /* clocks, throttling, another device of the same model, other processes on the device */
-  RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel's code; or: time between kernels */
+  RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel's code; or the time between kernels differs */
   RL_CAUSE_NOISE,         /* no known property differs */
   RL_CAUSE_CLASS_COUNT
 } rl_cause_class;
@@ -38,18 +38,18 @@ typedef struct rl_cause_kernel {
   rl_metric_values metrics; /* of the counters pass; count 0: not measured */
 } rl_cause_kernel;
 
-/* A text may be NULL: unknown, and equal to NULL only. */
+/* A run and its profile. A text that is NULL is unknown, and equal only to NULL. */
 typedef struct rl_cause_run {
   const rl_cause_kernel *kernels;
   size_t kernel_count;
-  double total_us;                                /* the time whose difference is attributed; NAN: the sum of the kernels */
-  bool is_kernel_time;                            /* total_us has no time between kernels: each kernel has its share of it */
+  double total_us;     /* the time whose difference is attributed; NAN: the sum of the kernels */
+  bool is_kernel_time; /* total_us contains no time between kernels, so the kernels' shares add up to it */
   double sm_clock_mhz, memory_clock_mhz, power_w; /* medians during the iteration; NAN: unknown */
   const char *throttle_reasons, *device_uuid;
-  const char *other_processes; /* that used the device while the time was measured; NULL or "": none, or unknown */
+  const char *other_processes; /* other processes on the device while the time was measured; NULL or "": none, or unknown */
   const char *driver, *libraries, *engine, *params, *dataset_sha256;
   const char *worker_commit;
-  const char *posted_sha256; /* of posted code, which params don't contain; NULL: the code is the worker's */
+  const char *posted_sha256; /* hash of posted code, which params do not contain; NULL: the worker's code */
 } rl_cause_run;
 
 enum { RL_CAUSE_MAX_EVIDENCE = 12, RL_CAUSE_TEXT_SIZE = 400, RL_CAUSE_VALUE_SIZE = 80 };
@@ -63,7 +63,7 @@ typedef struct rl_cause {
   rl_cause_class class_;
   char subject[RL_CAUSE_VALUE_SIZE * 2]; /* launch or kernel; "": the cause concerns several */
   double difference_us;                  /* current - baseline */
-  double share_ratio;                    /* of the runs' difference; NAN: the runs do not differ */
+  double share_ratio;                    /* share of the runs' difference; NAN: the runs do not differ */
   rl_cause_evidence evidence[RL_CAUSE_MAX_EVIDENCE];
   size_t evidence_count;
   char text[RL_CAUSE_TEXT_SIZE]; /* a sentence */
@@ -72,10 +72,10 @@ typedef struct rl_cause {
 typedef struct rl_causes {
   rl_cause *items; /* the largest differences first */
   size_t count;
-  double difference_us; /* of the runs' total_us: the sum of the items */
+  double difference_us; /* difference of the runs' total_us; the sum of the items */
 } rl_causes;
 
-/* Fails with RL_INPUT if a kernel's time is not finite, with RL_ERRNO without memory. */
+/* The caller clears *causes. RL_INPUT: a kernel's time is not finite; RL_ERRNO: out of memory. */
 int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err);
 void rl_causes_clear(rl_causes *causes);
 

@@ -1,5 +1,4 @@
-/* Tables have the expressions of each roof over raw metrics; the code evaluates them and classifies the kernel by its shares of
- * the roofs. */
+/* Evaluates the expressions of each roof over raw metrics, and classifies the kernel by its shares of the roofs. */
 #include "analyze/roofline.h"
 
 #include <math.h>
@@ -19,8 +18,8 @@ enum { MAX_EXPRESSIONS = 4 };
 typedef struct roof_expressions {
   const char *name;
   const char *achieved[MAX_EXPRESSIONS],
-      *theoretical[MAX_EXPRESSIONS];     /* the first known one is used: names differ between chips */
-  const char *measured[MAX_EXPRESSIONS]; /* the largest known one is used */
+      *theoretical[MAX_EXPRESSIONS];     /* the first one with known metrics is used, because metric names differ between chips */
+  const char *measured[MAX_EXPRESSIONS]; /* the largest known value is used */
 } roof_expressions;
 
 #define EXECUTED(op) "smsp__sass_thread_inst_executed_op_" op "_pred_on.sum.per_cycle_elapsed"
@@ -29,8 +28,8 @@ typedef struct roof_expressions {
 #define TENSOR_EXECUTED(type) "sm__ops_path_tensor_src_" type ".sum.per_cycle_elapsed * " SM_CLOCK
 #define TENSOR_PEAK(type) "sm__ops_path_tensor_" type ".sum.peak_sustained * " SM_CLOCK
 
-/* L2: bytes between L2 and the multiprocessors in both directions; the theoretical ceiling is the one of reads. L1: bytes that it
- * returns to registers. */
+/* L2 counts bytes between L2 and the multiprocessors in both directions; its theoretical ceiling is that of reads. L1 counts
+ * bytes that it returns to registers. */
 static const roof_expressions level_expressions[RL_LEVEL_COUNT] = {
     [RL_LEVEL_DRAM] = {"dram",
                        {"dram__bytes.sum.per_second"},
@@ -47,10 +46,10 @@ static const roof_expressions level_expressions[RL_LEVEL_COUNT] = {
                      {"ceiling__l1_read_bytes_per_s"}},
 };
 
-/* Counters count the moves of constants and the conversions that are encoded as HFMA2 and HADD2. */
+/* These counters include moves of constants and conversions, which are encoded as HFMA2 and HADD2. */
 #define FP16_WITH_MOVES "(2 * " EXECUTED("hadd") " + 2 * " EXECUTED("hmul") " + 4 * " EXECUTED("hfma") ") * " SM_CLOCK
 
-/* An FP16 instruction of a thread computes two elements. The peaks of tensor cores are those of dense matrices. */
+/* An FP16 instruction of a thread computes two elements. Tensor core peaks are for dense matrices. */
 static const roof_expressions unit_expressions[RL_UNIT_COUNT] = {
     [RL_UNIT_FP64] = {"fp64",
                       {"(" EXECUTED("dadd") " + " EXECUTED("dmul") " + 2 * " EXECUTED("dfma") ") * " SM_CLOCK},
@@ -117,7 +116,7 @@ static double max_known(const rl_metric_values *values, const char *const expres
   return max;
 }
 
-/* Returns whether only the expression that also counts moves is known, and is not 0. */
+/* Returns whether the achieved rate may include moves: only the expression that counts them is known, and it is not 0. */
 static bool counts_moves(const rl_metric_values *values, const roof_expressions *expressions) {
   return expressions == &unit_expressions[RL_UNIT_FP16] && isnan(value_of(values, expressions->achieved[0])) &&
          value_of(values, expressions->achieved[1]) > 0;
@@ -157,7 +156,7 @@ static rl_roof_model compute_model(const rl_metric_values *values, double durati
 
 /* --- classification ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the unit that is closest to its peak; -1 if none executed an operation. */
+/* Returns the unit that is closest to its peak; -1 if no unit executed an operation. */
 static int busiest_unit(const rl_roof *units) {
   int busiest = -1;
   double max_share = 0;
@@ -177,7 +176,7 @@ static void set_shares_from_counters(const rl_metric_values *values, const rl_ro
   c->ridge = roofline->points[RL_LEVEL_DRAM][c->unit].ridge_theoretical;
 }
 
-/* The model does not name the precision of its operations. It is compared with the FP32 ceiling. */
+/* Compares the model with the FP32 ceiling, because the model has no precision. */
 static void set_shares_from_model(const rl_roofline *roofline, rl_classification *c) {
   double bytes = roofline->levels[RL_LEVEL_DRAM].measured_per_s, operations = roofline->units[RL_UNIT_FP32].measured_per_s;
   c->memory_pct = 100 * ratio(roofline->model.bytes_per_s, bytes);
@@ -186,7 +185,7 @@ static void set_shares_from_model(const rl_roofline *roofline, rl_classification
   c->ridge = ratio(operations, bytes);
 }
 
-static rl_bound side_with_larger_share(const rl_classification *c) {
+static rl_bound bound_with_larger_share(const rl_classification *c) {
   return c->memory_pct >= c->compute_pct ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
 }
 
@@ -199,15 +198,15 @@ static void decide_bound(rl_classification *c) {
     snprintf(c->why, sizeof c->why, "memory (%.1f%%) and compute (%.1f%%) both stay below %.0f%% of their peaks", c->memory_pct,
              c->compute_pct, c->busy_pct);
   } else if (higher_pct - lower_pct >= c->balanced_pct) {
-    c->bound = side_with_larger_share(c);
-    snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, the other side %.1f%%", rl_bound_names[c->bound], higher_pct,
-             lower_pct);
+    c->bound = bound_with_larger_share(c);
+    snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, %s %.1f%%", rl_bound_names[c->bound], higher_pct,
+             c->bound == RL_BOUND_MEMORY ? "compute" : "memory", lower_pct);
   } else if (!isnan(c->intensity) && !isnan(c->ridge)) {
     c->bound = c->intensity < c->ridge ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
     snprintf(c->why, sizeof c->why, "the intensity, %.4g operations per byte, is %s the ridge at %.4g", c->intensity,
              c->bound == RL_BOUND_MEMORY ? "below" : "not below", c->ridge);
   } else {
-    c->bound = side_with_larger_share(c);
+    c->bound = bound_with_larger_share(c);
     snprintf(c->why, sizeof c->why, "%s reaches the higher percentage of its peak, %.1f%%", rl_bound_names[c->bound], higher_pct);
   }
 }

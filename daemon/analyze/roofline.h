@@ -1,6 +1,6 @@
-/* Computes the roofline of one kernel from its metrics: achieved rates, the least bytes and operations that the workload needs,
- * and the theoretical and measured ceilings of the device. The functions are pure. Rates are in bytes or operations per second,
- * intensities and ridges in operations per byte. A multiply-add is two operations. NAN: unknown. */
+/* Computes the roofline of one kernel from its metrics: achieved rates, the minimum bytes and operations of the workload, and the
+ * theoretical and measured ceilings of the device. Pure functions. Rates are in bytes or operations per second, intensities and
+ * ridges in operations per byte. A multiply-add is two operations. NAN: unknown. */
 #ifndef RL_ANALYZE_ROOFLINE_H
 #define RL_ANALYZE_ROOFLINE_H
 
@@ -32,13 +32,13 @@ typedef struct rl_roof {
   double measured_per_s;    /* from the newest ceilings run of the device */
 } rl_roof;
 
-typedef struct rl_roof_point { /* one unit over one memory level */
+typedef struct rl_roof_point { /* the point and the ridge of one unit and one memory level */
   double intensity;
-  double ridge_theoretical, ridge_measured;                       /* below it the level limits, above it the unit */
+  double ridge_theoretical, ridge_measured; /* at a lower intensity the level limits, at a higher one the unit */
   double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
 } rl_roof_point;
 
-typedef struct rl_roof_model { /* the least bytes and operations of the workload; rates over the time it took */
+typedef struct rl_roof_model { /* the minimum bytes and operations of the workload, and their rates over the measured time */
   double bytes, operations, intensity, bytes_per_s, operations_per_s;
 } rl_roof_model;
 
@@ -49,11 +49,11 @@ extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "late
  * more, it is bound by the higher one. Otherwise the intensity decides: memory below the ridge, compute above it. */
 typedef struct rl_classification {
   rl_bound bound;
-  double memory_pct, compute_pct; /* of the peaks; without counters, the model's rates as a percentage of the measured ceilings */
+  double memory_pct, compute_pct; /* percentages of the peaks; without counters, of the measured ceilings */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
-  double intensity, ridge;        /* of that unit over DRAM; without counters, of the model */
-  char why[160];                  /* the reason for the bound, for people */
+  double intensity, ridge;        /* of that unit with DRAM; without counters, of the model */
+  char why[160];                  /* the reason for the bound, as text */
 } rl_classification;
 
 typedef struct rl_roofline {
@@ -66,7 +66,8 @@ typedef struct rl_roofline {
 } rl_roofline;
 
 rl_roofline rl_roofline_compute(const rl_metric_values *values);
-/* Returns an expression that the roofline evaluates; NULL behind the last. Tests check that its metrics are collected. */
+/* Returns the expressions that the roofline evaluates, by index; NULL after the last. Tests check that their metrics are
+ * collected. */
 const char *rl_roofline_expression(size_t index);
 
 #ifdef __cplusplus

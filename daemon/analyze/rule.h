@@ -8,12 +8,12 @@
 
 enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
-#define RL_RULE_TIMELINE_SECTION "Timeline" /* of rules about a run's trace, which is no section of a kernel */
+#define RL_RULE_TIMELINE_SECTION "Timeline" /* of rules about a run's trace instead of a section of a kernel's report */
 
 typedef enum rl_finding_kind { RL_FINDING_INFO, RL_FINDING_WARNING, RL_FINDING_OPTIMIZATION } rl_finding_kind;
 extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimization", NULL */
 
-/* An estimate in percent of the time of the whole kernel (global), or only of the part that the rule is about (local), which may
+/* Global: the estimate is a percentage of the kernel's duration. Local: of the time of the part that the rule is about, which can
  * overlap with other work. */
 typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup_scope;
 
@@ -21,14 +21,14 @@ typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup
  */
 typedef enum rl_time_part {
   RL_TIME_IDLE,    /* multiprocessors have no block */
-  RL_TIME_LATENCY, /* they have blocks, and no unit works at its peak */
+  RL_TIME_LATENCY, /* multiprocessors have blocks, but no unit works at its peak */
   RL_TIME_BUSY,    /* the busiest unit works */
   RL_TIME_PART_COUNT
 } rl_time_part;
 
-/* What a rule's finding is about. All findings of one cause are reported as one finding with parts. */
+/* The cause that a rule's finding is about. All findings of one cause are reported as one finding with parts. */
 typedef enum rl_cause_id {
-  RL_CAUSE_NONE, /* the rule alone: rules about traces, whose estimates are of different idle times */
+  RL_CAUSE_NONE, /* the finding is not combined with others: rules about traces, whose estimates are of disjoint idle times */
   RL_CAUSE_SATURATION,
   RL_CAUSE_GRID,
   RL_CAUSE_LAUNCH_OVERHEAD,
@@ -66,7 +66,7 @@ typedef enum rl_cause_id {
 } rl_cause_id;
 
 typedef struct rl_rule_input {
-  const char *name, *metric; /* name: stands for the metric in expressions */
+  const char *name, *metric; /* name: used for the metric in expressions */
 } rl_rule_input;
 
 typedef struct rl_rule_term {
@@ -75,19 +75,19 @@ typedef struct rl_rule_term {
 
 typedef struct rl_rule {
   const char *id;      /* never changes; NULL ends a table */
-  int version;         /* increases when the same metrics may give another finding or estimate */
+  int version;         /* increased when the same metrics can give another finding or estimate */
   const char *section; /* the rl_section that shows the rule's metrics, or RL_RULE_TIMELINE_SECTION */
   const char *title;
   rl_cause_id cause;
-  rl_rule_input inputs[RL_RULE_MAX_INPUTS + 1]; /* the rule needs all of them; a NULL name ends them */
+  rl_rule_input inputs[RL_RULE_MAX_INPUTS + 1]; /* all must be known; ends with a NULL name */
   rl_rule_term terms[RL_RULE_MAX_TERMS + 1];
-  const char *condition; /* the rule has a finding if it is not 0 */
+  const char *condition; /* the rule has a finding if the value is not 0 */
   const char *speedup;   /* estimate: at most this percentage of the time can be saved; NULL: none */
   rl_speedup_scope scope;
   rl_finding_kind kind;
-  const char *message;         /* {expression} becomes its value with one decimal, {expression:N} with N */
-  const char *opcodes;         /* of the instructions that it is about, without modifiers: "LDL STL"; NULL: of all */
-  bool reports_missing_inputs; /* an input that is unavailable for a reason gives an info finding with that reason */
+  const char *message;         /* {expression} is replaced by its value with one decimal, {expression:N} with N decimals */
+  const char *opcodes;         /* opcodes, without modifiers, of the instructions that it is about: "LDL STL"; NULL: all */
+  bool reports_missing_inputs; /* if an input is unavailable for a reason, the rule has an info finding with that reason */
 } rl_rule;
 
 #endif

@@ -26,10 +26,10 @@ const rl_rule_group rl_rule_groups[] = {
 
 /* --- expressions ------------------------------------------------------------------------------------------------------- */
 
-typedef struct evaluation { /* of one rule */
+typedef struct evaluation { /* the state of evaluating one rule */
   const rl_rule *rule;
   double inputs[RL_RULE_MAX_INPUTS], terms[RL_RULE_MAX_TERMS];
-  size_t input_count, term_count;           /* inputs and terms that have a value so far */
+  size_t input_count, term_count;           /* inputs and terms that already have a value */
   char undeclared[RL_EXPRESSION_NAME_SIZE]; /* a name in an expression that the rule does not declare; "" if there is none */
 } evaluation;
 
@@ -69,7 +69,7 @@ typedef struct text_buffer {
   size_t size_bytes, used_bytes;
 } text_buffer;
 
-/* Appends formatted text. Text that does not fit is cut. */
+/* Appends formatted text. Truncates text that does not fit. */
 static void append(text_buffer *buffer, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -79,7 +79,7 @@ static void append(text_buffer *buffer, const char *format, ...) {
   if (length > 0) buffer->used_bytes += (size_t)length < free_bytes ? (size_t)length : free_bytes - 1;
 }
 
-/* Appends the value of a placeholder that begins behind its "{": expression} or expression:N}. Sets *end behind the "}". */
+/* Appends the value of a placeholder. begin points after its "{": expression} or expression:N}. Sets *end to after the "}". */
 static int append_value(evaluation *e, const char *begin, const char **end, text_buffer *message, rl_error *err) {
   size_t length = strcspn(begin, ":}");
   int decimals = begin[length] == ':' ? begin[length + 1] - '0' : 1;

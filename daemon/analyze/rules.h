@@ -24,7 +24,7 @@ typedef struct rl_finding {
   rl_finding_kind kind;
   double speedup_pct; /* 0 to 100; NAN: none */
   bool global;
-  bool is_part; /* of the finding before it that is no part (findings.h) */
+  bool is_part; /* a part of the last finding before it that is not a part (findings.h) */
   char message[RL_FINDING_MESSAGE_SIZE];
   /* The metrics that were read. Their names belong to the rule, their reasons to the values. */
   rl_metric_value inputs[RL_RULE_MAX_INPUTS];

@@ -1,8 +1,8 @@
 /* Rules about the balance of load between units of one kind. */
 #include "analyze/rules_tables.h"
 
-/* A kernel takes as long as its busiest unit; with even load it would take the average. Units of which even the busiest is active
- * for less than half of the time do not limit the kernel. */
+/* A kernel takes as long as its busiest unit; with even load it would take the average. Units do not limit the kernel if the
+ * busiest one is active for less than half of the time. */
 #define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                            \
   {                                                                                                                             \
     .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",       \
@@ -29,7 +29,8 @@ const rl_rule rl_rules_distribution[] = {
                 {"elapsed", "sm__cycles_elapsed.max"},
                 RL_GRID,
                 RL_SM_COUNT},
-     .terms = {{"used", "min(blocks, sms)"}, {"average_used", "min(longest, average * sms / used)"}}, /* of those with blocks */
+     /* average_used: the average over multiprocessors with blocks */
+     .terms = {{"used", "min(blocks, sms)"}, {"average_used", "min(longest, average * sms / used)"}},
      .condition = "longest >= 0.5 * elapsed && longest - average_used >= 0.15 * longest",
      .speedup = "100 * (longest - average_used) / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
@@ -38,7 +39,7 @@ const rl_rule rl_rules_distribution[] = {
                 "{average_used:0} on average, {100 * average_used / longest:0}% of that. Blocks take different times, or their "
                 "number is not a multiple: split long blocks, use more and smaller ones, or use dynamic scheduling."},
     IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_ATOMIC_UNIT_PCT,
-                   " && atomic < " RL_TEXT(RL_BUSY_PCT), /* else global_atomics */
+                   " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
                    "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),
     IMBALANCE_RULE(dram, "DRAM channels", "dram", , "",
                    "Accesses concentrate on few channels: avoid strides that are large powers of two."),

@@ -84,7 +84,7 @@ const rl_rule rl_rules_instructions[] = {
                 WARP_SIZE,
                 RL_ISSUED,
                 RL_COMPUTE_PCT},
-     .condition = "threads - predicated_on >= 0.125 * warp_size && " /* it costs issue slots */
+     .condition = "threads - predicated_on >= 0.125 * warp_size && " /* issue slots limit the kernel */
                   "100 * issued >= max(" RL_TEXT(RL_BUSY_PCT) ", compute - " RL_TEXT(RL_BALANCED_PCT) ")",
      .speedup = "min(compute, 100 * issued) * (threads - predicated_on) / warp_size",
      .scope = RL_SPEEDUP_GLOBAL,

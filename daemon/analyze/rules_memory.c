@@ -1,4 +1,4 @@
-/* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. The inputs used_bytes are in bytes per
+/* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. The input used_bytes is in bytes per
  * sector; pipe, memory, dram and l2 are percentages of the sustained peak. */
 #include "analyze/rules_tables.h"
 
@@ -72,8 +72,7 @@ const rl_rule rl_rules_memory[] = {
      .title = "DRAM reads bytes that no thread uses",
      .cause = RL_CAUSE_COALESCING,
      .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
-                {"loaded",
-                 "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"}, /* TMA and cp.async bulk copies are not among them */
+                {"loaded", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"}, /* does not count TMA and bulk copies of cp.async */
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
                 {"requested", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 RL_DRAM_PCT},

@@ -2,8 +2,8 @@
 #include "analyze/rules_tables.h"
 
 /* One rule for each resource that can limit the resident blocks of a multiprocessor. More warps help only a kernel that is bound
- * by latency. A limit of 0 blocks gives no finding: the kernel ran. BELOW_BLOCK_LIMIT: the resource allows fewer blocks than the
- * hardware limit of resident blocks, which has a rule itself. */
+ * by latency. A limit of 0 blocks gives no finding: it must be wrong, because the kernel ran. BELOW_BLOCK_LIMIT: the resource
+ * allows fewer blocks than the hardware limit of resident blocks, which has its own rule. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
 #define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                          \
   {                                                                                                                             \

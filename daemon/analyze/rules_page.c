@@ -29,7 +29,7 @@ static const char preface[] =
     "the number of bytes that the workload must at least move.\n"
     "\n"
     "The last group reads the time classes of a run's trace (`GET /runs/{id}/timeline/findings`, [timeline.md](timeline.md)).\n"
-    "Its estimates are of different parts of the idle time, so they can be added.\n";
+    "Its estimates concern disjoint parts of the idle time, so they can be added.\n";
 
 static void print_names(const rl_rule *rule) {
   for (const rl_rule_input *input = rule->inputs; input->name; input++) printf("- `%s`: `%s`\n", input->name, input->metric);

@@ -93,7 +93,8 @@ const rl_rule rl_rules_scheduling[] = {
                 {"loaded", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
                 {"reads", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"writes", "lts__t_sectors_srcunit_tex_op_write.sum"}},
-     .condition = RL_LONG_SCOREBOARD_CONDITION " && loaded + reads > 0.1 * writes", /* stores wait for their registers too */
+     .condition = RL_LONG_SCOREBOARD_CONDITION
+     " && loaded + reads > 0.1 * writes", /* otherwise the stall is about stores, which wait for their registers */
      .speedup = RL_LONG_SCOREBOARD_SPEEDUP,
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,

@@ -12,9 +12,9 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_MEMORY_PCT \
   { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
-/* Percent of the time that is left until compute or memory reaches its peak: an upper bound for estimates. */
+/* Distance of compute or memory, whichever is busier, to 100 % of its peak: an upper bound for estimates. */
 #define RL_HEADROOM "100 - max(compute, memory)"
-/* Otherwise a unit limits the kernel, not latencies. */
+/* If false, a unit limits the kernel rather than latency. */
 #define RL_NOT_BUSY "max(compute, memory) < " RL_TEXT(RL_BUSY_PCT)
 #define RL_DRAM_PCT \
   { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }

@@ -11,7 +11,7 @@
 typedef struct row_inputs {
   const rl_metric_values *values;
   char *reason;             /* "": no input is missing */
-  const char *known_reason; /* how the value of an input that was not counted is known; NULL: all were counted */
+  const char *known_reason; /* how the value of an uncounted input was obtained; NULL: all inputs were counted */
 } row_inputs;
 
 static double look_up_input(void *context, const char *name) {

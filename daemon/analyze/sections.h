@@ -13,21 +13,22 @@ enum { RL_ROW_REASON_SIZE = 256 };
 
 typedef struct rl_row_value {
   double value;
-  /* If value is NAN, why its first missing input is missing; otherwise how an input that was not counted is known. "": none. */
+  /* If value is NAN, why its first missing input is missing; otherwise how the value of an uncounted input was obtained. "": no
+   * reason. */
   char reason[RL_ROW_REASON_SIZE];
 } rl_row_value;
 
 rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *values);
-/* Returns the text that a row with choices shows for a value; NULL: the number itself. */
+/* Returns the text that a row with choices shows for a value; NULL: the row shows the number. */
 const char *rl_row_text(const rl_section_row *row, double value);
 enum { RL_MAX_PARTS = 256 };
 typedef struct rl_part {
-  const char *name; /* the text behind the colon */
+  const char *name; /* the text after the colon of a row's part */
   double value;     /* NAN: not known */
 } rl_part;
 /* Fills the parts of a row, largest first, at most RL_MAX_PARTS. Returns their number. */
 size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_MAX_PARTS]);
-/* Returns true when devices of the compute capability ("9.0") have the row, or when the capability is NULL or not in the
+/* Returns true if devices of the compute capability ("9.0") have the row, or if the capability is NULL or unknown to the
  * catalogue. */
 bool rl_row_is_available(const rl_section_row *row, const char *capability);
 

@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 typedef struct rl_summary {
-  size_t count; /* of finite values */
+  size_t count; /* number of finite values */
   double minimum, median, maximum;
   double spread_ratio; /* 1.4826 × median absolute deviation / median: a normal distribution's standard deviation */
-} rl_summary;          /* all NAN when count is 0; spread_ratio also when the median is 0 */
+} rl_summary;          /* all values are NAN if count is 0; spread_ratio also if the median is 0 */
 
 /* Ignores NAN and infinite values. Reorders values. */
 rl_summary rl_summarize(double *values, size_t count);

@@ -12,23 +12,23 @@ extern "C" {
 enum { RL_MAX_THREADS = 64 };
 
 typedef struct rl_call_time {
-  size_t count;    /* of outer calls: a driver call in a runtime call does not count */
+  size_t count;    /* number of calls; a driver call inside a runtime call is not counted */
   int64_t time_ns; /* sum of their durations */
 } rl_call_time;
 
 typedef struct rl_thread_time {
-  uint32_t thread; /* 0: unknown, or of a further thread */
+  uint32_t thread; /* 0: unknown, or several further threads */
   rl_call_time launches, synchronizations, blocking_copies;
-  int64_t idle_ns; /* before operations that the thread launches */
+  int64_t idle_ns; /* idle time before operations that the thread launches */
   int64_t last_end_ns;
 } rl_thread_time;
 
 typedef struct rl_thread_times {
-  rl_thread_time items[RL_MAX_THREADS + 1]; /* in order of the first call; the last one has all further threads */
+  rl_thread_time items[RL_MAX_THREADS + 1]; /* in order of the first call; the last item has all threads beyond RL_MAX_THREADS */
   size_t count;
 } rl_thread_times;
 
-/* classes: of the same index. */
+/* classes: computed from the same index. */
 void rl_thread_times_compute(const rl_trace_index *index, const rl_time_classes *classes, rl_thread_times *times);
 
 #ifdef __cplusplus

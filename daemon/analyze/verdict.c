@@ -228,17 +228,17 @@ static phrase describe_interval(double low, double high) {
 typedef struct comparison {
   const rl_verdict_metric *metric;
   sample baseline, current, confirmation;
-  sample other_confirmation; /* of the other side; empty: the baseline's blocks serve */
+  sample baseline_confirmation; /* confirming blocks of a measured baseline; empty: the baseline's blocks are used */
   rl_verdict_judgement judgement;
 } comparison;
 
 static void free_comparison(comparison *c) {
-  free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation), free_sample(&c->other_confirmation);
+  free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation), free_sample(&c->baseline_confirmation);
 }
 
 /* Returns what the confirming blocks are compared with. */
 static const sample *confirmation_baseline(const comparison *c) {
-  return c->metric->confirmation_baseline.count > 0 ? &c->other_confirmation : &c->baseline;
+  return c->metric->confirmation_baseline.count > 0 ? &c->baseline_confirmation : &c->baseline;
 }
 
 static int estimate_interval(const sample *baseline, const sample *measured, double *low, double *high, rl_error *err) {
@@ -260,7 +260,7 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
   if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
       make_sample(&metric->current, 1, &c->current, err) < 0 ||
       make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0 ||
-      make_sample(&metric->confirmation_baseline, 1, &c->other_confirmation, err) < 0)
+      make_sample(&metric->confirmation_baseline, 1, &c->baseline_confirmation, err) < 0)
     return -1;
   const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
   const sample *fresh_baseline = confirmation_baseline(c);
@@ -272,7 +272,7 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
       .effect_ratio = effect_between(baseline->median, current->median),
       .q_value = NAN,
       .cycles_effect_ratio = effect_between(baseline->median_cycles, current->median_cycles),
-      .confirmation_baseline_median = c->other_confirmation.median,
+      .confirmation_baseline_median = c->baseline_confirmation.median,
       .confirmation_median = confirmation->median,
       .confirmation_effect_ratio = effect_between(fresh_baseline->median, confirmation->median),
       .confirmation_q_value = NAN,

@@ -44,7 +44,7 @@ typedef struct rl_verdict_metric {
   const rl_verdict_blocks *baseline_runs;  /* each run of the baseline, oldest first; a named baseline has one */
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
-  rl_verdict_blocks confirmation_baseline; /* of the other side, measured with the confirmation; count 0: the baseline's serve */
+  rl_verdict_blocks confirmation_baseline; /* confirming blocks of a measured baseline; count 0: the baseline's blocks are used */
   const double
       *history; /* medians of earlier runs, oldest first, those of the baseline included and the current run excluded: runs that
                    are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
@@ -72,7 +72,7 @@ typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
   size_t history_runs;        /* number of runs that the limit was computed from */
   double recent_median, step_ratio;    /* the median of the last five earlier runs, and current / recent_median - 1 */
   double cycles_effect_ratio;          /* the effect on device cycles */
-  double confirmation_baseline_median; /* of the other side's confirming blocks; NAN: the baseline's serve */
+  double confirmation_baseline_median; /* of the measured baseline's confirming blocks; NAN: there are none */
   double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;
   double confirmation_low_ratio, confirmation_high_ratio;      /* the interval of the confirming blocks */
   int confirmed;                                               /* 1 or 0; -1: no confirmation was needed or measured */

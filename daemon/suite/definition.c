@@ -1,4 +1,5 @@
-/* Decodes a definition in the order jobs, metrics, baseline, checks them against each other, and prints it with all defaults. */
+/* Decodes the jobs, then the metrics, then the baseline of a definition, checks them against each other, and prints the
+ * definition with all defaults. */
 #include "suite/definition.h"
 
 #include <errno.h>
@@ -114,14 +115,15 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-/* Prints the object without these members. The caller frees it; NULL: out of memory. */
+/* Returns the object without these members as JSON text. The caller frees it; NULL: out of memory. */
 static char *print_without(const char *text, const char *const *names, size_t count) {
   RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_Parse(text);
   for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
   return object != NULL ? cJSON_PrintUnformatted(object) : NULL;
 }
 
-/* Returns a run's parameters; of posted code those that its versions share. The caller frees it; NULL: out of memory. */
+/* Returns a run's parameters as JSON text, without those that differ between versions of posted code. The caller frees it; NULL:
+ * out of memory. */
 static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
   static const char *const hashes[] = {"source", "code_sha256"};
   return spec->source == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
@@ -133,8 +135,8 @@ static char *print_program(const rl_job_spec *spec) {
   return spec->source == NULL ? strdup("") : print_without(spec->source, versions, 2);
 }
 
-/* Hashes what distinguishes the runs from others: runs with equal text are repetitions of each other, or, of posted code, of
- * another version, which is what a suite compares. */
+/* Hashes the properties that comparable runs share: workload, variant and parameters. The code itself is not hashed, because a
+ * suite compares versions of posted code. */
 static int hash_runs(const rl_job_spec *spec, char sha256[RL_SHA256_SIZE], rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = NULL;
   RL_CLEANUP(rl_free_text) char *program = print_program(spec);
@@ -165,7 +167,7 @@ static int copy_spec(const rl_job_spec *spec, rl_suite_job *job, rl_error *err) 
   return hash_runs(spec, job->sha256, err);
 }
 
-/* Puts `path` before the error's pointer. */
+/* Prepends `path` to the error's JSON pointer. */
 static void prefix_pointer(const char *path, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (err == NULL || err->domain != RL_INPUT) return;
@@ -179,7 +181,7 @@ static int parse_request(const cJSON *request, const char *path, const rl_job_po
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
     snprintf(pointer, sizeof pointer, "%.70s/%s", path, fixed[i]);
     if (cJSON_GetObjectItemCaseSensitive(request, fixed[i]) != NULL)
-      return rl_fail_at(err, pointer, "a suite sets %s itself; its own field device chooses the device", fixed[i]);
+      return rl_fail_at(err, pointer, "a suite sets %s itself; choose the device with the suite's field device", fixed[i]);
   }
   RL_CLEANUP(rl_free_text) char *text = cJSON_PrintUnformatted(request);
   rl_job_spec *spec = calloc(1, sizeof *spec);
@@ -246,12 +248,12 @@ static int decode_metric(const cJSON *object, const char *path, rl_suite *suite,
   if (!is_metric_name(metric.metric)) return rl_fail_at(err, pointer, "a metric's name has letters, digits, _ and .");
   snprintf(pointer, sizeof pointer, "%.80s/threshold_ratio", path);
   if (metric.direction == RL_HIGHER_IS_BETTER && metric.threshold_ratio >= 1)
-    return rl_fail_at(err, pointer, "must be below 1 where higher values are better: nothing falls by more than 100 %%");
+    return rl_fail_at(err, pointer, "must be below 1 if higher values are better, because no value can fall by more than 100 %%");
   for (int i = 0; i < suite->metric_count; i++) {
     const rl_suite_metric *other = &suite->metrics[i];
     if (strcmp(other->job, metric.job) == 0 && strcmp(other->variant, metric.variant) == 0 &&
         strcmp(other->metric, metric.metric) == 0)
-      return rl_fail_at(err, path, "metric %d is the same", i);
+      return rl_fail_at(err, path, "is equal to metric %d", i);
   }
   suite->metrics[suite->metric_count++] = metric;
   return 0;
@@ -268,7 +270,7 @@ const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *j
   return found;
 }
 
-/* Counts the keys: metrics of each run. */
+/* Returns the number of metric keys (job/variant/metric). */
 static size_t count_keys(const rl_suite *suite) {
   size_t count = 0;
   for (const rl_suite_metric *metric = suite->metrics; metric < suite->metrics + suite->metric_count; metric++) {
@@ -279,14 +281,13 @@ static size_t count_keys(const rl_suite *suite) {
   return count;
 }
 
-/* Fails if no difference, however large, could be significant. */
+/* Fails if the suite has so few blocks that no difference can be significant. */
 static int check_blocks(const rl_suite *suite, const char *path, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   size_t keys = count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
   if ((size_t)suite->blocks >= needed) return 0;
   snprintf(pointer, sizeof pointer, "%.80s/blocks", path);
-  return rl_fail_at(err, pointer, "%zu metrics of runs need at least %zu blocks: with fewer, no difference is significant", keys,
-                    needed);
+  return rl_fail_at(err, pointer, "%zu metrics need at least %zu blocks: with fewer, no difference is significant", keys, needed);
 }
 
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]) {
@@ -418,7 +419,7 @@ int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy,
   return rc;
 }
 
-/* --- the other side ---------------------------------------------------------------------------------------------------- */
+/* --- the measured baseline -------------------------------------------------------------------------------------------- */
 
 void rl_suite_move_pointer(rl_error *err) {
   char pointer[sizeof err->json_pointer];
@@ -435,28 +436,28 @@ static cJSON *merge(const cJSON *request, const cJSON *replaced) {
   return merged;
 }
 
-static int add_other_job(const rl_suite_job *job, const cJSON *request, const rl_job_policy *policy, rl_suite *other,
-                         rl_error *err) {
-  rl_suite_job *added = &other->jobs[other->job_count++];
+static int add_baseline_job(const rl_suite_job *job, const cJSON *request, const rl_job_policy *policy, rl_suite *baseline,
+                            rl_error *err) {
+  rl_suite_job *added = &baseline->jobs[baseline->job_count++];
   memcpy(added->name, job->name, sizeof added->name);
   added->request = merge(job->request, request);
   if (added->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   if (parse_request(added->request, "/request", policy, added, err) < 0) return rl_suite_move_pointer(err), -1;
   if (added->variant_count == job->variant_count) return 0;
-  return rl_fail_at(err, "/against_request", "job %s has %d runs, and %d with these members: each run needs its counterpart",
+  return rl_fail_at(err, "/against_request", "job %s has %d runs, but %d with these members: each run needs a baseline run",
                     job->name, job->variant_count, added->variant_count);
 }
 
-int rl_suite_make_other(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **other,
-                        rl_error *err) {
+int rl_suite_make_measured_baseline(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **baseline,
+                                    rl_error *err) {
   RL_CLEANUP(rl_suite_cleanup) rl_suite *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   if (request->child == NULL)
     return rl_fail_at(err, "/against_request",
                       "must have a member in which the requests differ, such as {\"worker_build\":\"v1\"}");
   for (int i = 0; i < suite->job_count; i++)
-    if (add_other_job(&suite->jobs[i], request, policy, made, err) < 0) return -1;
-  *other = rl_take_ownership(&made);
+    if (add_baseline_job(&suite->jobs[i], request, policy, made, err) < 0) return -1;
+  *baseline = rl_take_ownership(&made);
   return 0;
 }
 

@@ -18,27 +18,27 @@ enum {
   RL_SUITE_JOBS_MAX = 32,
   RL_SUITE_METRICS_MAX = 64,
   RL_SUITE_BLOCKS_MAX = 30,
-  RL_SUITE_MEASURED_BLOCKS_MAX = RL_SUITE_BLOCKS_MAX * 3 / 2, /* with those that replace others */
-  RL_SUITE_KEY_SIZE = 200,                                    /* of a metric: "train/fp16/epoch_ms_median" */
+  RL_SUITE_MEASURED_BLOCKS_MAX = RL_SUITE_BLOCKS_MAX * 3 / 2, /* including replacements of dropped blocks */
+  RL_SUITE_KEY_SIZE = 200,                                    /* of a metric's key: "train/fp16/epoch_ms_median" */
   RL_SUITE_TEXT_MAX = 256 * 1024,                             /* bytes of a definition */
-  RL_SUITE_ON_GPU_ONLY = -1                                   /* of canary */
+  RL_SUITE_ON_GPU_ONLY = -1                                   /* value of rl_suite.canary */
 };
 
 typedef struct rl_suite_job {
   char name[RL_SUITE_NAME_SIZE];
   cJSON *request;              /* the body of POST /jobs without device and fresh_worker */
-  char sha256[RL_SHA256_SIZE]; /* of workload, variant and parameters that are not defaults, without code */
+  char sha256[RL_SHA256_SIZE]; /* hash of workload, variant and non-default parameters, without posted code */
   char workload[32], variant[32];
-  char *nondefault_params;        /* with workload and variant: of the first run */
-  char variants[RL_RUNS_MAX][32]; /* of the runs; a device without a variant skips its run */
+  char *nondefault_params;        /* workload, variant and parameters of the first run */
+  char variants[RL_RUNS_MAX][32]; /* of the runs. A device that does not support a variant skips its run */
   int variant_count;
-  uint32_t passes; /* bit i: rl_pass i */
+  uint32_t passes; /* bit mask of 1 << rl_pass */
   bool needs_gpu;
 } rl_suite_job;
 
 typedef struct rl_suite_metric {
   char job[RL_SUITE_NAME_SIZE];
-  char variant[32]; /* "": of every run of the job */
+  char variant[32]; /* "": the metric applies to every run of the job */
   char metric[96];  /* a column of run_summaries, or the name of a measurement */
   int direction;    /* 0: lower is better, 1: higher is better */
   double threshold_ratio;
@@ -57,29 +57,29 @@ typedef struct rl_suite {
   char sha256[RL_SHA256_SIZE]; /* of text */
 } rl_suite;
 
-/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; RL_HTTP 403 or 401 when the
+/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; RL_HTTP 403 or 401 if the
  * policy forbids posted code. */
 int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 /* The same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
 int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 void rl_suite_free(rl_suite *suite); /* accepts NULL */
-/* Makes the suite whose jobs' requests have the members of `request` in place of their own: the side that a run compares itself
- * with. It has the same jobs, but no metrics of the suite. The caller frees *other. RL_INPUT at /against_request/...; RL_HTTP as
- * rl_suite_decode. */
-int rl_suite_make_other(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **other,
-                        rl_error *err);
-/* Makes the pointer of an error in the other side, such as /jobs/0/request/engine, /against_request/engine. */
+/* Makes the suite that a run measures as its baseline: the same jobs, in whose requests the members of `request` replace those of
+ * the same name. It has no metrics. The caller frees *baseline. RL_INPUT at /against_request/...; RL_HTTP as rl_suite_decode. */
+int rl_suite_make_measured_baseline(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **baseline,
+                                    rl_error *err);
+/* Changes the JSON pointer of an error in a measured baseline from /jobs/0/request/engine to /against_request/engine. */
 void rl_suite_move_pointer(rl_error *err);
 /* Returns the job of this name; NULL: none. */
 const rl_suite_job *rl_suite_find_job(const rl_suite *suite, const char *name);
 
-/* Whether the text is a name of suites, baselines and jobs of suites: [a-z0-9][a-z0-9_-]{0,63}. */
+/* Returns whether the text is valid as the name of a suite, a baseline or a job: [a-z0-9][a-z0-9_-]{0,63}. */
 bool rl_suite_is_name(const char *text);
-/* Returns the metric of a run with this variant; NULL: none. One that names the variant comes before one for every variant. */
+/* Returns the metric that applies to runs of this variant; NULL: none. A metric that names the variant has precedence over one
+ * for every variant. */
 const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *metric);
 /* Writes the key of a metric, "job/variant/metric". */
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]);
-/* Copies the job and the variant of a key; false: it is none. */
+/* Copies the job and the variant of a key. Returns false if the text is not a key. */
 bool rl_suite_split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]);
 const rl_suite_metric *rl_suite_find_metric_by_key(const rl_suite *suite, const char *key);
 /* Returns the body of POST /jobs for a job of the suite, which the caller frees. NULL: out of memory. */

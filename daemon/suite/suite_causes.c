@@ -11,13 +11,13 @@
 #include "analyze/regression_causes.h"
 #include "base/json_members.h"
 
-/* A profile with the texts that it refers to. */
+/* A profile and the memory of its texts. */
 typedef struct profile {
   rl_cause_run run;
   rl_cause_kernel *kernels;
   char **texts;
   size_t text_count;
-  cJSON **metrics; /* of each kernel: its names */
+  cJSON **metrics; /* metric names of each kernel */
   size_t metrics_count;
 } profile;
 
@@ -32,7 +32,7 @@ static void clear_profile(profile *of) {
   free(of->metrics);
 }
 
-/* Copies a column, which the profile then owns; NULL: it is NULL. */
+/* Copies the text of a column into memory that the profile owns. A NULL column gives NULL. */
 static int keep_text(profile *of, rl_cursor *cursor, int column, const char **text, rl_error *err) {
   const char *value = rl_cursor_text(cursor, column);
   *text = NULL;
@@ -117,7 +117,7 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
   return 0;
 }
 
-/* Returns 1; 0 if the suite run has no profile of this job and variant. */
+/* Returns 1, or 0 if the suite run has no profile of this job and variant. */
 static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile *of, rl_error *err) {
   int64_t run_id;
   {
@@ -163,7 +163,7 @@ static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
   return *json != NULL ? 0 : fail_memory(err);
 }
 
-/* Whether a metric has a part in the time that a profile attributes. Memory, accuracy and losses have none. */
+/* Returns whether a metric depends on the times of a profile. Memory, accuracy and losses do not. */
 static bool depends_on_time(const char *metric) {
   static const char *const parts[] = {"_ms", "_us", "_per_s", "launch"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -171,7 +171,7 @@ static bool depends_on_time(const char *metric) {
   return false;
 }
 
-/* Sets the time whose difference is attributed: the metric itself, if it is the time of the kernels or of an epoch. */
+/* Sets the time whose difference is attributed to causes: the metric itself if it is the time of the kernels or of an epoch. */
 static void set_total(const char *metric, double median, rl_cause_run *run) {
   run->is_kernel_time = strncmp(metric, "time_cold_us_", 13) == 0 || strncmp(metric, "time_warm_us_", 13) == 0;
   if (run->is_kernel_time) run->total_us = median;

@@ -4,16 +4,16 @@
 
 #include "store/store.h"
 
-typedef struct rl_suite_profile {        /* of one variant; borrowed texts */
+typedef struct rl_suite_profile {        /* identifies the profile of one variant; borrowed texts */
   int64_t run;                           /* suite run */
   const char *role, *job_name, *variant; /* role: "profile" or "baseline_profile" */
-  double median;                         /* of the metric's blocks */
-  const char *other_processes;           /* that used the device while the blocks were measured; "": none, or unknown */
+  double median;                         /* of the metric over the blocks */
+  const char *other_processes;           /* other processes on the device while the blocks were measured; "": none, or unknown */
 } rl_suite_profile;
 
-/* Sets *json to a JSON array of causes, which the caller frees: why a metric, such as "epoch_ms_median", of a variant differs.
- * They add up to the difference of the medians of a time; of other metrics that depend on times, to the difference of the traced
- * iterations. [] if a profile does not exist, or the metric depends on no time. */
+/* Sets *json to a JSON array of the causes of a metric's difference, such as "epoch_ms_median" of a variant. The caller frees it.
+ * If the metric is a time, the causes add up to the difference of the medians; if it depends on times, to the difference of the
+ * traced iterations. [] if a profile does not exist or the metric depends on no time. */
 int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline, const rl_suite_profile *current,
                          char **json, rl_error *err);
 

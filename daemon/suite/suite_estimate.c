@@ -1,4 +1,5 @@
-/* Tries the bases one after the other. A job's duration is that of the newest equal job, else of the newest of its kind. */
+/* Tries the bases in the order of rl_suite_estimate_basis. The duration of a job is that of the newest equal job, else of the
+ * newest job of its kind. */
 #include "suite/suite_estimate.h"
 
 #include <math.h>
@@ -23,10 +24,10 @@ static double read_seconds(rl_store *store, rl_query query, const rl_binding *bi
   return rl_cursor_real(cursor, 1);
 }
 
-static double seconds_of_last_runs(rl_store *store, const rl_suite *suite, const char *device, bool two_sided) {
+static double seconds_of_last_runs(rl_store *store, const rl_suite *suite, const char *device, bool measures_baseline) {
   return read_seconds(store, RL_QUERY_SUITE_RUN_DURATION,
                       RL_BINDINGS(RL_BIND_TEXT(":suite", suite->name), RL_BIND_TEXT(":sha256", suite->sha256),
-                                  RL_BIND_TEXT(":device", device), RL_BIND_INTEGER(":two_sided", two_sided)));
+                                  RL_BIND_TEXT(":device", device), RL_BIND_INTEGER(":measures_baseline", measures_baseline)));
 }
 
 static double seconds_of_equal_job(rl_store *store, const rl_suite_job *job, const char *device) {
@@ -39,7 +40,7 @@ static double seconds_of_kind(rl_store *store, const char *kind, const char *dev
   return read_seconds(store, RL_QUERY_KIND_DURATION, RL_BINDINGS(RL_BIND_TEXT(":kind", kind), RL_BIND_TEXT(":device", device)));
 }
 
-/* Of one side. */
+/* Estimates a run without a measured baseline. */
 static rl_suite_estimate estimate_from_jobs(rl_store *store, const rl_suite *suite, const char *device) {
   double block_s = 0, canaries_s = rl_suite_has_canary(suite, device) ? 2 * seconds_of_kind(store, "ceilings", device) : 0;
   rl_suite_estimate_basis basis = isfinite(canaries_s) ? RL_SUITE_ESTIMATE_JOBS : RL_SUITE_ESTIMATE_SIMILAR_JOBS;
@@ -56,10 +57,10 @@ static rl_suite_estimate estimate_from_jobs(rl_store *store, const rl_suite *sui
   return (rl_suite_estimate){block_s * blocks + (isfinite(canaries_s) ? canaries_s : 0), basis};
 }
 
-rl_suite_estimate rl_suite_estimate_duration(rl_store *store, const rl_suite *suite, const char *device, bool two_sided) {
-  const double sides = two_sided ? 2 : 1, budget_s = sides * (double)suite->time_budget_s;
-  double seconds = seconds_of_last_runs(store, suite, device, two_sided);
-  if (!isfinite(seconds) && two_sided) seconds = 2 * seconds_of_last_runs(store, suite, device, false);
+rl_suite_estimate rl_suite_estimate_duration(rl_store *store, const rl_suite *suite, const char *device, bool measures_baseline) {
+  const double sides = measures_baseline ? 2 : 1, budget_s = sides * (double)suite->time_budget_s;
+  double seconds = seconds_of_last_runs(store, suite, device, measures_baseline);
+  if (!isfinite(seconds) && measures_baseline) seconds = 2 * seconds_of_last_runs(store, suite, device, false);
   if (isfinite(seconds)) return (rl_suite_estimate){seconds, RL_SUITE_ESTIMATE_RUNS};
   rl_suite_estimate estimate = estimate_from_jobs(store, suite, device);
   estimate.seconds *= sides;

@@ -1,5 +1,5 @@
-/* Reads the run's values and those of earlier runs, selects baseline and history of each metric, calls analyze/verdict.h, and
- * prints the judgements as JSON. */
+/* Reads the values of the run and of earlier runs, selects the baseline and the history of each metric, calls analyze/verdict.h,
+ * and prints the judgements as JSON. */
 #include "suite/suite_judgement.h"
 
 #include <errno.h>
@@ -18,17 +18,17 @@ enum { EARLIER_RUNS_MAX = 40, HISTORY_RUNS_MAX = 30 };
 
 /* --- earlier runs ----------------------------------------------------------------------------------------------------- */
 
-/* What the verdict of an earlier run means for later ones. */
+/* How the verdict of an earlier run affects later runs. */
 typedef struct metric_mark {
   char metric[RL_SUITE_KEY_SIZE];
-  bool is_bad;      /* its values are no baseline: slower, or not confirmed */
-  bool is_faster;   /* and so the new normal */
-  bool is_accepted; /* slower, but promoted by hand */
+  bool is_bad;      /* slower or not confirmed, so its values are not used as a baseline */
+  bool is_faster;   /* so baseline and history begin with it */
+  bool is_accepted; /* slower, but promoted by a user */
 } metric_mark;
 
 typedef struct earlier_run {
   int64_t id;
-  char device_name[256], driver[64], clock_setting[128], against[RL_SUITE_NAME_SIZE]; /* "": unknown; of against: rolling */
+  char device_name[256], driver[64], clock_setting[128], against[RL_SUITE_NAME_SIZE]; /* "": unknown; against "": rolling */
   cJSON *jobs_sha256;
   metric_mark *marks;
   int mark_count;
@@ -69,7 +69,7 @@ static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) 
 
 /* The earlier runs of a suite, newest first. */
 typedef struct earlier_runs {
-  earlier_run runs[EARLIER_RUNS_MAX + 1]; /* with a named baseline */
+  earlier_run runs[EARLIER_RUNS_MAX + 1]; /* + 1: the named baseline */
   int count;
   int named; /* index of the named baseline; -1: rolling */
 } earlier_runs;
@@ -107,7 +107,7 @@ static int list_earlier(rl_store *store, const rl_suite_progress *progress, earl
   return found;
 }
 
-/* Adds the run of the named baseline, unless it is among the earlier runs. */
+/* Adds the run of the named baseline, unless the earlier runs already contain it. */
 static int find_named(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *definition;
@@ -142,7 +142,7 @@ static metric_mark find_mark(const earlier_run *run, const char *metric) {
 
 /* --- one metric -------------------------------------------------------------------------------------------------------- */
 
-/* The inputs of a metric's judgement, and where they come from. */
+/* The inputs of a metric's judgement, and the runs that they come from. */
 typedef struct metric_inputs {
   const rl_suite_metric *metric;
   rl_verdict_blocks baseline[EARLIER_RUNS_MAX];
@@ -165,7 +165,7 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
   return rl_verdict_compare_conditions(&baseline, &current, reason);
 }
 
-/* series: NULL: no blocks. */
+/* Converts a series, or NULL to no blocks. */
 static rl_verdict_blocks blocks_of(const rl_suite_series *series) {
   return series != NULL ? (rl_verdict_blocks){series->values, series->cycles, series->count} : (rl_verdict_blocks){0};
 }
@@ -192,14 +192,15 @@ static void reverse(metric_inputs *inputs) {
   }
 }
 
-/* The search for the run at which a metric's present level begins, from the newest run on. */
+/* The state of the search for the run with which a metric's current level begins. The search goes from the newest to the oldest
+ * run. */
 typedef struct level_search {
-  bool is_past;            /* the runs that follow, which are older, have another level */
-  const char *faster_than; /* a later run was faster than this named baseline; NULL: none */
+  bool is_past;            /* all further (older) runs have another level */
+  const char *faster_than; /* named baseline than which a newer run was faster; NULL: none */
 } level_search;
 
-/* A run that is faster than the last good runs begins a level. Runs are faster than a named baseline again and again: the first
- * of them begins it, after a run that was not faster than the same baseline. */
+/* A run that is faster than the rolling baseline begins a level. All runs of a level can be faster than a named baseline: then
+ * the level begins with the first of them, which follows a run that was not faster than this baseline. */
 static void check_end(level_search *level, const earlier_run *run, metric_mark mark) {
   if (level->faster_than != NULL && !mark.is_faster && strcmp(run->against, level->faster_than) == 0) level->is_past = true;
 }
@@ -209,7 +210,7 @@ static void note_level(level_search *level, const earlier_run *run, metric_mark 
   if (mark.is_faster && run->against[0] != '\0') level->faster_than = run->against;
 }
 
-/* Returns the metric's values in the run; NULL: it has none, or most are distrusted and it was not promoted. */
+/* Returns the metric's values in the run; NULL: there are none, or most are distrusted and the run was not promoted. */
 static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
   const rl_suite_series *values = rl_suite_series_find(&run->values.blocks, key);
   size_t kept = 0;
@@ -219,12 +220,12 @@ static const rl_suite_series *find_good_values(const earlier_run *run, const cha
 
 static void explain_shared_run(const earlier_run *run, const rl_suite_series *values, char reason[RL_VERDICT_REASON_SIZE]) {
   snprintf(reason, RL_VERDICT_REASON_SIZE,
-           "Suite run %lld is no baseline: other processes used the device while block %zu was measured: %s.", (long long)run->id,
-           values->shared_block, values->other_processes);
+           "Suite run %lld is not used as a baseline: other processes used the device while block %zu was measured: %s.",
+           (long long)run->id, values->shared_block, values->other_processes);
 }
 
-/* Selects the baseline and the history of a metric from the earlier runs, newest first. If none is comparable, the reason is that
- * of the newest run which has the metric. */
+/* Selects the baseline and the history of a metric from the earlier runs, newest first. If no run is comparable, stores the
+ * reason of the newest run that has the metric. */
 static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
                           metric_inputs *inputs) {
   const rl_suite_job *job = rl_suite_find_job(progress->suite, inputs->metric->job);
@@ -255,17 +256,17 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
   reverse(inputs);
 }
 
-/* The baseline of a metric is what the run itself has measured of the other side. Both sides ran in the same conditions, so
- * there is no history. */
-static void select_other_side(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
-                              metric_inputs *inputs) {
+/* Selects the values of the baseline that the run itself has measured. Baseline and current jobs ran under the same conditions,
+ * so no history is needed. */
+static void select_measured_baseline(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
+                                     metric_inputs *inputs) {
   const rl_suite_series *values = rl_suite_series_find(&current->baselines, key);
   size_t kept;
   if (values != NULL && isfinite(rl_suite_series_median(values, &kept))) return add_baseline(progress->id, values, inputs);
   const rl_suite_step_row *failing = rl_suite_failing_job(progress, "baseline");
   if (failing != NULL)
     snprintf(inputs->incomparable_reason, sizeof inputs->incomparable_reason,
-             "Job %s of the other side failed in every block: %s.", failing->job_name, failing->drop_reason);
+             "Job %s of the measured baseline failed in every block: %s.", failing->job_name, failing->drop_reason);
 }
 
 /* --- the judgement as JSON --------------------------------------------------------------------------------------------- */
@@ -360,7 +361,7 @@ static char *print_baseline_runs(const metric_inputs *inputs, int count) {
 
 /* --- all metrics ------------------------------------------------------------------------------------------------------- */
 
-/* Everything that a judgement reads. */
+/* All inputs of a suite run's judgement. */
 typedef struct suite_inputs {
   rl_suite_values current;
   earlier_runs *earlier;
@@ -412,9 +413,10 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
     metric_inputs *inputs = &all->inputs[i];
     inputs->metric = rl_suite_find_metric_by_key(progress->suite, current->metric);
     if (inputs->metric == NULL)
-      return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "suite run %lld has values of %s, which it does not define",
-                     (long long)progress->id, current->metric);
-    if (progress->other != NULL) select_other_side(progress, &all->current, current->metric, inputs);
+      return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL,
+                     "suite run %lld has values of %s, which is not a metric of its definition", (long long)progress->id,
+                     current->metric);
+    if (progress->measured_baseline != NULL) select_measured_baseline(progress, &all->current, current->metric, inputs);
     else select_inputs(all->earlier, progress, current->metric, inputs);
     fill_metric(current, inputs, &all->metrics[i]);
     if (with_confirmation) add_confirmation(&all->current, &all->metrics[i]);
@@ -446,21 +448,23 @@ static int64_t newest_baseline(const metric_inputs *inputs) {
   return inputs->baseline_count > 0 ? inputs->baseline_runs[inputs->baseline_count - 1] : 0;
 }
 
-/* Returns the variant of the other side's run that corresponds to this one. */
+/* Returns the variant of the measured baseline that corresponds to this variant. */
 static const char *find_counterpart(const rl_suite_progress *progress, const char *job_name, const char *variant) {
-  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name), *other = rl_suite_find_job(progress->other, job_name);
+  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name),
+                     *baseline = rl_suite_find_job(progress->measured_baseline, job_name);
   for (int i = 0; i < job->variant_count; i++)
-    if (strcmp(job->variants[i], variant) == 0) return other->variants[i];
+    if (strcmp(job->variants[i], variant) == 0) return baseline->variants[i];
   return variant;
 }
 
-/* Whether a metric has an effect that needs an explanation: it is slower or faster, or a test contradicts, such as cycles. */
+/* Returns whether the causes of a metric's effect are searched: it is slower or faster, or its effect exceeds the threshold but a
+ * test, such as that of the cycles, contradicts. */
 static bool has_large_effect(const rl_verdict_judgement *judged, const rl_suite_metric *metric) {
   return judged->verdict == RL_VERDICT_SLOWER || judged->verdict == RL_VERDICT_FASTER ||
          (judged->verdict == RL_VERDICT_INCONCLUSIVE && fabs(judged->effect_ratio) > metric->threshold_ratio);
 }
 
-/* Adds causes to the metrics with a large effect. A profile that can't be compared leaves them empty. */
+/* Adds causes to the metrics with a large effect; none if a profile can't be compared. */
 static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
                        rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
@@ -472,16 +476,17 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
     char *causes = NULL;
     if (!has_large_effect(judged, all->inputs[i].metric) || !rl_suite_split_key(verdict->metric, job, variant)) continue;
     const rl_suite_series *blocks = &all->current.blocks.items[i],
-                          *other_side = rl_suite_series_find(&all->current.baselines, verdict->metric);
+                          *baseline_series = rl_suite_series_find(&all->current.baselines, verdict->metric);
     const rl_suite_profile current = {progress->id, "profile", job, variant, judged->current_median, blocks->other_processes};
-    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]),
-                                 "profile",
-                                 job,
-                                 variant,
-                                 judged->baseline_median,
-                                 progress->other != NULL && other_side != NULL ? other_side->other_processes : ""};
-    if (progress->other != NULL) baseline.run = progress->id, baseline.role = "baseline_profile";
-    if (progress->other != NULL) baseline.variant = find_counterpart(progress, job, variant);
+    rl_suite_profile baseline = {
+        newest_baseline(&all->inputs[i]),
+        "profile",
+        job,
+        variant,
+        judged->baseline_median,
+        progress->measured_baseline != NULL && baseline_series != NULL ? baseline_series->other_processes : ""};
+    if (progress->measured_baseline != NULL) baseline.run = progress->id, baseline.role = "baseline_profile";
+    if (progress->measured_baseline != NULL) baseline.variant = find_counterpart(progress, job, variant);
     if (baseline.run == 0) continue;
     if (rl_suite_find_causes(store, metric, &baseline, &current, &causes, &err) < 0)
       rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)progress->id, verdict->metric, err.message);

@@ -8,14 +8,14 @@
 
 typedef struct rl_suite_judgement {
   rl_verdict_summary summary;
-  rl_suite_verdict *verdicts; /* their texts are malloc'ed, also metric, judgement and causes */
+  rl_suite_verdict *verdicts; /* all texts are malloc'ed */
   int verdict_count;
   char *baseline_runs;                      /* JSON array of ids */
-  bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* fresh blocks of these jobs are needed */
+  bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* these jobs need confirming blocks */
 } rl_suite_judgement;
 
-/* Judges the run. with_confirmation: also by its confirmation blocks, and with the causes of slower and faster metrics.
- * quarantine_reason: why no value can be trusted; NULL: they can. The caller clears *judgement. */
+/* Judges the run. with_confirmation: uses the confirming blocks too, and adds the causes of slower and faster metrics.
+ * quarantine_reason: why no value can be trusted, or NULL. The caller clears *judgement. */
 int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
                    rl_suite_judgement *judgement, rl_error *err);
 void rl_suite_judgement_clear(rl_suite_judgement *judgement);

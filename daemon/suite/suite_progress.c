@@ -1,5 +1,5 @@
-/* The next step follows from the steps in the database alone, in the order: first canary, blocks, confirming blocks, second
- * canary, profiles. */
+/* Derives the next step from the steps in the database. The order is: first canary, blocks, confirming blocks, second canary,
+ * profiles. */
 #include "suite/suite_progress.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@ static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) 
 }
 
 static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err) {
-  static const rl_job_policy any_code = {.posting = RL_POSTING_ALLOWED, .source_buffer_bytes = INT64_MAX}; /* checked before */
+  /* Allows everything, because the request was checked when it was submitted. */
+  static const rl_job_policy any_code = {.posting = RL_POSTING_ALLOWED, .source_buffer_bytes = INT64_MAX};
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *definition;
   if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
@@ -33,8 +34,9 @@ static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl
   const char *against_request = rl_cursor_text(cursor, 11);
   if (against_request == NULL) return 0;
   cJSON *request = cJSON_Parse(against_request);
-  int rc = request != NULL ? rl_suite_make_other(progress->suite, request, &any_code, &progress->other, err)
-                           : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  int rc = request != NULL
+               ? rl_suite_make_measured_baseline(progress->suite, request, &any_code, &progress->measured_baseline, err)
+               : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
   cJSON_Delete(request);
   return rc;
 }
@@ -71,7 +73,7 @@ int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progr
 
 void rl_suite_progress_clear(rl_suite_progress *progress) {
   rl_suite_free(progress->suite);
-  rl_suite_free(progress->other);
+  rl_suite_free(progress->measured_baseline);
   free(progress->rows);
   *progress = (rl_suite_progress){0};
 }
@@ -79,7 +81,7 @@ void rl_suite_progress_clear(rl_suite_progress *progress) {
 static bool is_canary(const char *role) { return strncmp(role, "canary", strlen("canary")) == 0; }
 static bool is_profile(const char *role) { return strstr(role, "profile") != NULL; }
 bool rl_suite_role_has_values(const char *role) { return !is_canary(role) && !is_profile(role); }
-bool rl_suite_role_is_of_other_side(const char *role) { return strncmp(role, "baseline", strlen("baseline")) == 0; }
+bool rl_suite_role_measures_baseline(const char *role) { return strncmp(role, "baseline", strlen("baseline")) == 0; }
 
 bool rl_suite_has_canary(const rl_suite *suite, const char *device) {
   return suite->canary == RL_SUITE_ON_GPU_ONLY ? strcmp(device, "cpu") != 0 : suite->canary != 0;
@@ -117,7 +119,7 @@ static double busy_seconds(const rl_suite_progress *progress) {
   return seconds;
 }
 
-/* Of the planned blocks, on both sides. */
+/* Returns the time of the jobs of the planned blocks, including those of a measured baseline. */
 static double busy_seconds_of_blocks(const rl_suite_progress *progress) {
   double seconds = 0;
   for (int i = 0; i < progress->row_count; i++) {
@@ -128,12 +130,12 @@ static double busy_seconds_of_blocks(const rl_suite_progress *progress) {
   return seconds;
 }
 
-/* Two sides have twice the time. */
+/* A run that measures its baseline has twice the time budget. */
 static double budget_s(const rl_suite_progress *progress) {
-  return (double)progress->suite->time_budget_s * (progress->other != NULL ? 2 : 1);
+  return (double)progress->suite->time_budget_s * (progress->measured_baseline != NULL ? 2 : 1);
 }
 
-/* The budget counts the suite's own jobs: those of clients, which run in between, take nothing from it. */
+/* Counts only the suite's own jobs; jobs of clients that run in between do not use the budget. */
 bool rl_suite_has_time(const rl_suite_progress *progress) {
   int64_t done = rl_suite_blocks_done(progress, "block");
   double block_s = done > 0 ? busy_seconds_of_blocks(progress) / (double)done : 0;
@@ -156,7 +158,7 @@ const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress,
   return NULL;
 }
 
-/* Finds the next of a block's jobs that are wanted. *begun: whether one of them was submitted before. */
+/* Finds the next wanted job of a block. Sets *begun if one of the block's jobs was already submitted. */
 static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted, bool *begun,
                           rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
@@ -185,36 +187,37 @@ bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block) {
   return (mix((uint64_t)order_seed + (uint64_t)block) & 1) != 0;
 }
 
-/* Blocks of one kind: the roles of both sides. */
+/* A kind of blocks, with the roles of its current and its baseline jobs. */
 typedef struct block_kind {
-  const char *role, *role_of_other;
-  int64_t order_offset; /* added to a block's number, so that the kinds have different orders */
+  const char *role, *baseline_role;
+  int64_t order_offset; /* added to the block's number before the random order is drawn, so that the kinds differ */
 } block_kind;
 static const block_kind measured_blocks = {"block", "baseline", 0},
                         confirming_blocks = {"confirmation", "baseline_confirmation", RL_SUITE_MEASURED_BLOCKS_MAX};
 
-/* Whether a job of a block has ended with values that can be judged. */
+/* Returns whether a job of a block has completed and none of its values was dropped. */
 static bool is_good(const rl_suite_progress *progress, const char *role, int64_t block, const char *job_name) {
   const rl_suite_step_row *row = rl_suite_find_row(progress, role, block, job_name);
   return row != NULL && strcmp(row->state, "completed") == 0 && !row->has_dropped;
 }
 
-/* Returns whether fewer of the blocks before `block` are good than the suite has: on both sides, if there are two. */
+/* Returns whether the blocks before `block` contain fewer good ones than the suite has blocks. With a measured baseline, a block
+ * is good if the jobs of both are. */
 static bool needs_replacement(const rl_suite_progress *progress, const block_kind *kind, int64_t block, const char *job_name) {
   int64_t good = 0;
   for (int64_t i = 0; i < block; i++)
     good += is_good(progress, kind->role, i, job_name) &&
-            (progress->other == NULL || is_good(progress, kind->role_of_other, i, job_name));
+            (progress->measured_baseline == NULL || is_good(progress, kind->baseline_role, i, job_name));
   return good < progress->suite->blocks;
 }
 
 int64_t rl_suite_max_replacements(const rl_suite *suite) { return suite->blocks / 2; }
 
-/* Finds the next job of a kind of blocks, of both sides. wanted: the jobs; NULL: all. A new block begins only within the time
+/* Finds the next job of a kind of blocks. wanted: the jobs to measure; NULL: all. A new block begins only within the time
  * budget. */
 static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *kind, const bool *wanted, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
-  const char *const roles[] = {kind->role, kind->role_of_other, kind->role};
+  const char *const roles[] = {kind->role, kind->baseline_role, kind->role};
   for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacements(suite); block++) {
     const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, kind->order_offset + block);
     bool begun = false, measured[RL_SUITE_JOBS_MAX];
@@ -222,7 +225,7 @@ static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *
       measured[i] = (wanted == NULL || wanted[i]) &&
                     (block < suite->blocks || needs_replacement(progress, kind, block, suite->jobs[i].name));
     for (int side = 0; side < 2; side++) {
-      if (progress->other == NULL && order[side] == kind->role_of_other) continue;
+      if (progress->measured_baseline == NULL && order[side] == kind->baseline_role) continue;
       if (next_in_block(progress, order[side], block, measured, &begun, step)) return begun || rl_suite_has_time(progress);
     }
   }
@@ -253,12 +256,12 @@ bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirme
   if (blocks_only) return false;
   return (unconfirmed != NULL && next_of_blocks(progress, &confirming_blocks, unconfirmed, step)) ||
          next_canary(progress, "canary_after", step) || next_profile(progress, "profile", step) ||
-         (progress->other != NULL && next_profile(progress, "baseline_profile", step));
+         (progress->measured_baseline != NULL && next_profile(progress, "baseline_profile", step));
 }
 
 char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step) {
-  const rl_suite_job *job =
-      rl_suite_find_job(rl_suite_role_is_of_other_side(step->role) ? progress->other : progress->suite, step->job_name);
+  const rl_suite_job *job = rl_suite_find_job(
+      rl_suite_role_measures_baseline(step->role) ? progress->measured_baseline : progress->suite, step->job_name);
   bool is_cpu = strcmp(progress->device, "cpu") == 0;
   char *text = NULL;
   if (is_canary(step->role)) {

@@ -1,4 +1,4 @@
-/* Refuses a run whose blocks are too few or have an outlier, then stores the baseline. */
+/* Refuses a run with too few blocks or an outlying block; otherwise stores the baseline. */
 #include "suite/suite_promotion.h"
 
 #include <math.h>
@@ -28,12 +28,12 @@ static int check_outliers(const rl_suite_series *series, double median, double t
   if (rl_verdict_find_outlying_block(series->values, series->count, threshold_ratio, &block, err) < 0) return -1;
   if (block == series->count) return 0;
   return refuse(err,
-                "block %zu of %s is an outlier: %.5g, where the median of the blocks is %.5g; with it in a baseline, slower runs "
-                "would not be found: promote another run",
+                "block %zu of %s is an outlier: %.5g, while the median of the blocks is %.5g. A baseline with an outlier hides "
+                "slower runs: promote another run",
                 block, series->metric, series->values[block], median);
 }
 
-/* needed: blocks of each metric. A metric that the device can't measure has no values, and is no obstacle. */
+/* needed: blocks of each metric. A metric without any values, which the device can't measure, is accepted. */
 static int check_series(const rl_suite *suite, const rl_suite_series *series, size_t needed, rl_error *err) {
   size_t kept;
   double median = rl_suite_series_median(series, &kept);
@@ -66,5 +66,5 @@ static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
 
 int rl_suite_promote(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {
   if (rl_store_baseline_check(store, suite, run_id, err) < 0 || check_values(store, run_id, err) < 0) return -1;
-  return rl_store_baseline_insert(store, suite, name, run_id, err); /* which checks again what another thread may have changed */
+  return rl_store_baseline_insert(store, suite, name, run_id, err); /* checks the state again */
 }

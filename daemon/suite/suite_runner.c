@@ -1,6 +1,6 @@
-/* States of a suite run: queued, running, and a final state. The thread has a slot for each device; a slot waits for the end of
- * a job, stores its values, and submits the job of the next step. Submissions and cancellations wake the thread; while a suite
- * run is active, it also polls every 50 ms. */
+/* States of a suite run: queued, running, then a final state. The thread has a slot for each device. A slot waits until its job
+ * has ended, stores the job's values and submits the job of the next step. Submissions and cancellations wake the thread; while a
+ * suite run is active, the thread also polls every 50 ms. */
 #include "suite/suite_runner.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 enum { POLL_MS = 50, RETRY_MS = 1000 };
 #define CANARY_LIMIT_RATIO 0.02
 
-/* The suite run that a device executes. Belongs to the thread. */
+/* The suite run that a device executes. Only the runner's thread uses it. */
 typedef struct slot {
   char device[16];
-  int64_t run_id, job_id; /* job_id: for whose end the run waits; 0: none */
-  int64_t next_start_ns;  /* monotonic: after a failure that may pass */
-  bool is_waiting;        /* such a failure was logged */
+  int64_t run_id, job_id; /* job_id: the job that the run waits for; 0: none */
+  int64_t next_start_ns;  /* monotonic time of the next attempt after a temporary error */
+  bool is_waiting;        /* the temporary error was logged */
 } slot;
 
 struct rl_suite_runner {
@@ -56,7 +56,7 @@ void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function 
   rl_listener_set(&runner->listener, on_event, context);
 }
 
-/* Whether a repetition may succeed. */
+/* Returns whether a repetition may succeed. */
 static bool is_temporary(const rl_error *err) {
   return err->domain == RL_STORAGE || err->domain == RL_LIMIT || err->domain == RL_ERRNO ||
          (err->domain == RL_HTTP && (err->code == 429 || err->code == 503));
@@ -69,11 +69,12 @@ typedef struct value_list {
   int count;
 } value_list;
 
-/* Returns the variant of the suite's run to which a run of the other side corresponds; NULL: none. */
+/* Returns the variant of the suite's run that corresponds to a variant of the measured baseline; NULL: none. */
 static const char *find_own_variant(const rl_suite_progress *progress, const char *job_name, const char *variant) {
-  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name), *other = rl_suite_find_job(progress->other, job_name);
-  for (int i = 0; i < other->variant_count; i++)
-    if (strcmp(other->variants[i], variant) == 0) return job->variants[i];
+  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name),
+                     *baseline = rl_suite_find_job(progress->measured_baseline, job_name);
+  for (int i = 0; i < baseline->variant_count; i++)
+    if (strcmp(baseline->variants[i], variant) == 0) return job->variants[i];
   return NULL;
 }
 
@@ -84,7 +85,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
   if (wanted == NULL) return 0;
   rl_suite_format_key(job, variant, metric, key);
   for (int i = 0; i < list->count; i++)
-    if (strcmp(list->values[i].metric, key) == 0) return 0; /* two metrics of the definition name it */
+    if (strcmp(list->values[i].metric, key) == 0) return 0; /* two metrics of the definition have this key */
   rl_suite_value *grown = realloc(list->values, (size_t)(list->count + 1) * sizeof *grown);
   if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   list->values = grown;
@@ -100,7 +101,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
 /* Reads one metric of each run of a job. */
 static int read_metric(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *metric,
                        const char *drop_reason, value_list *list, rl_error *err) {
-  bool is_other_side = rl_suite_role_is_of_other_side(row->role);
+  bool measures_baseline = rl_suite_role_measures_baseline(row->role);
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *variant;
   int found;
@@ -108,7 +109,7 @@ static int read_metric(rl_store *store, const rl_suite_progress *progress, const
                      RL_BINDINGS(RL_BIND_INTEGER(":job", row->job_id), RL_BIND_TEXT(":metric", metric)), &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &variant, err)) > 0) {
-    if (is_other_side) variant = find_own_variant(progress, row->job_name, variant);
+    if (measures_baseline) variant = find_own_variant(progress, row->job_name, variant);
     if (variant != NULL && add_value(progress->suite, row->job_name, metric, variant, cursor, drop_reason, list, err) < 0)
       return -1;
   }
@@ -139,7 +140,7 @@ static void explain_end(rl_suite_runner *runner, int64_t job_id, rl_job_state st
            problem[0] != '\0' ? ": " : "", problem);
 }
 
-/* Stores the end of a step's job, with its values if it is one of a block. */
+/* Stores the end of a step's job, and its values if the job belongs to a block. */
 static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row, rl_job_state state,
                    rl_error *err) {
   value_list list = {0};
@@ -177,7 +178,7 @@ static int compare_canaries(rl_store *store, int64_t before, int64_t after, char
   return found;
 }
 
-/* reason becomes "" if the run's values can be trusted. */
+/* Writes to reason why the run's values can't be trusted, or "". */
 static int check_canary(rl_suite_runner *runner, const rl_suite_progress *progress, char *reason, size_t size, rl_error *err) {
   reason[0] = '\0';
   if (!rl_suite_has_canary(progress->suite, progress->device)) return 0;
@@ -234,7 +235,7 @@ static int finish(rl_suite_runner *runner, const rl_suite_progress *progress, rl
 
 /* --- steps ------------------------------------------------------------------------------------------------------------- */
 
-/* Submits the step's job. Clients can't send the key, because it has spaces. */
+/* Submits the step's job. Its Idempotency-Key contains spaces, so that no client can send the same key. */
 static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, int64_t *job_id,
                        rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = rl_suite_step_request(progress, step);
@@ -267,10 +268,10 @@ static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress
   return -1;
 }
 
-/* Returns 1 and the next step; 0: all are done. Judges the blocks to know whether an alarm needs fresh ones. */
+/* Returns 1 and the next step; 0 if all steps are done. Judges the blocks to decide which jobs need confirming blocks. */
 static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress, rl_suite_step *step, rl_error *err) {
   rl_suite_judgement judgement = {0};
-  if (rl_suite_failing_job(progress, "baseline") != NULL) return 0; /* incomparable, whatever else is measured */
+  if (rl_suite_failing_job(progress, "baseline") != NULL) return 0; /* further values can't change the verdict incomparable */
   if (rl_suite_next_step(progress, NULL, true, step)) return 1;
   if (rl_suite_judge(runner->store, progress, false, NULL, &judgement, err) < 0) {
     rl_suite_judgement_clear(&judgement);
@@ -281,22 +282,22 @@ static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress,
   return found;
 }
 
-/* Returns the row whose job has not been collected; NULL: none. */
+/* Returns the row of the submitted job whose values are not yet stored; NULL: none. */
 static const rl_suite_step_row *find_submitted(const rl_suite_progress *progress) {
   for (int i = 0; i < progress->row_count; i++)
     if (strcmp(progress->rows[i].state, "submitted") == 0) return &progress->rows[i];
   return NULL;
 }
 
-/* Sets *state to the job's; a deleted job has failed. */
+/* Sets *state to the job's state; to failed if the job was deleted. */
 static int read_job_state(rl_suite_runner *runner, int64_t job_id, rl_job_state *state, rl_error *err) {
   *state = RL_JOB_FAILED;
   if (job_id == 0 || rl_store_job_state(runner->store, job_id, state, err) == 0) return 0;
   return err->domain == RL_HTTP ? 0 : -1;
 }
 
-/* Collects the job that has ended, or begins the next step, or ends the run. Returns 1 if it can be called again at once, with
- * the progress read again. */
+/* Stores the values of a job that has ended, or submits the job of the next step, or ends the run. Returns 1 if the caller should
+ * read the progress again and call it at once. */
 static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *at, rl_error *err) {
   rl_suite_step step;
   const rl_suite_step_row *row = find_submitted(progress);
@@ -321,10 +322,11 @@ static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *a
 
 static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *failure) {
   rl_error err;
-  if (failure->domain == RL_SUITE) return; /* it was cancelled */
+  if (failure->domain == RL_SUITE) return; /* the suite run was cancelled */
   if (!is_temporary(failure) && fail_run(runner, at->run_id, failure->message, &err) >= 0)
     return rl_listener_notify(&runner->listener, at->run_id);
-  if (!at->is_waiting) rl_log(RL_LOG_WARNING, "suite run %lld waits: %s", (long long)at->run_id, failure->message);
+  if (!at->is_waiting)
+    rl_log(RL_LOG_WARNING, "suite run %lld is delayed and will be continued: %s", (long long)at->run_id, failure->message);
   at->is_waiting = true;
   at->next_start_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
 }
@@ -359,7 +361,7 @@ static slot *find_slot(rl_suite_runner *runner, const char *device) {
   return added;
 }
 
-/* Cancels the jobs of suite runs that have ended before them. */
+/* Cancels unfinished jobs of suite runs that have ended. */
 static void cancel_orphans(rl_suite_runner *runner) {
   rl_error err;
   int64_t run_id, job_id;
@@ -409,7 +411,7 @@ static bool execute_all(rl_suite_runner *runner) {
 static void *run_thread(void *argument) {
   rl_suite_runner *runner = argument;
   uint64_t seen = 0;
-  bool must_cancel = true; /* what a crash has left */
+  bool must_cancel = true; /* at the start: jobs that a crash left */
   while (!atomic_load(&runner->stopping)) {
     if (must_cancel) cancel_orphans(runner);
     bool is_busy = execute_all(runner);
@@ -514,35 +516,36 @@ static char *print_jobs_sha256(const rl_suite *suite) {
   return text;
 }
 
-/* Makes and checks the other side, if the submission has one. The caller frees *other. */
-static int make_other(rl_suite_runner *runner, const rl_suite_submission *submission, char *device, rl_suite **other,
-                      rl_error *err) {
+/* Makes and checks the measured baseline, if the submission asks for one. The caller frees *baseline. */
+static int make_measured_baseline(rl_suite_runner *runner, const rl_suite_submission *submission, char *device,
+                                  rl_suite **baseline, rl_error *err) {
   if (submission->against_request == NULL) return 0;
   if (submission->against != NULL)
-    return rl_fail_at(err, "/against_request", "a run is compared with a named baseline or with another request, not with both");
-  if (rl_suite_make_other(submission->suite, submission->against_request, submission->policy, other, err) < 0) return -1;
-  if (check_jobs(runner, *other, device, err) == 0) return 0;
+    return rl_fail_at(err, "/against_request", "use against (a named baseline) or against_request, not both");
+  if (rl_suite_make_measured_baseline(submission->suite, submission->against_request, submission->policy, baseline, err) < 0)
+    return -1;
+  if (check_jobs(runner, *baseline, device, err) == 0) return 0;
   rl_suite_move_pointer(err);
   return -1;
 }
 
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            rl_suite_estimate *estimate, rl_error *err) {
-  RL_CLEANUP(rl_suite_cleanup) rl_suite *other = NULL;
+  RL_CLEANUP(rl_suite_cleanup) rl_suite *baseline = NULL;
   const rl_suite *suite = submission->suite;
   char device[16];
   int64_t against_run_id = 0;
   uint32_t seed = 0;
   snprintf(device, sizeof device, "%s", submission->device != NULL ? submission->device : suite->device);
   if (find_against(runner, submission, &against_run_id, err) < 0 || check_jobs(runner, suite, device, err) < 0 ||
-      make_other(runner, submission, device, &other, err) < 0)
+      make_measured_baseline(runner, submission, device, &baseline, err) < 0)
     return -1;
   RL_CLEANUP(rl_free_text) char *hashes = print_jobs_sha256(suite);
-  RL_CLEANUP(rl_free_text) char *request = other != NULL ? cJSON_PrintUnformatted(submission->against_request) : NULL;
-  if (hashes == NULL || (other != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
-  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return rl_fail_errno(err, "the order of a suite run");
-  const int64_t sides = other != NULL ? 2 : 1;
-  const rl_suite_estimate planned = rl_suite_estimate_duration(runner->store, suite, device, other != NULL);
+  RL_CLEANUP(rl_free_text) char *request = baseline != NULL ? cJSON_PrintUnformatted(submission->against_request) : NULL;
+  if (hashes == NULL || (baseline != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return rl_fail_errno(err, "cannot draw the random order of a suite run");
+  const int64_t sides = baseline != NULL ? 2 : 1;
+  const rl_suite_estimate planned = rl_suite_estimate_duration(runner->store, suite, device, baseline != NULL);
   const rl_suite_run_spec spec = {
       .suite = suite->name,
       .definition = suite->text,

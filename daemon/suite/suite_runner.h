@@ -1,7 +1,7 @@
-/* The thread that executes runs of regression suites. A suite run is a sequence of ordinary jobs: a canary, blocks, blocks that
- * confirm an alarm, a second canary, and jobs that profile. It submits one job at a time, so that jobs of clients run in
- * between, and executes one suite run at a time on a device. The finished steps are read from the database before each step, so a
- * suite run goes on after a crash; a job's Idempotency-Key names its step, so no job is submitted twice. */
+/* The thread that executes runs of regression suites. A suite run is a sequence of ordinary jobs: a canary, blocks, confirming
+ * blocks of changed metrics, a second canary, and profiles. It submits one job at a time, so that jobs of clients run in between,
+ * and executes one suite run at a time on a device. The runner reads the finished steps from the database before each step, so a
+ * suite run continues after a crash. A job's Idempotency-Key names its step, so no job is submitted twice. */
 #ifndef RL_SUITE_SUITE_RUNNER_H
 #define RL_SUITE_SUITE_RUNNER_H
 
@@ -13,8 +13,8 @@
 
 typedef struct rl_suite_runner rl_suite_runner;
 
-/* Starts the thread. policy: of jobs that suites submit. queue_limit: of suite runs that have not ended. store and queue must
- * outlive the runner; the queue knows its devices already. */
+/* Starts the thread. policy: applies to the jobs that suites submit. queue_limit: max number of suite runs that have not ended.
+ * store and queue must outlive the runner; the queue's devices must be set. */
 int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *policy, int64_t queue_limit,
                          rl_suite_runner **runner, rl_error *err);
 /* Tells the thread to stop, without waiting for it. */
@@ -27,21 +27,23 @@ void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function 
 
 typedef struct rl_suite_submission {
   const rl_suite *suite;
-  const char *device;            /* NULL: the suite's, else the default device */
-  const char *against;           /* name of a baseline; NULL: rolling */
-  const cJSON *against_request;  /* rl_suite_make_other: both sides are measured, in random order; NULL: one side */
-  const rl_job_policy *policy;   /* of the client that sends against_request */
+  const char *device;           /* NULL: the suite's, else the default device */
+  const char *against;          /* name of a baseline; NULL: rolling */
+  const cJSON *against_request; /* members of the baseline's requests (rl_suite_make_measured_baseline); NULL: the baseline is not
+                                   measured */
+  const rl_job_policy *policy;  /* applies to against_request */
   const char *key, *body_sha256; /* Idempotency-Key; NULL: none */
 } rl_suite_submission;
-/* Accepts a suite run and sets *id. *existing: as in rl_queue_submit. RL_INPUT at /device or at a field of the definition, such
- * as /jobs/0/request/engine: the device can't run it. RL_INPUT at /against_request/... too. RL_HTTP 404 at /against, 422, 429,
- * 503. */
+/* Accepts a suite run and sets *id. *existing: as in rl_queue_submit. RL_INPUT at /device, or at a field of the definition or of
+ * against_request that the device can't run, such as /jobs/0/request/engine. RL_HTTP 404 at /against (no such baseline), 422
+ * (same key, other body), 429 (queue_limit reached), 503 (stopping). */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            rl_suite_estimate *estimate, rl_error *err);
 /* Cancels a suite run and its current job. RL_HTTP 404; RL_SUITE_ENDED. */
 int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err);
 
-/* Returns how long a run of the suite takes on its own or the default device. None: no device can run it. */
+/* Returns the estimated duration of a run on the suite's device, or the default device. RL_SUITE_ESTIMATE_NONE: no device can run
+ * it. */
 rl_suite_estimate rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite);
 
 RL_DEFINE_CLEANUP(rl_suite_runner_cleanup, rl_suite_runner *, rl_suite_runner_close, NULL)

@@ -1,5 +1,5 @@
-/* The list is immutable and counted by references: readers keep theirs while a refresh replaces it. A refresh lists the folders,
- * and parses the files only if names, times or sizes have changed. */
+/* A list of suites is immutable and reference-counted: a reader keeps its list while a refresh replaces the current one. A
+ * refresh lists the folders, and parses the files only if names, times or sizes have changed. */
 #include "suite/suites.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "base/json_line.h"
 #include "base/log.h"
 
-/* A file of a folder, and what changes when it is written. */
+/* A suite's file, with the metadata that changes when it is written. */
 typedef struct suite_file {
   char path[sizeof((rl_suite_problem *)0)->file];
   char name[RL_SUITE_NAME_SIZE];
@@ -31,7 +31,7 @@ struct rl_suites {
   char *folders;
   rl_job_policy policy;
   pthread_mutex_t mutex; /* guards the members below */
-  suite_files files;     /* from which `list` was made */
+  suite_files files;     /* the files from which `list` was made */
   rl_suite_list *list;   /* NULL: not yet read */
 };
 
@@ -43,7 +43,7 @@ static bool has_name(const suite_files *files, const char *name) {
   return false;
 }
 
-/* Returns the length of the name before ".json"; 0: it is no suite's file. */
+/* Returns the length of the name before ".json"; 0: the file is not a suite. */
 static size_t stem_length(const char *name) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   size_t length = strlen(name), suffix = strlen(".json");
@@ -78,7 +78,7 @@ static int compare_files(const void *a, const void *b) {
   return strcmp(((const suite_file *)a)->name, ((const suite_file *)b)->name);
 }
 
-/* Lists the files of all folders, sorted by name, so that equal files give equal bytes. */
+/* Lists the files of all folders, sorted by name, so that memcmp compares two lists. */
 static void list_files(const char *folders, suite_files *files) {
   char folder[sizeof files->files[0].path];
   memset(files, 0, sizeof *files);
@@ -88,7 +88,7 @@ static void list_files(const char *folders, suite_files *files) {
   qsort(files->files, (size_t)files->count, sizeof files->files[0], compare_files);
 }
 
-/* Reads a whole file into malloc'ed text. O_NONBLOCK: a FIFO must not stop the daemon. */
+/* Reads a whole file into malloc'ed text. Opens with O_NONBLOCK, because opening a FIFO would block the daemon. */
 static int read_file(const char *path, char **text, size_t *length, rl_error *err) {
   struct stat status;
   RL_CLEANUP(rl_close_descriptor) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -120,7 +120,8 @@ static int parse_file(const suite_file *file, const char *text, size_t length, c
                       rl_error *err) {
   RL_CLEANUP(rl_suite_cleanup) rl_suite *parsed = NULL;
   if (rl_suite_parse(text, length, policy, &parsed, err) < 0) return -1;
-  if (strcmp(parsed->name, file->name) != 0) return rl_fail_at(err, "/name", "the name must be the file's, %s", file->name);
+  if (strcmp(parsed->name, file->name) != 0)
+    return rl_fail_at(err, "/name", "the name must be the name of the file, %s", file->name);
   *suite = rl_take_ownership(&parsed);
   return 0;
 }

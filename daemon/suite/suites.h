@@ -12,7 +12,7 @@ typedef struct rl_suites rl_suites;
 
 typedef struct rl_suite_problem {
   char file[256]; /* path */
-  int line;       /* from 1; 0: of no line */
+  int line;       /* from 1; 0: the problem has no line */
   char pointer[sizeof((rl_error *)0)->json_pointer];
   char message[sizeof((rl_error *)0)->message];
 } rl_suite_problem;
@@ -23,7 +23,7 @@ typedef struct rl_suite_entry {
   rl_suite_problem problem;
 } rl_suite_entry;
 
-/* The suites at one moment, sorted by name. Shared by all readers, who release it. */
+/* A snapshot of the suites, sorted by name. Each reader releases it. */
 typedef struct rl_suite_list {
   int references;   /* guarded by the mutex of rl_suites */
   uint64_t version; /* increases when a file changes */
@@ -31,7 +31,8 @@ typedef struct rl_suite_list {
   rl_suite_entry entries[];
 } rl_suite_list;
 
-/* folders: separated by colons; the first file of a name counts. A folder that does not exist has no suites. */
+/* folders: separated by colons. If several folders have a file of the same name, the first counts. A missing folder has no
+ * suites. */
 int rl_suites_open(const char *folders, const rl_job_policy *policy, rl_suites **suites, rl_error *err);
 void rl_suites_close(rl_suites *suites); /* accepts NULL */
 

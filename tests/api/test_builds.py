@@ -1,4 +1,4 @@
-"""Builds of the workers that the configuration names, and suite runs that measure two sides in random order."""
+"""Builds of the workers that the configuration names, and suite runs that measure their baseline in random order."""
 
 import os
 import pathlib
@@ -100,13 +100,13 @@ def test_a_run_against_another_build(builds):
     confirming = [(item["role"], item["block"]) for item in done["jobs"] if "confirmation" in item["role"]]
     assert [block for _, block in confirming] == [i // 2 for i in range(10)] and len(set(confirming)) == 10
     assert verdict["confirmation_median"] > SLOW_US > verdict["confirmation_baseline_median"]
-    # It is neither history nor rolling baseline of runs with one side.
+    # Other runs use it neither as history nor as rolling baseline.
     key = f"/suites/tiny/history?metric={METRIC}"
     assert builds.get(key).json()["items"] == []
 
 
 def test_a_run_against_another_variant(builds):
-    """The values of the variant `scalar` are the baseline of the variant that the metric names."""
+    """Values of the measured baseline have the variant of the run that they are compared with."""
     done = run(builds, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
     assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
     baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]

@@ -149,7 +149,7 @@ static const query_case cases[] = {
     {QUERY(SUITE_RUN_DURATION),
      "of a suite",
      150,
-     {TEXT(":suite", GROW_SUITE), TEXT(":device", "gpu0"), TEXT(":sha256", "c0ffee"), NUMBER(":two_sided", 0)}},
+     {TEXT(":suite", GROW_SUITE), TEXT(":device", "gpu0"), TEXT(":sha256", "c0ffee"), NUMBER(":measures_baseline", 0)}},
     {QUERY(SUITE_JOB_PROBLEM), "of a job", 60, {MEMBER(":job", train_job)}},
     {QUERY(SUITE_JOB_DURATION),
      "of a ceilings job",

@@ -295,10 +295,11 @@ static bool is_dropped(const dropped_blocks *dropped, const rl_suite_step *step)
 }
 
 /* Executes the steps of a run up to its confirming blocks, and counts them by role and block. */
-static void run_steps(bool two_sides, double job_s, dropped_blocks dropped, char log[1024]) {
+static void run_steps(bool measures_baseline, double job_s, dropped_blocks dropped, char log[1024]) {
   enum { STEPS_MAX = 64 };
   static rl_suite_step_row rows[STEPS_MAX];
-  rl_suite_progress progress = {.suite = suite, .other = two_sides ? suite : NULL, .order_seed = 5, .rows = rows};
+  rl_suite_progress progress = {
+      .suite = suite, .measured_baseline = measures_baseline ? suite : NULL, .order_seed = 5, .rows = rows};
   const bool unconfirmed[RL_SUITE_JOBS_MAX] = {true};
   rl_suite_step step;
   strcpy(progress.device, "cpu");

@@ -56,8 +56,8 @@ static void an_effect_beyond_the_threshold_needs_confirmation(void **state) {
   assert_int_equal(second.confirmed, 0);
 }
 
-/* The confirming blocks of a run with two sides are compared with those of the other side that were measured beside them: here
- * the device has become slower for both. */
+/* The confirming blocks of a run that measures its baseline are compared with the baseline's confirming blocks: here the device
+ * has become slower for both. */
 static void confirming_blocks_are_compared_with_their_own_baseline(void **state) {
   (void)state;
   double baseline[BLOCKS], current[BLOCKS], fresh[BLOCKS], other[BLOCKS];
