@@ -10,7 +10,7 @@ import * as format from '/lib/format.js';
 
 const query = new URLSearchParams(location.search);
 const [a, b] = ['a', 'b'].map((side) => Number(query.get(side)));
-let pairs = []; // kernels that the API pairs
+let pairs = []; // pairs of kernels, from the API
 let selectedPair;
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ function drawRuns(runs) {
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Returns the two runs with variants that differ, so that the variant can serve as a name. */
+/** Returns the two runs, with variants changed where needed so that they differ and can be used as names. */
 function withDistinctNames(runs) {
   const [first, second] = runs;
   const name = first.engine !== second.engine ? (run) => `${run.variant} by ${run.engine}`
@@ -84,7 +84,7 @@ const kernelQuery = (ordinalA, ordinalB) => [['kernel', ordinalA], ['kernel_b', 
   .filter(([, ordinal]) => ordinal !== null)
   .map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`).join('');
 
-/** Gets the pair of kernels with these ordinals, each of which may be null: then the first pair that matches. */
+/** Gets the first pair of kernels with these ordinals. An ordinal that is null matches any kernel. */
 async function fetchPair(ordinalA, ordinalB) {
   const listedPair = pairs.find((pair) => matchesOrdinal(pair.a, ordinalA) && matchesOrdinal(pair.b, ordinalB));
   const kernels = listedPair ? kernelQuery(ordinalText(listedPair.a), ordinalText(listedPair.b))
@@ -172,7 +172,7 @@ function drawFindings({ a: kernelA, b: kernelB, findings }) {
 
 const rowsOf = (pair) => pair.sections.flatMap((section) => section.tables.flatMap((table) => table.rows));
 
-/** One sentence: which kernel is faster, and how many values with a direction are better and worse. */
+/** Returns a sentence: which kernel is faster, and the numbers of better and worse values. */
 function pairVerdict(pair) {
   if (pair.a === null || pair.b === null) return '';
   const rows = rowsOf(pair);
@@ -187,7 +187,7 @@ function pairVerdict(pair) {
   return `${speed}: ${format.rowValue(duration, duration.a)} → ${format.rowValue(duration, duration.b)} · ${values}`;
 }
 
-/** Sets the colour of the sentence by the change of the duration. */
+/** Shows the sentence, in the colour of the duration's change. */
 function drawPairVerdict(pair) {
   const duration = rowsOf(pair).find((row) => row.metric === 'gpu__time_duration.sum');
   byId('pair-verdict').textContent = pairVerdict(pair);
@@ -228,7 +228,7 @@ async function load() {
     await selectPair(query.get('kernel'), query.get('kernel_b'));
   }
   await drawTimelineComparison(a, b);
-  byId('compared').hidden = false; // all at once: nothing moves while the page loads
+  byId('compared').hidden = false; // shown when everything is loaded, so that nothing shifts
   openTarget();
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';

@@ -1,4 +1,4 @@
-// The history of one number: its value in all runs with the same workload, variant, parameters and device.
+// The history of one metric: its value in all runs with the same workload, variant, parameters and device.
 import { get } from '/lib/api.js';
 import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
@@ -15,8 +15,8 @@ const POINTS_LIMIT = 10000; // the maximum that the API accepts
 const ROWS_PER_PAGE = 100;
 const query = new URLSearchParams(location.search);
 const job = Number(query.get('job'));
-const summaryMetrics = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // not stored as measurements
-const preferredMetrics = ['epoch_ms_median', 'time_cold_us_median']; // the first of them that exists is shown by default
+const summaryMetrics = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // in the summary
+const preferredMetrics = ['epoch_ms_median', 'time_cold_us_median']; // the first that the run has is the default
 const EVENT_WORDS = 'another driver, clock limit or device';
 let runs = [];
 let points = [];
@@ -38,8 +38,8 @@ function drawMetrics(requested) {
     ?? metrics.find((name) => preferredMetrics.includes(name)) ?? metrics[0];
 }
 
-/** Adds to each point its change since the last earlier point that is not suspect, and what else changed since the point
- * before. */
+/** Adds to each point its relative change since the last earlier point that is not suspect, and the changes of driver, clocks,
+ * device and commit since the previous point. */
 function withChanges(items) {
   let previous = null;
   return items.map((item, index) => {
@@ -49,7 +49,7 @@ function withChanges(items) {
   });
 }
 
-/** What the table says about a point: suspect; better or worse than the noise; what changed. */
+/** Returns the notes of a point in the table: suspect, outside the noise, changed conditions. */
 function notesOf(point) {
   const judgement = point.isOutside && !point.suspect ? judge(point.metric, point.change) : null;
   return [point.suspect ? createElement('span', { class: 'tag' }, 'suspect') : null,

@@ -5,8 +5,8 @@ import '/lib/job_form.js';
 import { JobTable } from '/lib/job_list.js';
 
 const JOBS_PER_PAGE = 50;
-const MAX_LISTENERS = 3; // of the six connections to a host that browsers allow
-const FILTER_DELAY_MS = 150; // while a text is typed
+const MAX_LISTENERS = 3; // event streams; browsers allow six connections to a host
+const FILTER_DELAY_MS = 150; // after the last key, before the list is requested
 let olderCursor = null;
 let filterChanges = 0;
 let older = [];
@@ -22,7 +22,7 @@ const fetchPage = (cursor) => get(`/jobs?${new URLSearchParams([...filterQuery()
 
 const table = new JobTable(byId('jobs'), (id) => progressTexts.get(id));
 let drawnJobs = '';
-/** Draws the list. If all jobs have ended, draws it only when it has changed; durations of unfinished jobs change with time. */
+/** Draws the list. Skips an unchanged list if all its jobs have ended; durations of unfinished jobs change with time. */
 function drawJobs(jobs) {
   const isFinal = jobs.every((job) => finalStates.includes(job.state));
   if (isFinal && drawnJobs === JSON.stringify(jobs)) return;
@@ -77,7 +77,7 @@ async function refresh() {
   try {
     const changes = filterChanges;
     const [page, devices] = await Promise.all([fetchPage(null), get('/devices')]);
-    if (changes !== filterChanges) return; // the reply to older filters; refresh has been called again
+    if (changes !== filterChanges) return; // the filters have changed since the request
     if (older.length === 0) olderCursor = page.next_cursor;
     const newest = new Set(page.items.map((job) => job.id));
     const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];

@@ -34,7 +34,7 @@ function drawHead(job) {
   byId('job-tags').replaceChildren(...(job.request.tags ?? []).map((tag) => createElement('span', { class: 'tag' }, tag)));
   byId('job-state').replaceChildren(stateBadge(job.state));
   byId('cancel').hidden = finalStates.includes(job.state);
-  // Their requests do not contain the code or the trace.
+  // The stored request of these kinds lacks the posted code or the trace, so it can't be sent again.
   byId('again').hidden = !finalStates.includes(job.state) || ['source', 'import'].includes(job.kind);
   request = { ...job.request, device: job.device };
   const took = format.duration(format.secondsBetween(job.started_at, job.finished_at));
@@ -65,10 +65,10 @@ function drawHead(job) {
   drawPasses(job);
 }
 
-/** The state of a pass: one that is still pending when its job has ended did not run. */
+/** Returns the state of a pass for the page: "not run" for a pass that was still pending when its job ended. */
 const passState = (pass, jobState) => (pass.state === 'pending' && finalStates.includes(jobState) ? 'not run' : pass.state);
 
-/** The state of each run's passes, while the job is not completed. */
+/** Lists the state of each run's passes, while the job is not completed. */
 function drawPasses({ state, runs }) {
   byId('job-passes').hidden = state === 'completed';
   byId('job-passes').replaceChildren(

@@ -1,5 +1,5 @@
-# cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content,
-# with the parts that several pages have, in the frame.
+# Makes a page from its content, the parts that several pages share, and the frame. Usage: cmake -DPAGE=name -DTITLE=text
+# -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake
 string(TOUPPER "${PAGE}" page)
 set("CURRENT_${page}" " aria-current=\"page\"") # marks the page's link in the navigation
 file(READ ${CONTENT} MAIN)

@@ -17,7 +17,7 @@ import * as format from '/lib/format.js';
 
 const query = new URLSearchParams(location.search);
 const run = Number(query.get('run'));
-let baseline = null; // as lib/baseline.js returns it
+let baseline = null; // pinned baseline (lib/baseline.js)
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ function drawHead(report, kernel) {
     metricProperty(kernel, 'Registers per thread', 'launch__registers_per_thread'));
 }
 
-/** Lists the run's kernels of the same pass. A launch name that several symbols have gets its symbol. */
+/** Lists the run's kernels of the same pass. If several symbols have the same launch name, shows the symbols too. */
 function drawKernelSelect(kernels, kernel) {
   const ofPass = kernels.filter((other) => other.run === run && other.pass === kernel.pass);
   const listed = ofPass.length > 0 ? ofPass : [kernel];
@@ -100,7 +100,7 @@ async function drawRunFindings() {
   if (hasRunFindings) return;
   hasRunFindings = true;
   const found = await get(`/runs/${run}/timeline/findings`).catch((problem) => {
-    if (problem.status !== 422) throw problem; // a trace of too many rows
+    if (problem.status !== 422) throw problem; // 422: the trace has too many rows
     return { findings: null };
   });
   byId('run-findings').hidden = !found.findings?.length;
@@ -124,7 +124,7 @@ const roofColumns = [
 const drawRoofs = ({ levels, units }) => byId('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
 
-/** Returns the full scale of a table's bars; null: no bars, because its rows are not comparable. */
+/** Returns the value of a full bar in a table; null: no bars, because the rows are not comparable. */
 function scaleOf({ name, rows }) {
   const values = rows.map((row) => row.value).filter((value) => value !== null);
   if (name === '' || values.length < 3 || rows.some((row) => row.unit !== rows[0].unit) || Math.min(...values) < 0) return null;
@@ -185,9 +185,10 @@ function drawBaseline(ordinal) {
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
-/** The ordinal of the run's kernel that takes the most time: by its counters, or in the trace if it has no counters. */
+/** Returns the ordinal of the run's kernel that takes the most time: in the counters pass, or in the trace if there is no
+ * counters pass. */
 async function hottestKernel() {
-  const { a: { job } } = await get(`/compare?a=${run}&b=${run}&detail=names`); // the smallest answer with a run's job
+  const { a: { job } } = await get(`/compare?a=${run}&b=${run}&detail=names`); // the smallest reply that contains a run's job
   const kernels = await getAllPages(`/jobs/${job}/kernels?run=${run}&limit=1000&most_metrics=0`);
   const counted = kernels.filter(({ pass }) => pass === 'counters');
   const timeOf = (kernel) => kernel.counted_duration_us ?? kernel.total_us ?? 0;
@@ -234,7 +235,7 @@ async function load(requested) {
 
 let loading = Promise.resolve();
 
-/** Loads a kernel after any load that is still running, so that the one chosen last is shown. Shows errors. */
+/** Loads a kernel after the load in progress has ended, so that the last selected kernel is shown. Shows errors. */
 function loadSafely(ordinal) {
   loading = loading.then(() => showErrors(() => load(ordinal)));
   return loading;

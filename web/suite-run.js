@@ -6,10 +6,10 @@ import { drawProblem, showErrors } from '/lib/problem.js';
 import { tableOf } from '/lib/sections.js';
 import { endedStates, parseMetricKey, verdictBadge } from '/lib/suites.js';
 
-const REFRESH_MS = 10000; // without an event
-const GATHER_MS = 100; // several events come at once
+const REFRESH_MS = 10000; // refresh interval while no event arrives
+const GATHER_MS = 100; // delay of a refresh, because several events arrive together
 const id = Number(new URLSearchParams(location.search).get('id'));
-let suite = null; // name
+let suite = null; // name of the suite
 
 const formatMetric = (row, value) => format.metricValue(parseMetricKey(row.metric).name, value);
 const intervalText = ([low, high]) => [low, high].map((bound) => format.relativeChange(bound) ?? 'unbounded').join(' to ');
@@ -88,7 +88,8 @@ function drawRun(run) {
 let timer = 0;
 let events = null;
 
-/** Refreshes after each event. The browser reconnects with Last-Event-ID, but not after a refusal: then refresh() does. */
+/** Refreshes after each event. The browser reconnects with Last-Event-ID, but not after an error status: then refresh()
+ * reconnects. */
 function listen() {
   if (events !== null && events.readyState !== EventSource.CLOSED) return;
   events = new EventSource(`/suite-runs/${id}/events`);
@@ -114,7 +115,7 @@ async function refresh() {
     listen();
   } catch (problem) {
     if (problem.status !== 0) throw problem;
-    drawProblem(problem, true); // the daemon restarts: the run goes on
+    drawProblem(problem, true); // the run continues when the daemon has restarted
   }
   timer = setTimeout(() => showErrors(refresh), REFRESH_MS);
 }

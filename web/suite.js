@@ -1,4 +1,5 @@
-// One suite: its runs with their verdicts, the history of a metric with changes of driver, device, clocks and commit, baselines.
+// One suite: its runs with their verdicts, its baselines, and the history of a metric with changes of driver, device, clocks and
+// commit.
 import { get, post } from '/lib/api.js';
 import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
@@ -63,7 +64,7 @@ const pointColumns = [
   { label: 'Events', cell: (point) => createElement('td', { class: 'words' }, point.events.join(' · ')) },
 ];
 
-/** Adds to each point its change and what else changed since the point before. */
+/** Adds to each point its relative change and the changed conditions since the previous point. */
 const withEvents = (items, changePoints) => items.map((item, index) => {
   const before = items[index - 1];
   const change = before?.median ? (item.median - before.median) / Math.abs(before.median) : null;

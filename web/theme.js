@@ -1,5 +1,6 @@
-// Sets the colour scheme of the page before its first paint: light, dark, or the system's. A classic script, because modules run
-// after the page is parsed. It dispatches "themechange" on the document; charts then read their colours again.
+// Sets the colour scheme of the page before its first paint: light, dark, or the system's. A classic script rather than a module,
+// because modules run after the page is parsed. It dispatches "themechange" on the document; charts then read their colours
+// again.
 (() => {
   const KEY = 'theme';
   const system = matchMedia('(prefers-color-scheme: dark)');
@@ -43,7 +44,7 @@
     storeChoice(choice);
     apply(choice);
   });
-  addEventListener('storage', ({ key }) => { // another tab has changed it
+  addEventListener('storage', ({ key }) => { // another tab has changed the choice
     if (key !== KEY && key !== null) return;
     choice = chosenTheme();
     checkButton();

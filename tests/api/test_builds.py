@@ -106,7 +106,7 @@ def test_a_run_against_another_build(builds):
 
 
 def test_a_run_against_another_variant(builds):
-    """Values of the measured baseline have the variant of the run that they are compared with."""
+    """The values of the variant `scalar` are the baseline of the variant that the metric names."""
     done = run(builds, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
     assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
     baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]

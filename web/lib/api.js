@@ -31,7 +31,7 @@ async function request(path, options) {
 
 let loggingIn = null;
 
-/** Shows one login dialog. Resolves when the daemon has accepted the token and set its cookie. */
+/** Shows the login dialog, unless it is already open. Resolves when the daemon has accepted the token and set its cookie. */
 function logIn() {
   loggingIn ??= new Promise((resolve) => {
     const token = createElement('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '',
@@ -90,7 +90,7 @@ export const httpDelete = (path) => requestWithLogin(path, { method: 'DELETE' })
 export const post = (path, body) => requestWithLogin(path, { method: 'POST', headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body) });
 
-/** Posts a file as it is. */
+/** Posts a file as the request body. */
 export const postFile = (path, file) => requestWithLogin(path, { method: 'POST',
   headers: { 'content-type': 'application/octet-stream' }, body: file });
 
@@ -111,9 +111,9 @@ export const finalStates = ['completed', 'failed', 'cancelled'];
 
 const RECONNECT_DELAY_MS = 2000;
 
-/** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after a refusal:
- * then this function gets the job, which may show the login dialog, and connects again. If the job has ended meanwhile, it calls
- * onEvent with the job's state instead. Returns a function that stops listening. */
+/** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after an error
+ * status. Then this function gets the job, which may show the login dialog, and connects again; if the job has ended meanwhile,
+ * it calls onEvent with the job's state instead. Returns a function that stops listening. */
 export function listenToJob(id, onEvent) {
   let source;
   let stopped = false;
@@ -144,7 +144,7 @@ export function listenToJob(id, onEvent) {
   return stop;
 }
 
-/** Returns the completed fraction of the running pass (whole epochs and part of the current one); null: unknown. */
+/** Returns the completed fraction of the running pass, from completed epochs and steps; null if unknown. */
 export function doneFraction({ epoch, epochs, step, steps }) {
   const part = steps > 0 && step >= 0 ? step / steps : 0;
   if (epochs > 0 && epoch >= 0) return Math.min(1, (epoch + part) / epochs);

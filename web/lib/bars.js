@@ -4,7 +4,7 @@ import { bar, createElement, attributesOfMissingValue } from '/lib/dom.js';
 export const card = (title, note, rows) =>
   createElement('div', { class: 'panel' }, createElement('h3', {}, title, createElement('span', {}, note)), ...rows);
 
-/** Creates a mark on a bar's track. from, to: its ends, as shares of the track's width. */
+/** Creates a mark on the track of a bar. from, to: its ends, as fractions of the track's width. */
 export function trackMark(name, from, to) {
   const element = createElement('i', { class: name });
   element.style.left = `${100 * from}%`;

@@ -1,4 +1,4 @@
-// The pinned baseline: a kernel of a run to which a report compares every value. It is stored in the browser.
+// The pinned baseline: the kernel with which a report compares every value. It is stored in the browser.
 import { get } from '/lib/api.js';
 import { createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
@@ -15,14 +15,15 @@ export function pinned() {
     const { run, kernel } = JSON.parse(localStorage.getItem(KEY));
     return Number.isSafeInteger(run) && Number.isSafeInteger(kernel) ? { run, kernel } : null;
   } catch {
-    return null; // nothing is stored, or the browser stores nothing
+    return null; // nothing is pinned, or the browser forbids storage
   }
 }
 
 export const pin = (run, kernel) => localStorage.setItem(KEY, JSON.stringify({ run, kernel }));
 export const unpin = () => localStorage.removeItem(KEY);
 
-/** Gets the pinned baseline: {run, kernel, label, values}; null: none is pinned, it is the kernel of the page, or it is gone. */
+/** Gets the pinned baseline: {run, kernel, label, values}; null if none is pinned, if it is the page's own kernel, or if it no
+ * longer exists. */
 export async function getBaseline(run, ordinal) {
   const chosen = pinned();
   if (chosen === null || (chosen.run === run && chosen.kernel === ordinal)) return null;
@@ -36,7 +37,7 @@ export async function getBaseline(run, ordinal) {
     values: valuesOf(kernel) };
 }
 
-/** Returns the difference of a value to the baseline in percent, as an element; null: there is nothing to compare. */
+/** Returns an element with the difference between a value and the baseline in percent; null if one of them is missing. */
 export function differenceTo(baseline, metric, value) {
   const before = baseline?.values.get(metric) ?? null;
   if (before === null || value === null || value === undefined || before === 0) return null;

@@ -1,4 +1,4 @@
-// The command lines that submit a job: curl, and rooflinectl with options where the request has no member that needs a file.
+// The command lines that submit a job: with curl, and with rooflinectl unless the request needs a member that has no option.
 
 const SAFE_WORD = /^[A-Za-z0-9_@%+=:,./-]+$/;
 /** Quotes a word for a POSIX shell. */
@@ -7,9 +7,9 @@ export const quote = (word) => (SAFE_WORD.test(word) ? word : `'${word.replaceAl
 const isScalar = (value) => ['string', 'number', 'boolean'].includes(typeof value);
 const isListItem = (value) => isScalar(value) && !String(value).includes(',') && String(value) !== '';
 const JSON_OPTIONS = ['variants', 'expected'];
-const NO_OPTION = ['code', 'binary', 'arguments']; // the options of these take a file, or another notation
+const NO_OPTION = ['code', 'binary', 'arguments']; // their options take a file or another notation
 
-/** Returns the value of an option of `rooflinectl run`; undefined: no option expresses it. */
+/** Returns the value of an option of `rooflinectl run`; undefined if no option can express the field. */
 function optionValue(field, value) {
   if (NO_OPTION.includes(field)) return undefined;
   if (JSON_OPTIONS.includes(field)) return JSON.stringify(value);

@@ -1,4 +1,5 @@
-// The table of contents of a page: a link for each visible section with a heading, and which one is on the screen.
+// The table of contents of a page: a link to each visible section with a heading. The link of the section on the screen is
+// marked.
 import { byId, createElement } from '/lib/dom.js';
 
 let observer = null;

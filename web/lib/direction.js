@@ -19,12 +19,12 @@ function betterDirection(metric) {
   return lowerIsBetter.some((pattern) => pattern.test(metric)) ? 'lower' : null;
 }
 
-const LEAST_CHANGE = 0.01; // smaller relative changes are the same
+const MIN_CHANGE = 0.01; // smaller relative changes count as "same"
 
 /** Returns "better", "worse", "same" or null (no direction, or unknown) for a relative change of the metric. */
 export function judge(metric, relative) {
   const direction = betterDirection(metric);
   if (direction === null || relative === null || relative === undefined) return null;
-  if (Math.abs(relative) < LEAST_CHANGE) return 'same';
+  if (Math.abs(relative) < MIN_CHANGE) return 'same';
   return (relative < 0) === (direction === 'lower') ? 'better' : 'worse';
 }

@@ -20,22 +20,22 @@ export const createSvgElement = (tag, attributes = {}, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
-/** A coloured dot and the name of a state. */
+/** Creates a coloured dot with the name of a state. */
 export const stateBadge = (state) => createElement('span', { class: 'state', 'data-state': state }, state);
 
-/** Attributes of an element that replaces a missing number: the reason as title and label. */
+/** Returns the attributes of an element that replaces a missing number: the reason as title and label. */
 export const attributesOfMissingValue = (reason) =>
   ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
 
-/** A cell with a number, or a dash with the reason why it is missing. */
+/** Creates a cell with a number, or with a dash and the reason why the number is missing. */
 export const numberCell = (text, reason) => (text !== null ? createElement('td', { class: 'n' }, text)
   : createElement('td', { class: 'n null', ...attributesOfMissingValue(reason) }, '—'));
 
-/** The head of a table. columns: [label, class]. */
+/** Creates the head of a table. columns: [label, class]. */
 export const headOf = (columns) => createElement('thead', {}, createElement('tr', {}, ...columns.map(([label, name]) =>
   createElement('th', { scope: 'col', class: name }, label))));
 
-// A title needs a mouse, so the reason also appears below a focused dash.
+// Only a mouse can show a title, so the reason also appears below a dash that has the focus.
 const reasonBox = createElement('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
 document.body.append(reasonBox);
 
@@ -52,7 +52,8 @@ document.addEventListener('focusin', showReason);
 document.addEventListener('focusout', () => { reasonBox.hidden = true; });
 addEventListener('scroll', showReason, { capture: true, passive: true });
 
-/** A bar whose width is a share of its parent. Sets the style by script, which the content security policy allows. */
+/** Creates a bar whose width is a share of its parent. Sets the style by script, because the content security policy forbids
+ * style attributes. */
 export function bar(className, share) {
   const element = createElement('i', { class: className });
   element.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;

@@ -6,14 +6,14 @@ import * as format from '/lib/format.js';
 
 const charts = [];
 
-// The range of y by field. Accuracy ends at 100 %; its lower end is the next lower multiple of 10 %. Times begin at zero.
+// The range of the y axis by field. Times begin at zero. Accuracy ends at 100 % and begins at the multiple of 10 % below the
+// lowest value.
 const yRanges = {
   epoch_ms: (_, min, max) => [0, max * 1.08],
   test_accuracy_ratio: (_, min) => [Math.max(0, Math.floor((min - 1) / 10) * 10), 100],
 };
 
-/** Adds a chart with a line for each run. The values of the field are multiplied by scale, which converts them to the axis'
- * unit. */
+/** Adds a chart with a line for each run. scale: factor that converts the field's values to the unit of the axis. */
 function addChart(holder, runs, field, scale) {
   const last = Math.max(...runs.flatMap((run) => run.epochs.map((epoch) => epoch.epoch)), 0);
   const x = Array.from({ length: last + 1 }, (_, epoch) => epoch);

@@ -1,11 +1,11 @@
-// The explanation of a training comparison: a sentence for each topic, with links to the kernels and phases that show it.
+// The explanation of a training comparison: a sentence for each topic, with links to the kernels and phases that it is about.
 import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 const titles = { epoch: 'Epoch', speedup: 'Speed-up', limit: 'Limit', arithmetic: 'Arithmetic', memory: 'Memory',
   weights: 'Weights', conversions: 'Conversions', scaling: 'Loss scaling' };
 
-/** The name of a kernel or phase with its time, as a link to its report if its counters were collected. */
+/** Creates the name of a kernel or phase with its time; a link to its report if its counters were collected. */
 function shownBy({ run, launch, phase, kernel, time_ms: time }) {
   const text = `${phase ?? launch}${time === null ? '' : ` ${format.ms(time)}`}`;
   return kernel === null ? createElement('span', { title: 'its counters were not collected' }, text)
@@ -17,7 +17,7 @@ const sentenceItem = ({ topic, text, reason, links }) => createElement('li', { '
   ...links.length > 0 ? [createElement('span', { class: 'quiet shown-by' }, 'See ',
     ...links.flatMap((link, i) => (i > 0 ? [', ', shownBy(link)] : [shownBy(link)])))] : []);
 
-/** Draws the explanations of the API's comparisons of two runs each; those of other jobs than training have none. */
+/** Draws the explanations. pairs: the API's comparisons of two runs each; only those of training jobs have explanations. */
 export function drawExplanation(pairs) {
   const sentences = pairs.flatMap((pair, i) => (pair.explanation ?? [])
     .filter(({ topic, run }) => i === 0 || topic !== 'epoch' || run !== pairs[0].baseline?.run));

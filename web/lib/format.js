@@ -5,7 +5,7 @@ const formatOrNull = (formatValue) => (value) => (isFiniteNumber(value) ? format
 const integerFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const groupDigits = (value) => integerFormat.format(value).replaceAll(',', '\u202f');
 
-/** At least three significant digits; large numbers as integers. */
+/** Formats with at least three significant digits; large numbers as integers. */
 function threeDigits(value) {
   const size = Math.abs(value);
   if (size === 0) return '0';
@@ -52,7 +52,7 @@ const pct = formatOrNull((value) => `${value.toFixed(2)} %`);
 const withUnit = (unit) => formatOrNull((value) => `${number(value)} ${unit}`);
 const withPlural = (unit) => formatOrNull((value) => `${number(value)} ${value === 1 ? unit : `${unit}s`}`);
 
-/* Units: the one table. API: the unit of a report's row; suffix: the end of a field's name, before _median, _min or _most. */
+/* All units. name: the unit of a report's row in the API; suffix: the end of a field's name, before _median, _min or _most. */
 const units = [
   { api: '', format: number },
   { api: '%', suffix: 'pct', format: pct },
@@ -81,7 +81,7 @@ const unitByName = new Map(units.map((unit) => [unit.api, unit]));
 /** Formats a value in a unit of the API. */
 export const quantity = (value, unit) => (unitByName.get(unit)?.format ?? withUnit(unit))(value);
 
-/* Rows of Nsight Compute whose unit is not the unit of their value: a pattern of the metric, and the unit. */
+/* Rows to which Nsight Compute gives a wrong unit: a pattern of the metric, and the correct unit. */
 const unitCorrections = [
   [/^smsp__average_warps_issue_stalled_.*\.ratio$/, 'cycle/inst'], // "inst": warp cycles per issued instruction
   [/^smsp__pcsamp_warps_issue_stalled_/, 'sample'],                // "inst" and "branches"
@@ -98,7 +98,7 @@ export const rowValue = (row, value = row.value) => quantity(value, unitOf(row))
 
 export const relativeChange = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
-/** A kernel's type and sizes, or the batch size of training. Accepts a job or a run's parameters. */
+/** Formats a kernel's type and sizes, or the batch size of training. Accepts a job or a run's parameters. */
 export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype,
   ...Object.entries(sizes ?? {}).map(([name, value]) => `${name}=${value}`), batch ? `batch ${batch}` : null]
   .filter(Boolean).join(' ');

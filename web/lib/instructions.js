@@ -5,7 +5,7 @@ import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 import { codeTable, CODE_FILE, lineOf } from '/lib/source.js';
 import * as format from '/lib/format.js';
 
-// A metric of PC sampling with its stall reason. A name without "stalled_" is accepted too.
+// Matches a metric of PC sampling and captures its stall reason. "stalled_" is optional.
 const STALL = /^smsp__pcsamp_warps_issue_(?:stalled_)?(.*)$/;
 const SAMPLES = 'smsp__pcsamp_sample_count';
 const EXECUTED = 'inst_executed';
@@ -17,11 +17,11 @@ const shortName = (name) => name.replace(/^(smsp__sass_|sass__|smsp__pcsamp_|sms
 
 const isStall = (name) => STALL.test(name) && !name.endsWith('_not_issued');
 
-/** The samples of warps at an instruction: their count, or the sum over stall reasons if only these were stored. */
+/** Returns the number of warp samples at an instruction, or the sum over stall reasons if only these were stored. */
 const samplesOf = ({ counts }) => counts[SAMPLES] ?? Object.entries(counts).filter(([name]) => isStall(name))
   .reduce((sum, [, count]) => sum + count, 0);
 
-/** Sets the heat of an element: its share of the largest number of samples. */
+/** Colours an element by its share of the largest number of samples. */
 function withHeat(element, samples, largest) {
   if (samples > 0 && largest > 0) element.style.setProperty('--heat', (samples / largest).toFixed(3));
   return element;
@@ -50,8 +50,8 @@ function countColumn(name, instructions) {
   } };
 }
 
-/** Returns the stall reasons of sampled warps, most frequent first. A sample without an issued warp counts also under
-    REASON_not_issued, which is skipped here. */
+/** Returns the stall reasons of sampled warps, most frequent first. Skips REASON_not_issued, which counts the samples of REASON
+ * in which the scheduler issued no warp. */
 function stallsOf(instructions) {
   const sums = new Map();
   for (const [name, count] of instructions.flatMap((instruction) => Object.entries(instruction.counts))) {
@@ -114,25 +114,25 @@ const sourceColumns = (instructions) => [
 const baseName = (file) => file?.split('/').pop();
 const isAt = ({ file, line }) => (instruction) => baseName(instruction.file) === baseName(file) && instruction.line === line;
 
-let selectPlace = () => {}; // of the drawn kernel
+let selectSourceLine = () => {}; // selects in the table of the drawn kernel
 
-/** Shows the instructions of a line, as a finding names it, and scrolls to them. place: {file, line}. */
-export function showLine(place) {
+/** Shows the instructions of a source line, such as one that a finding names, and scrolls to them. sourceLine: {file, line}. */
+export function showLine(sourceLine) {
   for (const block of byId('instruction-table').querySelectorAll('details')) block.open = true;
-  selectPlace(place, true);
+  selectSourceLine(sourceLine, true);
 }
 
-/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all.
- * lines: the table of the source, or null; hint: what the status line adds. */
+/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all. lines:
+ * the table of the source, or null; hint: text after the status line. */
 function selectableTable(instructions, lines, hint) {
-  const columns = columnsOf(instructions); // bars relate to the whole kernel
+  const columns = columnsOf(instructions); // computed from all instructions: bars show shares of the whole kernel
   const holder = createElement('div');
   const status = createElement('p', { class: 'quiet', role: 'status' });
   const showAll = createElement('button', { type: 'button', class: 'plain small', click: () => select(null) },
     'Show all instructions');
   let selected = null;
-  function select(place, mustScroll = false) {
-    selected = place && selected && !mustScroll && isAt(place)(selected) ? null : place;
+  function select(sourceLine, mustScroll = false) {
+    selected = sourceLine && selected && !mustScroll && isAt(sourceLine)(selected) ? null : sourceLine;
     const visible = selected === null ? instructions : instructions.filter(isAt(selected));
     for (const row of lines?.querySelectorAll('[data-line]') ?? []) {
       row.setAttribute('aria-selected', String(selected !== null && lineOf(selected) === Number(row.dataset.line)));
@@ -146,7 +146,7 @@ function selectableTable(instructions, lines, hint) {
     if (mustScroll) (lines?.querySelector('[aria-selected="true"]') ?? status).scrollIntoView({ block: 'center' });
   }
   select(null);
-  selectPlace = select;
+  selectSourceLine = select;
   return { holder, status: createElement('div', { class: 'status-line' }, status, showAll), select };
 }
 

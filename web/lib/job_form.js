@@ -38,8 +38,8 @@ const KINDS = {
 
 const form = byId('job-form');
 const fieldsHolder = byId('job-fields');
-const entered = {}; // kind -> the values when another kind was selected
-let description = null; // of the API
+const entered = {}; // kind -> values that were entered before another kind was selected
+let description = null; // the API description, /openapi.json
 let workloads = [];
 let usableDevices = [];
 let current = null; // {kind, read}
@@ -159,7 +159,7 @@ submitOnPost(form, () => {
 
 /* --- copying ----------------------------------------------------------------------------------------------------------- */
 
-/** Copies the text of an element, and selects it where the browser refuses the clipboard (a page without TLS). */
+/** Copies the text of an element to the clipboard. If the browser refuses (a page without TLS), selects the text. */
 async function copyText(element, button) {
   try {
     await navigator.clipboard.writeText(element.textContent);

@@ -1,4 +1,4 @@
-// The table of jobs: a row for each, which says what ran by kind, and sorting by a column.
+// The table of jobs, with sorting by a column. A row shows what the job ran.
 import { finalStates } from '/lib/api.js';
 import { createElement, numberCell, stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
@@ -12,11 +12,11 @@ const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filt
   .map(([name, value]) => `${name}=${value}`);
 
 const PLAIN_ENGINES = ['cpu', 'cuda']; // those of kernels, which say no more than the device
-/** What distinguishes a job from others of its workload: type, sizes, launch, parameters that differ from defaults, engine. */
+/** Returns what distinguishes a job from others of its workload: type, sizes, launch, non-default parameters, engine. */
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
   PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
 
-/** The link of a row: the job's name, or the posted kernel, or the workload. */
+/** Returns the text of a row's link: the job's name, else the posted kernel, else the workload. */
 const titleOf = (job) => job.name ?? job.entry ?? job.workload;
 
 function jobCell(job) {
@@ -28,7 +28,7 @@ function jobCell(job) {
     createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
 }
 
-/** The variants of the job's runs, each a link to its report, with the time of the fastest. */
+/** Lists the variants of the job's runs, each as a link to its report, with the time of the fastest. */
 function runNodes({ kind, passes, runs, fastest }) {
   const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
   const title = fastest?.epoch_ms_median === null ? 'Fastest: median, cold cache' : 'Fastest: median epoch';
@@ -69,7 +69,7 @@ function replaceChildren(parent, children, selector, keyOf) {
   if (focused) [...parent.querySelectorAll(selector)].find((one) => keyOf(one) === focused)?.focus({ preventScroll: true });
 }
 
-/** The table of jobs, sorted by a column that the reader chooses; at first the newest job is first. */
+/** The table of jobs, sorted by a column that the user selects. Initially the newest job is first. */
 export class JobTable {
   #table;
   #sorting = { column: columnOf('Job'), down: true };

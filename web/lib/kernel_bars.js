@@ -6,7 +6,7 @@ const MAX_BARS = 12;
 const STALL = /^smsp__average_warps_issue_stalled_(.*)_per_issue_active\.ratio$/;
 const EXECUTED = ['inst_executed', 'smsp__sass_inst_executed', 'sass__inst_executed'];
 
-// What a stalled warp waits for, by the name of the metric.
+// The cause of each stall reason, by the metric's name.
 const stallMeanings = {
   barrier: 'CTA barrier', branch_resolving: 'branch target', dispatch_stall: 'dispatch', drain: 'stores before exit',
   gmma: 'wgmma', imc_miss: 'constant cache miss', lg_throttle: 'queue of local and global accesses',
@@ -18,7 +18,7 @@ const stallMeanings = {
 
 const words = (name) => name.replaceAll('_', ' ');
 
-/** Returns [{name, note, value}], the largest first; only those above zero. */
+/** Returns the stall reasons above zero, the largest first: [{name, note, value}]. */
 function stallsOf(kernel) {
   const rows = (kernel.sections ?? []).filter(({ id }) => id === 'WarpStateStats')
     .flatMap((section) => section.tables.flatMap((table) => table.rows));

@@ -5,11 +5,12 @@ import { distinctLabel } from '/lib/timeline/names.js';
 import * as format from '/lib/format.js';
 
 let kernels = [];
-let labels = new Map(); // by id of the shown kernels
+let labels = new Map(); // kernel id -> label, of the shown kernels
 
 const kernelLabel = (kernel) => labels.get(kernel.id);
 
-/** Returns whether the report shows this kernel: it shows the counters pass if that has kernels, else the activity pass. */
+/** Returns whether the report shows this kernel. The report shows the kernels of the counters pass, or of the activity pass if
+ * the counters pass has none. */
 const isReported = (kernel) => kernel.pass === 'counters'
   || !kernels.some((other) => other.run === kernel.run && other.pass === 'counters');
 
@@ -61,7 +62,7 @@ const activityColumns = [
 
 export const METRICS_LIMIT = 16;
 
-/** A column for each hardware metric, if there are at most METRICS_LIMIT; the report shows more. */
+/** Returns a column for each hardware metric; none if there are more than METRICS_LIMIT, which only the report shows. */
 function metricColumns(kernels) {
   if (kernels.some((kernel) => kernel.metrics === null)) return [];
   const names = [...new Set(kernels.flatMap((kernel) => kernel.metrics.map(({ metric }) => metric)))].sort();

@@ -1,4 +1,4 @@
-// The depth of the launch queue over time: operations that are launched and have not started.
+// The depth of the launch queue over time: the number of operations that are launched but have not started.
 import uPlot from '/vendor/uPlot.esm.js';
 import { axisStyle, cssVariable, redrawOnResize } from '/lib/chart.js';
 import { byId } from '/lib/dom.js';

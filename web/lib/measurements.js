@@ -1,4 +1,5 @@
-// The measurements of a job's runs: in words, by subject, with a column for each run; the names of the API one click away.
+// The measurements of a job's runs, described in words and grouped by subject, with a column for each run. A second, closed table
+// has the names of the API.
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import { fillRunTable, breakable } from '/lib/run_table.js';
 import * as format from '/lib/format.js';
@@ -20,7 +21,7 @@ const subjects = [
 const roofWords = (roof) => roof.replace('_operations', ' rate').replaceAll('_', ' ')
   .replace(/\b(dram|l\d|fp\d+|tf32|bf16|int8)\b/g, (word) => word.toUpperCase());
 
-/* Words for names that do not read well on their own: a pattern and its words. */
+/* Labels for names that are unclear by themselves: a pattern and the label. */
 const phrases = [
   [/^time_(cold|warm)_us_median$/, (mode) => `Median time, ${mode} cache`],
   [/^time_(cold|warm)_us_min$/, (mode) => `Shortest time, ${mode} cache`],
@@ -66,7 +67,7 @@ const phrases = [
   [/^compile_ms$/, () => 'Compilation'],
 ];
 
-/** The words for a measurement or metric: "Median time, cold cache". */
+/** Returns the label of a measurement or metric: "Median time, cold cache". */
 export function measurementWords(name) {
   for (const [pattern, words] of phrases) {
     const match = pattern.exec(name);

@@ -1,5 +1,5 @@
 // The memory chart of a kernel, laid out like Nsight Compute's: the kernel, its memory spaces, L1 and shared memory, L2, and the
-// memories, with the traffic of each link, hit rates, and the percentage of the link's peak as width and colour.
+// memories, with hit rates and the traffic of each link. Width and colour of a link show the percentage of its peak.
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
@@ -10,7 +10,7 @@ const requests = (path) => `l1tex__t_requests_pipe_${path}.sum`;
 const lsuRequests = (space, ...operations) => operations.map((op) => requests(`lsu_mem_${space}_op_${op}`));
 const inst = (space, ...operations) => operations.map((op) => `smsp__sass_inst_executed_op_${space}_${op}.sum`);
 
-/* Memory spaces, from the top. unit: what they go through; always: drawn without traffic too. */
+/* Memory spaces, from top to bottom. unit: the unit that their accesses go through; always: drawn even without traffic. */
 const spaces = [
   { name: 'Global', unit: 'l1', always: true,
     instructions: [...inst('global', 'ld', 'st'), 'smsp__inst_executed_op_global_red.sum',
@@ -32,7 +32,7 @@ const spaces = [
 const SECTOR_BYTES = 32;
 const readMisses = (aperture) => `lts__t_sectors_srcunit_tex_aperture_${aperture}_op_read_lookup_miss.sum`;
 const writes = (aperture) => `lts__t_sectors_srcunit_tex_aperture_${aperture}_op_write.sum`;
-/* Memories behind L2, from the top. scale: bytes per count. */
+/* Memories behind L2, from top to bottom. scale: bytes per count of the metric. */
 const memories = [
   { name: 'System memory', read: readMisses('sysmem'), write: writes('sysmem'), scale: SECTOR_BYTES },
   { name: 'Device memory', read: 'dram__bytes_read.sum', write: 'dram__bytes_write.sum', scale: 1 },
@@ -41,13 +41,13 @@ const memories = [
 
 /* --- amounts -------------------------------------------------------------------------------------------------------- */
 
-/** The sum of the metrics that were counted, or null. values: metric -> value. */
+/** Returns the sum of the metrics that were counted, or null if none was. values: metric -> value. */
 function sumOf(values, metrics, scale = 1) {
   const known = metrics.map((metric) => values.get(metric) ?? null).filter((value) => value !== null);
   return known.length === 0 ? null : scale * known.reduce((a, b) => a + b);
 }
 
-/** A count in words, and its difference to the pinned baseline: {value, text: "16.0 MiB", change: "+2.0 %" or null}. */
+/** Returns an amount and its difference from the pinned baseline: {value, text: "16.0 MiB", change: "+2.0 %" or null}. */
 function amountOf({ values, baseline }, metrics, formatValue, scale) {
   const value = sumOf(values, metrics, scale);
   const before = baseline ? sumOf(baseline, metrics, scale) : null;
@@ -68,7 +68,7 @@ const peakOf = ({ values }, ...metrics) => {
 const text = (content, x, y, attributes = {}) =>
   createSvgElement('text', { x, y, 'text-anchor': 'middle', ...attributes }, content);
 
-/** A unit: its name, and lines below. */
+/** Draws a unit as a box with its name and further lines. */
 function box([x, width], y, height, name, lines = [], className = '') {
   const first = y + height / 2 + 4 - 8 * lines.length;
   return createSvgElement('g', { class: `unit ${className}` },
@@ -77,8 +77,8 @@ function box([x, width], y, height, name, lines = [], className = '') {
     ...lines.map((line, index) => text(line, x + width / 2, first + 16 * (index + 1))));
 }
 
-/** A link from x0 to x1 with an arrow head at each end that data goes to. ends: "right", "left" or "both"; peak: percentage of
- * the link's peak, or null. */
+/** Draws a link from x0 to x1. ends: which ends have an arrow head: "right", "left" or "both"; peak: percentage of the link's
+ * peak, or null. */
 function link([x0, x1], y, ends, amount, peak, title) {
   const isIdle = !(amount.value > 0);
   const share = peak === null || isIdle ? null : `${peak.toFixed(peak < 10 ? 1 : 0)} %`;
@@ -99,7 +99,7 @@ const between = (from, to) => [columns[from][0] + columns[from][1], columns[to][
 
 /* --- the chart ------------------------------------------------------------------------------------------------------ */
 
-/** Lines with a hit rate and its difference to the baseline. */
+/** Returns lines with a hit rate and its difference from the baseline. */
 const hitRate = ({ values, baseline }, metric) => {
   const value = values.get(metric) ?? null, before = baseline?.get(metric) ?? null;
   if (value === null) return ['hit rate', '—'];
@@ -119,7 +119,7 @@ function spaceParts(counts, space, index) {
       : link(between('space', 'first'), middle, 'both', requested, peakOf(counts, ...space.requests), `${space.name} requests`)];
 }
 
-/** Two links, there and back, between two units. */
+/** Draws two links between two units, one in each direction. */
 const pairOfLinks = (counts, ends, middle, toRight, toLeft) => [[toRight, 'right', -16], [toLeft, 'left', 24]]
   .map(([{ metric, scale = 1, title }, direction, offset]) => link(ends, middle + offset, direction,
     amountOf(counts, [metric], format.bytes, scale), peakOf(counts, metric), title));
@@ -152,7 +152,7 @@ function chartOf(counts) {
     ...parts.filter(Boolean));
 }
 
-/** The chart's content for a screen reader. */
+/** Describes the chart for screen readers. */
 function describe(counts) {
   const bytes = (metric) => amountOf(counts, [metric], format.bytes).text;
   return `Memory chart. L1 ${hitRate(counts, 'l1tex__t_sector_hit_rate.pct').join(' ')}; L2 to L1 \

@@ -58,15 +58,15 @@ function descriptionPlugin(holder, count, formatValue) {
   return { hooks: { draw: describe } };
 }
 
-/** The range of y: from zero on request. */
+/** Returns the range of the y axis, which begins at zero if fromZero. */
 const yRange = (fromZero) => (_, min, max) => {
   const margin = 0.08 * (max - min) || Math.abs(max) * 0.08 || 1;
   return [fromZero && min >= 0 ? 0 : min - margin, max + margin];
 };
 
-/** Draws a line. Suspect points have a dot, and all points if there are at most MAX_POINTS_WITH_DOTS. points: [{value, suspect,
- * name, words, href}], and optionally band: [low, high], the noise at the point, and hasEvent; formatValue: formats the values of
- * the axis; fromZero: whether y begins at zero. */
+/** Draws a line through the points. Suspect points have dots; if there are at most MAX_POINTS_WITH_DOTS points, all have. points:
+ * [{value, suspect, name, words, href}], and optionally band: [low, high] (lib/noise.js) and hasEvent; formatValue: formats the
+ * values of the axis; fromZero: whether y begins at zero. */
 export function drawPoints(holder, points, formatValue, fromZero = false) {
   plot?.destroy();
   plot = null;

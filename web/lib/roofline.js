@@ -1,5 +1,5 @@
 // The roofline chart of a kernel. Both axes are logarithmic. Each memory level has a line for its theoretical roof and a dashed
-// line for its measured one; a label at the line names the level and its bandwidth, and one at the top the peak of the unit.
+// line for its measured roof. A label at the line shows the level and its bandwidth, a label at the top the peak of the unit.
 import { get } from '/lib/api.js';
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import { redrawOnResize } from '/lib/chart.js';
@@ -8,11 +8,11 @@ import * as format from '/lib/format.js';
 const MARGIN = { left: 96, right: 28, top: 26, bottom: 46 };
 const HEIGHT = 380;
 const LABEL_GAP = 5; // px between a roof and its label
-const LABEL_POSITIONS = [0.5, 0.27, 0.04]; // of the slope, by level: parallel roofs are too close for labels side by side
+const LABEL_POSITIONS = [0.5, 0.27, 0.04]; // fractions of the slope, by level: labels of parallel roofs would overlap
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
 
-/** The name of a level or unit: "DRAM", "L2", "FP32", "Tensor BF16". */
+/** Returns the name of a level or unit: "DRAM", "L2", "FP32", "Tensor BF16". */
 export const roofName = (name) => name.split('_').map((word) => (word === 'tensor' ? 'Tensor' : word.toUpperCase())).join(' ');
 
 const isPositive = (value) => typeof value === 'number' && value > 0;
@@ -152,7 +152,7 @@ function legendOf(roofline, points, roofs) {
 let currentRoofline = null;
 
 function explainEmptyChart(unit) {
-  if (!currentRoofline.counted) return 'Nothing here was counted, and no model was timed.';
+  if (!currentRoofline.counted) return 'No counters were collected, and the workload has no timed model.';
   return currentRoofline.points.length > 0 ? `No ${roofName(unit.name)} operations were counted.`
     : 'No floating-point operations were counted: bandwidth and latency alone bound it.';
 }
@@ -179,7 +179,7 @@ function draw() {
 
 const clockOf = (conditions, name) => conditions.find((one) => one.name === name)?.value ?? null;
 
-/** Returns why measured roofs are above theoretical ones: the clocks of both, as far as they are known. */
+/** Returns the note: the clocks of both roofs, as far as they are known. */
 async function explainHigherRoofs(higher, device, smHz) {
   const { items } = await get('/ceilings');
   const conditions = items.find((item) => item.device === device)?.conditions ?? [];
@@ -189,7 +189,8 @@ the SM clock of the counters pass${smHz === null ? '' : ` (${format.quantity(smH
 ceilings job${clockMhz === null ? '' : ` (${format.quantity(clockMhz * 1e6, 'hz')})`}. Compare shares within one column.`;
 }
 
-/** Says that the clocks differ where a measured roof is above its theoretical one. smHz: the SM clock of the counters pass. */
+/** If a measured roof is above its theoretical roof, shows a note that the clocks differed. smHz: the SM clock of the counters
+ * pass. */
 export async function drawClockNote({ levels, units }, device, smHz) {
   const higher = [...levels, ...units].filter((roof) => isPositive(roof.theoretical_per_s)
     && roof.measured_per_s > roof.theoretical_per_s);
@@ -197,7 +198,7 @@ export async function drawClockNote({ levels, units }, device, smHz) {
   byId('roof-clocks').textContent = higher.length === 0 ? '' : await explainHigherRoofs(higher, device, smHz);
 }
 
-/** The unit of the classification, else the first unit with points. */
+/** Returns the unit of the classification, else the first unit with points. */
 const initialUnit = (roofline) => roofline.classification.unit
   ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0)
     ?? roofline.units[0]).name;

@@ -1,5 +1,5 @@
 // Builds the fields of a form from a JSON Schema, and reads the entered value. Each field has its JSON pointer, without the first
-// slash, in data-field, so that a problem that names a pointer is shown there (submit.js).
+// slash, in data-field, so that submit.js can show a problem at its field.
 import { createElement } from '/lib/dom.js';
 
 const LABELS = { dtype: 'Type', set: 'Counter set', max_images: 'Max images (0 = all)', deadline_s: 'Deadline, s',
@@ -8,7 +8,8 @@ const TEXT_AREA_LENGTH = 100000; // strings that may be longer than this are edi
 const labelOf = (name) => LABELS[name] ?? (name[0].toUpperCase() + name.slice(1)).replaceAll('_', ' ');
 let lastId = 0;
 
-/** Returns the default that a field's description states ("…; default 64"), in the field's type; undefined: none. */
+/** Returns the default that a field's description states ("…; default 64"), converted to the field's type; undefined if there is
+ * none. */
 export function defaultOf({ type, description = '', enum: choices, items }) {
   const [, text] = /\bdefault:? ([^:;]+)/.exec(description) ?? [];
   if (text === undefined) return undefined;
@@ -81,7 +82,7 @@ function booleanField({ label, schema, pointer, initial, isRequired }) {
   return { element, read: () => (isRequired || box.checked !== standard ? box.checked : undefined) };
 }
 
-/** Check boxes for an array of different choices. Nothing is sent while the default is checked. */
+/** Builds check boxes for an array of distinct choices. The member is omitted while its default is checked. */
 function choicesField({ label, schema, pointer, initial }) {
   const standard = defaultOf(schema) ?? [];
   const boxes = schema.items.enum.map((value) => {
@@ -98,7 +99,7 @@ function choicesField({ label, schema, pointer, initial }) {
   return { element, read };
 }
 
-/** One text field for an array of numbers or texts, separated by commas. */
+/** Builds one text field for an array of numbers or texts, separated by commas. */
 function listField({ label, schema, pointer, initial }) {
   const isNumeric = schema.items.type !== 'string';
   const input = createElement('input', { type: 'text', name: pointer, autocomplete: 'off', value: initial?.join(', '),
@@ -111,7 +112,7 @@ function listField({ label, schema, pointer, initial }) {
   return { element: labelled(label, pointer, input, helpOf(schema)), read };
 }
 
-/** Groups of fields for an array of objects, with buttons that add and remove one. */
+/** Builds groups of fields for an array of objects, with buttons that add and remove a group. */
 function itemsField({ label, schema, pointer, initial, isRequired }, context) {
   const list = createElement('ol', { class: 'items' });
   let items = [];
@@ -132,7 +133,7 @@ function itemsField({ label, schema, pointer, initial, isRequired }, context) {
 const isObjectOfObjects = ({ properties, required = [] }) =>
   required.length === 0 && Object.values(properties).every(({ type }) => type === 'object');
 
-/** A choice of one property for an object that has exactly one of them, such as an argument: a buffer or a scalar. */
+/** Builds a choice for an object with exactly one of several properties, such as an argument, which is a buffer or a scalar. */
 function oneOfField(schema, pointer, initial, context) {
   const names = Object.keys(schema.properties);
   let chosen;

@@ -31,7 +31,7 @@ export function tableOf(label, columns, rows) {
   );
 }
 
-/** The name of a row, with its metric as title, and the parts of its sum. */
+/** The column with a row's name. Its title is the metric; the parts of a sum are listed below. */
 export const nameColumn = { label: 'Metric', cell: (row) => createElement('th',
   { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
   row.parts ? createElement('span', { class: 'parts quiet' },
@@ -69,16 +69,16 @@ addEventListener('hashchange', openTarget);
 
 const kindNames = { info: 'Note', warning: 'Warning', optimization: 'Optimization' };
 
-/** What a global estimate is a share of. */
+/** Returns the time that a global estimate is a share of. */
 const whole = ({ section }) => (section === 'Timeline' ? 'window' : 'kernel’s time');
 
-/** The estimate of a finding in words; null if it has none. */
+/** Returns the estimate of a finding as text; null if it has none. */
 function estimateOf({ speedup_pct: estimate, scope }) {
   if (estimate === null) return null;
   return scope === 'local' ? `Local estimate ${estimate.toFixed(0)} %` : `Est. time saved ≤ ${estimate.toFixed(0)} %`;
 }
 
-/** The name of a section from its id: "MemoryWorkloadAnalysis_Tables" is "Memory Workload Analysis Tables". */
+/** Returns a section's name from its id: "MemoryWorkloadAnalysis_Tables" is "Memory Workload Analysis Tables". */
 const sectionName = (id) => id.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, '$1 $2');
 
 /** Creates a link to the section of a finding or of one of its parts. */

@@ -6,7 +6,8 @@ import * as format from '/lib/format.js';
 
 const HEIGHT = 180;
 
-// Curves by name. title: what y is; x: its name and formatter; y: formatter. The samples over time are the other curves.
+// Occupancy curves by name. title: name of y; xName, x: name and formatter of x; y: formatter of y. All other series are samples
+// over time.
 const warps = { y: format.count, unit: 'resident warps per SM' };
 const occupancyCurves = {
   occupancy_by_registers: { ...warps, title: 'Occupancy by registers', xName: 'registers per thread', x: format.count },
@@ -28,7 +29,7 @@ const tickFormatter = (formatValue) => (_, values) => values.map((value) => form
 const withKernelPoint = (points, kernelPoint) => (kernelPoint === null ? points
   : [...points.filter(([x]) => x !== kernelPoint[0]), kernelPoint].sort(([a], [b]) => a - b));
 
-/** The range of y: from zero; to 100 for percentages that stay below it. */
+/** Returns the range of the y axis: from zero, for percentages to at least 100. */
 const yRange = ({ isSampled }) => (_, min, max) => [0, isSampled ? Math.max(100, max) : Math.max(1, max * 1.08)];
 
 function drawPlot(holder, { points, kernelPoint, curve }) {

@@ -1,8 +1,8 @@
 // Sorting of tables by the buttons in their heads.
 import { createElement } from '/lib/dom.js';
 
-/** Returns the rows sorted by a column. columns: [{label, number, value(row)}]; sorting: {column: index, down}; a column without
- * value keeps the order. Missing values come last in both directions. */
+/** Returns the rows sorted by a column. columns: [{label, number, value(row)}]; sorting: {column: index, down: whether
+ * descending}. A column without value() keeps the order. Missing values come last in both directions. */
 export function sortRows(columns, rows, { column: index, down }) {
   const column = columns[index];
   if (!column?.value) return rows;
@@ -13,7 +13,7 @@ export function sortRows(columns, rows, { column: index, down }) {
   });
 }
 
-/** Returns the sorting after a click on a column: numbers begin with the largest. */
+/** Returns the sorting after a click on a column. The first click sorts numbers descending, other values ascending. */
 export const nextSorting = (columns, sorting, index) =>
   ({ column: index, down: index === sorting.column ? !sorting.down : Boolean(columns[index].number) });
 
@@ -24,6 +24,6 @@ function headCell(column, index, sorting, onSort) {
   column.value ? createElement('button', { type: 'button', click: () => onSort(index) }, column.label) : column.label);
 }
 
-/** The head of a table with a button for each column that has a value. onSort(index) is called for a click. */
+/** Creates the head of a table, with a button for each column that has value(). A click calls onSort(index). */
 export const sortableHead = (columns, sorting, onSort) => createElement('thead', {}, createElement('tr', {},
   ...columns.map((column, index) => headCell(column, index, sorting, onSort))));

@@ -14,7 +14,7 @@ export const lineOf = ({ file, line }) => (file?.split('/').pop() === CODE_FILE 
 
 const lineId = (line) => `line-${line}`;
 
-/** A number with a bar that shows its share of the largest, or with that share as heat of the cell. */
+/** Creates a cell with a number, and its share of the largest number as a bar or as the colour of the cell. */
 function sumCell({ sums, isHeat }, line) {
   const sum = sums.get(line);
   if (sum === undefined) return createElement('td', {});
@@ -92,7 +92,7 @@ function messagesOf(logs) {
   return messages;
 }
 
-/** A line of a log, with a link to the line of code that it names. */
+/** Creates a line of a log, with a link to the source line that it names. */
 function logLine(text) {
   const line = MESSAGE.exec(text)?.[1];
   if (line === undefined) return `${text}\n`;

@@ -1,4 +1,4 @@
-// Bars of parts that add up to a whole, one bar for each run on one scale, with the parts' values in a table below.
+// Stacked bars, one for each run on a common scale, and a table of the parts' values.
 import { bar, createElement, headOf, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 

@@ -1,4 +1,4 @@
-// Where the time of a step or an iteration goes: by phase inside a launch, else by phase of the launches, else by kernel.
+// The time of a step or an iteration, divided by phases inside a launch, else by the phases of the launches, else by kernel.
 import { byId } from '/lib/dom.js';
 import { stackedBars } from '/lib/stacked_bars.js';
 import { shortName } from '/lib/timeline/names.js';
@@ -7,7 +7,7 @@ import * as format from '/lib/format.js';
 const MAX_PARTS = 8;
 const IDLE = 'no kernel';
 
-/** Sums values by name, the largest first; the smallest beyond MAX_PARTS become one part. */
+/** Sums values by name, the largest first. If there are more than MAX_PARTS names, the smallest are added up in one part. */
 function partsOf(items) {
   const sums = new Map();
   for (const { name, value } of items) sums.set(name, (sums.get(name) ?? 0) + value);
@@ -17,7 +17,7 @@ function partsOf(items) {
   return [...sorted.slice(0, MAX_PARTS - 1), { name: 'others', value: rest.reduce((sum, { value }) => sum + value, 0) }];
 }
 
-/** The parts of a run as shares of its step: {parts, isSplit: whether they come from inside a launch}. */
+/** Returns the parts of a run as shares of its step: {parts, isSplit: whether they are phases inside a launch}. */
 function stepOf(kernels) {
   const phases = kernels.flatMap(({ phases: found }) => found).filter(({ share_ratio: share }) => share > 0);
   if (phases.length > 0) return partsOf(phases.map((phase) => ({ name: phase.phase ?? phase.name, value: phase.share_ratio })));
@@ -28,7 +28,7 @@ function stepOf(kernels) {
   return parts.length === 0 || idle < 0.001 ? parts : [...parts, { name: IDLE, value: idle }];
 }
 
-/** Draws the section. kernels: of all passes; only the activity pass has times. */
+/** Draws the section. kernels: the kernels of all passes; only those of the activity pass have times. */
 export function drawStepTime(runs, kernels) {
   const split = runs.map((run) => ({ name: run.variant,
     parts: stepOf(kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity')) }))

@@ -1,11 +1,12 @@
-// What the pages of suites share: verdicts, reasons, and the differences between the conditions of two runs.
+// Shared by the pages of suites: verdicts, durations, and the differences between the conditions of two runs.
 import { stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-/** The verdict of a run that has ended, else its state. */
+/** Shows the verdict of a run that has ended, else its state. */
 export const verdictBadge = ({ state, verdict }) => stateBadge(verdict ?? state);
 
-/** How long a run of a suite takes: "about 15 s", or "at most 8 min", its time budget; null: no device can run it. */
+/** Returns the estimated duration of a suite run: "about 15 s", or "at most 8 min" if only the time budget is known; null if no
+ * device can run the suite. */
 export const describeDuration = ({ estimated_s: seconds, estimate_basis: basis }) => (seconds === null ? null
   : `${basis === 'time_budget' ? 'at most' : 'about'} ${format.duration(seconds)}`);
 
@@ -18,11 +19,12 @@ export function parseMetricKey(key) {
 }
 
 const commitText = (commit) => commit.slice(0, 12);
-// Fields of runs of suites and of points of the history.
+// The conditions of a suite run, and of a point of the history: [field, name, formatter].
 const conditions = [['device_name', 'device'], ['driver', 'driver'], ['clock_setting', 'clock setting'],
   ['sm_clock_max_mhz', 'SM clock limit', (mhz) => format.quantity(mhz, 'MHz')], ['git_commit', 'commit', commitText]];
 
-/** Returns texts such as "driver 550.54 → 560.28" for what changed between two runs; none if `before` is missing. */
+/** Returns texts such as "driver 550.54 → 560.28" for the conditions that differ between two runs; none if `before` is
+ * missing. */
 export const changedConditions = (before, after) => (before ? conditions.filter(([name]) => before[name] !== after[name]) : [])
   .map(([name, label, textOf = String]) => `${label} ${[before, after].map((run) =>
     ((run[name] ?? null) === null ? 'unknown' : textOf(run[name]))).join(' → ')}`);

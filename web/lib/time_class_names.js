@@ -1,4 +1,4 @@
-// The classes of a trace's time, as the API names them.
+// Names of the classes of a trace's time, by the API's name of the class.
 export const classNames = {
   compute: 'Kernels', compute_and_copy: 'Kernels and copies', copy: 'Copies alone',
   idle_host_work: 'Idle: the host works between launches', idle_launch_latency: 'Idle: a launch call is in progress',

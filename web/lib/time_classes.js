@@ -1,4 +1,4 @@
-// Where the time of a trace went: the classes of time with their longest idle intervals, and the findings of the timeline.
+// The time classes of a trace with their longest idle intervals, and the findings of the timeline.
 import { get } from '/lib/api.js';
 import { drawCriticalPath } from '/lib/critical_path.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
@@ -14,7 +14,7 @@ const us = ({ start_ns: start, end_ns: end }) => format.us((end - start) / 1000)
 const describeInterval = (interval) =>
   `${us(interval)} between ${interval.before} and ${interval.after}${interval.call ? `, ${interval.call}` : ''}`;
 
-/** A button that shows the longest interval of a class in the timeline. */
+/** Creates a button that shows the longest interval of a class in the timeline. */
 function longestCell([interval], show) {
   if (!interval) return createElement('td');
   const attributes = { class: 'plain', title: describeInterval(interval), click: () => show(interval) };
@@ -29,11 +29,11 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
 
 const partColumns = (title) => [[title], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
 
-/** The idle classes of a part of the window that have time, the longest first. */
+/** Returns the idle classes with a time above zero in a part of the window, the longest first. */
 const idleClasses = (part) => Object.entries(part.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
   .sort(([, a], [, b]) => b - a);
 
-/** The row of a phase or range. */
+/** Creates the row of a phase or range. */
 function partRow(title, part) {
   const idle = idleClasses(part), [longest] = idle;
   const name = createElement('th', { scope: 'row' }, title);
@@ -54,7 +54,7 @@ function drawParts(id, title, parts, titleOf) {
 const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
 ${incomplete ? ` Causes of idle time are unknown: ${incomplete}.` : ''}`;
 
-// The classes of idle time that rules are about.
+// The class of idle time that each rule is about.
 const classOfRule = {
   timeline_host_work: 'idle_host_work', timeline_launch_latency: 'idle_launch_latency',
   timeline_first_launch: 'idle_first_launch', timeline_synchronization: 'idle_synchronization',
@@ -62,7 +62,7 @@ const classOfRule = {
   timeline_profiler: 'idle_profiler', timeline_unknown: 'idle_unknown',
 };
 
-/** A finding, with a button that shows the longest interval of its class. */
+/** Creates a finding, with a button that shows the longest interval of its class. */
 function timelineFinding(finding, classes, show) {
   const item = findingItem(finding), found = classes.find((one) => one.class === classOfRule[finding.rule]);
   if (!found?.longest?.length) return item;

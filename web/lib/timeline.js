@@ -18,8 +18,8 @@ import { drawEventTable } from '/lib/timeline/table.js';
 import { describeEvent, describeMark, eventAt, eventOf, markAt, showTooltip } from '/lib/timeline/tooltip.js';
 import { moved, ShownWindow, withMargin, zoomed } from '/lib/timeline/window.js';
 
-const SETTLE_MS = 150; // after the last change of the window
-const RETRY_MS = 2000; // after a window could not be loaded
+const SETTLE_MS = 150; // from the last change of the window to settle()
+const RETRY_MS = 2000; // from a failed load of a window to the next attempt
 const LEGEND_NAMES = 8;
 const FIRST_WINDOW_EVENTS = 24; // kernels or launches in the first window of a trace without phases
 
@@ -29,10 +29,10 @@ let data = null; // LaneData of the selected run; null: nothing is loaded
 let theme = null;
 let marks = [];
 let selection = null; // {from, to} in ns
-let hover = null, focus = null; // events of the picture; focus without `to`: a lane
-let searched = ''; // text in lower case
+let hover = null, focus = null; // events of the picture; a focus without `to` is a lane
+let searched = ''; // searched text, in lower case
 let colours = new NameColours();
-let firstShown = null; // the window that the page chose; the address names only others
+let firstShown = null; // the initial window, which the address does not contain
 let frame = 0, settling = 0;
 
 const canvas = byId('timeline-canvas');
@@ -75,7 +75,7 @@ function drawFrame() {
   data.need(shown, picturePixels());
 }
 
-/** Updates what changes only after the window has stopped to change. */
+/** Called when the window has not changed for SETTLE_MS: updates the table, the address and the legend. */
 function settle() {
   if (data === null) return;
   const { run } = selectedRun();
@@ -86,7 +86,7 @@ function settle() {
   canvas.dataset.settled = String(frame === 0 && shown.isAtTarget); // false in an animation with slow frames
 }
 
-/** The names with the most time in the window. */
+/** Lists the names with the most time in the window. */
 function drawLegend() {
   const current = reply(), times = new Map();
   for (const lane of current.lanes.filter(({ kind }) => kind !== 'ranges')) {
@@ -106,7 +106,7 @@ function drawLegend() {
 const shortLabel = (name) => launchOf(name)?.launch ?? shortName(name);
 const launchOf = (name) => selectedRun().kernels.find((kernel) => kernel.name === name);
 
-/** The launch and the training phase of a kernel or of a phase inside a launch. */
+/** Returns the launch and the training phase of a kernel, or of a phase inside a launch. */
 function detailsOf(name) {
   const kernel = launchOf(name), phase = selectedRun().kernels.flatMap(({ phases }) => phases).find((one) => one.name === name);
   return [kernel?.launch, (kernel ?? phase)?.phase].filter((text) => text && text !== name).join(', ');
@@ -127,15 +127,15 @@ function announce(text) { byId('timeline-spoken').textContent = text; }
 
 /** Focuses the lane that is `step` lanes below the focused one. */
 function moveLane(step) {
-  const at = layout.places.findIndex((place) => place.key === focus?.key);
-  const place = layout.places[Math.min(layout.places.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
-  if (!place) return;
-  focus = { key: place.key };
-  announce(place.title);
+  const at = layout.boxes.findIndex((box) => box.key === focus?.key);
+  const box = layout.boxes[Math.min(layout.boxes.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
+  if (!box) return;
+  focus = { key: box.key };
+  announce(box.title);
   redraw();
 }
 
-/** Focuses the event that is `step` events after the focused one in its lane, and moves the window if it does not show it. */
+/** Focuses the event that is `step` events after the focused one in its lane, and moves the window if the event is outside. */
 function moveEvent(step) {
   if (!focus) moveLane(0);
   const current = reply(), lane = current.lanes.find((one) => one.key === focus?.key);
@@ -211,7 +211,7 @@ function firstWindow(overview) {
     const before = seen;
     seen += lane.events[i];
     if (seen < count) continue;
-    const share = (count - before) / lane.events[i]; // of a merged item
+    const share = (count - before) / lane.events[i]; // fraction of a merged item
     return withMargin({ from: lane.start[0], to: lane.start[i] + share * (lane.end[i] - lane.start[i]) });
   }
   return { from: 0, to: overview.endNs };
@@ -264,8 +264,8 @@ const hasTrace = (run) => run.passes.some((pass) => pass.pass === 'activity' && 
 const findMeasurement = (run, name) =>
   run.measurements.find((measurement) => measurement.pass === 'activity' && measurement.name === name);
 
-/** Returns the data of a run that the timeline draws. microbatches: of a training step. clockError: the measurement of the
- * largest error, in µs, of the times of phases; undefined if the launches record no phases. */
+/** Returns the data of a run that the timeline draws. microbatches: number per training step; clockError: the measurement of the
+ * largest error of the phases' times in µs, undefined if the launches record no phases. */
 const describeRun = (run, kernels) => ({ run: run.run, variant: run.variant,
   microbatches: findMeasurement(run, 'phase_rounds')?.value ?? 1, clockError: findMeasurement(run, 'phase_clock_error_us'),
   kernels: kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity') });

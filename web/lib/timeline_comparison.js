@@ -1,4 +1,4 @@
-// Where the time of two runs went: the classes of time, and what is new, gone, longer or shorter.
+// Compares the traces of two runs: their time classes, and the operations and idle times that are new, gone, longer or shorter.
 import { get } from '/lib/api.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import { classNames } from '/lib/time_class_names.js';

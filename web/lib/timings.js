@@ -1,5 +1,5 @@
 // Times, bandwidth and arithmetic rate of a kernel's variants with a cold and a warm cache, compared with the measured roof that
-// applies: a sentence, cards of bars, and a table.
+// limits the kernel: a sentence, cards of bars, and a table.
 import { barRow, card, quantile, trackMark } from '/lib/bars.js';
 import { createElement, numberCell } from '/lib/dom.js';
 import { tableOf } from '/lib/sections.js';
@@ -9,7 +9,8 @@ const cacheModes = ['cold', 'warm'];
 const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'timing' && other.name === name)
   ?? { value: null, reason: 'the timing pass did not measure it' };
 
-/** The share of the measured roof that applies: {value, roof, reason}; roof: "dram_copy", "fp32_operations"; null if unknown. */
+/** Returns the reached share of the measured roof that limits the kernel: {value, roof, reason}; roof: "dram_copy",
+ * "fp32_operations", null if unknown. */
 function shareOf(run, mode) {
   const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
   const found = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
@@ -25,7 +26,7 @@ function roofName(roof) {
   return roof.endsWith('_operations') ? `${words.reverse().join(' ')} rate` : `${words.join(' ')} bandwidth`;
 }
 
-/** The times of a run in one cache mode; index: position among the runs. */
+/** Returns the times of a run in one cache mode. index: position of the run in the job. */
 function timesOf(run, index, mode) {
   const samples = run.samples.filter((sample) => sample.mode === mode);
   const us = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
@@ -40,8 +41,8 @@ const perSecond = (amount, us) => (amount !== null && us > 0 ? amount / (us * 1e
 
 /* --- cards ---------------------------------------------------------------------------------------------------------- */
 
-/** Creates a card of bars. note: text beside the title; getValue(times): {value, reason, formatValue, bound, low, high}, where
- * bound is the roof's, and low and high are the lower and upper quartile. */
+/** Creates a card of bars. note: text beside the title; getValue(times): {value, reason, formatValue, bound, low, high}; bound:
+ * the value at the roof; low, high: the lower and upper quartile. */
 function cardOf(title, note, timesOfRuns, getValue) {
   const rows = timesOfRuns.map((times) => ({ times, ...getValue(times) }));
   const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
@@ -162,7 +163,7 @@ const suspectNotes = (times) => times.filter((entry) => entry.suspects.length > 
   .map(({ run, mode, us, suspects: found }) => ({ bad: true,
     text: `${run.variant}, ${found.length} of ${us.length} ${mode} samples are suspect: ${found[0].suspect_reason}` }));
 
-/** The SM clock range during sampling, over all runs; null if unknown. */
+/** Returns the SM clock range during sampling, over all runs; null if unknown. */
 function clockOf(runs) {
   const ends = ['sm_clock_least_mhz', 'sm_clock_most_mhz'].map((name) => runs.map((run) => measurementOf(run, name).value)
     .filter((value) => value !== null));
@@ -171,7 +172,8 @@ function clockOf(runs) {
   return `SM clock ${min === max ? min : `${min} to ${max}`} MHz`;
 }
 
-/** Content for lib/comparison.js; null if no launch was timed. pair: comparison of two runs, if any; subject: see there. */
+/** Returns the content for lib/comparison.js; null if no launch was timed. pair: the API's comparison of two runs, if there is
+ * one; subject: as in lib/comparison.js. */
 export function timingsOf(runs, pair, subject = null) {
   const times = runs.flatMap((run, index) => cacheModes.map((mode) => timesOf(run, index, mode)))
     .filter(({ run }) => run.samples.length > 0);

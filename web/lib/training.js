@@ -12,7 +12,7 @@ const comparedMetrics = [
   { label: 'Launches per step', field: 'launches_per_step', formatValue: format.number },
 ];
 
-/** The quartiles behind a run's median, or null if there are fewer than two values. */
+/** Returns the quartiles of the values behind a run's median, or null for fewer than two values. */
 function spreadOf(metric, run) {
   const values = run.epochs.filter(({ warmup }) => !warmup).map((epoch) => epoch[metric.spread]).filter(Number.isFinite)
     .sort((a, b) => a - b);
@@ -40,7 +40,7 @@ function cardOf(metric, runs, pairs) {
 
 const titleOf = ({ variant }) => variant.replace(/^\w+/, (precision) => precision.toUpperCase());
 
-/** One sentence for each pair: its ratios, or the reason why there are none. */
+/** Returns a sentence for each pair: its ratios, or the reason why there are none. */
 function verdictOf(pairs) {
   return pairs.map((pair) => {
     const [from, to] = [titleOf(pair.baseline), titleOf(pair.candidate)];
@@ -73,7 +73,7 @@ function missingNotes(runs) {
 const notesOf = (runs) => [...missingNotes(runs), ...runs.flatMap((run) => run.epochs.filter((epoch) => epoch.suspect)
   .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })))];
 
-/** Content for lib/comparison.js; null while no epoch was measured. */
+/** Returns the content for lib/comparison.js; null while no epoch is measured. */
 export function trainingOf(runs, pairs) {
   const first = runs.find((run) => run.summary.epochs > 0);
   if (first === undefined) return null;

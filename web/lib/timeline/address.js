@@ -1,4 +1,4 @@
-// The shown window and the selection in the hash of the page's address, so that a link shows the same picture.
+// The shown window and the selection in the fragment of the page's address, so that a link opens the same picture.
 
 const intervalText = ({ from, to }) => `${Math.round(from)}-${Math.round(to)}`;
 
@@ -8,7 +8,7 @@ function parseInterval(text) {
   return to > from ? { from, to } : null;
 }
 
-/** Returns {run, window, selection} of the address; null where it has none. */
+/** Returns {run, window, selection} from the address; missing ones are null. */
 export function readAddress() {
   const values = new URLSearchParams(location.hash.slice(1));
   const run = Number(values.get('run'));
@@ -16,7 +16,7 @@ export function readAddress() {
     selection: parseInterval(values.get('selection')) };
 }
 
-/** Replaces the hash; adds no entry to the browser's history. */
+/** Replaces the fragment without a new entry in the browser's history. */
 export function writeAddress(run, window, selection) {
   const values = [`run=${run}`, `window=${intervalText(window)}`, ...(selection ? [`selection=${intervalText(selection)}`] : [])];
   history.replaceState(history.state, '', `${location.pathname}${location.search}#${values.join('&')}`);

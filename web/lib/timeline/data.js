@@ -1,11 +1,11 @@
-// Loads windows of a run's timeline at the resolution of the picture, and keeps the newest.
+// Loads windows of a run's timeline at the resolution of the picture, and caches the newest replies.
 import { get } from '/lib/api.js';
 import { decodeLane } from '/lib/timeline/lanes.js';
 
-const MAX_PIXELS = 4096; // that the API accepts
-const MARGIN = 0.25; // of the window, loaded on both sides
+const MAX_PIXELS = 4096; // limit of the API
+const MARGIN = 0.25; // fraction of the window that is also loaded before and after it
 const KEPT_REPLIES = 32;
-const GRID_STEPS = 256; // replies begin at multiples, so that equal windows have equal URLs
+const GRID_STEPS = 256; // requests begin at multiples of this many steps, so that similar windows have equal URLs
 
 async function load(run, query) {
   const reply = await get(`/runs/${run}/timeline/lanes${query}`);
@@ -63,7 +63,7 @@ export class LaneData {
     return covers(reply, window) && (reply.step <= 1 || reply.step <= (window.to - window.from) / width);
   }
 
-  /** Loads the window unless it is there. While a reply is awaited, only the newest window is kept to be loaded next. */
+  /** Loads the window unless it is cached. While a request is in progress, keeps only the newest window to load next. */
   async need(window, width) {
     this.#wanted = { window: { from: window.from, to: window.to }, width };
     if (this.#loading) return;
@@ -86,7 +86,7 @@ export class LaneData {
     }
   }
 
-  /** Whether the window is loaded at its resolution. */
+  /** Returns whether the window is cached at its resolution. */
   isLoaded(window, width) {
     return [...this.#replies, this.overview].some((reply) => this.#isEnough(reply, window, width));
   }

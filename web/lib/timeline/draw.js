@@ -6,7 +6,7 @@ import { shortName } from '/lib/timeline/names.js';
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const LABEL_PADDING = 5; // px
-const MIN_LABEL_WIDTH = 32; // of a bar whose label is cut
+const MIN_LABEL_WIDTH = 32; // px; a narrower bar shows no truncated label
 const ELLIPSIS = '…';
 
 /** Returns the distance between ticks: 1, 2 or 5 times a power of ten, so that at most `count` fit into `duration`. All in ns. */
@@ -60,7 +60,7 @@ export function prepareCanvas(canvas, width, height) {
 
 /* --- labels ------------------------------------------------------------------------------------------------------------ */
 
-const labels = new Map(); // text -> {width, characters: px of one}
+const labels = new Map(); // text -> {width: in px, characters: width of a character in px}
 
 function measureLabel(context, text) {
   let measured = labels.get(text);
@@ -72,7 +72,7 @@ function measureLabel(context, text) {
   return measured;
 }
 
-/** Returns the text, its beginning, or '' if too little of it fits into `width` px. */
+/** Returns as much of the text as fits into `width` px; '' if too little fits. */
 function fittingLabel(context, text, width) {
   const { width: full, character } = measureLabel(context, text);
   if (full <= width) return text;
@@ -101,30 +101,30 @@ function drawAxis(context, { layout, window, theme }) {
   }
 }
 
-/** "Kernels, stream 7" is "Kernels · s7" beside its lane. */
+/** Shortens the title of a lane: "Kernels, stream 7" becomes "Kernels · s7". */
 const shortTitle = (title) => title.replace(', ', ' · ').replace('stream ', 's').replace('thread ', 't').replace('device ', 'd');
 
 function drawTitles(context, { layout, theme, focus }) {
   context.textAlign = 'left';
-  for (const place of layout.places) {
-    context.fillStyle = focus?.key === place.key ? theme.ink : theme.quiet;
-    const y = layout.isNarrow ? place.titleTop + 8 : place.top + 10;
-    context.fillText(layout.isNarrow ? place.title : fittingLabel(context, shortTitle(place.title), layout.gutter - 8), 2, y);
+  for (const box of layout.boxes) {
+    context.fillStyle = focus?.key === box.key ? theme.ink : theme.quiet;
+    const y = layout.isNarrow ? box.titleTop + 8 : box.top + 10;
+    context.fillText(layout.isNarrow ? box.title : fittingLabel(context, shortTitle(box.title), layout.gutter - 8), 2, y);
   }
   if (!layout.hasMarks) return;
   context.fillStyle = theme.quiet;
   context.fillText('Idle, by cause', 2, layout.isNarrow ? AXIS_HEIGHT + 8 : layout.marksTop + MARKS_HEIGHT / 2);
 }
 
-/** Draws the bars of a lane. A bar of merged events is filled as high as their interval is busy; events that a search does not
- * find are faint. */
-function drawLane(context, scene, lane, place) {
+/** Draws the bars of a lane. A bar of merged events is filled to the height of its busy share. Events that a search does not find
+ * are faint. */
+function drawLane(context, scene, lane, box) {
   const { layout, window, theme, colours, reply, search } = scene, toX = layout.toX(window);
   const isRange = lane.kind === 'ranges', texts = [];
-  let fill = null, alpha = 1; // of the context, which is slow to set
+  let fill = null, alpha = 1; // current state of the context; setting it is slow
   visitBars(lane, window, toX, (i, left, right) => {
-    const name = reply.names[lane.name[i]], top = place.top + lane.depth[i] * place.barHeight;
-    const duration = lane.end[i] - lane.start[i], width = right - left, height = place.barHeight - 2;
+    const name = reply.names[lane.name[i]], top = box.top + lane.depth[i] * box.barHeight;
+    const duration = lane.end[i] - lane.start[i], width = right - left, height = box.barHeight - 2;
     const barWidth = width > 3 ? width - 0.75 : width, opacity = search && !search(name) ? 0.18 : 1;
     const isFilled = lane.events[i] === 1 || isRange, busy = Math.min(1, lane.busy[i] / Math.max(1, duration));
     const filled = isFilled ? height : Math.max(2, height * busy);
@@ -144,7 +144,7 @@ function drawLane(context, scene, lane, place) {
   for (let i = 0; i < texts.length; i += 4) {
     const [index, left, right, top] = texts.slice(i, i + 4);
     const text = fittingLabel(context, shortName(reply.names[lane.name[index]]), right - left - 2 * LABEL_PADDING);
-    if (text) context.fillText(text, left + LABEL_PADDING, top + (place.barHeight - 2) / 2 + 0.5);
+    if (text) context.fillText(text, left + LABEL_PADDING, top + (box.barHeight - 2) / 2 + 0.5);
   }
 }
 
@@ -171,12 +171,12 @@ function drawMarks(context, { layout, window, theme, marks }) {
 }
 
 function outline(context, { layout, window }, { key, from, to, depth }, colour, lineWidth) {
-  const place = layout.places.find((one) => one.key === key), toX = layout.toX(window);
-  if (!place || to < window.from || from > window.to) return;
+  const box = layout.boxes.find((one) => one.key === key), toX = layout.toX(window);
+  if (!box || to < window.from || from > window.to) return;
   const left = Math.max(toX(from), layout.gutter + 1), right = Math.min(Math.max(toX(to), left + 2), layout.width - 1);
   context.strokeStyle = colour;
   context.lineWidth = lineWidth;
-  context.strokeRect(left - 1, place.top + depth * place.barHeight - 1, right - left + 2, place.barHeight);
+  context.strokeRect(left - 1, box.top + depth * box.barHeight - 1, right - left + 2, box.barHeight);
 }
 
 function drawSelection(context, { layout, window, theme, selection }) {
@@ -200,7 +200,8 @@ function drawSelection(context, { layout, window, theme, selection }) {
 }
 
 /** Draws a scene: {layout, window, reply, theme, colours, marks, selection, hover, focus, search}. hover, focus: an event {key,
- * from, to, depth} or null; focus without `to` is a lane. search: says whether a name is found; null: no search. */
+ * from, to, depth} or null; a focus without `to` is a lane. search(name): returns whether the search finds a name; null: no
+ * search. */
 export function drawTimeline(canvas, scene) {
   const { layout, theme, reply } = scene;
   const context = prepareCanvas(canvas, layout.width, layout.height);
@@ -210,8 +211,8 @@ export function drawTimeline(canvas, scene) {
   context.rect(layout.gutter, 0, layout.width - layout.gutter, layout.height);
   context.clip();
   for (const lane of reply.lanes) {
-    const place = layout.places.find((one) => one.key === lane.key);
-    if (place) drawLane(context, scene, lane, place);
+    const box = layout.boxes.find((one) => one.key === lane.key);
+    if (box) drawLane(context, scene, lane, box);
   }
   drawMarks(context, scene);
   if (scene.hover) outline(context, scene, scene.hover, theme.ink, 1.5);

@@ -1,13 +1,13 @@
 // Pointer, wheel and keys of the timeline's canvas.
 import { AXIS_HEIGHT } from '/lib/timeline/lanes.js';
 
-const DRAG_PX = 4; // less is a click
+const DRAG_PX = 4; // a shorter movement is a click
 const WHEEL_ZOOM = 1.0015; // factor for each px of the wheel
-const LINE_PX = 16; // of a wheel that reports lines
+const LINE_PX = 16; // height of a line, for wheels that report lines
 const KEY_ZOOM = 0.6;
-const KEY_PAN = 0.2; // of the window
+const KEY_PAN = 0.2; // fraction of the window
 
-/** The keys: what they do, and the text of the help. */
+/** The keys: [keys, name, help text, action]. */
 export const keys = [
   [['w', '+', '='], 'W or +', 'zooms in', (actions) => actions.zoom(KEY_ZOOM)],
   [['s', '-'], 'S or −', 'zooms out', (actions) => actions.zoom(1 / KEY_ZOOM)],
@@ -46,8 +46,8 @@ export function listenToKeys(element, actions) {
   });
 }
 
-/** Calls the actions for the wheel. A wheel over a canvas without focus scrolls the page, unless Ctrl is pressed: browsers report
- * a pinch on a trackpad in the same way. */
+/** Calls the actions for the wheel. If the canvas has no focus, the wheel scrolls the page, unless Ctrl is pressed. Browsers
+ * report a trackpad pinch as a wheel event with Ctrl. */
 export function listenToWheel(canvas, actions) {
   canvas.addEventListener('wheel', (event) => {
     const unit = event.deltaMode === 1 ? LINE_PX : 1, [dx, dy] = [event.deltaX * unit, event.deltaY * unit];

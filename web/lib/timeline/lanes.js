@@ -1,8 +1,8 @@
-// The lanes of a timeline: their data as the API sends it, and their places in the picture.
+// The lanes of a timeline: their data from the API, and their boxes in the picture.
 
 const BAR_HEIGHT = 20; // px, as all below
 const LANE_GAP = 8;
-const TITLE_HEIGHT = 15; // of a lane's title above its bars, in a narrow picture
+const TITLE_HEIGHT = 15; // of the title above a lane's bars; only narrow pictures have one
 export const AXIS_HEIGHT = 26;
 export const MARKS_HEIGHT = 18;
 const NARROW = 560;
@@ -15,11 +15,11 @@ const isOfStream = ({ kind }) => ['kernels', 'phases', 'copies'].includes(kind);
 
 export const laneKey = ({ kind, device, stream, thread }) => `${kind} ${device ?? ''} ${stream ?? ''} ${thread ?? ''}`;
 
-/** Returns a lane's title. several: traces with several devices name them. */
+/** Returns a lane's title. several: the trace has several devices, so the title contains the device. */
 export function laneTitle({ kind, device, stream, thread }, several = false) {
-  const place = [several && device !== null ? `device ${device}` : null, stream !== null ? `stream ${stream}` : null,
+  const owner = [several && device !== null ? `device ${device}` : null, stream !== null ? `stream ${stream}` : null,
     thread !== null ? `thread ${thread}` : null].filter(Boolean).join(', ');
-  return place ? `${titles[kind]}, ${place}` : titles[kind];
+  return owner ? `${titles[kind]}, ${owner}` : titles[kind];
 }
 
 /** Compares lanes as the API orders them: threads, then streams. */
@@ -52,8 +52,9 @@ function firstAbove(values, limit) {
   return low;
 }
 
-/** Calls visit(index, left, right) for each bar of a lane that overlaps the window, with its place in px. The bars of a depth
- * never overlap: one that begins before the bar on its left ends is cut, or skipped if less than half a pixel of it is left. */
+/** Calls visit(index, left, right) for each bar of a lane that overlaps the window, with its x range in px. Bars of the same
+ * depth never overlap: a bar that begins before the end of the bar on its left is shortened, or skipped if less than half a pixel
+ * remains. */
 export function visitBars(lane, window, toX, visit) {
   const right = new Float64Array(lane.depths).fill(-Infinity);
   const farLeft = toX(window.from) - 2, farRight = toX(window.to) + 2;
@@ -67,12 +68,13 @@ export function visitBars(lane, window, toX, visit) {
   }
 }
 
-/** The places of all lanes that were seen in a trace. Lanes only get deeper, so that zooming moves none back and forth. */
+/** The boxes of all lanes of a trace that replies contained so far. The height of a lane only increases, so that lanes do not
+ * move while zooming. */
 export class Layout {
   #lanes = new Map();
 
   constructor() {
-    this.places = [];
+    this.boxes = [];
     this.width = 0;
     this.height = 0;
     this.hasMarks = false;
@@ -99,7 +101,7 @@ export class Layout {
     let top = AXIS_HEIGHT;
     this.marksTop = top + (this.isNarrow ? TITLE_HEIGHT : 0);
     if (this.hasMarks) top = this.marksTop + MARKS_HEIGHT + LANE_GAP;
-    this.places = lanes.map((lane) => {
+    this.boxes = lanes.map((lane) => {
       const titleTop = top;
       const barsTop = top + (this.isNarrow ? TITLE_HEIGHT : 0);
       top = barsTop + lane.depths * BAR_HEIGHT + LANE_GAP;
@@ -117,5 +119,5 @@ export class Layout {
     return window.from + ((x - this.gutter) / (this.width - this.gutter)) * (window.to - window.from);
   }
 
-  placeAt(y) { return this.places.find((place) => y >= place.titleTop && y < place.bottom + LANE_GAP / 2) ?? null; }
+  boxAt(y) { return this.boxes.find((box) => y >= box.titleTop && y < box.bottom + LANE_GAP / 2) ?? null; }
 }

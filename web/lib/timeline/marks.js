@@ -1,4 +1,4 @@
-// Idle intervals with their causes, at their places in the timeline.
+// Marks of idle intervals with their causes in the timeline.
 import { idleTitles } from '/lib/time_class_names.js';
 
 /** Returns the longest idle intervals of the classes of time, by start: {class, title, from, to, interval}. */

@@ -1,8 +1,8 @@
-// The whole trace as a strip: how busy the device is, and the window, which can be dragged.
+// A strip that shows the whole trace: the busy share of the device over time, and the window, which can be dragged.
 import { prepareCanvas } from '/lib/timeline/draw.js';
 
 const HEIGHT = 40; // px
-const FIRST_KINDS = ['kernels', 'launches', 'copies', 'calls', 'ranges']; // the first that the trace has is shown
+const FIRST_KINDS = ['kernels', 'launches', 'copies', 'calls', 'ranges']; // shows the lanes of the first kind that the trace has
 
 /** Returns the busy share of each of `count` equal parts of the trace. */
 export function busyShares(overview, count) {
@@ -45,7 +45,7 @@ export class Minimap {
     return { from: at - this.#dragged, to: at - this.#dragged + span };
   }
 
-  /** Takes a new trace. */
+  /** Sets the trace to show. */
   setOverview(overview) {
     this.overview = overview;
     this.#shares = null;

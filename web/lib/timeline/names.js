@@ -1,6 +1,7 @@
-// Short names of kernels, and one colour for each name. A label, a tooltip or a table always names an event too.
+// Short names of kernels, and a colour for each name. Colour is never the only cue: a label, a tooltip or a table also shows the
+// name.
 
-/** Removes what balanced brackets enclose: "f<a<b>>(c)" without <> is "f(c)". */
+/** Removes balanced brackets with their content: "f<a<b>>(c)" without <> is "f(c)". */
 function withoutBrackets(text, open, close) {
   let depth = 0, kept = '';
   for (const character of text) {
@@ -21,7 +22,7 @@ export function shortName(name) {
 }
 
 /** Returns the name of a kernel's launch, with its short symbol if another kernel of the list has the same launch and another
- * symbol. Without a launch name: the short symbol, or the whole one if another has the same short symbol. */
+ * symbol. Without a launch name: the short symbol, or the whole symbol if another kernel has the same short symbol. */
 export function distinctLabel({ launch, name }, kernels) {
   const sharesWithOther = (key) => kernels.some((other) => other.name !== name && key(other));
   const symbol = sharesWithOther((other) => shortName(other.name) === shortName(name)) ? name : shortName(name);
@@ -29,7 +30,7 @@ export function distinctLabel({ launch, name }, kernels) {
   return sharesWithOther((other) => other.launch === launch) ? `${launch} · ${symbol}` : launch;
 }
 
-// Distinguishable with deficient colour vision (after Paul Tol's "muted" scheme), with a contrast of at least 3 to the panel.
+// Distinguishable with colour vision deficiency (after Paul Tol's "muted" scheme); contrast with the panel at least 3:1.
 const lightColours = ['#332288', '#117733', '#aa4499', '#88600b', '#1f7fa8', '#882255', '#2a8577', '#c0505f', '#6f6f1e',
   '#5a6773'];
 const darkColours = ['#9d95f0', '#5fc27e', '#d884c9', '#ddcc77', '#88ccee', '#d97fa9', '#5fc9b8', '#ee8b98', '#bcbc5c',

@@ -1,4 +1,4 @@
-// The search for events by name: how many there are, and which is next.
+// The search for events by name: their number, and the next and previous event.
 import { get } from '/lib/api.js';
 import { byId } from '/lib/dom.js';
 import * as format from '/lib/format.js';
@@ -9,12 +9,13 @@ export class Search {
   #timer = 0;
   #request = 0;
 
-  /** onText: called with the searched text, '' for none; onFound: with an event of the API; from: returns a time in ns. */
+  /** onText(text): called when the searched text changes, '' for none; onFound(event): called with an event of the API; from():
+   * returns the time in ns at which a search starts. */
   constructor({ onText, onFound, from }) {
     this.onText = onText;
     this.onFound = onFound;
     this.from = from;
-    this.at = null; // start of the event that was found last
+    this.at = null; // start of the last found event in ns
     this.input = byId('timeline-find');
     this.input.addEventListener('input', () => this.#changed());
     this.input.addEventListener('keydown', (event) => {

@@ -1,4 +1,4 @@
-// The statistics of the selected interval, as the API computes them over all of its events.
+// The statistics of the selected interval, which the API computes over all its events.
 import { get } from '/lib/api.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import { shareCell } from '/lib/kernels.js';

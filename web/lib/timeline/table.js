@@ -1,4 +1,4 @@
-// The events of the window as a table, for users who do not see the picture.
+// The events of the window as a table, for users who can't see the picture.
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { laneTitle } from '/lib/timeline/lanes.js';
@@ -7,7 +7,8 @@ import { eventOf } from '/lib/timeline/tooltip.js';
 
 const MAX_ROWS = 200;
 
-/** Returns the items of a reply that overlap the window, by start; of more than MAX_ROWS, the longest. */
+/** Returns the items of a reply that overlap the window, in order of start. If there are more than MAX_ROWS, returns the
+ * longest. */
 export function itemsOf(reply, { from, to }) {
   const items = reply.lanes.flatMap((lane) => {
     const inside = [];

@@ -1,15 +1,15 @@
-// What the pointer is over.
+// The event or mark under the pointer, and the tooltip that describes it.
 import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { laneTitle, visitBars } from '/lib/timeline/lanes.js';
 
-/** Returns the event of a reply at a place of the picture, or null. */
+/** Returns the event of a reply at a point of the picture, or null. */
 export function eventAt(layout, window, reply, x, y) {
-  const place = layout.placeAt(y);
-  const lane = place && reply.lanes.find((one) => one.key === place.key);
+  const box = layout.boxAt(y);
+  const lane = box && reply.lanes.find((one) => one.key === box.key);
   if (!lane || x < layout.gutter) return null;
-  const depth = Math.floor((y - place.top) / place.barHeight);
-  let found = null, nearest = 3; // px that a thin bar may be missed by
+  const depth = Math.floor((y - box.top) / box.barHeight);
+  let found = null, nearest = 3; // max distance in px from a thin bar
   visitBars(lane, window, layout.toX(window), (i, left, right) => {
     const missed = Math.max(left - x, x - right, 0);
     if (lane.depth[i] === depth && missed < nearest) [found, nearest] = [i, missed];
@@ -17,11 +17,11 @@ export function eventAt(layout, window, reply, x, y) {
   return found === null ? null : eventOf(reply, lane, found);
 }
 
-/** Returns an item of a lane as an event of the picture. */
+/** Converts an item of a lane to an event of the picture. */
 export const eventOf = (reply, lane, i) => ({ key: lane.key, lane, from: lane.start[i], to: lane.end[i], depth: lane.depth[i],
   events: lane.events[i], busy: lane.busy[i], name: reply.names[lane.name[i]] });
 
-/** Returns the mark at a place of the picture, or null. */
+/** Returns the mark at a point of the picture, or null. */
 export function markAt(layout, window, marks, x, y) {
   if (!layout.hasMarks || y < layout.marksTop || y >= layout.marksTop + 18) return null;
   const toX = layout.toX(window);
@@ -42,7 +42,7 @@ export function describeMark({ title, from, to, interval }) {
     `between ${interval.before} and ${interval.after}`, interval.call ?? ''].filter(Boolean);
 }
 
-/** Shows lines next to a place of the picture; no lines: hides the tooltip. */
+/** Shows lines next to a point of the picture; no lines: hides the tooltip. */
 export function showTooltip(lines, x, y, width) {
   const tooltip = byId('timeline-tooltip');
   tooltip.hidden = lines.length === 0;

@@ -4,14 +4,14 @@ const MIN_SPAN_NS = 50;
 const ANIMATION_MS = 140;
 const animates = () => !matchMedia('(prefers-reduced-motion: reduce)').matches;
 
-/** Returns the window moved and resized so that it lies in a trace that ends at endNs. */
+/** Returns the window, moved and shortened so that it lies within a trace that ends at endNs. */
 export function clampWindow({ from, to }, endNs) {
   const span = Math.min(Math.max(to - from, MIN_SPAN_NS), Math.max(endNs, MIN_SPAN_NS));
   const begin = Math.min(Math.max(0, from), Math.max(0, endNs - span));
   return { from: begin, to: begin + span };
 }
 
-/** Returns the window with its span multiplied by a factor; the time `at` keeps its place. */
+/** Returns the window with its span multiplied by a factor; the time `at` stays at the same position of the picture. */
 export const zoomed = ({ from, to }, factor, at = (from + to) / 2) =>
   ({ from: at - (at - from) * factor, to: at + (to - at) * factor });
 
@@ -19,7 +19,7 @@ export const zoomed = ({ from, to }, factor, at = (from + to) / 2) =>
 export const moved = ({ from, to }, fraction) =>
   ({ from: from + fraction * (to - from), to: to + fraction * (to - from) });
 
-/** Returns an interval with some space around it. */
+/** Returns an interval extended by a margin. */
 export const withMargin = ({ from, to }) => {
   const margin = Math.max((to - from) * 0.04, MIN_SPAN_NS);
   return { from: from - margin, to: to + margin };
@@ -38,7 +38,7 @@ export class ShownWindow {
   }
 
   get span() { return this.to - this.from; }
-  /** The window at the end of a running animation. */
+  /** Returns the window at the end of a running animation. */
   get target() { return this.#target; }
   get isAtTarget() { return this.from === this.#target.from && this.to === this.#target.to; }
 
@@ -55,7 +55,7 @@ export class ShownWindow {
     this.#set(this.#target);
   }
 
-  /** Shows a window after a short animation, unless the user prefers none. */
+  /** Shows a window after a short animation; at once if the user prefers reduced motion. */
   glide(wanted) {
     if (!animates()) { this.jump(wanted); return; }
     cancelAnimationFrame(this.#animation);
