@@ -1,5 +1,5 @@
 /* bisect: find the first commit of a repository at which a suite is slower. The search is git bisect's, in a temporary worktree:
- * this command builds the commit that git checks out, runs the suite, and tells git good, bad or skip. */
+ * the command builds the commit that git checks out, runs the suite, and marks the commit as good, bad or skip. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,11 +28,10 @@ typedef struct bisection {
 
 const rl_cli_option *rl_bisect_options(void) {
   static const rl_cli_option options[] = {
-      {"--suite", "NAME|FILE",
-       "a suite, or the suite file at this path in the tree (it ends with .json; the build may write it)"},
+      {"--suite", "NAME|FILE", "name of a suite, or path of a suite file in the repository (*.json; the build may write it)"},
       {"--good", "COMMIT", "a commit that is not slower"},
       {"--bad", "COMMIT", "a later commit that is slower"},
-      {"--build", "COMMAND", "builds the commit $ROOFLINED_COMMIT in its folder"},
+      {"--build", "COMMAND", "shell command that builds the commit $ROOFLINED_COMMIT in the current folder"},
       {"--repository", "DIR", "default: the current folder"},
       {"--device", "ID", "an id that `rooflinectl devices` lists"},
       {0}};
@@ -71,7 +70,7 @@ static int git(const char *folder, const char *const *arguments, char **output, 
 static int git_or_fail(const char *folder, const char *const *arguments, char **output, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *ignored = NULL;
   const int status = git(folder, arguments, output != NULL ? output : &ignored, err);
-  return status <= 0 ? status : rl_fail(err, RL_ERRNO, 0, "git %s failed, see above", arguments[1]);
+  return status <= 0 ? status : rl_fail(err, RL_ERRNO, 0, "git %s failed; its message is above", arguments[1]);
 }
 
 static int resolve_commit(const char *folder, const char *name, char commit[COMMIT_SIZE], rl_error *err) {
@@ -81,18 +80,18 @@ static int resolve_commit(const char *folder, const char *name, char commit[COMM
   const int status =
       git(folder, (const char *[]){"git", "rev-parse", "--quiet", "--verify", "--end-of-options", object, NULL}, &text, err);
   if (status < 0) return -1;
-  if (status != 0 || strlen(text) >= COMMIT_SIZE) return rl_fail_usage(err, "%.80s is no commit of %.160s", name, folder);
+  if (status != 0 || strlen(text) >= COMMIT_SIZE) return rl_fail_usage(err, "%.80s is not a commit of %.160s", name, folder);
   snprintf(commit, COMMIT_SIZE, "%s", text);
   return 0;
 }
 
-/* Writes "1a2b3c4d5e6f its subject" for people. */
+/* Writes the short hash and the subject of a commit: "1a2b3c4d5e6f suite: add a test". */
 static void describe_commit(const bisection *search, const char *commit, char *text, size_t size) {
   RL_CLEANUP(rl_free_text) char *subject = NULL;
   const int status = git(search->tree, (const char *[]){"git", "log", "-1", "--format=%s", commit, NULL}, &subject, NULL);
   snprintf(text, size, "%.*s %s", SHORT_COMMIT_LENGTH, commit, status == 0 && subject != NULL ? subject : "");
   for (; *text != '\0'; text++)
-    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?'; /* a subject could control the terminal */
+    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?'; /* a subject could contain control sequences of the terminal */
 }
 
 static int add_worktree(bisection *search, const char *commit, rl_error *err) {
@@ -176,7 +175,7 @@ static bool is_refused(const rl_error *failure) {
   return failure->domain == RL_INPUT || (failure->domain == RL_HTTP && failure->code >= 400 && failure->code < 500);
 }
 
-/* Builds and measures a commit, and repeats an inconclusive suite run. Returns 0, or -1 with err when the search can't go on. */
+/* Builds and measures a commit, and repeats an inconclusive suite run. Returns 0, or -1 with err if the search can't continue. */
 static int judge_commit(const bisection *search, const char *commit, result *judged, rl_error *err) {
   rl_error failure = {0};
   *judged = RESULT_SKIPPED;
@@ -254,7 +253,7 @@ static int bisect_step(const bisection *search, const char *const *arguments, ch
     return 1;
   }
   if (status == GIT_ONLY_SKIPPED_STATUS) return fprintf(stderr, "%s\n", output), 1;
-  return status == 0 ? 0 : rl_fail(err, RL_ERRNO, 0, "git bisect failed, see above");
+  return status == 0 ? 0 : rl_fail(err, RL_ERRNO, 0, "git bisect failed; its message is above");
 }
 
 /* Reverts tracked files and removes untracked ones. Ignored files stay, for incremental builds. */
@@ -303,7 +302,7 @@ static int print_result(const bisection *search, const char *first, rl_error *er
   } else if (*first != '\0') {
     return print_found(search, first, err);
   } else {
-    puts("only skipped commits are left: one of them is the first slower commit, or the slower one after them");
+    puts("Only skipped commits are left. The first slower commit is one of them, or the slower commit after them.");
   }
   return *first != '\0' ? RL_EXIT_COMPLETED : RL_EXIT_INCONCLUSIVE;
 }
@@ -316,7 +315,7 @@ static int search_commits(bisection *search, const char *good, const char *bad, 
       judge_commit(search, bad, &judged, err) < 0)
     return -1;
   if (judged != RESULT_BAD) {
-    fprintf(stderr, "rooflinectl: the bad commit %.*s is not found slower than the good one\n", SHORT_COMMIT_LENGTH, bad);
+    fprintf(stderr, "rooflinectl: the bad commit %.*s is not slower than the good commit\n", SHORT_COMMIT_LENGTH, bad);
     return RL_EXIT_INCONCLUSIVE;
   }
   return find_first_slower(search, good, bad, first, err) < 0 ? -1 : print_result(search, first, err);

@@ -46,7 +46,7 @@ char *rl_format_us(char *cell, double us) {
 
 char *rl_format_count(char *cell, double value) {
   if (isnan(value)) return format_number(cell, value, "");
-  if (fabs(value) >= 1e21) return format_number(cell, value, "%.3e"); /* more digits than a 64-bit number has: unreadable */
+  if (fabs(value) >= 1e21) return format_number(cell, value, "%.3e"); /* more digits than a 64-bit integer */
   if (value > 0 && value < 1)
     return format_number(cell, value, "%.2g"); /* launches per step, if one launch executes many steps */
   char digits[RL_CELL_SIZE / 2];
@@ -95,7 +95,7 @@ static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) !=
 
 void rl_print_cell(FILE *out, const char *text, int width) {
   int limit = abs(width), columns = 0;
-  size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: of the character in column limit − 1 */
+  size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: byte offset of the character in column limit − 1 */
   const char *ellipsis = "";
   for (; text[bytes] != '\0'; bytes++) {
     if (!starts_character(text[bytes])) continue;
@@ -121,7 +121,7 @@ static int count_columns(const char *text, size_t length) {
   return columns;
 }
 
-/* Prints words in lines of LINE_COLUMNS, indented, from `column` on. */
+/* Prints words, wrapped at LINE_COLUMNS columns. The first line begins at `column`, further lines at `indent`. */
 static void print_words(FILE *out, int indent, int column, const char *text) {
   bool begins_line = true;
   while (*text != '\0') {

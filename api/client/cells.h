@@ -35,9 +35,9 @@ void rl_print_cell(FILE *out, const char *text, int width);
 void rl_print_name(FILE *out, const char *name);
 /* Prints text in lines of 80 columns, indented by `indent`, like rl_print_name, and ends the line. */
 void rl_print_wrapped(FILE *out, int indent, const char *text);
-/* The same for text that begins beside a label: only the further lines are indented. */
+/* Like rl_print_wrapped, but the text begins after a label on the current line: only further lines are indented. */
 void rl_print_beside(FILE *out, int indent, const char *text);
-/* Sets the style of the text that follows, until RL_STYLE_NONE. Prints nothing unless styles are enabled. */
+/* Sets the style of the following text; RL_STYLE_NONE resets it. Prints nothing unless styles are enabled. */
 typedef enum rl_style { RL_STYLE_NONE, RL_STYLE_BOLD, RL_STYLE_WARNING, RL_STYLE_INFO } rl_style;
 void rl_print_style(FILE *out, rl_style style);
 void rl_styles_enable(bool enabled); /* disabled at the start */

@@ -37,7 +37,7 @@ int rl_check_name(const char *name, const char *kind, rl_error *err) {
   if (name == NULL) return rl_fail_usage(err, "this command needs the name of a %s", kind);
   const size_t length = strspn(name, letters);
   if (length > 0 && length <= 64 && name[length] == '\0' && *name != '_' && *name != '-') return 0;
-  return rl_fail_usage(err, "%.80s is no name of a %s: lower-case letters, digits, _ and -, at most 64", name, kind);
+  return rl_fail_usage(err, "%.80s is not a valid name of a %s: use at most 64 lower-case letters, digits, _ and -", name, kind);
 }
 
 int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err) {

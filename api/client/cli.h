@@ -30,21 +30,21 @@ typedef struct rl_cli {
 
 /* An option of a command. */
 typedef struct rl_cli_option {
-  const char *name;  /* "--watch"; without dashes: a subcommand, or a value of `option` */
-  const char *value; /* "FILE", "kineto|nsys"; "": takes none */
+  const char *name;  /* "--watch"; without dashes: a subcommand, or a value of the option `option` */
+  const char *value; /* "FILE", "kineto|nsys"; "": the option takes no value */
   const char *summary;
-  const char *option; /* whose value it is: "--output"; NULL: it is an option or a subcommand itself */
+  const char *option; /* "--output" if this is one of its values; NULL: this is an option or a subcommand */
 } rl_cli_option;
 
 /* A command. `run` prints results and returns an rl_exit, or −1 with err. */
 typedef struct rl_command {
   const char *name, *arguments, *summary;
   int (*run)(rl_cli *cli, rl_error *err);
-  const rl_cli_option *(*options)(void); /* returns a table that ends with {0}; NULL: none besides `arguments` */
+  const rl_cli_option *(*options)(void); /* returns a table that ends with {0}; NULL: no options */
 } rl_command;
 extern const rl_command rl_commands[];            /* ends with {0} */
-extern const rl_cli_option rl_common_options[];   /* of every command; ends with {0} */
-extern const rl_cli_option rl_client_variables[]; /* of the environment; ends with {0} */
+extern const rl_cli_option rl_common_options[];   /* options of every command; ends with {0} */
+extern const rl_cli_option rl_client_variables[]; /* environment variables; ends with {0} */
 extern const rl_cli_option rl_client_statuses[];  /* exit statuses; ends with {0} */
 
 /* jobs.c */
@@ -76,7 +76,7 @@ const rl_cli_option *rl_bisect_options(void);
 /* baseline.c */
 int rl_command_suites(rl_cli *cli, rl_error *err);
 int rl_command_baseline(rl_cli *cli, rl_error *err);
-/* local.c: these open the state folder and need no daemon */
+/* local.c: commands that open the state folder themselves and need no daemon */
 int rl_command_backup(rl_cli *cli, rl_error *err);
 int rl_command_token(rl_cli *cli, rl_error *err);
 

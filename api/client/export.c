@@ -19,7 +19,7 @@ typedef struct export_options {
 
 const rl_cli_option *rl_export_options(void) {
   static const rl_cli_option options[] = {{"--format", "FORMAT", "chrome, perfetto, nsys, ncu-csv, csv or openmetrics"},
-                                          {"--run", "N", "this run of the job; needed if it has several"},
+                                          {"--run", "N", "run to export; required if the job has several runs"},
                                           {"-o", "FILE", "default: a name in the current folder; -: standard output"},
                                           {0}};
   return options;
@@ -105,7 +105,7 @@ static bool write_bytes(void *context, const char *bytes, size_t length) {
   return fwrite(bytes, 1, length, out->file) == length;
 }
 
-/* Gives the complete file its name, with the permissions of a new file. */
+/* Renames the complete file, and gives it the permissions of a new file. */
 static int keep_output(output *out, const char *name, rl_error *err) {
   const mode_t mask = umask(0);
   umask(mask);
@@ -129,6 +129,6 @@ int rl_command_export(rl_cli *cli, rl_error *err) {
   end_progress(&out.progress);
   if (out.partial == NULL) return fflush(stdout) == 0 ? RL_EXIT_COMPLETED : rl_fail_errno(err, "can't write the export");
   const char *name = options.file != NULL ? options.file : download.file_name;
-  if (name[0] == '\0') return rl_fail(err, RL_HTTP, 0, "the daemon suggests no name for the file: name it with -o");
+  if (name[0] == '\0') return rl_fail(err, RL_HTTP, 0, "the daemon suggests no file name: name the file with -o");
   return keep_output(&out, name, err) < 0 ? -1 : RL_EXIT_COMPLETED;
 }

@@ -77,7 +77,7 @@ static void show_progress(progress_output *output, const cJSON *data) {
   char line[512] = "", cell[RL_CELL_SIZE];
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
   snprintf(line, sizeof line, "%s %s", find_variant(output, data), rl_json_text(data, "pass"));
-  if (!output->is_terminal) { /* a log gets one line for each epoch or phase */
+  if (!output->is_terminal) { /* prints one line per epoch or phase, because stderr may be a log */
     snprintf(line, sizeof line, "%s %s: %s", find_variant(output, data), rl_json_text(data, "pass"), rl_json_text(data, "phase"));
     if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
     if (strcmp(line, output->last_line) == 0) return;
@@ -165,7 +165,8 @@ int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err)
     }
     if (rl_was_interrupted()) {
       clear_progress(&output);
-      fprintf(stderr, "Job %lld continues. Watch it: rooflinectl watch %lld; cancel it: rooflinectl cancel %lld\n", id, id, id);
+      fprintf(stderr, "Job %lld continues. To watch it: rooflinectl watch %lld; to cancel it: rooflinectl cancel %lld\n", id, id,
+              id);
       return RL_EXIT_INTERRUPTED;
     }
     if (!rl_retry_wait(&retry, &attempt_error)) {

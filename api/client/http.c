@@ -62,7 +62,7 @@ static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist 
   curl_easy_setopt(easy, CURLOPT_URL, url);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   if (strstr(url, "//127.") != NULL || strstr(url, "//localhost") != NULL || strstr(url, "//[::1]") != NULL)
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* loopback never goes through a proxy */
+    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* no proxy for loopback */
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
@@ -83,7 +83,7 @@ static int fail_with_problem(long status, const rl_body *response, rl_error *err
   const char *pointer = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "pointer"));
   const char *code = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "code"));
   bool detail_suffices = detail != NULL && code != NULL && (strcmp(code, "invalid_field") == 0 || strcmp(code, "not_found") == 0);
-  if (title == NULL) rl_fail(err, RL_HTTP, (int)status, "the daemon answered with status %ld", status);
+  if (title == NULL) rl_fail(err, RL_HTTP, (int)status, "the daemon responded with status %ld", status);
   else if (detail_suffices) rl_fail(err, RL_HTTP, (int)status, "%s", detail);
   else rl_fail(err, RL_HTTP, (int)status, "%s%s%s", title, detail != NULL ? ": " : "", detail != NULL ? detail : "");
   if (err != NULL && pointer != NULL) snprintf(err->json_pointer, sizeof err->json_pointer, "%s", pointer);
@@ -95,7 +95,7 @@ static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
   if (code == CURLE_ABORTED_BY_CALLBACK) return rl_fail(err, RL_ERRNO, EINTR, "interrupted");
   const bool broke =
       code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_PARTIAL_FILE;
-  return rl_fail(err, RL_WIRE, broke ? RL_WIRE_TRUNCATED : RL_WIRE_CLOSED, "no answer from %s: %s", cli->url,
+  return rl_fail(err, RL_WIRE, broke ? RL_WIRE_TRUNCATED : RL_WIRE_CLOSED, "no response from %s: %s", cli->url,
                  curl_easy_strerror(code));
 }
 
@@ -175,7 +175,7 @@ static size_t write_file(char *bytes, size_t size, size_t count, void *context) 
   return reply->download->write(reply->download->context, bytes, size * count) ? size * count : 0;
 }
 
-/* Takes the name of an attachment; one with a slash would leave the folder. */
+/* Reads the file name from Content-Disposition. Ignores a name with a slash, which could be outside of the folder. */
 static size_t read_file_name(char *bytes, size_t size, size_t count, void *context) {
   rl_download *download = context;
   char line[256], name[RL_FILE_NAME_SIZE];
@@ -192,7 +192,7 @@ static int end_download(const rl_cli *cli, CURLcode code, file_reply *reply, rl_
   if (code == CURLE_OK) return status == 200 ? 0 : fail_with_problem(status, &reply->refusal, err);
   if (code == CURLE_WRITE_ERROR) return rl_fail_errno(err, "can't write the file");
   if (status != 200 || code == CURLE_ABORTED_BY_CALLBACK) return fail_with_curl(cli, code, err);
-  return rl_fail(err, RL_HTTP, 0, "the daemon cut its reply: its log may have the reason");
+  return rl_fail(err, RL_HTTP, 0, "the daemon ended its reply early; its log may contain the reason");
 }
 
 int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err) {
@@ -250,7 +250,7 @@ int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, parse_events);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &stream);
-  /* The daemon sends keep-alive comments, so a silent connection is dead. */
+  /* The daemon sends a comment every 15 s, so a connection without data is broken. */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)KEEPALIVE_TIMEOUT_S);
   CURLcode code = curl_easy_perform(easy);

@@ -23,7 +23,7 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
 /* Posts a JSON body with an Idempotency-Key. */
 int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body, const char *key, rl_body *response,
                           rl_error *err);
-/* Sends the file's rest as the body of a POST, in parts. */
+/* Sends the rest of the file as the body of a POST, without reading it into memory as a whole. */
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err);
 enum { RL_FILE_NAME_SIZE = 128 };
 typedef struct rl_download {
@@ -31,7 +31,7 @@ typedef struct rl_download {
   void *context;
   char file_name[RL_FILE_NAME_SIZE]; /* from Content-Disposition, without a folder; "": none */
 } rl_download;
-/* Gets a file. RL_HTTP with code 0: the reply was cut. RL_ERRNO: write returned false. */
+/* Gets a file. RL_HTTP with code 0: the daemon ended the reply early. RL_ERRNO: write returned false. */
 int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err);
 /* Gets a JSON document, which the caller deletes. NULL with err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);

@@ -1,4 +1,4 @@
-/* import: upload a trace, follow its job until it ends. */
+/* import: upload a trace and follow its job until it ends. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ typedef struct import_options {
 } import_options;
 
 const rl_cli_option *rl_import_options(void) {
-  static const rl_cli_option options[] = {{"--format", "kineto|nsys", "default: by the first bytes of the file"}, {0}};
+  static const rl_cli_option options[] = {
+      {"--format", "kineto|nsys", "format of the file; default: determined by its first bytes"}, {0}};
   return options;
 }
 
@@ -30,7 +31,7 @@ static int parse_options(const rl_cli *cli, import_options *options, rl_error *e
   return rl_check_name(options->format, "format", err);
 }
 
-/* Makes the request's path, with the last part of the file's path as its name. */
+/* Makes the request's path. Its query parameter file_name is the last component of the file's path. */
 static int make_path(const import_options *options, char path[1024], rl_error *err) {
   const char *slash = strrchr(options->file, '/'), *name = slash != NULL ? slash + 1 : options->file;
   char *escaped = curl_easy_escape(NULL, name, 0);

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* From now on the first SIGINT sets the flag, and the second ends the program. */
+/* Installs the handler: the first SIGINT sets the flag, the second ends the program. */
 void rl_catch_interrupt(void);
 bool rl_was_interrupted(void);
-/* Clears the flag, so that the clean-up of a command is not interrupted too. Returns whether it was set. */
+/* Clears the flag, so that the clean-up of a command is not interrupted. Returns whether the flag was set. */
 bool rl_clear_interrupt(void);
 
 #endif

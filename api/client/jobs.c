@@ -45,7 +45,7 @@ static int print_job(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_
 
 int rl_command_show(rl_cli *cli, rl_error *err) {
   bool watch = rl_take_flag(cli, "--watch");
-  if (watch && cli->json) return rl_fail_usage(err, "--watch prints text, no JSON");
+  if (watch && cli->json) return rl_fail_usage(err, "--watch prints text: omit --json");
   return rl_print_watched(cli, watch, print_job, NULL, err);
 }
 

@@ -1,4 +1,4 @@
-/* The verdict of a suite run as an entry of the systemd journal, with fields that journalctl can select by. */
+/* Writes the verdict of a suite run to the systemd journal, with fields that journalctl can match. */
 #ifndef RL_CLIENT_JOURNAL_H
 #define RL_CLIENT_JOURNAL_H
 

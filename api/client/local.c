@@ -38,7 +38,7 @@ int rl_command_backup(rl_cli *cli, rl_error *err) {
   if (count != 1) return rl_fail_usage(err, "backup needs the name of the file to write");
   if (rl_store_backup(config.state, file, err) < 0) return -1;
   if (cli->json) puts("{}");
-  else printf("%s/rooflined.db is backed up as %s\n", config.state, file);
+  else printf("copied %s/rooflined.db to %s\n", config.state, file);
   return RL_EXIT_COMPLETED;
 }
 
@@ -49,7 +49,7 @@ static int create_token(rl_cli *cli, rl_store *store, const char *name, rl_error
   if (cli->json) {
     printf("{\"token\":\"%s\"}\n", token);
   } else {
-    fprintf(stderr, "Keep this token: only its hash is stored, and it is not shown again.\n");
+    fprintf(stderr, "Store this token: the daemon keeps only its hash and can't show it again.\n");
     puts(token);
   }
   return RL_EXIT_COMPLETED;

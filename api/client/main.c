@@ -52,7 +52,7 @@ static void print_help(void) {
   print_options(rl_client_statuses);
 }
 
-/* Prints help for a command; NULL: for all. */
+/* Prints the help of a command; NULL: of rooflinectl. */
 static int print_help_for(const char *name, rl_error *err) {
   const rl_command *command = name != NULL ? find_command(name, err) : NULL;
   if (name == NULL) print_help();
@@ -132,13 +132,14 @@ static int dispatch(rl_cli *cli, rl_error *err) {
   return run_command(cli, err);
 }
 
-/* Fails if standard output did not accept everything, for instance on a full disk. */
+/* Fails if not everything could be written to standard output, for example on a full disk. */
 static int flush_output(rl_error *err) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
   return rl_fail(err, RL_ERRNO, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
 }
 
-/* Parses the options and executes the command. Without a token among options and variables, a unit's credential is the token. */
+/* Parses the options and executes the command. If neither an option nor a variable has a token, uses the credential of the
+ * systemd unit. */
 static int parse_and_dispatch(int argc, char **argv, rl_cli *cli, rl_error *err) {
   char token[256];
   if (parse_options(argc, argv, cli, err) < 0 || rl_credential_read_token(token, sizeof token, err) < 0) return -1;

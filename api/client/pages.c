@@ -1,6 +1,5 @@
-/* Prints the manual pages and the completion scripts of shells from the tables of commands and settings. pages PAGE:
- * rooflinectl.1, rooflined.8, the page of a program that rooflined starts, bash, zsh or fish. Runs at
- * build time. */
+/* Prints a manual page or a shell completion script from the tables of commands and settings, at build time. Usage: pages PAGE,
+ * which is rooflinectl.1, rooflined.8, rooflined-….8 (a program that rooflined starts), bash, zsh or fish. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,7 +181,7 @@ static void print_fish(void) {
 
 /* --- manual pages ------------------------------------------------------------------------------------------------------ */
 
-/* Prints text with its hyphens and backslashes as they stand. */
+/* Prints text and escapes hyphens and backslashes, so that roff prints them unchanged. */
 static void print_roff(const char *text) {
   if (*text == '.' || *text == '\'') fputs("\\&", stdout);
   for (; *text != '\0'; text++) {
@@ -273,7 +272,7 @@ static bool print_started_program(const char *page) {
   if (i == STARTED_PROGRAMS) return false;
   print_title(started_programs[i].name, 8, started_programs[i].purpose);
   printf("\\fB%s\\fR\n.SH DESCRIPTION\n", started_programs[i].name);
-  puts("\\fBrooflined\\fR(8) starts this program and exchanges frames with it on a pipe. It is not meant to be started by hand.");
+  puts("\\fBrooflined\\fR(8) starts this program and exchanges frames with it on a pipe. Do not start it by hand.");
   puts(".SH SEE ALSO\n\\fBrooflined\\fR(8)");
   return true;
 }

@@ -40,8 +40,8 @@ static bool has_measurement(const cJSON *runs, const char *name) {
   return false;
 }
 
-/* Arithmetic per second: the least operations of a launch over its median time. Kernels with more bytes than operations move
- * data: bytes per second tell more. */
+/* Prints operations per second: the minimum operations of a launch over its median time. Skips kernels with more bytes than
+ * operations, for which bytes per second are more meaningful. */
 static void print_operations(FILE *out, const cJSON *runs) {
   const cJSON *run;
   char cell[RL_CELL_SIZE];
@@ -55,7 +55,7 @@ static void print_operations(FILE *out, const cJSON *runs) {
   fputc('\n', out);
 }
 
-/* Names the measured rates that the shares are of. */
+/* Prints which measured rates the shares refer to. */
 static void print_roofs(FILE *out, const cJSON *run) {
   const cJSON *measurement;
   cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements")) {
@@ -64,7 +64,7 @@ static void print_roofs(FILE *out, const cJSON *run) {
     if (sscanf(name, "share_%7[a-z]_of_%47s", mode, roof) != 2 || isnan(rl_json_number(measurement, "value"))) continue;
     char *end = strstr(roof, "_ratio");
     if (end != NULL) *end = '\0';
-    fprintf(out, "roof, %s: %s, as the ceilings job measured it\n", mode, roof);
+    fprintf(out, "roof, %s cache: %s, measured by the ceilings job\n", mode, roof);
   }
 }
 
@@ -92,7 +92,7 @@ static void print_table(FILE *out, const cJSON *runs) {
   print_operations(out, runs);
 }
 
-/* Prints the number of suspect samples and the reason of the first. */
+/* Prints the number of suspect samples, and the reason of the first one. */
 static void print_suspects(FILE *out, const cJSON *run) {
   const cJSON *sample, *first = NULL;
   int count = 0;

@@ -1,4 +1,4 @@
-/* The runs of a layer job: the ladder of its variants, each with what it gains over the one before it. */
+/* Prints the runs of a layer job: a row for each variant, with its gain over the previous variant. */
 #include <string.h>
 
 #include "api/client/cells.h"
@@ -21,7 +21,7 @@ typedef struct column {
   rl_cell_format format;
 } column;
 
-/* All times of a table have the same unit, so that small gains show. */
+/* Always uses the unit µs, so that small differences between variants are visible. */
 static char *format_us(char *cell, double us) {
   if (isnan(us)) return rl_format_us(cell, us);
   snprintf(cell, RL_CELL_SIZE, "%.*f µs", us < 10 ? 3 : 1, us);

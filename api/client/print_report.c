@@ -36,7 +36,7 @@ static char *format_with_prefix(char *cell, double value, double step, const cha
 
 static const char *const decimal_prefixes[] = {"", "k", "M", "G", "T"}, *const binary_prefixes[] = {"", "Ki", "Mi", "Gi", "Ti"};
 
-/* Formats the value of a row by its unit, as the API names units. */
+/* Formats the value of a row by its unit. unit: the API's name of the unit. */
 static char *format_quantity(char *cell, double value, const char *unit) {
   static const struct {
     const char *unit, *symbol;
@@ -227,7 +227,7 @@ static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   fputc('\n', out);
 }
 
-/* name: the member of a part that has its name. unnamed: the text to print if that member is null. */
+/* name: the member that contains a part's name; unnamed: the text to print if that member is null. */
 static void print_window_parts(FILE *out, const char *title, const cJSON *parts, const char *name, const char *unnamed) {
   const cJSON *part;
   if (cJSON_GetArraySize(parts) == 0) return;
@@ -247,7 +247,7 @@ static void print_queue(FILE *out, const cJSON *queue) {
   const cJSON *total = rl_json_at(queue, "total");
   char share[RL_CELL_SIZE], idle[RL_CELL_SIZE];
   if (!cJSON_IsObject(total)) return;
-  fprintf(out, "\nqueued launches: median %.0f, most %.0f; none during %s of the window, %s of it idle\n",
+  fprintf(out, "\nlaunch queue: median %.0f, maximum %.0f; empty for %s of the window (device idle: %s)\n",
           rl_json_number(total, "median"), rl_json_number(total, "max"),
           rl_format_percent(share, rl_json_number(total, "empty_ratio")),
           rl_format_us(idle, rl_json_number(queue, "empty_idle_ns") / 1000));

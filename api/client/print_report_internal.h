@@ -7,7 +7,7 @@
 
 void rl_print_report_run(FILE *out, const char *label, const cJSON *run);
 void rl_print_kernel_header(FILE *out, const cJSON *kernel);
-const char *rl_finding_mark(const cJSON *finding); /* "!", or "·" of one that advises nothing */
+const char *rl_finding_mark(const cJSON *finding); /* returns "!", or "·" for a finding without advice */
 void rl_print_finding(FILE *out, const char *mark, const cJSON *finding);
 
 #endif

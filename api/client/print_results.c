@@ -114,7 +114,7 @@ static void print_sentence(FILE *out, const cJSON *sentence) {
   else fprintf(out, "— %s, %s\n", rl_json_text(sentence, "topic"), rl_json_text(sentence, "reason"));
 }
 
-/* Prints why the runs differ. Comparisons with one baseline describe its epoch once. */
+/* Prints why the runs differ. Describes the epoch of a baseline that several comparisons share only once. */
 static void print_explanation(FILE *out, const cJSON *comparison) {
   const cJSON *pair, *sentence, *pairs = rl_json_at(comparison, "items");
   cJSON_ArrayForEach (pair, pairs) {
@@ -140,7 +140,7 @@ static double find_measurement(const cJSON *run, const char *name) {
   return NAN;
 }
 
-/* Prints what was imported, and the command that explains it. */
+/* Prints what was imported, and the command that prints its findings. */
 static void print_import(FILE *out, const cJSON *job, const cJSON *run) {
   char window[RL_CELL_SIZE], busy[RL_CELL_SIZE];
   const char *log = rl_json_text(cJSON_GetArrayItem(rl_json_at(job, "runs"), 0), "log");
@@ -148,7 +148,7 @@ static void print_import(FILE *out, const cJSON *job, const cJSON *run) {
   fprintf(out, "%s (%s, %.0f bytes, SHA-256 %.12s…)\n", file[0] != '\0' ? file : "unnamed trace",
           rl_json_text(job, "request.format"), rl_json_number(job, "request.bytes"), rl_json_text(job, "request.sha256"));
   if (strcmp(rl_json_text(job, "state"), "completed") != 0) return;
-  fprintf(out, "%sdevice work within %s, the device is busy for %s of it\nexplained by: rooflinectl report %.0f\n", log,
+  fprintf(out, "%sdevice work spans %s, the device is busy for %s of it\nfindings: rooflinectl report %.0f\n", log,
           rl_format_us(window, 1e3 * find_measurement(run, "epoch_traced_ms")),
           rl_format_percent(busy, find_measurement(run, "device_busy_ratio")), rl_json_number(run, "run"));
 }

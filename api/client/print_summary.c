@@ -1,4 +1,4 @@
-/* The short form of a report. Blocks are printed whole while they fit; the last line counts those that did not. */
+/* The short form of a report. Prints a block only if it fits completely; the last line counts the omitted ones. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { MAX_LINES = 60, FOOTER_LINES = 2, MAX_KERNEL_LINES = 24, MAX_TIMELINE_LIN
 typedef struct summary_page {
   FILE *out;
   int free_lines;
-  int omitted_kernels, omitted_findings, omitted_lines; /* lines: of the timeline */
+  int omitted_kernels, omitted_findings, omitted_lines; /* omitted_lines: lines of the timeline */
 } summary_page;
 
 static int count_lines(const char *text) {
@@ -22,7 +22,7 @@ static int count_lines(const char *text) {
   return count;
 }
 
-/* Prints a block if it leaves `reserved` lines. */
+/* Prints a block if at least `reserved` lines remain after it. */
 static bool print_block(summary_page *page, const char *block, int reserved) {
   int lines = block != NULL ? count_lines(block) : 0;
   if (lines > page->free_lines - reserved) return false;
@@ -38,7 +38,7 @@ static double duration_us(const cJSON *kernel) {
   return isnan(seconds) ? 0 : seconds * 1e6;
 }
 
-/* One line for its name and duration, then its verdict. */
+/* Prints one line with name and duration, then the verdict. */
 static void print_kernel_brief(FILE *out, const cJSON *kernel) {
   const char *launch = rl_json_text(kernel, "launch");
   char time[RL_CELL_SIZE];
@@ -84,7 +84,7 @@ static void print_kernels(summary_page *page, const cJSON *kernels) {
 
 /* --- the epoch --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sentence of a comparison that says where the run's epoch spends its time; NULL: none does. */
+/* Returns the sentence of a comparison about where the run's epoch spends its time; NULL: there is none. */
 static const cJSON *find_epoch_sentence(const cJSON *comparison, double run) {
   const cJSON *pair, *sentence;
   cJSON_ArrayForEach (pair, rl_json_at(comparison, "items"))
@@ -110,8 +110,8 @@ static void print_epoch(summary_page *page, const cJSON *comparison, double run)
 
 typedef struct ranked_finding {
   const cJSON *kernel, *finding;
-  double gain_us; /* that it could save at most; 0: unknown, or of a part of the kernel */
-  int rank;       /* in the report */
+  double gain_us; /* time that it could save at most; 0: unknown, or a local estimate */
+  int rank;       /* position in the report */
 } ranked_finding;
 
 static double gain_us(const cJSON *kernel, const cJSON *finding) {

@@ -32,16 +32,15 @@ typedef struct regress_options {
 const rl_cli_option *rl_regress_options(void) {
   enum { OPTIONS = 9, MAX_FORMATS = 8 };
   static rl_cli_option options[OPTIONS + MAX_FORMATS + 1] = {
-      {"--suite", "FILE", "run this definition, not one that the daemon has"},
-      {"--against", "NAME", "compare with this baseline; default: with the last good runs"},
-      {"--against-build", "NAME",
-       "measure this build of the workers too, in random order with the daemon's, and compare with it"},
-      {"--against-engine", "NAME", "the same for another engine"},
-      {"--against-variant", "NAME", "the same for another variant of a kernel"},
+      {"--suite", "FILE", "run the definition in this file instead of a suite of the daemon"},
+      {"--against", "NAME", "compare with this named baseline; default: with the last good runs"},
+      {"--against-build", "NAME", "also measure this build of the workers, in random order, as the baseline"},
+      {"--against-engine", "NAME", "also measure this engine as the baseline"},
+      {"--against-variant", "NAME", "also measure this variant of a kernel as the baseline"},
       {"--device", "ID", "an id that `rooflinectl devices` lists"},
-      {"--run", "N", "follow or print suite run N; run nothing"},
+      {"--run", "N", "follow or print suite run N instead of starting one"},
       {"--cancel", "N", "cancel suite run N"},
-      {"--output", "FORMAT[=FILE]", "also to FILE, or in place of the table:"}};
+      {"--output", "FORMAT[=FILE]", "also write the run to FILE; without FILE, print it instead of the table:"}};
   for (int i = 0; i < MAX_FORMATS && rl_suite_outputs[i].name != NULL; i++)
     options[OPTIONS + i] = (rl_cli_option){rl_suite_outputs[i].name, "", rl_suite_outputs[i].summary, "--output"};
   return options;
@@ -49,7 +48,7 @@ const rl_cli_option *rl_regress_options(void) {
 
 /* --- options -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless the file can be written. Checked before the run, which takes minutes. */
+/* Fails unless the file can be written. Called before the run, which takes minutes. */
 static int check_writable(const char *file, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *copy = strdup(file);
   if (copy == NULL) return rl_fail_errno(err, "%s", file);
@@ -77,7 +76,7 @@ static int add_output(const rl_cli *cli, regress_options *options, const char *v
   bool stdout_taken = cli->json;
   for (int i = 0; i < options->output_count; i++) stdout_taken |= options->outputs[i].file == NULL;
   if (file == NULL && stdout_taken)
-    return rl_fail_usage(err, "--output %s needs =FILE: standard output has another format", format->name);
+    return rl_fail_usage(err, "--output %s needs =FILE, because another format is written to standard output", format->name);
   if (file != NULL && check_writable(file, err) < 0) return -1;
   options->outputs[options->output_count++] = (output){.format = format, .file = file};
   return 0;
@@ -121,20 +120,19 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
                             options->request.against_build != NULL || options->request.against_engine != NULL ||
                             options->request.against_variant != NULL;
   if (names_run && (runs || has_settings || (options->run > 0 && options->cancel > 0)))
-    return rl_fail_usage(err,
-                         "--run and --cancel name a suite run: no suite, and of the other options only --output goes with --run");
+    return rl_fail_usage(err, "with --run or --cancel give no suite; --run can be combined with --output only");
   return 0;
 }
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
 
-/* Prints on standard error how long the run will take, and what the estimate rests on. */
+/* Prints the estimated duration of the run and the basis of the estimate to standard error. */
 static void announce(const cJSON *accepted, const char *suite) {
   static const struct {
     const char *basis, *takes, *because;
-  } texts[] = {{"runs", "about", "as its last runs did"},
-               {"jobs", "about", "as equal jobs did"},
-               {"similar_jobs", "about", "if its jobs take as long as the last one of their kind"},
+  } texts[] = {{"runs", "about", "like its last runs"},
+               {"jobs", "about", "like the last equal jobs"},
+               {"similar_jobs", "about", "if each job takes as long as the last job of its kind"},
                {"time_budget", "at most", "its time budget"}};
   char duration[RL_CELL_SIZE];
   const char *basis = rl_json_text(accepted, "estimate_basis");

@@ -53,7 +53,7 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
   }
   if (options->csv && (options->section != NULL || cli->json))
     return rl_fail_usage(err, "--csv and --page can only be combined with --kernel");
-  if (options->watch && (options->csv || cli->json)) return rl_fail_usage(err, "--watch prints text, neither CSV nor JSON");
+  if (options->watch && (options->csv || cli->json)) return rl_fail_usage(err, "--watch prints text: omit --csv and --json");
   if (options->job > 0 && run != NULL) return rl_fail_usage(err, "report takes a run or --job, not both");
   if (options->job > 0) return 0;
   return rl_parse_number(run, 1, "a run's number or --job JOB (rooflinectl list prints them)", &options->run, err);
@@ -119,7 +119,7 @@ static void make_path(const report_options *options, const char *format, char pa
   snprintf(path, PATH_SIZE, "/runs/%lld/report?format=%s%s", options->run, format, kernel);
 }
 
-/* Prints one section or kernel, or the long form, or the short form. */
+/* Prints the report in the form that the options ask for. */
 static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_error *err) {
   const report_options *options = context;
   bool is_whole = options->kernel < 0 && options->section == NULL;
@@ -161,8 +161,8 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
 }
 
 typedef struct comparison_options {
-  long long run[2], kernel[2]; /* of runs a and b; kernel −1: all */
-  int run_count;               /* in the command line so far */
+  long long run[2], kernel[2]; /* runs a and b; kernel −1: all */
+  int run_count;               /* number of runs parsed so far */
 } comparison_options;
 
 static const char two_runs[] = "two runs' numbers (rooflinectl list prints them)";

@@ -25,12 +25,12 @@ typedef struct option_field {
 
 static const option_field options[] = {
     {"--kind", "kind", TEXT, "NAME", "train (default), kernel, layer, source or ceilings"},
-    {"--kernel", "kernel", TEXT, "NAME", "measure a kernel, described by the next four options"},
+    {"--kernel", "kernel", TEXT, "NAME", "measure a kernel; the next four options describe it"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: every variant of the kernel"},
-    {"--build", "build", TEXT, "NAME", "build of a kernel with several builds"},
-    {"--code", "code", FILE_TEXT, "FILE", "execute a CUDA C++ kernel, described by the next ten"},
+    {"--build", "build", TEXT, "NAME", "build of the kernel, if it has several"},
+    {"--code", "code", FILE_TEXT, "FILE", "measure a posted CUDA C++ kernel; the next ten options describe it"},
     {"--binary", "binary", FILE_BYTES, "FILE", "instead of --code: cubin, fatbin or PTX"},
     {"--entry", "entry", TEXT, "NAME", "name of the kernel in the code"},
     {"--grid", "grid", NUMBER_LIST, "X,Y,Z", "grid dimensions, in blocks"},
@@ -47,7 +47,7 @@ static const option_field options[] = {
     {"--hidden", "hidden", NUMBER, "N", "elements of a token of a layer"},
     {"--heads", "heads", NUMBER, "N", "heads of a layer's attention"},
     {"--ffn", "ffn", NUMBER, "N", "outputs of a layer's gate"},
-    {"--causal", "causal", BOOLEAN, "true|false", "a token attends to those before it; default: true"},
+    {"--causal", "causal", BOOLEAN, "true|false", "whether a token attends only to earlier tokens; default: true"},
     {"--samples", "samples", NUMBER, "N", "timed launches in each cache mode"},
     {"--precisions", "precisions", TEXT_LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
@@ -66,7 +66,7 @@ static const option_field options[] = {
     {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
     {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
-    {"--worker-build", "worker_build", TEXT, "NAME", "a build that the daemon's setting builds names"},
+    {"--worker-build", "worker_build", TEXT, "NAME", "a build of the workers from the daemon's setting builds"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
     {"--name", "name", TEXT, "NAME", "shown in the list of jobs; default: FILE of --code, --binary"},
     {"--tags", "tags", TEXT_LIST, "TAG,…", "shown in the list of jobs"},
@@ -104,7 +104,7 @@ char *rl_request_read_file(const char *file, rl_error *err) {
   size_t length;
   char *text = read_file(file, MAX_BODY_BYTES, &length, err);
   if (text == NULL || strlen(text) == length) return text;
-  rl_fail(err, RL_INPUT, 0, "%s: not readable as text", file);
+  rl_fail(err, RL_INPUT, 0, "%s: contains a NUL byte", file);
   free(text);
   return NULL;
 }

@@ -1,4 +1,4 @@
-/* The body of POST /jobs: the text of a file, or built from options. */
+/* Makes the body of POST /jobs from a file or from options. */
 #ifndef RL_CLIENT_REQUEST_H
 #define RL_CLIENT_REQUEST_H
 

@@ -1,4 +1,4 @@
-/* Gives up 30 s after the daemon was first found unreachable. */
+/* Stops retrying 30 s after the first failed request. */
 #include "api/client/retry.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* A state machine over lines: fields collect in the parser until an empty line ends the event. */
+/* Parses lines. Fields are stored in the parser until an empty line ends the event. */
 #include "api/client/sse.h"
 
 #include <stdio.h>

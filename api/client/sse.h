@@ -16,7 +16,7 @@ typedef struct rl_sse {
   /* the incomplete event */
   char type[RL_SSE_TYPE_SIZE], data[RL_SSE_LINE_SIZE], line[RL_SSE_LINE_SIZE];
   size_t data_length, line_length;
-  bool too_long; /* the event did not fit and is dropped */
+  bool too_long; /* the event does not fit and will be dropped */
 } rl_sse;        /* initially zero except on_event, context and id */
 
 /* Parses the next bytes of the stream. Returns false once on_event has returned false. */

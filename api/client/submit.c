@@ -1,4 +1,4 @@
-/* The key of each submission is random. */
+/* Each submission has a random Idempotency-Key. */
 #include "api/client/submit.h"
 
 #include <sodium.h>

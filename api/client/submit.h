@@ -4,8 +4,8 @@
 
 #include "api/client/http.h"
 
-/* Posts body and receives the response's body. If the connection breaks before the response, the daemon may have executed the
- * request: it is repeated with the same Idempotency-Key, for 30 s at most, so that it is executed once. */
+/* Posts body and receives the response's body. If the connection breaks before the response, the daemon may already have executed
+ * the request. So the request is repeated with the same Idempotency-Key, for at most 30 s, and the daemon executes it once. */
 int rl_submit(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err);
 
 #endif

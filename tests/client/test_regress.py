@@ -93,7 +93,7 @@ def test_exit_codes(state, verdict, code):
     with serving(submitting(RUNNING, {**RECORDED, "state": state, "verdict": verdict})) as daemon:
         out, err = ctl("regress", "mnist", url=daemon.url, code=code)
     assert daemon.requests[0] == ("POST /suites/mnist/runs", {})
-    assert err.splitlines() == ["suite run 17 of mnist takes about 96 s, as its last runs did",
+    assert err.splitlines() == ["suite run 17 of mnist takes about 96 s, like its last runs",
                                 "mnist: canary before, 3 of 9 jobs"]
     shown = state if state != "completed" else verdict if code != 5 else "inconclusive"
     assert f"\nmnist: {shown}\n" in out
@@ -130,8 +130,8 @@ def test_progress_follows_the_event_stream():
 
 
 @pytest.mark.parametrize("basis, text", [
-    ("runs", "about 90 s, as its last runs did"), ("jobs", "about 90 s, as equal jobs did"),
-    ("similar_jobs", "about 90 s, if its jobs take as long as the last one of their kind"),
+    ("runs", "about 90 s, like its last runs"), ("jobs", "about 90 s, like the last equal jobs"),
+    ("similar_jobs", "about 90 s, if each job takes as long as the last job of its kind"),
     ("time_budget", "at most 90 s, its time budget")])
 def test_the_basis_of_an_estimate_is_printed(basis, text):
     with serving(submitting(RECORDED, estimated_s=90, basis=basis)) as daemon:
@@ -187,15 +187,16 @@ def test_an_existing_run_is_followed_and_cancelled():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ([], "name of a suite"), (["MNIST"], "no name of a suite"), (["../jobs"], "no name of a suite"), (["a" * 65], "no name"),
+    ([], "name of a suite"), (["MNIST"], "not a valid name of a suite"), (["../jobs"], "not a valid name of a suite"),
+    (["a" * 65], "not a valid name"),
     (["mnist", "kernels"], "an argument too many: kernels"), (["mnist", "--colour", "red"], "no option --colour"),
     (["mnist", "--against"], "needs a value"),
     (["mnist", "--output", "yaml"], "junit, github, github-bigger, bmf, otava, markdown"),
     (["mnist", "--output", "junit", "--output", "bmf"], "standard output"),
     (["--json", "mnist", "--output", "bmf"], "standard output"),
     (["mnist", "--output", "junit=/does/not/exist/x.xml"], "/does/not/exist/x.xml"), (["--run", "x"], "a suite run's number"),
-    (["mnist", "--run", "3"], "name a suite run"), (["--run", "3", "--cancel", "3"], "name a suite run"),
-    (["--run", "3", "--against", "v1"], "name a suite run"), (["--suite", "/does/not/exist.json"], "/does/not/exist.json")])
+    (["mnist", "--run", "3"], "give no suite"), (["--run", "3", "--cancel", "3"], "give no suite"),
+    (["--run", "3", "--against", "v1"], "give no suite"), (["--suite", "/does/not/exist.json"], "/does/not/exist.json")])
 def test_wrong_command_lines_send_nothing(arguments, message):
     with serving({}) as daemon:
         _, err = ctl("regress", *arguments, url=daemon.url, code=2)
@@ -203,11 +204,11 @@ def test_wrong_command_lines_send_nothing(arguments, message):
 
 
 @pytest.mark.parametrize("text, message", [('{\n"name": "x",\n"blocks": 3,\n}\n', "line 4"), ("[]", "names no suite"),
-                                           ('{"name": 5}', "names no suite"), ('{"name": "A b"}', "no name of a suite")])
+                                           ('{"name": 5}', "names no suite"), ('{"name": "A b"}', "not a valid name of a suite")])
 def test_a_malformed_suite_file_names_its_line(tmp_path, text, message):
     (tmp_path / "bad.json").write_text(text)
     _, err = ctl("regress", "--suite", tmp_path / "bad.json", code=2)
-    assert message in err and ("bad.json" in err or "no name" in err)
+    assert message in err and ("bad.json" in err or "not a valid name" in err)
 
 
 def test_refusals_of_the_daemon_exit_with_2():

@@ -225,7 +225,7 @@ static void test_posted_code_from_options(void **state) {
   char *none = NULL;
   rl_error err = {0};
   assert_int_equal(rl_request_from_arguments(2, code, &none, &err), -1);
-  assert_non_null(strstr(err.message, "not readable as text"));
+  assert_non_null(strstr(err.message, "contains a NUL byte"));
   unlink(name);
 }
 
