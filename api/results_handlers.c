@@ -174,8 +174,8 @@ bool rl_metric_history_is_heavy(const rl_http_request *request) {
   return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_HISTORY_ITEMS);
 }
 
-/* Runs with the same configuration have the same history, so they share a cached reply. Returns 1 if it has replied from the
- * cache, else 0. */
+/* Runs with the same configuration have the same history, so they share a cached reply. Returns 1 if the cache had a
+ * reply, 0 if it had none, -1 if the query failed. */
 static int share_reply_of_like_runs(rl_http_request *request, int64_t run_id, rl_error *err) {
   char configuration[24];
   int64_t configuration_id = 0;

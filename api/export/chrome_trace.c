@@ -9,9 +9,9 @@
 #include "api/export/trace_writer.h"
 
 enum {
-  UNKNOWN_PROCESS = 1000000000, /* Linux has no process and no thread with such an id */
-  LATER_TRACKS = 1500000000,    /* first thread id of the second and later tracks of a group */
-  RECENT_CALLS = 1 << 18        /* number of calls that are kept to link work to its call */
+  UNKNOWN_PROCESS = 1000000000,          /* Linux has no process and no thread with such an id */
+  FIRST_LATER_TRACK_THREAD = 1500000000, /* thread ids of a group's second and later tracks begin here */
+  RECENT_CALLS = 1 << 18                 /* number of calls that are kept to link work to its call */
 };
 
 /* A call that may launch work. Kineto has a flow event "ac2g", which viewers draw as an arrow, from the call to the work. */
@@ -24,8 +24,8 @@ typedef struct call {
 
 typedef struct chrome_state {
   rl_tracks tracks;
-  call *calls;           /* RECENT_CALLS entries, indexed by the low bits of the correlation id */
-  const char *host_name; /* name of the traced program */
+  call *calls;              /* RECENT_CALLS entries, indexed by the low bits of the correlation id */
+  const char *program_name; /* name of the traced program */
   const char *device_name;
 } chrome_state;
 
@@ -72,7 +72,8 @@ static void put_dim3(rl_buffer *out, const char *name_and_colon, uint32_t x, uin
   rl_buffer_byte(out, ']');
 }
 
-/* Kineto has "Memcpy HtoD (Pageable -> Device)" and "Memset (Device)". */
+/* Kineto's names of the kinds of memory. The names of copies contain them: "Memcpy HtoD (Pageable -> Device)",
+ * "Memset (Device)". */
 static const char *const kineto_memory_names[RL_MEMORY_KIND_COUNT] = {"Unknown", "Pageable", "Pinned",        "Device",
                                                                       "Array",   "Managed",  "Device Static", "Managed Static"};
 
@@ -92,7 +93,7 @@ static void put_name(rl_buffer *out, const rl_trace_row *row) {
   rl_buffer_json_text(out, name);
 }
 
-/* Appends the start of the next event, up to its category and name. */
+/* Appends the start of the next event: its phase, its category and the key "name". The caller appends the name. */
 static void start_event(rl_buffer *out, const char *phase, const char *category) {
   rl_buffer_text(out, ",\n{\"ph\":\"");
   rl_buffer_text(out, phase);
@@ -158,7 +159,7 @@ static void put_args(rl_buffer *out, const rl_activity_row *row) {
 static position position_of(const rl_track *track) {
   const rl_track_group *group = &track->group;
   const int32_t process = (int32_t)(group->owner & INT32_MAX), id = (int32_t)(group->id & INT32_MAX);
-  const int32_t thread = track->rank == 0 ? id : (int32_t)(LATER_TRACKS + track->number);
+  const int32_t thread = track->rank == 0 ? id : (int32_t)(FIRST_LATER_TRACK_THREAD + track->number);
   if (group->kind == RL_GROUP_STREAM) return (position){process > 0 ? process - 1 : 0, thread};
   if (group->kind == RL_GROUP_OVERHEAD) return (position){-1, track->rank == 0 && track->number == 1 ? 0 : thread};
   return (position){process > 0 ? process : UNKNOWN_PROCESS, thread};
@@ -178,7 +179,7 @@ static void put_metadata(rl_buffer *out, const char *name, position at, const ch
 
 static void name_process(const chrome_state *state, const rl_track_group *group, int32_t process, rl_buffer *out) {
   char label[32] = "CPU";
-  const char *name = group->kind == RL_GROUP_OVERHEAD ? "overhead of the profiler" : state->host_name;
+  const char *name = group->kind == RL_GROUP_OVERHEAD ? "overhead of the profiler" : state->program_name;
   if (group->kind == RL_GROUP_STREAM) {
     name = state->device_name;
     snprintf(label, sizeof label, "GPU %d", process);
@@ -283,11 +284,11 @@ static int begin(void *context, const cJSON *conditions, rl_buffer *out, rl_erro
   chrome_state *state = context;
   RL_CLEANUP(rl_free_text) char *head = print_head(conditions);
   const char *device = cJSON_GetStringValue(member(member(conditions, "device_properties"), "name"));
-  state->host_name = cJSON_GetStringValue(member(conditions, "workload"));
+  const char *workload = cJSON_GetStringValue(member(conditions, "workload"));
+  state->program_name = workload != NULL ? workload : "host";
   state->device_name = device != NULL ? device : "device";
   state->calls = calloc(RECENT_CALLS, sizeof *state->calls);
-  if (head == NULL || state->calls == NULL || state->host_name == NULL)
-    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an export");
+  if (head == NULL || state->calls == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an export");
   rl_buffer_append(out, head, strlen(head) - 1); /* without the closing brace */
   rl_buffer_text(out,
                  ",\"traceEvents\":[\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"trace_start\",\"ts\":0.000,\"pid\":-1,"

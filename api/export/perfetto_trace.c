@@ -63,7 +63,7 @@ typedef struct perfetto_state {
   rl_tracks tracks;
   rl_buffer *out;     /* output buffer of the current call; end_slice uses it */
   rl_buffer interned; /* one bit for each name of the trace: whether the name was written */
-  const char *host_name, *device_name;
+  const char *program_name, *device_name;
   bool has_rows;
   int64_t time_zero_ns; /* start of the first row if it is negative, else 0; subtracted from all times, because time stamps are
                            unsigned */
@@ -130,11 +130,11 @@ static void describe_owner(const perfetto_state *state, const rl_track_group *gr
     if (group->owner == 0) snprintf(name, sizeof name, "%s", state->device_name);
     else snprintf(name, sizeof name, "GPU %u, %s", group->owner - 1, state->device_name);
     rl_proto_text(out, DESCRIPTOR_NAME, name);
-  } else if (group->owner == 0) rl_proto_text(out, DESCRIPTOR_NAME, state->host_name);
+  } else if (group->owner == 0) rl_proto_text(out, DESCRIPTOR_NAME, state->program_name);
   else {
     const size_t process = rl_proto_begin(out, DESCRIPTOR_PROCESS);
     rl_proto_uint(out, PROCESS_PID, group->owner);
-    rl_proto_text(out, PROCESS_NAME, state->host_name);
+    rl_proto_text(out, PROCESS_NAME, state->program_name);
     rl_proto_end(out, process);
   }
   rl_proto_end(out, descriptor);
@@ -253,7 +253,7 @@ static int begin(void *context, const cJSON *conditions, rl_buffer *out, rl_erro
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(conditions, "workload"));
   (void)err;
   state->device_name = device != NULL ? device : "device";
-  state->host_name = workload != NULL ? workload : "host";
+  state->program_name = workload != NULL ? workload : "host";
   state->tracks.ended = end_slice;
   state->tracks.context = state;
   put_first_packet(out);

@@ -20,8 +20,8 @@ enum { HAS_SANITIZERS = true };
 enum { HAS_SANITIZERS = false };
 #endif
 
-/* All access rights of Landlock's version 1. The rights of later versions (refer, truncate, ioctl) need not be listed: a process
- * can use them only with a file that it opened with one of these rights. */
+/* All access rights of Landlock's version 1. It denies renames and links between folders, which later versions can allow. It does
+ * not restrict truncate(2), which denied_calls has. */
 static const __u64 all_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                                 LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -54,8 +54,8 @@ static int set_limits(const rl_sandbox_limits *limits, rl_error *err) {
              : 0;
 }
 
-/* System calls that fail with EACCES: calls for the network, for other processes and for new programs, and calls that change
- * files by path although Landlock's version 1 does not restrict them. */
+/* System calls that fail with EACCES: those for networking, for other processes and for new programs, and those that change a
+ * file by its path and that Landlock's version 1 does not restrict. */
 static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(socketpair),
                                    SCMP_SYS(connect),
@@ -92,18 +92,18 @@ static const int denied_calls[] = {SCMP_SYS(socket),
 RL_DEFINE_CLEANUP(release_filter, scmp_filter_ctx, seccomp_release, NULL)
 
 /* code: result of a libseccomp function, a negative errno. */
-static int fail_filter(int code, rl_error *err) {
+static int fail_seccomp(int code, rl_error *err) {
   return rl_fail(err, RL_ERRNO, -code, "can't restrict system calls with seccomp: %s", strerror(-code));
 }
 
 static int deny_calls(rl_error *err) {
   RL_CLEANUP(release_filter) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-  if (filter == NULL) return fail_filter(-ENOMEM, err);
+  if (filter == NULL) return fail_seccomp(-ENOMEM, err);
   int code = 0;
   for (size_t i = 0; code == 0 && i < sizeof denied_calls / sizeof *denied_calls; i++)
     if (denied_calls[i] >= 0) code = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), denied_calls[i], 0);
   if (code == 0) code = seccomp_load(filter);
-  return code == 0 ? 0 : fail_filter(code, err);
+  return code == 0 ? 0 : fail_seccomp(code, err);
 }
 
 int rl_sandbox_enter(const rl_sandbox_limits *limits, rl_error *err) {
@@ -113,8 +113,8 @@ int rl_sandbox_enter(const rl_sandbox_limits *limits, rl_error *err) {
   if (ruleset < 0)
     return rl_fail_errno(
         err,
-        "this kernel has no Landlock (Linux 5.13, lsm=landlock), which keeps a program with untrusted input from "
-        "reading the host's files");
+        "this kernel has no Landlock, which keeps a program with untrusted input from reading the host's files: it needs "
+        "Linux 5.13 or later with landlock in the boot parameter lsm=");
   for (const char *const *folder = limits->readable_folders; folder != NULL && *folder != NULL; folder++)
     if (allow_reading(ruleset, *folder, err) < 0) return -1;
   if (set_limits(limits, err) < 0) return -1;

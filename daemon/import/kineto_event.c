@@ -126,8 +126,8 @@ int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const
 
 enum { NO_ROW = RL_ACTIVITY_KIND_COUNT };
 
-/* Categories that Kineto has used since 2022 and before, and those of rooflined. Events of the kind NO_ROW get no row; they are
- * counted as `skipped`. */
+/* Categories of Kineto (today's names and those before 2022), and those that rooflined's own export writes. Events of the kind
+ * NO_ROW get no row; they are counted as `skipped`. */
 static const struct category {
   const char *name;
   int kind;
@@ -186,8 +186,8 @@ static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row 
   size_t length = (size_t)(begin - 1 - event->name);
   const char *kinds = begin + 1, *found = memmem(kinds, (size_t)(end - 1 - kinds), arrow, strlen(arrow));
   if (found != NULL) row->source_memory = memory_kind(kinds, (size_t)(found - kinds));
-  const char *last = found != NULL ? found + strlen(arrow) : kinds;
-  row->destination_memory = memory_kind(last, (size_t)(end - 1 - last));
+  const char *destination = found != NULL ? found + strlen(arrow) : kinds;
+  row->destination_memory = memory_kind(destination, (size_t)(end - 1 - destination));
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strlen(names[i]) == length && strncasecmp(names[i], event->name, length) == 0) return names[i];
   return NULL;
@@ -215,9 +215,9 @@ static const char *read_overhead_name(const rl_kineto_event *event) {
   return NULL;
 }
 
-/* Returns rooflined's name of the same work, and sets the members of *row that the file's name implies. NULL: rooflined has no
- * name for it. */
-static const char *known_name(const rl_kineto_event *event, rl_activity_row *row) {
+/* Returns rooflined's name of the event's work, and sets the members of *row that the event's name contains. NULL: rooflined has
+ * no name for it. */
+static const char *rooflined_name(const rl_kineto_event *event, rl_activity_row *row) {
   if (row->kind == RL_ACTIVITY_OVERHEAD) return read_overhead_name(event);
   return row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
 }
@@ -263,7 +263,7 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
                            .start_ns = event->start_ns,
                            .correlation = number(event, RL_EVENT_CORRELATION),
                            .bytes = (uint64_t)number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
-  const char *known = known_name(event, row), *text = known != NULL ? known : event->name;
+  const char *known = rooflined_name(event, row), *text = known != NULL ? known : event->name;
   if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
   if (kind == RL_ACTIVITY_PHASE) row->step = number(event, RL_EVENT_STEP) + 1;
@@ -277,7 +277,7 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
 
 static int add_complete(const rl_kineto_event *event, uint32_t kind, rl_trace *trace, rl_error *err) {
   rl_activity_row row;
-  if (!event->has_duration) return rl_fail(err, RL_INPUT, 0, "an X event has no dur");
+  if (!event->has_duration) return rl_fail(err, RL_INPUT, 0, "an event of phase X has no dur");
   if (make_row(event, kind, trace, &row, err) < 0) return -1;
   int64_t end_ns;
   if (__builtin_add_overflow(row.start_ns, event->duration_ns, &end_ns))
@@ -309,11 +309,11 @@ void rl_open_events_free(rl_open_events *open, rl_trace *trace) {
   free(open);
 }
 
-static int begin_open(const rl_kineto_event *event, const struct category *category, rl_open_events *open, rl_trace *trace,
-                      rl_error *err) {
+static int push_open_event(const rl_kineto_event *event, const struct category *category, rl_open_events *open, rl_trace *trace,
+                           rl_error *err) {
   open_event begun = {.thread_hash = event->thread_hash, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
   if (open->count == MAX_OPEN_EVENTS)
-    return rl_fail(err, RL_INPUT, 0, "more than %d B events are open at the same time", MAX_OPEN_EVENTS);
+    return rl_fail(err, RL_INPUT, 0, "more than %d events of phase B have no event of phase E yet", MAX_OPEN_EVENTS);
   if (begun.has_row && make_row(event, (uint32_t)category->kind, trace, &begun.row, err) < 0) return -1;
   if (rl_array_reserve(&open->items, open->count, &open->capacity, sizeof begun, err) < 0) return -1;
   open->items[open->count++] = begun;
@@ -321,7 +321,7 @@ static int begin_open(const rl_kineto_event *event, const struct category *categ
 }
 
 /* Ends the last B event of the thread. */
-static int end_open(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
+static int close_open_event(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
   size_t i = open->count;
   while (i > 0 && open->items[i - 1].thread_hash != event->thread_hash) i--;
   if (i == 0) return rl_trace_skip(trace, RL_SKIPPED_UNPAIRED), 0;
@@ -338,10 +338,10 @@ static int end_open(const rl_kineto_event *event, rl_open_events *open, rl_trace
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
   if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E')
     return 0; /* events of other phases are not intervals of time */
-  if (!event->has_start) return rl_fail(err, RL_INPUT, 0, "an %c event has no ts", event->phase);
-  if (event->phase == 'E') return end_open(event, open, trace, err);
+  if (!event->has_start) return rl_fail(err, RL_INPUT, 0, "an event of phase %c has no ts", event->phase);
+  if (event->phase == 'E') return close_open_event(event, open, trace, err);
   const struct category *category = find_category(event->category);
-  if (event->phase == 'B') return begin_open(event, category, open, trace, err);
+  if (event->phase == 'B') return push_open_event(event, category, open, trace, err);
   if (category->kind == NO_ROW) return rl_trace_skip(trace, category->skipped), 0;
   return add_complete(event, (uint32_t)category->kind, trace, err);
 }

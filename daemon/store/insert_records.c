@@ -10,7 +10,7 @@
 /* The values of parameters that are not fields of the record. */
 typedef struct row_keys {
   int64_t pass, run;
-  int64_t kernel_id; /* 0: none, which the column refuses */
+  int64_t kernel_id; /* 0: no kernel; bound as NULL, which violates the column's NOT NULL */
 } row_keys;
 
 enum { MAX_PARAMETERS = 32 };
@@ -51,9 +51,12 @@ static int prepare_insertion(rl_db *db, const char *statement, const rl_field *f
   *prepared = (insertion){0};
   if (rl_db_prepare(db, statement, NULL, 0, &prepared->statement, err) < 0) return -1;
   prepared->count = sqlite3_bind_parameter_count(prepared->statement);
+  if (prepared->count > MAX_PARAMETERS)
+    return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has %d parameters, more than %d", statement, prepared->count,
+                   MAX_PARAMETERS);
   for (int i = 0; i < prepared->count; i++) {
     const char *name = sqlite3_bind_parameter_name(prepared->statement, i + 1) + 1; /* without the colon */
-    if (i >= MAX_PARAMETERS || find_source(fields, name, &prepared->parameters[i]) < 0)
+    if (find_source(fields, name, &prepared->parameters[i]) < 0)
       return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has a parameter %s without a value", statement, name);
   }
   return 0;
@@ -124,14 +127,14 @@ static int insert_range(rl_db *db, rl_record_kind kind, const rl_records *record
   const rl_field *ordinal_field = has_kernel_id(kind) ? find_field(layout->fields, "ordinal") : NULL;
   const char *record = (const char *)rl_records_items(records, kind) + first * layout->item_size;
   row_keys keys = {.pass = claim->pass_id, .run = claim->run_id};
-  int64_t kernel_ordinal = -1;
+  int64_t found_ordinal = -1;
   insertion insert;
   if (count == 0) return 0;
   if (prepare_insertion(db, rl_record_tables[kind].statement, layout->fields, &insert, err) < 0) return -1;
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < count; i++, record += layout->item_size) {
     int64_t ordinal = ordinal_field != NULL ? rl_field_integer(ordinal_field, record + ordinal_field->offset) : -1;
-    if (ordinal != kernel_ordinal) rc = find_kernel(db, kernel_ordinal = ordinal, &keys, err);
+    if (ordinal != found_ordinal) rc = find_kernel(db, found_ordinal = ordinal, &keys, err);
     if (rc == 0) rc = insert_record(db, &insert, record, &keys, err);
   }
   sqlite3_clear_bindings(insert.statement);

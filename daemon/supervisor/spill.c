@@ -1,6 +1,6 @@
-/* The file is a header with a SHA-256 and frames as on a worker's pipe. Empty: the header is zeros. A write clears the header,
- * writes the frames, and then the header with the checksum, so an interrupted write leaves a file that is empty or fails the
- * checksum. */
+/* A spill file has a header with a checksum, then the frames that the worker sent. In an empty file the header is zeros. A write
+ * clears the header, writes the frames, and then the header with the checksum, so an interrupted write leaves a file that is
+ * empty or fails the checksum. */
 #include "supervisor/spill.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static const char spill_magic[8] = "RLSPILL";
 /* First bytes of the file. An empty file has zeros in their place. */
 typedef struct spill_header {
   char magic[8];
-  uint32_t version; /* RL_WIRE_VERSION: the frames and the structs in them */
+  uint32_t version; /* RL_WIRE_VERSION of the daemon that wrote the file */
   int32_t pass;     /* rl_pass */
   int64_t job_id, run_id, pass_id, first_row;
   int64_t length; /* bytes of the header and the frames; the rest of the file is unused */
@@ -27,7 +27,7 @@ typedef struct spill_header {
   char sha256[RL_SHA256_SIZE]; /* of the first `length` bytes, computed with zeros in place of this member */
 } spill_header;
 enum { HEADER_BYTES = 4096 };
-_Static_assert(sizeof(spill_header) <= HEADER_BYTES, "the frames follow the header");
+_Static_assert(sizeof(spill_header) <= HEADER_BYTES, "the header must fit into HEADER_BYTES, where the frames begin");
 
 struct rl_spill {
   int descriptor;
@@ -138,8 +138,8 @@ static int write_all(const rl_spill *spill, const rl_spilled_pass *pass, rl_erro
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
   if (rl_spill_clear(spill, err) < 0) return -1;
   if (write_all(spill, pass, err) >= 0) return 0;
-  /* a write beyond the allocated size has extended the file, so it is shortened again */
-  if (ftruncate(spill->descriptor, spill->size) < 0 || rl_spill_clear(spill, NULL) < 0) return -1;
+  /* A write beyond the allocated size has extended the file, so it is shortened again. err has the error of write_all. */
+  if (ftruncate(spill->descriptor, spill->size) == 0) rl_spill_clear(spill, NULL);
   return -1;
 }
 
@@ -193,11 +193,12 @@ void rl_spilled_pass_clear(rl_spilled_pass *pass) {
 }
 
 int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err) {
-  int64_t repeated = stored_rows - pass->first_row;
-  if (repeated < 0 || repeated > (int64_t)pass->records.row_count)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file has the activity rows from %lld, the database the first %lld",
-                   (long long)pass->first_row, (long long)stored_rows);
-  rl_records_drop_rows(&pass->records, (size_t)repeated);
+  int64_t already_stored = stored_rows - pass->first_row;
+  if (already_stored < 0 || already_stored > (int64_t)pass->records.row_count)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD,
+                   "the spill file has %zu activity rows from index %lld, which do not continue the %lld rows in the database",
+                   pass->records.row_count, (long long)pass->first_row, (long long)stored_rows);
+  rl_records_drop_rows(&pass->records, (size_t)already_stored);
   pass->first_row = stored_rows;
   return 0;
 }

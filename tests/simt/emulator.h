@@ -1,26 +1,29 @@
 /* An emulator of CUDA: runs kernels on the CPU, thread by thread, so that tests compare them with references where there is no
- * GPU, also under AddressSanitizer and UndefinedBehaviorSanitizer. translate.py turns a kernel's source into C++; cuda.h and
- * ptx.h implement the language that this C++ is compiled with; runtime.cpp is the part of the CUDA runtime that launchers call.
+ * GPU, also under AddressSanitizer and UndefinedBehaviorSanitizer. translate.py turns a kernel's source into C++. cuda.h and
+ * ptx.h define the CUDA and PTX functions that this C++ calls. runtime.cpp has the functions of the CUDA runtime that host code
+ * calls.
  *
  * Behaviour
  *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
- *   a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
- *   order of its lanes, the order of blocks, and how many blocks are resident. The environment variable RL_SIMT_SEED repeats a
- * schedule. A missing barrier gives a wrong result in most schedules. Each block has its own shared memory, filled with 0xff
- * (NaN) before the first use. Variables are aligned as declared and not better, and AddressSanitizer knows their bounds. Static,
- * dynamic and distributed shared memory have the limits of compute capability 9.0. cp.async copies either when it is issued or
- * when a thread waits for it, at random; st.async stores either when it is issued or when a thread tests the mbarrier, at random.
- *   mma, ldmatrix, shuffles and votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
+ *   a fence, a load in a spin loop). The scheduler picks at random which warp runs next, how many times its lanes are resumed
+ * before another warp is picked, the order of its lanes, the order of the blocks, and how many blocks are resident at a time. A
+ * run prints its seed; the environment variable RL_SIMT_SEED=N repeats the run with seed N. A missing barrier gives a wrong
+ * result in most schedules. Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables have
+ * their declared alignment and no larger one, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared
+ * memory have the limits of compute capability 9.0. cp.async copies either when it is issued or when a thread waits for it, at
+ * random; st.async stores either when it is issued or when a thread tests the mbarrier, at random. mma, ldmatrix, shuffles and
+ * votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
  *
  * Errors that end the program, with a list of the waits of all threads: a barrier or a warp operation at which not all threads
  * arrive, lanes of a warp that arrive at different operations, shared addresses that are out of bounds or misaligned.
  *
  * Limits
- *   Memory is sequentially consistent: it does not test fences or memory ordering. It does not model time.
+ *   Memory is sequentially consistent, so the emulator finds no missing fence and no wrong memory order.
+ *   The emulator does not model time.
  *   Kernels run one after another: programmatic dependent launches do not overlap, and cudaGridDependencySynchronize returns at
  *   once.
  *   Plain loads and stores are no yield points: threads interleave only at waits and yield points.
- *   It does not limit how many blocks are resident: a cooperative launch always fits.
+ *   A cooperative launch never fails for lack of room: all of its blocks are resident.
  *   Features that cuda.h and ptx.h do not implement (wgmma, TMA, textures, …) do not compile. */
 #ifndef SIMT_EMULATOR_H
 #define SIMT_EMULATOR_H
@@ -53,7 +56,7 @@ struct kernel_attributes {
 };
 kernel_attributes &attributes_of(const void *kernel);
 
-/* Runs a kernel to its end. Each thread calls `body`. */
+/* Runs a kernel to its end. Each thread calls `body`. kernel: the key of the attributes in attributes_of; it is not called. */
 cudaError_t launch(const launch_config &config, const void *kernel, const std::function<void()> &body);
 
 /* --- functions for the running emulated thread -------------------------------------------------------------------------- */
@@ -75,8 +78,8 @@ void cluster_wait();
 /* Lets the scheduler run other threads. */
 void yield_point();
 
-/* Shared memory. Addresses are 32-bit shared addresses as in PTX: of the calling block, or of another block of its cluster
- * (mapa). */
+/* Shared memory. key: an address that is unique to the variable. Addresses are 32-bit shared addresses as in PTX: of the calling
+ * block, or of another block of its cluster (mapa). */
 void *shared_variable(const void *key, size_t bytes, size_t alignment);
 void *dynamic_shared_memory(size_t alignment);
 uint32_t shared_address(const void *pointer);

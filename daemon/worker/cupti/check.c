@@ -1,10 +1,11 @@
-/* Fills an rl_error from a CUptiResult. A table adds advice to results that the user can act on, such as a missing privilege;
- * rl_cupti_is_unavailable recognizes these. */
+/* Fills an rl_error from a CUptiResult. A table has advice or a reason for each result that means that this machine cannot
+ * collect counters. */
 #include "worker/cupti/check.h"
 
 #include <stddef.h>
 
-/* Result codes of CUPTI for "this machine cannot collect counters", with the advice or the reason that the user reads. */
+/* Result codes of CUPTI that mean that this machine cannot collect counters, with the advice or the reason that the user reads.
+ */
 static const struct {
   CUptiResult code;
   const char *advice;
@@ -20,8 +21,8 @@ static const struct {
     {CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED, "counters are not available on this MIG instance"},
     {CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED, "counters are not available under SLI"},
     {CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED, "counters are not available under this WSL"},
-    {CUPTI_ERROR_NOT_SUPPORTED, "this device or driver does not support it"},
-    {CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED, "this device does not support it"},
+    {CUPTI_ERROR_NOT_SUPPORTED, "this device or driver does not support this function"},
+    {CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED, "this device does not support CUPTI's legacy profiler"},
     {CUPTI_ERROR_HARDWARE, "the counters' hardware is not available"},
     {CUPTI_ERROR_HARDWARE_BUSY, "another profiler holds the counters"},
     {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "another profiler is attached to this process"},

@@ -34,7 +34,8 @@ template <bool SPREAD> __global__ void add_to_shared(uint32_t *sink, int rounds)
   if (words[threadIdx.x] == 0xffffffff) *sink = 1;
 }
 
-/* Uses the previous value that atom returns. The compiler adds up the values of a warp before the atomic operation. */
+/* Uses the previous value, which atom returns. In contrast to red, the compiler may combine the additions of a warp even though
+ * the values differ. */
 __global__ void add_to_shared_and_return(uint32_t *sink, int rounds) {
   __shared__ uint32_t next;
   if (threadIdx.x == 0) next = 0;
