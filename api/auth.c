@@ -1,5 +1,5 @@
-/* Finds the credential of a request (Authorization header, else session cookie), and checks it against the store. Contains the
- * handlers of /login and /logout too. */
+/* Finds the credential of a request (Authorization header, else session cookie), and checks it against the store. Also contains
+ * the handlers of /login and /logout. */
 #include "api/auth.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ bool rl_credential_is_known(rl_server *server, const rl_credential *credential) 
   return find_token_hash(server, credential, token_hash) && rl_store_knows_token(server->store, token_hash);
 }
 
-/* The next two functions return 1 and set request->credential if the request has a credential of their kind, valid or not; else
- * they return 0. */
+/* read_bearer_token and the next function return 1 and set request->credential if the request has a credential of their kind,
+ * whether or not it is valid; else 0. */
 static int read_bearer_token(rl_http_request *request, rl_error *err) {
   const char *token = bearer_token(request);
   request->credential = (rl_credential){0};
@@ -108,7 +108,7 @@ int rl_handle_log_in(rl_http_request *request, rl_error *err) {
   if (rl_fields_parse(login_fields, body, request->body_length, &login, sizeof login, err) < 0) return -1;
   if (rl_token_hash(login.token, token_hash, err) < 0) return -1;
   if (rl_store_has_token(request->server->store, token_hash, &known, err) < 0) return -1;
-  if (!known) return rl_fail(err, RL_HTTP, 401, "The daemon does not know this token.");
+  if (!known) return rl_fail(err, RL_HTTP, 401, "The token is unknown or was revoked.");
   rl_login_session_begin(request->server->login_sessions, rl_monotonic_ns(), token_hash, session_id);
   return reply_cookie(request, session_id, RL_LOGIN_SESSION_LIFETIME_S, err);
 }

@@ -13,10 +13,10 @@
 
 enum {
   BUCKETS = 4096,
-  GZIP_LEVEL = 1, /* the fastest */
+  GZIP_LEVEL = 1, /* the fastest level */
   GZIP_WINDOW_BITS = 15 + 16 /* 16: zlib writes a gzip header */,
   GZIP_MEMORY_LEVEL = 8,
-  MIN_FREED_BYTES = 8 << 20 /* freed since the last return of memory to the kernel */
+  MIN_FREED_BYTES = 8 << 20 /* min bytes freed since the last malloc_trim before the next one */
 };
 
 typedef struct cache_entry {
@@ -24,7 +24,7 @@ typedef struct cache_entry {
   char *key;
   void (*add_headers)(struct MHD_Response *response, const char *etag);
   const char *content_type;
-  int references; /* of the cache and of callers */
+  int references; /* number of references: one of the cache, one of each caller */
   TAILQ_ENTRY(cache_entry) recency;
   LIST_ENTRY(cache_entry) link;
 } cache_entry;
@@ -32,7 +32,7 @@ typedef struct cache_entry {
 struct rl_body_cache {
   size_t max_bytes;
   _Atomic size_t bytes;                          /* sum over all texts and encodings that are not freed yet */
-  _Atomic size_t freed_bytes;                    /* since the last return of memory to the kernel */
+  _Atomic size_t freed_bytes;                    /* since the last malloc_trim */
   pthread_mutex_t lock;                          /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];

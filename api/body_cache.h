@@ -53,8 +53,8 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
 bool rl_body_cache_has_gzip(rl_body_cache *cache, const rl_cached_body *body);
 void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);
-/* Calls malloc_trim if 8 MB of bodies have been freed since the last call of it, because free memory between cached bodies is
- * seldom reused. Takes up to 30 ms, in which other threads may wait in malloc. Call at most once per second. */
+/* Calls malloc_trim if 8 MB of bodies were freed since its last call, because free memory between cached bodies is rarely reused.
+ * Takes up to 30 ms, in which other threads may wait in malloc. Call at most once per second. */
 void rl_body_cache_return_memory(rl_body_cache *cache);
 /* Returns the bytes of all bodies that are cached or being sent, including RL_BODY_OVERHEAD_BYTES for each encoding. */
 size_t rl_body_cache_bytes(rl_body_cache *cache);

@@ -19,7 +19,7 @@ typedef struct key_writer {
   char text[MAX_KEY_BYTES];
   size_t length; /* MAX_KEY_BYTES: the key is too long */
   const char *parameter,
-      *shared_value; /* in the key, `parameter` has the value shared_value; parameter NULL: all values are the request's */
+      *shared_value; /* if parameter is not NULL, the key has shared_value instead of the request's value of this parameter */
   bool has_shared_value;
 } key_writer;
 

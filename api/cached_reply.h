@@ -8,11 +8,11 @@
 
 enum { RL_MAX_CACHED_BODY_BYTES = 512 << 10 };
 
-/* Called before the handler, by any thread. Sets the response from the cache and returns true, or returns false. In the second
- * case sets request->cache_key if the reply may be cached. */
+/* Called before the handler, by any thread. Sets the response from the cache and returns true, or returns false. If it returns
+ * false, sets request->cache_key if the reply may be cached. */
 bool rl_cached_reply_find(rl_http_request *request);
-/* Called by the pool's thread before the handler. Sets the response from the cache and returns true, or returns false. In the
- * second case sets request->revision before the handler's queries, so that they see this revision or a later one. */
+/* Called by the pool's thread before the handler. Sets the response from the cache and returns true, or returns false. If it
+ * returns false, sets request->revision before the handler's queries, so that they see this revision or a later one. */
 bool rl_cached_reply_begin(rl_http_request *request);
 /* Changes the key: `parameter` gets the value `shared`. A handler calls this if its reply is the same for several values of a
  * query parameter, or if the reply depends on a value that is not in the request; then `parameter` can be any name. Sets the

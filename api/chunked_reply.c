@@ -84,7 +84,7 @@ static void close_reply(rl_http_stream *stream) {
 static int send_whole(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
   const size_t length = reply->stream.used;
   char *bytes =
-      malloc(length + 1); /* not realloc, which would leave a free block that is too small for the next reply's buffer */
+      malloc(length + 1); /* copies instead of realloc, which would leave a free block too small for the next reply's buffer */
   if (bytes != NULL) memcpy(bytes, reply->stream.bytes, length + 1);
   rl_http_stream_free(&reply->stream);
   if (request->cache_key != NULL) return rl_reply_text(request, 200, bytes, content_type, err);
@@ -100,7 +100,7 @@ static int send_streamed(rl_http_request *request, chunked_reply *reply, const c
   if (atomic_fetch_add(&request->server->streamed_replies, 1) >= MAX_STREAMED_REPLIES) {
     rl_http_stream_free(&reply->stream);
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
-                   "Other clients are reading as many large replies as the daemon sends at once; try again later.");
+                   "The daemon is already sending its maximum number of large replies; try again later.");
   }
   return rl_reply(request, 200, rl_http_stream_response(&reply->stream, request, SEND_BYTES, content_type), err);
 }

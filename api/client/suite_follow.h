@@ -6,9 +6,9 @@
 
 #include "api/client/cli.h"
 
-/* Gets the document of the ended run, which the caller deletes. Returns RL_EXIT_COMPLETED; RL_EXIT_INTERRUPTED without a document
- * after Ctrl-C; -1 with err when the daemon refuses, or has been unreachable for 30 s. Does not wait for a daemon that has never
- * responded (daemon_was_reached: it responded to an earlier request). */
+/* Sets *run to the document of the ended run, which the caller deletes. Returns RL_EXIT_COMPLETED; RL_EXIT_INTERRUPTED without a
+ * document after Ctrl-C; -1 with err if the daemon refuses the request or has been unreachable for 30 s. daemon_was_reached: the
+ * daemon responded to an earlier request; if it has never responded, fails at once. */
 int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJSON **run, rl_error *err);
 /* Returns the exit code of an ended run. */
 rl_exit rl_suite_exit_code(const cJSON *run);

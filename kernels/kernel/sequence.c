@@ -22,8 +22,8 @@ const rl_field rl_kernel_sequence_member_fields[] = {
     RL_FIELD(member, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true, .summary = "as in a kernel job"),
     RL_FIELD(member, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "default fp32"),
     RL_FIELD(member, shape, RL_FIELD_JSON, .required = true, .summary = "the kernel's sizes"),
-    RL_FIELD(member, variant, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
-    RL_FIELD(member, build, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
+    RL_FIELD(member, variant, RL_FIELD_TEXT, .summary = "default: the kernel's first variant"),
+    RL_FIELD(member, build, RL_FIELD_TEXT, .summary = "default: the kernel's first build"),
     {0}};
 
 /* Puts "/kernels/INDEX" before the error's pointer into a member. Returns -1. */

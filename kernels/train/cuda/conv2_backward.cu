@@ -11,10 +11,10 @@
  * ranges of the rows of d_in. A block is one team.
  *
  * Larger batches: a team computes a whole gradient. A block is two teams if they fit into shared memory, if possible one of each
- * kind. With one team per block, an SM may get two weight gradient teams, which take longer (H200, batch 4096: 133 or 153 µs,
- * depending on the schedule, against 136 µs with two teams per block).
+ * kind. With one team per block, the hardware may schedule two weight gradient teams, which take longer, on one SM (H200, batch
+ * 4096: 133 or 153 µs, depending on the schedule; 136 µs with two teams per block).
  *
- * Latency: loads of operands are the bottleneck. So the fragments of an mma are loaded during the mma before, addresses are
+ * Latency: loads of operands are the bottleneck. So the fragments of an mma are loaded during the previous mma, addresses are
  * incremented instead of recomputed, and the two teams on an SM hide each other's latency.
  *
  * Synchronisation: named barriers, one per team. Blocks exchange no data.
@@ -25,10 +25,10 @@
 #include "train/cuda/conv2.cuh"
 
 enum {
-  WARPS = 4, /* of a team */
+  WARPS = 4, /* warps of a team */
   THREADS = WARPS * 32,
-  CHANNEL_VECTORS = RL_CONV2_CHANNELS / VECTOR,                                      /* 16-byte vectors of a pixel of d_pooled */
-  PIXELS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS, /* of d_pooled, with eight channels each */
+  CHANNEL_VECTORS = RL_CONV2_CHANNELS / VECTOR,                                      /* 16-byte vectors in a pixel of d_pooled */
+  PIXELS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS, /* pixels of d_pooled, eight channels each */
   MAX_PARTIAL_ROWS = 88, /* rows of partial sums; each is the sum over a set of images */
   MAX_TEAMS = 264,       /* two per multiprocessor of an H200 */
   SPLIT_MAX_IMAGES = 88
@@ -84,9 +84,9 @@ static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_po
   return pooled;
 }
 
-/* Returns two FP16 values, where a value is replaced by 0 if its argmax is not `position`. selector: for __byte_perm, four
- * nibbles: the argmax of the low value twice, then that of the high value twice. __byte_perm selects bytes of a word in which
- * only byte `position` is 0xff; RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
+/* Replaces each of two FP16 values by 0 if its argmax is not `position`. selector: four nibbles for __byte_perm: twice the argmax
+ * of the low value, then twice the argmax of the high value. The selected word has 0xff in byte `position` and zeros elsewhere;
+ * RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
 static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint32_t selector, uint32_t position) {
   return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
 }
@@ -114,7 +114,7 @@ template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_f
 }
 
 typedef struct conv2_backward_args {
-  uint32_t batch, partial_rows; /* images; rows of partial_weight and partial_bias */
+  uint32_t batch, partial_rows; /* number of images; number of rows of partial_weight and partial_bias */
   const __half *in, *weights, *d_pooled;
   const uint8_t *argmaxes;
   __half *d_in;

@@ -27,9 +27,9 @@ enum { RL_TIMED_PHASE_NAMES(RL_TIMED_PHASE) RL_TIMED_PHASES };
 /* Times of the phases of each block, in ns of a clock that the device's SMs share; 0: not recorded. */
 typedef struct rl_persistent_timestamps {
   uint64_t phases[RL_PERSISTENT_BLOCKS][RL_TIMESTAMPED_STEPS]
-                 [1 + RL_TIMED_PHASES];     /* begin of the step, then the end of each phase */
-  uint64_t launch[RL_PERSISTENT_BLOCKS][2]; /* begin and end of the block */
-  uint64_t cycles[RL_PERSISTENT_BLOCKS][2]; /* begin and end of the block in cycles of its SM's clock */
+                 [1 + RL_TIMED_PHASES];     /* start of the step, then the end of each phase */
+  uint64_t launch[RL_PERSISTENT_BLOCKS][2]; /* start and end of the block */
+  uint64_t cycles[RL_PERSISTENT_BLOCKS][2]; /* start and end of the block in cycles of its SM's clock */
 } rl_persistent_timestamps;
 
 struct rl_block_exchange;
@@ -45,7 +45,7 @@ typedef struct rl_persistent_args {
   void *pooled2, *d_fc1; /* fc1's inputs [batch][2304] and the gradient of its product [batch][128]; NULL in an evaluation */
   /* Partial sums of the gradients of the last step, in rows as in rl_gradients: 2 · rl_persistent_partial_rows rows of conv1,
    * rl_persistent_partial_rows rows of the others. NULL in an evaluation. partial_conv2_weight may lie in the memory of
-   * adam.first_moment and adam.second_moment: a launch reads the moments at its begin and stores them at its end, and then
+   * adam.first_moment and adam.second_moment: a launch reads the moments at its start and stores them at its end, and then
    * overwrites the sums. */
   float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias, *partial_head;
   struct rl_block_exchange *block_exchange; /* memory of rl_persistent_exchange_bytes() bytes; each launch clears it */

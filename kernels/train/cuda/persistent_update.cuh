@@ -104,7 +104,7 @@ typedef struct partial_sums {
   uint32_t stride, rows;
 } partial_sums;
 
-/* Returns where the partial sums of small value i are. rows: partial_rows of the step. */
+/* Returns the location of the partial sums of small value i. rows: partial_rows of the step. */
 static __device__ __forceinline__ partial_sums small_value_sums(const rl_persistent_args &args, uint32_t i, uint32_t rows) {
   if (i < CONV2_OFFSET) return {&args.partial_conv1[i], CONV2_OFFSET, 2 * rows};
   if (i < CONV2_OFFSET + RL_CONV2_CHANNELS) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_CONV2_CHANNELS, rows};
@@ -206,7 +206,7 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent_arg
   if (!skip_step) update_tile<F>(args, gradient, rates, smem);
 }
 
-/* Loads the block's parameters and moments from global memory, at the begin of a launch. */
+/* Loads the block's parameters and moments from global memory, at the start of a launch. */
 template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent_args &args, block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
@@ -218,7 +218,7 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
     smem.owned_parameters[owned_parameter_index()] = load_parameter(args.adam, owned_parameter_offset());
 }
 
-/* Makes the block's weights available to the other blocks, as F::value, at the begin of a launch. WAR: they overwrite FP32
+/* Makes the block's weights available to the other blocks, as F::value, at the start of a launch. WAR: they overwrite FP32
  * parameters, so every block must have loaded its own parameters before. */
 template <class F>
 static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {

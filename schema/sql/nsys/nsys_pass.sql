@@ -1,4 +1,4 @@
--- :run. nsys's ids of processes and threads: process * 2^24 + thread.
+-- :run. Makes nsys's ids of processes and threads: process * 2^24 + thread.
 INSERT INTO temp.exported_pass
 SELECT p.id, p.job_id, p.run_id,
   (SELECT iif(count(DISTINCT d.process) = 1, max(d.process) << 24, NULL) FROM traces.activity_dictionary d

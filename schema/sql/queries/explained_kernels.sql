@@ -1,6 +1,7 @@
--- :run. The kernels that the activity pass of a run traced, and the phases inside them, in order. Columns: launch, phase (NULL: the
--- whole kernel), us, launches; of the same kernel in the counters pass: ordinal, metrics [[name, value, reason]...], executed
--- instructions, and those of them that convert between FP16 and FP32. Of a kernel's phases, the first has metrics and instructions.
+-- :run. The kernels that the activity pass of a run traced, and the phases inside them, in order. Columns: launch, phase (NULL:
+-- the whole kernel), us, launches; of the same kernel in the counters pass: ordinal, metrics [[name, value, reason]...], executed
+-- instructions, and those of them that convert between FP16 and FP32. If a kernel has phases, only the first phase has metrics
+-- and instructions.
 SELECT launch, phase, us, launches, counted_ordinal,
   iif(is_first, (SELECT json_group_array(json_array(metric, value, reason)) FROM kernel_metrics WHERE kernel_id = counted), NULL),
   iif(is_first, (

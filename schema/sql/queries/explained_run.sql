@@ -1,7 +1,7 @@
--- :run. What explains the time and memory of a training run. Columns: variant, precision, kind of job; epoch ms median; traced
--- epoch ms, its busy share, why it is unknown; why there are no counters; minimum operations of an epoch, their measured rate, why
--- it is unknown; bytes for the data set, weights, activations and workspace, why they are unknown; skipped steps and steps of all
--- epochs, why they are unknown.
+-- :run. The numbers that explain the time and memory of a training run. Columns: variant, precision, kind of job; epoch ms
+-- median; traced epoch ms, its busy share, why it is unknown; why there are no counters; minimum operations of an epoch, their
+-- measured rate, why it is unknown; bytes for the data set, weights, activations and workspace, why they are unknown; skipped
+-- steps and steps of all epochs, why they are unknown.
 SELECT r.variant, r."precision", j.kind,
   s.epoch_ms_median,
   traced.value, busy.value,

@@ -1,6 +1,6 @@
 -- :run. Columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the requested sections (NULL:
 -- unknown).
-WITH modelled AS ( -- no_model: why the workload's minimum work is not the minimum work of one kernel
+WITH modelled AS ( -- no_model: why the workload's minimum work can't be used as that of one kernel
   SELECT r.floor_bytes, r.floor_operations,
     CASE WHEN j.kind = 'train' THEN 'the model of a training run is of a whole epoch'
          WHEN (SELECT count(*) FROM passes p JOIN kernels k ON k.pass_id = p.id WHERE p.run_id = r.id AND p.name = 'counters') > 1

@@ -1,5 +1,5 @@
--- :suite :metric :limit. The newest completed runs of a suite, without those that measured their baseline themselves, that have values of the metric, newest first. Columns: run with
--- its values, id, median.
+-- :suite :metric :limit. The newest completed runs of a suite with values of the metric, newest first; without runs that measured
+-- their own baseline. Columns: run with its values, id, median.
 SELECT json_object('run', id, 'at', utc_text(finished_ns), 'median', median, 'values', stored_json("values"), 'verdict', verdict,
                    'driver', driver, 'git_commit', git_commit, 'device_name', device_name, 'clock_setting', clock_setting), id,
   median

@@ -1,2 +1,2 @@
--- :job. Column: why the job failed; '': it did not.
+-- :job. Column: why the job failed, or ''.
 SELECT coalesce(problem_message, '') FROM jobs WHERE id = :job

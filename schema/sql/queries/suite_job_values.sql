@@ -1,6 +1,6 @@
 -- :job :metric. The value of a metric in each run of a job, in order. Columns: variant, value, cycles, why it is dropped or
 -- missing, which other processes used the device. Times are dropped if they are suspect or the device was throttled; sizes and
--- accuracies are affected neither by that nor by other processes.
+-- accuracies are kept, because neither throttling nor other processes affect them.
 SELECT variant, value, cycles, CASE
   WHEN value IS NULL THEN coalesce(value_reason, 'the run did not measure ' || :metric)
   WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL, printf('GPU throttled during timing (%s)', throttled))) END,

@@ -1,2 +1,3 @@
--- A pass that failed, or whose rows retention deletes. The rows of a running pass are not committed yet.
+-- A pass with activity rows that no query shows: it failed, or retention is deleting its rows. Excludes running passes, whose
+-- rows are not committed yet.
 SELECT id FROM passes WHERE id > 0 AND activity_stored = 1 AND activity_kept = 0 AND state <> 'running' LIMIT 1

@@ -1,2 +1,2 @@
--- With their metrics, instructions, phases and points.
+-- Also deletes their metrics, instructions, phases and points (ON DELETE CASCADE).
 DELETE FROM kernels WHERE id IN (SELECT id FROM kernels WHERE stored_for = :pass LIMIT coalesce(:batch, -1))

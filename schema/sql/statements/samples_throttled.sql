@@ -1,4 +1,4 @@
--- Marks the samples of the pass if the sensors, which are read after them, reported a throttled device.
+-- Marks the samples of the pass as suspect if the sensors, which are read after the samples, reported throttling.
 UPDATE samples SET suspect = 1,
   suspect_reason = (
     SELECT printf('GPU throttled during timing (%s)', group_concat(replace(replace(replace(

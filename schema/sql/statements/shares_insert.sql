@@ -1,7 +1,8 @@
--- :pass. The share of a measured roof that a kernel job reaches with a cold and with a warm cache, over the median time: bytes over
--- the bandwidth of the same direction, of the last cache if the caches are warm and hold all bytes; operations over the fastest
--- rate of their precision. The roof that allows the longer time applies, and its name is part of the measurement's:
--- share_cold_of_dram_copy_ratio. Floors (v_floors) let written bytes stay in the caches instead, to be no false alarm.
+-- :pass. The share of a measured roof that a kernel job reaches with a cold and with a warm cache, over the median time: bytes
+-- over the bandwidth of the same direction, of the last cache if the caches are warm and hold all bytes; operations over the
+-- fastest rate of their precision. Uses the roof that requires the longer time, and puts its name into that of the measurement:
+-- share_cold_of_dram_copy_ratio. Floors (v_floors) differ: they assume that written bytes stay in the caches, to avoid false
+-- alarms.
 WITH pass AS (
   SELECT p.id AS pass_id, p.ceilings_id, c.value AS cache, r.floor_bytes AS bytes, r.floor_operations AS operations,
     r.floor_precision AS "precision", m.value AS median_us,

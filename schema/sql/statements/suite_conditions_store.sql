@@ -1,4 +1,4 @@
--- :run :job. What the workers of the suite run's first job with a committed pass reported.
+-- :run :job. Stores the conditions that the workers of the suite run's first job with a committed pass reported.
 UPDATE suite_runs SET (device_name, driver, clock_setting, git_commit) = (
   SELECT d.name, d.driver, coalesce(d.clock_setting, iif(d.sm_clock_max_mhz > 0, printf(
     'SM at most %.0f MHz, memory at most %.0f MHz', d.sm_clock_max_mhz, d.memory_clock_max_mhz), NULL)), p.git_commit

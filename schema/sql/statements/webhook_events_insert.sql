@@ -1,7 +1,7 @@
 -- :run :now. Stores the events of a suite run that has just ended: the metrics that became slower, and those that were slower and
--- are not any more. They are compared with the newest decided verdict under the same conditions, in the last 100 runs. Runs
--- against a baseline of `rooflinectl bisect` have none: they look for a regression that is known. Nor have runs that compare two
--- builds, engines or variants.
+-- are not any more. Each verdict is compared with the newest decided verdict under the same conditions in the last 100 runs. No
+-- events for runs against a baseline of `rooflinectl bisect`, which search a known regression, nor for runs that measure their
+-- own baseline.
 WITH
   earlier AS MATERIALIZED (
     SELECT p.id, p.jobs_sha256 FROM suite_runs r JOIN suite_runs p ON p.suite = r.suite AND p.device = r.device
