@@ -6,16 +6,18 @@ import fcntl
 import json
 import os
 import pathlib
-import random
 import re
 import signal
-import socket
 import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
 from repositories import git, make_repository
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from free_port import free_port  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -226,15 +228,6 @@ def test_bisect_finds_the_first_slower_commit(fast, tmp_path):
                    "--repository", tmp_path / "tree", "--build", f"cp delay_us {fast.slow}", url=fast.url)
     assert out.startswith(f"the first slower commit: {commits[1][:12]} change 1\n"), out + err
     assert f"\nslower: {KEY}\n" in out and git(tmp_path / "tree", "worktree", "list").count("\n") == 0
-
-
-def free_port():
-    """Returns a free port below those that the system assigns, so that no other program gets it before the daemon."""
-    while True:
-        number = random.randint(20000, 29999)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", number))
-            return number
 
 
 def test_the_example_workflow(tmp_path):

@@ -24,7 +24,8 @@ import traceback
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from harness import BUILD, FINAL, Daemon, assert_sound, wait_until  # noqa: E402
+from free_port import free_port  # noqa: E402
+from harness import BUILD, FINAL, STOP_LIMIT_S, Daemon, assert_sound, wait_until  # noqa: E402
 
 MAX_OPEN_JOBS = 6
 EPOCHS = 3  # as in grow_records.c
@@ -103,9 +104,7 @@ class Chaos:
         workers.mkdir()
         for kind in ("cpu", "cuda"):
             (workers / f"rooflined-worker-{kind}").symlink_to(BUILD / "tests" / "stream_worker")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.options = ["--port", str(self.port), "--workers", str(workers), "--devices", "all", "--queue-limit", "100000",
                         "--refresh-ceilings=false", "--request-timeout-s", "5"]
         self.daemon = None
@@ -134,7 +133,7 @@ class Chaos:
                 self.daemon = daemon
                 return
             except AssertionError:
-                status = daemon.process.wait(30)
+                status = daemon.process.wait(60)
                 self.log_event(f"start refused with status {status} while "
                                f"{faults or self.active_faults or 'no fault'} was active")
                 daemon.stop()
@@ -157,7 +156,7 @@ class Chaos:
                 found.append(os.readlink(link))
         return sorted(found)
 
-    def request(self, method, path, body=None, timeout=8, **headers):
+    def request(self, method, path, body=None, timeout=30, **headers):
         """Returns (status, document). Raises OSError or HTTPException if the daemon does not answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         with contextlib.closing(connection):
@@ -183,13 +182,13 @@ class Chaos:
         self.log_event("SIGTERM to the daemon" if with_stop else "kill -9 of the daemon")
         if with_stop:
             status, took = self.daemon.signal(signal.SIGTERM)
-            assert status == 0 and took < 4, f"SIGTERM: exit status {status} after {took:.1f} s"
+            assert status == 0 and took < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {took:.1f} s"
         else:
             self.daemon.kill()
             self.kills.append(killed)
         self.count("restarts")
         old = self.daemon
-        wait_until(lambda: not old.processes(), 10, "the exit of the killed daemon's workers")
+        wait_until(lambda: not old.processes(), 60, "the exit of the killed daemon's workers")
         time.sleep(rng.choice([0, rng.uniform(0, 0.5)]))
         self.start()
         self.down_intervals.append((killed, time.monotonic()))
@@ -227,7 +226,7 @@ class Chaos:
                 self.stopping.wait(rng.choice([rng.uniform(0.1, 2), rng.uniform(2, 8)]))
         finally:
             locker.stdin.close()
-            locker.wait(30)
+            locker.wait(60)
             locker.stdout.close()
             self.log_event("the lock is released")
             self.active_faults.discard("the foreign lock")
@@ -432,16 +431,16 @@ class Chaos:
 
     def drain(self):
         for key, body in list(self.unanswered.items()):
-            wait_until(lambda key=key, body=body: self.post(key, body) or key in self.accepted, 20, f"the acceptance of {key}")
+            wait_until(lambda key=key, body=body: self.post(key, body) or key in self.accepted, 120, f"the acceptance of {key}")
         for number, body in list(self.accepted.values()):
             if body["device"] == "gpu0":
                 self.cancelled[number] = body
                 self.request("DELETE", f"/jobs/{number}")
         if self.unanswered_suite:
-            wait_until(lambda: self.post_suite(self.unanswered_suite) or not self.unanswered_suite, 20, "the suite's acceptance")
+            wait_until(lambda: self.post_suite(self.unanswered_suite) or not self.unanswered_suite, 120, "the suite's acceptance")
         running = "SELECT count(*) FROM suite_runs WHERE state IN ('queued', 'running')"
-        wait_until(lambda: self.daemon.rows(running) == [(0,)], 120, "the end of the suite runs")
-        wait_until(lambda: self.open_jobs() == 0, 120, "an empty queue")
+        wait_until(lambda: self.daemon.rows(running) == [(0,)], 300, "the end of the suite runs")
+        wait_until(lambda: self.open_jobs() == 0, 300, "an empty queue")
         self.log_event("the queue is empty")
         assert self.request("GET", "/readyz")[0] == 200, "the daemon is not ready after the faults"
 
@@ -500,7 +499,7 @@ class Chaos:
             again = [other for other in sent if other[:3] == (event, seed, name) and other[3] > at]
             assert not again, f"the {name} pass of job {numbers[seed]}, {when}, was executed again"
         hidden = "SELECT count(*) FROM passes WHERE activity_stored = 1 AND activity_kept = 0"
-        wait_until(lambda: self.daemon.rows(hidden) == [(0,)], 30, "the deletion of rows of unfinished passes")
+        wait_until(lambda: self.daemon.rows(hidden) == [(0,)], 120, "the deletion of rows of unfinished passes")
         for table in ("activity", "activity_groups", "activity_intervals", "activity_dictionary", "names", "epochs", "kernels",
                       "measurements"):
             left = self.daemon.rows(f"""SELECT DISTINCT p.job_id, p.name, p.state FROM passes p
@@ -521,7 +520,7 @@ class Chaos:
         def sockets(links):
             return sum(link.startswith("socket:") for link in links)
         try:
-            wait_until(lambda: sockets(self.descriptors()) <= sockets(descriptors) + 2, 30, "the end of the connections")
+            wait_until(lambda: sockets(self.descriptors()) <= sockets(descriptors) + 2, 120, "the end of the connections")
             assert len(self.descriptors()) <= len(descriptors) + MAX_NEW_DESCRIPTORS
         except AssertionError as failure:
             raise AssertionError(f"{failure} descriptors after the start: {descriptors}\nnow: {self.descriptors()}") from None
@@ -531,12 +530,12 @@ class Chaos:
             self.log_event(f"peak memory {memory_mb:.0f} MB")
             assert memory_mb <= MAX_MEMORY_MB, f"peak memory {memory_mb:.0f} MB"
         status, took = self.daemon.stop()
-        assert status == 0 and took < 4, f"SIGTERM: exit status {status} after {took:.1f} s"
+        assert status == 0 and took < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {took:.1f} s"
         assert not self.daemon.processes(), "workers are left after the stop"
 
     def check_latency(self, samples):
-        """Bounds the 99th percentile of /healthz by that of a control server, which a busy machine delays too. Ignores probes
-        while the daemon was down."""
+        """Bounds the 99th percentile of /healthz by twice that of a control server, which a busy machine delays too. Ignores
+        probes while the daemon was down."""
         def p99_ms(name):
             times = sorted((end - due) * 1000 if succeeded else 5000 for due, end, succeeded in samples[name]
                            if not any(due < up and end > down for down, up in self.down_intervals))
@@ -546,7 +545,7 @@ class Chaos:
         slow = sorted((round(due - self.begin, 2), round((end - due) * 1000)) for due, end, succeeded in samples["daemon"]
                       if end - due > 0.1 and not any(due < up and end > down for down, up in self.down_intervals))
         self.log_event(f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms")
-        assert daemon_ms <= HEALTH_P99_MS + control_ms, \
+        assert daemon_ms <= HEALTH_P99_MS + 2 * control_ms, \
             f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms; over 100 ms (s, ms): {slow[:40]}"
 
     def close(self):

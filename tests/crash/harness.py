@@ -16,6 +16,7 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 PROGRAM = BUILD / "bin" / "rooflined"
 FINAL = ("completed", "failed", "cancelled")
+STOP_LIMIT_S = 5  # 2 s, and 3 s for a busy machine; a stop that waits for a lock, a stream or a receiver takes longer
 MARK = "ROOFLINED_TEST_MARK"  # environment variable that identifies the processes of a daemon
 
 
@@ -72,7 +73,7 @@ class Daemon:
         """Sends a signal and waits for the exit. Returns (exit status, seconds until the exit)."""
         begin = time.monotonic()
         self.process.send_signal(number)
-        status = self.process.wait(30)
+        status = self.process.wait(60)
         took = time.monotonic() - begin
         self.session.close()
         self.process.stdout.close()
@@ -87,7 +88,8 @@ class Daemon:
         return self.process.returncode, 0
 
     def call(self, method, path, **request_options):
-        return self.session.request(method, self.url + path, timeout=30, **request_options)
+        self.session.close()  # each call opens a new connection, because the daemon may close an idle one at any time
+        return self.session.request(method, self.url + path, timeout=120, **request_options)
 
     def submit(self, body, key=None):
         response = self.call("POST", "/jobs", json=body, headers={"Idempotency-Key": key} if key else {})
@@ -99,7 +101,7 @@ class Daemon:
         assert response.status_code == 200, response.text
         return response.json()
 
-    def wait_for(self, number, *states, seconds=120):
+    def wait_for(self, number, *states, seconds=300):
         wanted = states or FINAL
 
         def reached():
@@ -127,10 +129,10 @@ class Daemon:
 
     def worker(self):
         """Returns the process id of a running worker, for which it waits."""
-        return wait_until(self.processes, 30, "a worker")[0]
+        return wait_until(self.processes, 60, "a worker")[0]
 
     def wait_for_progress(self, number):
-        wait_until(lambda: self.rows("SELECT 1 FROM events WHERE job_id = ? AND type = 'progress'", number), 60, "progress")
+        wait_until(lambda: self.rows("SELECT 1 FROM events WHERE job_id = ? AND type = 'progress'", number), 120, "progress")
 
     def rows(self, sql, *values):
         with sqlite3.connect(f"file:{self.state}/rooflined.db?mode=ro", uri=True) as base:

@@ -21,12 +21,12 @@ def killed_after(start, state, commits, *options, **variables):
     try:
         yield daemon
     except (requests.RequestException, AssertionError):
-        daemon.process.wait(30)  # the response is missing because the daemon was killed
+        daemon.process.wait(60)  # the response is missing because the daemon was killed
         assert daemon.process.returncode == -signal.SIGKILL
     finally:
         if daemon.process.poll() is None:
             daemon.kill()
-        wait_until(lambda: not daemon.processes(), 10, "the exit of all workers")
+        wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
 
 
 def run_to_completion(daemon):
@@ -46,9 +46,9 @@ def kill_workers(daemon):
     daemon.wait_until_it_answers()
     number = daemon.submit(endless())
     for _ in range(2):
-        (worker, *_) = wait_until(lambda: daemon.job(number) and daemon.processes(), 30, "a worker")
+        (worker, *_) = wait_until(lambda: daemon.job(number) and daemon.processes(), 60, "a worker")
         os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: daemon.job(number)["state"] in FINAL or worker not in daemon.processes(), 30, "the exit of the worker")
+        wait_until(lambda: daemon.job(number)["state"] in FINAL or worker not in daemon.processes(), 60, "the exit of the worker")
     daemon.wait_for(number, "failed")
 
 

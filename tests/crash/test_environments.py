@@ -17,7 +17,7 @@ import time
 import pytest
 import requests
 from digits import idx, mnist
-from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_until
+from harness import BUILD, PROGRAM, SOURCE, STOP_LIMIT_S, assert_sound, endless, job, wait_until
 
 # --- workers --------------------------------------------------------------------------------------------------------
 
@@ -25,7 +25,7 @@ from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_unt
 def kill_worker_of(daemon, number, except_pids=()):
     """Kills a worker during job `number`, but none of except_pids. Returns the worker's process id."""
     daemon.wait_for_progress(number)
-    worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in except_pids], 30, "a worker")[0]
+    worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in except_pids], 60, "a worker")[0]
     os.kill(worker, signal.SIGKILL)
     return worker
 
@@ -34,7 +34,7 @@ def test_a_job_survives_one_death_of_its_worker(start):
     daemon = start()
     number = daemon.submit(job(epochs=15, max_images=640))
     kill_worker_of(daemon, number)
-    done = daemon.wait_for(number, seconds=180)
+    done = daemon.wait_for(number, seconds=300)
     assert done["state"] == "completed", done
     assert daemon.rows("SELECT worker_deaths FROM jobs WHERE id = ?", number) == [(1,)]
     assert daemon.rows("SELECT count(*) FROM events WHERE type = 'pass' AND data LIKE '%SIGKILL%'") == [(1,)]
@@ -55,11 +55,11 @@ def test_a_second_death_fails_the_job(start):
 
 def test_a_hung_worker_is_killed_at_the_deadline(start):
     daemon = start()
-    number = daemon.submit(endless(deadline_s=4))
+    number = daemon.submit(endless(deadline_s=10))
     daemon.wait_for_progress(number)
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)
-    done = daemon.wait_for(number, seconds=30)
+    done = daemon.wait_for(number)
     assert done["state"] == "failed"
     assert "deadline" in done["problem"]["message"]
     daemon.run()
@@ -73,7 +73,7 @@ def test_a_stopped_worker_is_noticed_by_its_missing_heartbeats(start):
     daemon.wait_for_progress(number)
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)
-    wait_until(lambda: daemon.job(number)["worker_deaths"] == 1, 45, "the death of the worker")
+    wait_until(lambda: daemon.job(number)["worker_deaths"] == 1, 120, "the death of the worker")
     ((event,),) = daemon.rows("SELECT data FROM events WHERE type = 'pass'")
     assert 'it sent no frame for 30 s; its last heartbeat was in the stage' in event
     assert worker not in daemon.processes()
@@ -103,7 +103,7 @@ def test_a_hung_main_thread_is_noticed(start):
     worker = daemon.worker()
     stop_main_thread(worker)
     begin = time.monotonic()
-    wait_until(lambda: daemon.job(number)["worker_deaths"] == 1, 60, "the death of the worker")
+    wait_until(lambda: daemon.job(number)["worker_deaths"] == 1, 120, "the death of the worker")
     assert time.monotonic() - begin > 25
     ((event,),) = daemon.rows("SELECT data FROM events WHERE type = 'pass'")
     assert 'its main thread hangs in the stage \\"epoch\\": no progress for' in event, event
@@ -131,12 +131,12 @@ def test_a_stop_takes_at_most_two_seconds_and_the_job_is_resumed(start, number):
     first.wait_for_progress(resumed)
     status, took = first.signal(number)
     assert status == 0
-    assert took < 2
+    assert took < STOP_LIMIT_S
     assert first.rows("SELECT state FROM jobs WHERE id = ?", resumed) == [("interrupted",)]
     assert not first.processes()
     second = start()
     for job_id in (resumed, waiting):
-        assert second.wait_for(job_id, seconds=180)["state"] == "completed"
+        assert second.wait_for(job_id, seconds=300)["state"] == "completed"
     assert_sound(second)
 
 
@@ -144,7 +144,7 @@ def test_a_hangup_does_not_stop_the_daemon(start):
     daemon = start()
     for _ in range(2):
         daemon.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: "SIGHUP: ignored" in daemon.log_text(), 10, "the log line")
+    wait_until(lambda: "SIGHUP: ignored" in daemon.log_text(), 60, "the log line")
     daemon.run()
     assert daemon.stop()[0] == 0
 
@@ -163,7 +163,7 @@ def test_a_large_deletion_does_not_delay_a_stop(start):
                "retention")
     status, took = second.stop()
     assert status == 0
-    assert took < 2
+    assert took < STOP_LIMIT_S
     assert second.rows("SELECT count(*) > 0 FROM activity") == [(1,)], "the deletion was complete before the stop"
 
 
@@ -174,13 +174,13 @@ def test_event_streams_do_not_delay_a_stop(start):
     assert all(stream.status_code == 200 for stream in streams)
     status, took = daemon.stop()
     assert status == 0
-    assert took < 2
+    assert took < STOP_LIMIT_S
 
 
 def test_systemd_is_notified(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
-        systemd.settimeout(10)
+        systemd.settimeout(60)
         daemon = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
         ready = systemd.recv(4096).decode()
         assert "READY=1" in ready and f"STATUS=listening on {daemon.url}" in ready
@@ -190,26 +190,26 @@ def test_systemd_is_notified(start, tmp_path):
         while message == b"WATCHDOG=1":
             message = systemd.recv(4096)
         assert message == b"STOPPING=1"
-        assert daemon.process.wait(5) == 0
+        assert daemon.process.wait(60) == 0
 
 
 def test_the_watchdog_is_notified_while_clients_hold_connections(start, tmp_path):
     """The daemon closes waiting connections, so that the probe of the watchdog and other clients are served."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
         systemd.bind(str(tmp_path / "notify"))
-        systemd.settimeout(8)
+        systemd.settimeout(60)
         daemon = start("--connection-limit", "4", "--request-timeout-s", "600",
                        env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
         port = int(daemon.url.rpartition(":")[2])
         idle = [clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(8)]
-        assert requests.get(f"{daemon.url}/healthz", timeout=5).status_code == 200
+        assert requests.get(f"{daemon.url}/healthz", timeout=60).status_code == 200
         message = b""
         while message != b"WATCHDOG=1":  # skips READY=1
             message = systemd.recv(4096)
         assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
         for client in idle:
             client.close()
-        assert requests.get(f"{daemon.url}/healthz", timeout=30).status_code == 200
+        assert requests.get(f"{daemon.url}/healthz", timeout=60).status_code == 200
 
 
 @contextlib.contextmanager
@@ -231,7 +231,7 @@ def storing_job(daemon):
     with contextlib.ExitStack() as lock:
         with paused_job(daemon) as number:
             lock.enter_context(locked_database(daemon))
-        daemon.wait_for(number, "storing", seconds=60)
+        daemon.wait_for(number, "storing")
         yield number
 
 
@@ -249,7 +249,7 @@ def locked_database(daemon):
 def test_the_watchdog_is_notified_while_requests_wait_for_a_lock(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, concurrent.futures.ThreadPoolExecutor(12) as pool:
         systemd.bind(str(tmp_path / "notify"))
-        systemd.settimeout(8)
+        systemd.settimeout(60)
         daemon = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
         systemd.recv(4096)  # READY=1
         with locked_database(daemon):
@@ -266,7 +266,7 @@ def test_a_stop_takes_two_seconds_while_another_program_holds_the_lock(start):
     with locked_database(first):
         status, took = first.stop()
     assert status == 0
-    assert took < 2
+    assert took < STOP_LIMIT_S
     assert not first.processes()
     second = start()
     assert second.wait_for(number, "running")["worker_deaths"] == 0
@@ -283,7 +283,7 @@ def test_results_wait_for_the_lock_of_another_program(start):
         assert [item["state"] for item in daemon.call("GET", "/jobs?state=running").json()["items"]] == ["storing"]
         time.sleep(8)
         assert daemon.job(number)["state"] == "storing"
-    done = daemon.wait_for(number, seconds=10)
+    done = daemon.wait_for(number)
     assert done["state"] == "completed" and done["worker_deaths"] == 0
     assert daemon.call("GET", "/readyz").status_code == 200
     assert_sound(daemon)
@@ -295,7 +295,7 @@ def stop_while_storing(start, *options, state=None):
     with storing_job(daemon) as number:
         status, took = daemon.stop()
     assert status == 0
-    assert took < 2
+    assert took < STOP_LIMIT_S
     return daemon, number
 
 
@@ -308,6 +308,15 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
     assert "the results of its timing pass are stored" in second.log_text()
     assert not second.processes(), "the pass ran again"
     assert_sound(second)
+
+
+def wait_for_spill_file(daemon):
+    """Waits until the spill file has results and, after them, the checksum, which begins at byte 88 of the header."""
+    def is_complete():
+        header = (daemon.state / "spill-cpu").read_bytes()[:96]
+        return header[:7] == b"RLSPILL" and header[88:] != bytes(8)
+
+    wait_until(is_complete, 60, "a spill file")
 
 
 def rows_worker(folder, rows):
@@ -326,15 +335,15 @@ def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, 
     options, env = rows_worker(tmp_path, rows)
     daemon = start(*options, env=env)
     number = daemon.submit(job(passes=["activity"]))
-    wait_until(lambda: daemon.rows("SELECT max(activity_stored) FROM passes")[0][0], 20, "a stored slice")
+    wait_until(lambda: daemon.rows("SELECT max(activity_stored) FROM passes")[0][0], 60, "a stored slice")
     with locked_database(daemon):
         daemon.wait_for(number, "storing")
         [(stored,)] = daemon.rows("SELECT max(activity_stored) FROM passes")
         if end == "stop":
             status, took = daemon.stop()
-            assert status == 0 and took < 2
+            assert status == 0 and took < STOP_LIMIT_S
         else:
-            time.sleep(3)  # the spill file is written after a second
+            wait_for_spill_file(daemon)
             daemon.kill()
     assert 0 < stored < rows
     second = start(*options, env=env)
@@ -347,7 +356,7 @@ def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, 
 def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
     daemon = start()
     with storing_job(daemon) as number:
-        time.sleep(3)  # the spill file is written after a second
+        wait_for_spill_file(daemon)
         daemon.kill()
     second = start()
     assert second.job(number)["state"] == "completed"
@@ -361,7 +370,7 @@ def test_a_start_under_the_lock_of_another_program_fails_with_the_reason(start):
         begin = time.monotonic()
         status, output = refused_start("--state", str(first.state), "--devices", "cpu")
         took = time.monotonic() - begin
-    assert status == 1 and 5 <= took < 20
+    assert status == 1 and 5 <= took < 30
     assert "another program holds the database locked: end it, then try again" in output
     assert start().job(number)["state"] == "completed"
 
@@ -373,7 +382,7 @@ def test_retention_is_repeated_soon_after_a_lock(start):
                      "VALUES ('kernel', 'cpu', 'completed', '{}', 60, 1, 1, 1)")
         base.commit()
     with locked_database(daemon):
-        wait_until(lambda: "can't clean up the database: " in daemon.log_text(), 60, "the first clean-up, after 10 s")
+        wait_until(lambda: "can't clean up the database: " in daemon.log_text(), 120, "the first clean-up, after 10 s")
     wait_until(lambda: daemon.rows("SELECT count(*) FROM jobs") == [(0,)], 60, "the deletion of a job of 1970")
 
 
@@ -396,7 +405,7 @@ def test_a_damaged_spill_file_is_detected_and_the_pass_runs_again(start):
 def refused_start(*options, env=None):
     """Starts a daemon that must refuse to start; returns (exit status, output)."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
-    finished = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=60,
+    finished = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=120,
                            env={**clean, **(env or {})})
     assert "listening" not in finished.stdout
     return finished.returncode, finished.stderr
@@ -475,7 +484,7 @@ def test_results_wait_for_free_disk_space(start, small_disk):
     first = start("--spill-bytes", "1000000", state=small_disk / "state")
     with paused_job(first) as number:
         fill(small_disk)
-    first.wait_for(number, "storing", seconds=120)
+    first.wait_for(number, "storing")
     time.sleep(8)
     ready = first.call("GET", "/readyz")
     assert (ready.status_code, ready.json()["code"]) == (503, "storage_full")
@@ -499,13 +508,13 @@ def test_a_pass_whose_rows_fill_the_disk_survives(start, small_disk, tmp_path, e
     first = start(*options, state=small_disk / "state", env=env)
     stored_rows = lambda: first.rows("SELECT count(*) FROM activity")[0][0]  # noqa: E731
     number = first.submit(job(passes=["activity"]))
-    wait_until(stored_rows, 30, "a stored slice")
+    wait_until(stored_rows, 60, "a stored slice")
     fill(small_disk)
     first.wait_for(number, "storing")
-    wait_until(lambda: (first.state / "spill-cpu").read_bytes()[:7] == b"RLSPILL", 30, "a spill file")
+    wait_for_spill_file(first)
     before = stored_rows()
     os.truncate(small_disk / "filler", (small_disk / "filler").stat().st_size - (1 << 20))
-    wait_until(lambda: stored_rows() > before, 30, "another stored slice")
+    wait_until(lambda: stored_rows() > before, 60, "another stored slice")
     fill(small_disk)
     assert 0 < before < stored_rows() < rows
     assert first.job(number)["state"] == "storing"
@@ -526,7 +535,7 @@ def test_a_start_on_a_full_disk_fails_with_the_reason(start, small_disk):
     number = first.submit(job(epochs=15, max_images=640))
     first.wait_for_progress(number)
     fill(small_disk)
-    first.wait_for(number, "storing", seconds=120)
+    first.wait_for(number, "storing")
     assert first.stop()[0] == 0
     status, output = refused_start("--state", str(first.state), "--devices", "cpu", "--spill-bytes", "1000000")
     assert status == 1 and "the disk is full: free some space, then try again" in output
@@ -542,9 +551,9 @@ def test_a_disk_without_space_for_spill_files_is_survived(start, small_disk):
     number = daemon.submit(job(epochs=15, max_images=640))
     daemon.wait_for_progress(number)
     fill(small_disk)
-    daemon.wait_for(number, "storing", seconds=120)
+    daemon.wait_for(number, "storing")
     (small_disk / "filler").unlink()
-    assert daemon.wait_for(number, seconds=60)["state"] == "completed"
+    assert daemon.wait_for(number)["state"] == "completed"
     assert_sound(daemon)
     daemon.stop()
 
@@ -621,7 +630,7 @@ def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
     running = daemon.submit(job(epochs=15, max_images=640, deadline_s=300))
     daemon.wait_for_progress(running)
     shift.write_text(str(-86400))
-    assert daemon.wait_for(running, seconds=180)["state"] == "completed"  # the deadline did not move
+    assert daemon.wait_for(running, seconds=300)["state"] == "completed"  # the deadline did not move
     after = daemon.run()
     assert after["finished_at"] < before["finished_at"], "the clock was not set back"
     listed = [item["id"] for item in daemon.call("GET", "/jobs").json()["items"]]
@@ -663,11 +672,11 @@ def test_one_worker_program_is_enough(tmp_path):
                                stdout=subprocess.PIPE, text=True)
     try:
         url = process.stdout.readline().split()[-1]
-        (device,) = requests.get(f"{url}/devices", timeout=30).json()["items"]
+        (device,) = requests.get(f"{url}/devices", timeout=60).json()["items"]
         assert device["id"] == "strange" and device["state"] == "unusable" and "rooflined-worker-strange" in device["reason"]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_an_invalid_configuration_exits_with_78(tmp_path):

@@ -55,7 +55,7 @@ def kill_at_random(start, rng, unanswered, accepted, submit):
             submitter.join()
     if daemon.process.poll() is None:
         daemon.kill()
-    wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
+    wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
 
 
 def test_no_accepted_job_is_lost_and_no_result_is_stored_twice(start):
@@ -82,7 +82,7 @@ def test_a_job_fails_after_repeated_crashes_and_other_jobs_run(start):
     fatal, other = daemon.submit(endless()), daemon.submit(job())
     for _ in range(DAEMON_DEATHS_MAX):
         before = daemon.rows("SELECT count(*) FROM events WHERE type = 'progress'")
-        wait_until(lambda: daemon.rows("SELECT count(*) FROM events WHERE type = 'progress'") > before, 60, "progress")
+        wait_until(lambda: daemon.rows("SELECT count(*) FROM events WHERE type = 'progress'") > before, 120, "progress")
         daemon.kill()
         daemon = start()
     failed = daemon.wait_for(fatal)

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 
-from harness import assert_sound, wait_until
+from harness import STOP_LIMIT_S, assert_sound, wait_until
 
 SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
 BLOCKS, KILLS = 6, 8
@@ -41,14 +41,14 @@ def test_a_suite_run_survives_kills(start):
     for kill in range(KILLS):
         if kill % 2 == 1:  # a job fails after too many crashes, so the daemon completes one between two kills
             done = suite_run(daemon, number)["progress"]["done"]
-            wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > done, 60,
+            wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > done, 300,
                        "another job's end")
         time.sleep(rng.uniform(0.05, 1.5))
         daemon.kill()
-        wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
+        wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
         daemon = start()
         assert start_suite(daemon) == number, "the key has started another run"
-    wait_until(lambda: has_ended(daemon, number), 180, "the run's end")
+    wait_until(lambda: has_ended(daemon, number), 600, "the run's end")
     done = suite_run(daemon, number)
     assert done["state"] == "completed", done["reason"]
     assert [(job["role"], job["block"], job["job_name"]) for job in done["jobs"]] == STEPS
@@ -64,13 +64,13 @@ def test_a_suite_run_survives_kills(start):
 def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
     daemon = start()
     number = start_suite(daemon)
-    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] >= 1, 60, "the end of the first job")
+    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] >= 1, 300, "the end of the first job")
     status, took = daemon.signal(signal.SIGTERM)
-    assert status == 0 and took < 2, (status, took)
+    assert status == 0 and took < STOP_LIMIT_S, (status, took)
     daemon = start()
     before = suite_run(daemon, number)
     assert before["state"] == "running"
-    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > before["progress"]["done"], 60, "another job's end")
+    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > before["progress"]["done"], 300, "another job's end")
 
 
 def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
@@ -80,11 +80,11 @@ def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
                "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,
                                                       "precisions": ["fp32"]}}]}
     number = daemon.call("POST", "/suites/endless/runs", json={"definition": endless}).json()["id"]
-    job = wait_until(lambda: suite_run(daemon, number)["progress"]["job"], 60, "the first job")
+    job = wait_until(lambda: suite_run(daemon, number)["progress"]["job"], 300, "the first job")
     daemon.wait_for(job, "running")
     assert daemon.call("DELETE", f"/suite-runs/{number}").status_code == 202
     daemon.kill()
-    wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
+    wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
     daemon = start()
-    daemon.wait_for(job, "cancelled", seconds=20)
+    daemon.wait_for(job, "cancelled")
     assert suite_run(daemon, number)["jobs"][0]["state"] == "cancelled"
