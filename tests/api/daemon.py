@@ -55,7 +55,7 @@ class Daemon:
         self.host, self.port = re.fullmatch(r"https?://(.+):(\d+)", self.url).groups()
         self.port = int(self.port)
 
-    def _wait_for_url(self, seconds=60):
+    def _wait_for_url(self, seconds=120):
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         line = self.process.stdout.readline().decode() if ready else ""
         if not line.startswith("listening on "):
@@ -140,7 +140,7 @@ class Daemon:
             time.sleep(0.05)
         raise AssertionError(f"job {job_id} is still {document['state']}: {document}")
 
-    def wait_for_metric(self, name, holds, seconds=60):
+    def wait_for_metric(self, name, holds, seconds=120):
         """Waits until holds(value of the Prometheus metric) is true."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

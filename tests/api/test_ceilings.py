@@ -62,15 +62,16 @@ def test_ceilings_are_measured_and_listed(new_daemon):
 
 def test_the_kept_list_has_the_present_age(new_daemon):
     """Equal requests within a second get the same body; its age is at most a second old."""
-    ages, until = set(), time.monotonic() + 2.5
-    while time.monotonic() < until:
+    ages, started = set(), time.time()
+    while len(ages) < 4:
+        begin = time.time()
         answer = new_daemon.call("GET", "/ceilings?device=cpu")
         (item,) = answer.json()["items"]
         measured = datetime.datetime.fromisoformat(item["at"][:26] + "+00:00").timestamp()
-        assert abs(time.time() - measured - item["age_s"]) <= 2
+        assert begin - measured - 2 <= item["age_s"] <= time.time() - measured + 1
         ages.add((item["age_s"], answer.headers["ETag"]))
+        assert len(ages) <= time.time() - started + 2, ages
         time.sleep(0.01)
-    assert len(ages) in (3, 4), ages
     kept = {new_daemon.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
             for answer in (new_daemon.call("GET", "/ceilings?device=cpu") for _ in range(5))}
     assert 304 in kept

@@ -15,7 +15,7 @@ def refresh_jobs(daemon):
 
 def wait_for_refresh_job(daemon):
     """Waits for the job that the daemon submits after the pass that detected the change, and returns it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not refresh_jobs(daemon):
         assert time.monotonic() < deadline, "the daemon submits no refresh job"
         time.sleep(0.02)

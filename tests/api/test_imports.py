@@ -23,7 +23,7 @@ STEPS = 20
 @pytest.fixture(scope="module")
 def importer(start):
     """A daemon with small limits."""
-    return start("--import-limit-bytes", str(8 << 20), "--import-spool-bytes", str(12 << 20), "--request-timeout-s", "3")
+    return start("--import-limit-bytes", str(8 << 20), "--import-spool-bytes", str(12 << 20), "--request-timeout-s", "8")
 
 
 def upload(daemon, data, query="", **headers):
@@ -53,7 +53,7 @@ def spooled(daemon):
     return list((daemon.state / "uploads").iterdir())
 
 
-def wait_until(holds, seconds=30):
+def wait_until(holds, seconds=120):
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until
@@ -280,19 +280,22 @@ def test_a_client_that_leaves_leaves_no_file(importer):
 
 def test_a_silent_client_is_disconnected(importer):
     with send_part(importer, 4 << 20, b"[" + b" " * (2 << 20)) as client:
-        client.settimeout(30)
+        client.settimeout(60)
         assert client.recv(1) == b""
     wait_until(lambda: spooled(importer) == [])
 
 
 def test_uploads_at_the_same_time_are_limited(importer):
-    clients = [send_part(importer, 4 << 20, b"[") for _ in range(8)]
-    time.sleep(0.3)
-    response = upload(importer, b"[]")
+    for _ in range(10):  # a busy machine may begin to read an upload after 0.3 s
+        clients = [send_part(importer, 4 << 20, b"[") for _ in range(8)]
+        time.sleep(0.3)
+        response = upload(importer, b"[]")
+        for client in clients:
+            client.close()
+        wait_until(lambda: upload(importer, b"").status_code == 415)
+        if response.status_code == 503:
+            break
     assert refused(response, 503, "busy") and response.headers["Retry-After"]
-    for client in clients:
-        client.close()
-    wait_until(lambda: upload(importer, b"").status_code == 415)
 
 
 def test_all_uploads_together_are_limited(importer):
@@ -321,7 +324,7 @@ def test_a_half_closed_client_gets_its_reply(importer):
     for _ in range(5):
         with send_part(importer, len(data), data) as client:
             client.shutdown(socket.SHUT_WR)
-            client.settimeout(30)
+            client.settimeout(60)
             assert client.recv(100).startswith(b"HTTP/1.1 202 "), len(data)
     importer.cancel_all()
     wait_until(lambda: spooled(importer) == [])

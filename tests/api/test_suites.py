@@ -96,7 +96,7 @@ def test_a_slower_request_is_found_and_confirmed(suites, folder, first):
     write(folder, suite("planted", profile=True))
     base = run(suites, "planted")
     assert base["state"] == "completed"
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
     with database:
         database.execute("UPDATE suite_values SET value = value / 1000 WHERE suite_run_id IN "
                          "(SELECT id FROM suite_runs WHERE suite = 'planted')")
@@ -128,7 +128,7 @@ def test_named_baselines(suites, folder, first):
     held = run(suites, "tiny", {"against": "v1"})
     assert (held["baseline"]["name"], held["baseline"]["runs"]) == ("v1", [first["id"]])
     assert held["verdict"] == "same", held["reason"]
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
     with pytest.raises(sqlite3.IntegrityError, match="immutable"):
         database.execute("UPDATE baselines SET suite_run_id = suite_run_id")
     database.close()
@@ -139,8 +139,8 @@ def test_a_dropped_block_is_measured_again(suites):
     metric = {"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 9}
     body = suite("patched", n=1 << 20, blocks=12, metrics=[metric])
     number = start(suites, "patched", {"definition": body})
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
-    changes, until = 0, time.monotonic() + 60
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
+    changes, until = 0, time.monotonic() + 300
     while changes == 0 and time.monotonic() < until:
         with database:
             changes = database.execute("UPDATE suite_values SET dropped_reason = 'GPU throttled during timing (heat)' "
@@ -166,7 +166,7 @@ def test_an_estimate_before_the_first_run(suites, folder):
 
     def seconds_of(request):
         number = suites.run({"device": "cpu", **request})
-        with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=20)) as database:
+        with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=60)) as database:
             [(seconds,)] = database.execute("SELECT (finished_ns - started_ns) / 1e9 FROM jobs WHERE id = ?", [number])
         return seconds
 
@@ -186,7 +186,7 @@ def test_an_estimate_before_the_first_run(suites, folder):
 @contextlib.contextmanager
 def changed_value(daemon, table, column, value, where):
     """Changes one value in the database, and at the end changes it back."""
-    database = sqlite3.connect(daemon.state / "rooflined.db", timeout=20)
+    database = sqlite3.connect(daemon.state / "rooflined.db", timeout=60)
     [(before,)] = database.execute(f"SELECT {column} FROM {table} WHERE {where}")
     with database:
         database.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", [value])
