@@ -36,6 +36,8 @@ export async function startDaemon(state, ...options) {
   return { child, url, stop };
 }
 
+const DEADLINE_MS = 120_000; // of each wait for a page; on an idle machine a page is complete in a second
+
 export let daemon;
 let browser;
 export const browserErrors = [];
@@ -49,6 +51,7 @@ const isAbortedByNavigation = (request) => request.url().endsWith('/events')
 /** Opens a page. `refuse`: the path of requests that get status 503 instead of the daemon's answer. */
 export async function openPage(where, { refuse, ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  page.setDefaultTimeout(DEADLINE_MS);
   if (refuse) await page.route((url) => url.pathname === refuse, (route) => route.fulfill({ status: 503 }));
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) browserErrors.push(`${page.url()}: ${message.text()}`);

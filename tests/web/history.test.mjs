@@ -46,6 +46,7 @@ test('each run links to a comparison with the current run', async () => {
   const page = await openHistory('time_cold_us_median');
   assert.deepEqual((await readRows(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${inserted.run}`)]);
   await page.locator('#points tbody tr').nth(3).getByRole('link', { name: /^Compare run \d+ with run/ }).click();
+  await page.waitForURL('**/compare.html*');
   await page.locator('body[data-loaded]').waitFor();
   assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14× as fast as vector A (cold cache)');
   await page.close();

@@ -17,7 +17,7 @@ for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.s
     const page = await openJobForm(daemon.url);
     await importFile(page, file);
     await page.waitForURL(/job\.html\?id=\d+/);
-    await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
+    await page.locator('body[data-loaded="completed"]').waitFor();
     const name = path.basename(file);
     assert.match(await page.locator('#job-properties').innerText(), new RegExp(`trace ${name} \\(${format}, `));
     assert.match(await page.locator('#import-notes').innerText(), /written by .* · 16 events imported/);

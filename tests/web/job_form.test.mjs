@@ -118,7 +118,7 @@ test('an error is shown at its field until the field is valid', async () => {
   await field(page, 'variant').selectOption('vector');
   await page.locator('#job-submit').click();
   await page.waitForURL(/job\.html\?id=\d+/);
-  await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
+  await page.locator('body[data-loaded="completed"]').waitFor();
   const { request } = await api(`/jobs/${new URL(page.url()).searchParams.get('id')}`);
   assert.deepEqual([request.kernel, request.shape, request.variant], ['bias_gelu', { rows: 3, columns: 77 }, 'vector']);
   ignoreBrowserErrors('status of 400');

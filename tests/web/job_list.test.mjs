@@ -65,6 +65,7 @@ test('each run of an ended job links to its report', async () => {
   assert.deepEqual(await links.evaluateAll((all) => all.map((link) => link.getAttribute('href'))),
     job.runs.map(({ id }) => `/report.html?run=${id}`));
   await links.first().click();
+  await page.waitForURL('**/report.html*');
   await page.locator('body[data-loaded]').waitFor();
   assert.match(page.url(), new RegExp(`/report\\.html\\?run=${job.runs[0].id}$`));
   await page.close();

@@ -28,7 +28,7 @@ test('the form starts a comparison, and the page follows it to its result', asyn
   await page.getByRole('button', { name: 'Start training' }).click();
   await page.waitForURL(/job\.html\?id=\d+/);
   job = Number(new URL(page.url()).searchParams.get('id'));
-  await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
+  await page.locator('body[data-loaded="completed"]').waitFor();
   assert.match(await page.locator('#verdict').innerText(), /^FP16 is (\d+\.\d\d times as fast as|slower than) FP32/);
   const results = await (await fetch(`${daemon.url}/jobs/${job}/results`)).json();
   for (const run of results.runs) {
@@ -157,11 +157,11 @@ test('runs of two jobs are compared by engine', async () => {
 test('a running job shows its progress and can be cancelled', async () => {
   const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
   const page = await openPage(`${daemon.url}/job.html?id=${id}`);
-  await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
+  await page.locator('#live-numbers dd').first().waitFor();
   assert.match(await page.locator('#live-what').innerText(), /fp32 · timing pass/);
   await takeScreenshot(page, 'job-running');
   await page.locator('#cancel').click();
-  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor();
   assert.equal(await page.locator('#job-reports a').count(), 0, 'a job without results has no report');
   assert.match(await page.locator('#job-passes').innerText(), /^fp32\s+timing\s+(not run|running|unavailable)/);
   await page.getByRole('button', { name: 'Run again' }).click();
@@ -178,7 +178,7 @@ test('the list of jobs follows their states', async () => {
   const page = await openPage(daemon.url, { colorScheme: 'dark' });
   const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
   const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
-  await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
+  await row.locator('.state[data-state="completed"]').waitFor();
   assert.match(await row.innerText(), /completed\s+mnist_cnn\s+batch 64 · .*max_images=256.*\s+fp32 [\d.]+ m?s\s+cpu/);
   await takeScreenshot(page, 'list-dark');
   await page.close();
@@ -265,12 +265,12 @@ test('a page whose token is revoked asks for another and reconnects', async (t) 
   const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
   const page = await openPage(`${guarded.url}/job.html?id=${id}`);
   await logIn(page, first);
-  await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
+  await page.locator('#live-numbers dd').first().waitFor();
   runTokenCommand(state, 'revoke', 'first');
   await logIn(page, second);
   await page.locator('dialog').waitFor({ state: 'detached' });
   await request('DELETE', `/jobs/${id}`);
-  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor();
   ignoreBrowserErrors('status of 401');
   await page.close();
 });
@@ -281,7 +281,7 @@ test('a page that was disconnected while its job ended shows the end', async () 
   await page.waitForResponse((response) => response.url().endsWith('/events'));
   await fetch(`${daemon.url}/jobs/${id}`, { method: 'DELETE' });
   await finish(id);
-  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor();
   ignoreBrowserErrors('status of 503');
   await page.close();
 });

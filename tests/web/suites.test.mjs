@@ -11,7 +11,7 @@ import {
 const METRIC = 'relu/vector/time_cold_us_median';
 const definition = { name: 'tiny', summary: 'One small kernel', blocks: 5, profile: false,
   jobs: [{ name: 'relu', request: { kind: 'kernel', kernel: 'relu', shape: { n: 4096 }, variant: 'vector', samples: 3 } }],
-  metrics: [{ job: 'relu', metric: 'time_cold_us_median', threshold_ratio: 3 }] };
+  metrics: [{ job: 'relu', metric: 'time_cold_us_median', threshold_ratio: 10 }] };
 let server;
 
 before(async () => {
@@ -25,8 +25,13 @@ after(() => server?.stop());
 
 const texts = (locator) => locator.evaluateAll((elements) => elements.map((element) => element.innerText));
 
-/** Starts a run from the suite's page and follows it to its end. Returns the page of the run. */
+const request = async (method, where, body) => (await fetch(server.url + where, { method, body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' } })).json();
+
+/** Starts a run from the suite's page and follows it to its end. Returns the page of the run. A job occupies the device until the
+ * page has shown the run. */
 async function runFromPage() {
+  const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
   const page = await openPage(`${server.url}/suite.html?name=tiny`);
   await page.locator('body[data-loaded]').waitFor();
   await page.getByRole('button', { name: 'Run suite' }).click();
@@ -34,7 +39,8 @@ async function runFromPage() {
   await page.locator('body[data-loaded="queued"], body[data-loaded="running"]').waitFor();
   assert.match(await page.locator('#live-what').innerText(), /^waits for the device$|^\d of 5 jobs/);
   assert.ok(await page.locator('#cancel').isVisible());
-  await page.locator('#promotion').waitFor({ timeout: 120000 }); // the run has completed
+  await request('DELETE', `/jobs/${id}`);
+  await page.locator('#promotion').waitFor({ timeout: 400_000 }); // the run has completed
   return page;
 }
 
