@@ -20,7 +20,7 @@ for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc,roof
 done
 "$root/bin/rooflined" --state "$stage/state" --port 0 >"$stage/out" 2>"$stage/log" </dev/null &
 daemon=$!
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   grep -q '^listening on ' "$stage/out" && break
   sleep 0.1
 done

@@ -43,7 +43,7 @@ def used_calls(scratch):
                str(scratch / "state")]
     with open(out, "wb") as stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.STDOUT) as traced:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while not (found := re.search(r"^listening on (\S+)", out.read_text(), re.MULTILINE)):
                 if traced.poll() is not None or time.monotonic() > deadline:
                     print(f"strace does not work here: {out.read_text()}")
@@ -56,7 +56,7 @@ def used_calls(scratch):
         finally:
             for daemon in pathlib.Path(f"/proc/{traced.pid}/task/{traced.pid}/children").read_text().split():
                 os.kill(int(daemon), signal.SIGTERM)
-            traced.wait(30)
+            traced.wait(120)
     calls = set(counts.read_text().split()) - {"syscall", "name", "total"}
     if os.geteuid() == 0:
         calls -= {"fchown"}  # as root SQLite changes the owner of its files; under the unit it is not root

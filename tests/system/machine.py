@@ -113,7 +113,7 @@ class Machine:
     def why_unbootable(self):
         """Returns the message of systemd-nspawn when it cannot start even one program; None when it can."""
         tried = subprocess.run(self._nspawn_command("/bin/true"), capture_output=True, text=True, preexec_fn=self._enter_cgroup,
-                               timeout=60)
+                               timeout=120)
         return None if tried.returncode == 0 else tried.stderr.strip().splitlines()[-1]
 
     def _enter_cgroup(self):
@@ -124,7 +124,7 @@ class Machine:
             (inner / "cgroup.procs").write_text("0")
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
-    def boot(self, seconds=60):
+    def boot(self, seconds=180):
         self.console = open(f"{self.root}.console", "wb")
         self.nspawn = subprocess.Popen(self._nspawn_command("--boot"), stdin=subprocess.DEVNULL, stdout=self.console,
                                        stderr=subprocess.STDOUT, preexec_fn=self._enter_cgroup)
@@ -142,7 +142,7 @@ class Machine:
     def log(self):
         return pathlib.Path(self.console.name).read_text(errors="replace")[-4000:]
 
-    def run(self, *command, check=True, stdin=None, seconds=60):
+    def run(self, *command, check=True, stdin=None, seconds=180):
         """Runs a program in the system as root and returns it finished."""
         done = subprocess.run(["nsenter", "--target", self.leader, "--all", *command], input=stdin, timeout=seconds,
                               capture_output=True, text=True,
@@ -185,11 +185,11 @@ class Machine:
         try:
             if self.nspawn is not None and self.nspawn.poll() is None:
                 os.kill(int(self.leader), signal.SIGRTMIN + 4)  # systemd: power off
-                self.nspawn.wait(60)
+                self.nspawn.wait(120)
         finally:
             if self.nspawn is not None and self.nspawn.poll() is None:
                 self.nspawn.kill()  # its child, process 1 of the system, receives SIGKILL with it
-                self.nspawn.wait(10)
+                self.nspawn.wait(60)
             self._remove_cgroups()
         return time.monotonic() - begin
 

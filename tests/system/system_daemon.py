@@ -32,13 +32,13 @@ def booted_system(prepare):
         state = system.boot()
         assert state == "running", system.run("systemctl", "--failed", "--no-legend").stdout
         yield system
-        assert system.stop() < 30
+        assert system.stop() < 50
     finally:
         system.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def ctl(machine, *arguments, stdin=None, seconds=60):
+def ctl(machine, *arguments, stdin=None, seconds=180):
     return machine.run("rooflinectl", *arguments, stdin=stdin, seconds=seconds).stdout
 
 
@@ -55,7 +55,7 @@ def submit(machine, request):
 
 
 def wait_for(machine, number, *states):
-    machine.wait_until(lambda: job(machine, number)["state"] in states, 120, f"job {number} is {' or '.join(states)}")
+    machine.wait_until(lambda: job(machine, number)["state"] in states, 300, f"job {number} is {' or '.join(states)}")
 
 
 def assert_completes(machine, number):

@@ -97,7 +97,7 @@ def test_image_starts_runs_the_main_job_and_stops(buildah, image):
     container = buildah("from", "--ulimit", "nofile=8192:8192", image).stdout.strip()  # 1024 by default
     command = ["buildah", "run", container, "--"]
 
-    refused = buildah(*command[1:], *settings["Entrypoint"], check=False, timeout=60)
+    refused = buildah(*command[1:], *settings["Entrypoint"], check=False, timeout=180)
     assert refused.returncode == 78 and "token" in refused.stderr, refused  # it listens on all addresses
     token = buildah(*command[1:], "rooflinectl", "token").stdout.split()[-1]
     with subprocess.Popen([*command, *settings["Entrypoint"]], env=buildah.environment, text=True, stdout=subprocess.PIPE,
@@ -110,6 +110,6 @@ def test_image_starts_runs_the_main_job_and_stops(buildah, image):
             assert "launches per step" in shown and "fp16" in shown
             stop = "stat -c %U /var/lib/rooflined/rooflined.db; kill $(cat /var/lib/rooflined/lock)"
             assert buildah(*command[1:], "sh", "-c", stop).stdout.strip() == "rooflined"
-            assert daemon.wait(10) == 0
+            assert daemon.wait(60) == 0
         finally:
             daemon.kill()

@@ -69,7 +69,7 @@ def test_upgrade_continues_jobs(machine):
     output = apt(machine, "install", "/root/1.deb")
     assert "nothing is enabled" not in output
     assert machine.run("dpkg-query", "-W", "-f", "${Version}", "rooflined").stdout == NEXT_VERSION
-    machine.wait_until(lambda: daemon_answers(machine), 30, "the daemon daemon_answers")
+    machine.wait_until(lambda: daemon_answers(machine), 120, "the daemon daemon_answers")
     assert main_pid(machine) not in (0, before)
     wait_for(machine, running, "running")
     assert job(machine, queued)["state"] == "queued"

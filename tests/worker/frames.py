@@ -92,7 +92,7 @@ class Worker:
         self.write(pack("RELEASE"))
         return self.until("RELEASED")
 
-    def read(self, timeout=60):
+    def read(self, timeout=120):
         """Returns the next frame other than HEARTBEAT; None if the worker closed its pipe after a complete frame."""
         end = time.monotonic() + timeout
         while True:
@@ -100,7 +100,7 @@ class Worker:
             if frame is None or frame.type != "HEARTBEAT":
                 return frame
 
-    def read_any(self, timeout=60):
+    def read_any(self, timeout=120):
         end = time.monotonic() + timeout
         while True:
             if len(self.buffer) >= HEADER.size:
@@ -118,7 +118,7 @@ class Worker:
                 return None
             self.buffer += data
 
-    def until(self, *types, timeout=60):
+    def until(self, *types, timeout=120):
         """Returns all frames up to the first frame of one of these types, which is included."""
         frames = []
         while True:
@@ -128,12 +128,12 @@ class Worker:
             if frame.type in types:
                 return frames
 
-    def execute(self, workload, params, pass_name="timing", timeout=120):
+    def execute(self, workload, params, pass_name="timing", timeout=300):
         """Sends a request and returns its frames."""
         self.request(workload, params, pass_name)
         return self.until(*END_TYPES, timeout=timeout)
 
-    def end(self, timeout=10):
+    def end(self, timeout=60):
         """Closes the input of the worker and returns its exit status."""
         self.process.stdin.close()
         return self.process.wait(timeout)
