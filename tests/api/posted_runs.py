@@ -47,8 +47,15 @@ def posted(rows, sha, text, labels={}, **columns):
     return rows.job(kind="source", source=sha, request=json.dumps({**launch, **labels}), **columns)
 
 
+def long_kernel(count=10000):
+    """Instructions of a kernel whose table has more rows than the page keeps in its document. One of them is a BAR."""
+    sass = [f"FADD R{i % 255}, R5, {i} ;" for i in range(count)]
+    sass[count // 2] = "BAR.SYNC 0x0 ;"
+    return [instruction(i, text, ("code.cu", 2 + i % 3), 64, 1 + i % 90) for i, text in enumerate(sass)]
+
+
 def insert(state):
-    """Returns {"failed", "job", "binary": job ids, "run": id of job's run}."""
+    """Returns {"failed", "job", "binary": job ids, "run", "long_run": ids of job's run and of a run with 10,000 instructions}."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     failed = posted(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
                     problem_message="/code code.cu(4): error: expected an expression")
@@ -60,7 +67,9 @@ def insert(state):
     run = rows.run([kernel], workload="source", variant="default", job=job, samples={"cold": [22.0, 22.5, 23.0]})
     binary = posted(rows, "3" * 64, {"binary": "AAAA"})
     rows.run([kernel], workload="source", variant="default", job=binary)
-    return {"failed": failed, "job": job, "binary": binary, "run": run}
+    long_job = posted(rows, "4" * 64, {"code": CODE})
+    long_run = rows.run([{**kernel, "instructions": long_kernel()}], workload="source", variant="default", job=long_job)
+    return {"failed": failed, "job": job, "binary": binary, "run": run, "long_run": long_run}
 
 
 if __name__ == "__main__":

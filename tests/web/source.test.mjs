@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { browserErrors, daemon, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
+import { browserErrors, daemon, findInaccessible, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/posted_runs.py');
 let inserted; // {failed, job, binary, run}, as described in posted_runs.py
@@ -92,6 +92,36 @@ test('a selected line shows its instructions, by mouse and keyboard', async () =
   assert.equal(await page.locator('.code [aria-selected="true"]').getAttribute('data-line'), '2');
   await page.keyboard.press('Enter');
   assert.equal((await sass(page)).length, 6, 'all again');
+  await page.close();
+});
+
+test('of 10,000 instructions only those in view are in the document', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${inserted.long_run}`);
+  await page.locator('body[data-loaded="0"]').waitFor();
+  const holder = page.locator('.instructions');
+  const widths = () => holder.locator('thead th').evaluateAll((heads) => heads.map((head) => head.offsetWidth));
+  const rows = holder.locator('tbody tr[aria-rowindex]');
+  const lastShown = () => rows.last().innerText();
+  await rows.first().waitFor();
+  assert.ok(await rows.count() < 150);
+  assert.equal(await holder.locator('table').getAttribute('aria-rowcount'), '10001');
+  const first = await widths();
+  await holder.evaluate((element) => { element.scrollTop = element.scrollHeight; });
+  await page.locator('.instructions tr[aria-rowindex="10001"]').waitFor();
+  assert.match(await lastShown(), /^0x270f0\s+FADD R54, R5, 9999 ;/);
+  assert.deepEqual(await widths(), first, 'columns keep their widths');
+  assert.ok(await rows.count() < 150);
+  await holder.focus();
+  await page.keyboard.press('Control+Home');
+  await page.locator('.instructions tr[aria-rowindex="2"]').waitFor();
+  await holder.getByRole('button', { name: 'Offset' }).click(); // the last instruction first
+  await page.locator('.instructions tr[aria-rowindex="2"]', { hasText: '0x270f0' }).waitFor();
+  await page.getByLabel('Find instructions').fill('bar.sync');
+  await page.locator('#instruction-table [role="status"]', { hasText: /^1 instruction;/ }).waitFor();
+  assert.deepEqual(await sass(page), ['BAR.SYNC 0x0 ;']);
+  await page.getByLabel('Find instructions').fill('');
+  await rows.first().waitFor();
+  assert.deepEqual(await findInaccessible(page, '#instructions'), []);
   await page.close();
 });
 

@@ -1,5 +1,6 @@
 // A kernel's SASS with counts and samples of each instruction, beside the source of posted code with sums for each line.
 import { bar, byId, createElement, numberCell } from '/lib/dom.js';
+import { LongRows } from '/lib/long_rows.js';
 import { collapsibleBlock } from '/lib/sections.js';
 import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 import { codeTable, CODE_FILE, lineOf } from '/lib/source.js';
@@ -80,10 +81,13 @@ let sorting = { column: 0, down: false };
 /** A table of instructions, sortable by every column. */
 function instructionTable(instructions, columns) {
   const table = createElement('table');
+  const holder = createElement('div', { class: 'scroll rows instructions', tabindex: 0, role: 'group',
+    'aria-label': 'Instructions' }, table);
   const rowOf = (instruction) => createElement('tr', {}, ...columns.map(({ cell }) => cell(instruction)));
+  const rows = new LongRows(holder, columns, rowOf);
   function draw(focused = null) {
-    table.replaceChildren(sortableHead(columns, sorting, sortBy), createElement('tbody', {},
-      ...sortRows(columns, instructions, sorting).map(rowOf)));
+    table.replaceChildren(sortableHead(columns, sorting, sortBy), rows.body);
+    rows.show(sortRows(columns, instructions, sorting));
     if (focused !== null) table.querySelectorAll('th button')[focused].focus();
   }
   function sortBy(index) {
@@ -91,8 +95,7 @@ function instructionTable(instructions, columns) {
     draw(index);
   }
   draw();
-  return createElement('div', { class: 'scroll rows instructions', tabindex: 0, role: 'group', 'aria-label': 'Instructions' },
-    table);
+  return holder;
 }
 
 /* --- source and SASS -------------------------------------------------------------------------------------------------- */
@@ -122,32 +125,42 @@ export function showLine(sourceLine) {
   selectSourceLine(sourceLine, true);
 }
 
-/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all. lines:
- * the table of the source, or null; hint: text after the status line. */
+/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all. A text
+ * shows only instructions that contain it, because the browser's search does not find rows out of view (lib/long_rows.js).
+ * lines: the table of the source, or null; hint: text after the status line. */
 function selectableTable(instructions, lines, hint) {
   const columns = columnsOf(instructions); // computed from all instructions: bars show shares of the whole kernel
   const holder = createElement('div');
   const status = createElement('p', { class: 'quiet', role: 'status' });
   const showAll = createElement('button', { type: 'button', class: 'plain small', click: () => select(null) },
     'Show all instructions');
+  const find = createElement('input', { type: 'search', placeholder: 'instruction', 'aria-label': 'Find instructions',
+    input: () => draw() });
   let selected = null;
   function select(sourceLine, mustScroll = false) {
     selected = sourceLine && selected && !mustScroll && isAt(sourceLine)(selected) ? null : sourceLine;
-    const visible = selected === null ? instructions : instructions.filter(isAt(selected));
+    if (mustScroll) find.value = '';
+    draw();
+    if (mustScroll) (lines?.querySelector('[aria-selected="true"]') ?? status).scrollIntoView({ block: 'center' });
+  }
+  function draw() {
+    const text = find.value.toLowerCase();
+    const visible = instructions.filter((instruction) => (selected === null || isAt(selected)(instruction))
+      && (instruction.sass ?? instruction.opcode ?? '').toLowerCase().includes(text));
     for (const row of lines?.querySelectorAll('[data-line]') ?? []) {
       row.setAttribute('aria-selected', String(selected !== null && lineOf(selected) === Number(row.dataset.line)));
     }
     const name = selected && (lines && lineOf(selected) !== null ? `line ${selected.line}`
       : `${baseName(selected.file)}:${selected.line}`);
-    status.textContent = selected === null ? `${format.count(visible.length)} instructions${hint}`
-      : [`${format.count(visible.length)} instructions of ${name}`, ...stallsOf(visible)].join(' · ');
+    const count = `${format.count(visible.length)} instruction${visible.length === 1 ? '' : 's'}`;
+    status.textContent = selected === null ? `${count}${hint}`
+      : [`${count} of ${name}`, ...stallsOf(visible)].join(' · ');
     showAll.hidden = selected === null;
     holder.replaceChildren(instructionTable(visible, columns));
-    if (mustScroll) (lines?.querySelector('[aria-selected="true"]') ?? status).scrollIntoView({ block: 'center' });
   }
   select(null);
   selectSourceLine = select;
-  return { holder, status: createElement('div', { class: 'status-line' }, status, showAll), select };
+  return { holder, status: createElement('div', { class: 'status-line' }, status, showAll, find), select };
 }
 
 function sideBySide(instructions, code) {
