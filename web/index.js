@@ -1,7 +1,6 @@
 // The main page: the devices, the form that submits jobs, and the list of jobs with live states.
 import { finalStates, get, listenToJob, doneFraction } from '/lib/api.js';
 import { byId, createElement, stateBadge } from '/lib/dom.js';
-import '/lib/job_form.js';
 import { JobTable } from '/lib/job_list.js';
 
 const JOBS_PER_PAGE = 50;
@@ -121,4 +120,4 @@ for (const filter of filters) {
 }
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshSoon(); });
-refresh();
+refresh().finally(() => import('/lib/job_form.js')); // the list first: the form is folded
