@@ -534,8 +534,8 @@ class Chaos:
         assert not self.daemon.processes(), "workers are left after the stop"
 
     def check_latency(self, samples):
-        """Bounds the 99th percentile of /healthz by twice that of a control server, which a busy machine delays too. Ignores
-        probes while the daemon was down."""
+        """Bounds the 99th percentile of /healthz by 50 ms more than that of a control server, which a busy machine
+        delays too. Ignores probes while the daemon was down."""
         def p99_ms(name):
             times = sorted((end - due) * 1000 if succeeded else 5000 for due, end, succeeded in samples[name]
                            if not any(due < up and end > down for down, up in self.down_intervals))
@@ -545,7 +545,7 @@ class Chaos:
         slow = sorted((round(due - self.begin, 2), round((end - due) * 1000)) for due, end, succeeded in samples["daemon"]
                       if end - due > 0.1 and not any(due < up and end > down for down, up in self.down_intervals))
         self.log_event(f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms")
-        assert daemon_ms <= HEALTH_P99_MS + 2 * control_ms, \
+        assert daemon_ms <= HEALTH_P99_MS + control_ms, \
             f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms; over 100 ms (s, ms): {slow[:40]}"
 
     def close(self):
