@@ -52,7 +52,8 @@ if(RL_FUZZ)
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# The target `installed` builds every installed program and module, without the tests. Each adds itself.
+# The target `installed` builds every installed program and module, without the tests. rl_program and the modules
+# add themselves to it.
 add_custom_target(installed)
 
 # rl_library(NAME SOURCES... [LIBS...]): a static library with the project's flags.

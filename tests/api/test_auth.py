@@ -12,7 +12,7 @@ from daemon import endless, job, make_token, revoke_token, rooflinectl
 
 
 @pytest.fixture(scope="module")
-def guarded(start):
+def token_daemon(start):
     """A daemon that requires a token; its client sends one unless a test sets the header Authorization."""
     return start("--require-token", token=True)
 
@@ -31,54 +31,54 @@ PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE",
 @pytest.mark.parametrize("method, path", PROTECTED)
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic eDp5", "Bearer " + "A" * 43,
                                     "Bearer " + "A" * 5000])
-def test_missing_or_wrong_token(guarded, method, path, header):
-    response = guarded.call(method, path, body=job() if method == "POST" else None, headers={"Authorization": header})
+def test_missing_or_wrong_tokens_are_refused(token_daemon, method, path, header):
+    response = token_daemon.call(method, path, body=job() if method == "POST" else None, headers={"Authorization": header})
     assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_valid_token(guarded):
-    assert guarded.get("/jobs").status_code == 200
-    assert guarded.get("/jobs", headers={"Authorization": f"bearer  {guarded.token}"}).status_code == 200
-    job_id = guarded.run(job())
-    assert guarded.get(f"/jobs/{job_id}/results").status_code == 200
+def test_a_valid_token_is_accepted(token_daemon):
+    assert token_daemon.get("/jobs").status_code == 200
+    assert token_daemon.get("/jobs", headers={"Authorization": f"bearer  {token_daemon.token}"}).status_code == 200
+    job_id = token_daemon.run(job())
+    assert token_daemon.get(f"/jobs/{job_id}/results").status_code == 200
 
 
-def test_the_database_has_only_the_hash(guarded):
-    files = [path for path in guarded.state.rglob("*") if path.is_file()]
-    assert guarded.state / "rooflined.db" in files
-    assert not [path for path in files if guarded.token.encode() in path.read_bytes()]
+def test_the_database_has_only_the_hash(token_daemon):
+    files = [path for path in token_daemon.state.rglob("*") if path.is_file()]
+    assert token_daemon.state / "rooflined.db" in files
+    assert not [path for path in files if token_daemon.token.encode() in path.read_bytes()]
 
 
-def test_public_routes(guarded):
+def test_public_routes_need_no_token(token_daemon):
     for path in ("/healthz", "/readyz", "/", "/index.html"):
-        assert guarded.get(path, headers={"Authorization": ""}).status_code == 200
+        assert token_daemon.get(path, headers={"Authorization": ""}).status_code == 200
 
 
-def test_login_and_logout(guarded):
+def test_login_and_logout(token_daemon):
     no_token = {"Authorization": ""}
-    login = guarded.call("POST", "/login", {"token": guarded.token}, headers=no_token)
+    login = token_daemon.call("POST", "/login", {"token": token_daemon.token}, headers=no_token)
     assert login.status_code == 204
     cookie = login.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and guarded.token not in cookie
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and token_daemon.token not in cookie
     assert "Secure" not in cookie  # without TLS
     session = {**no_token, "Cookie": cookie.split(";")[0]}
-    guarded.session.cookies.clear()
-    assert guarded.get("/jobs", headers=session).status_code == 200
-    assert guarded.get("/jobs", headers={**no_token, "Cookie": "rooflined_session=" + "A" * 43}).status_code == 401
-    logout = guarded.call("POST", "/logout", headers=session)
+    token_daemon.session.cookies.clear()
+    assert token_daemon.get("/jobs", headers=session).status_code == 200
+    assert token_daemon.get("/jobs", headers={**no_token, "Cookie": "rooflined_session=" + "A" * 43}).status_code == 401
+    logout = token_daemon.call("POST", "/logout", headers=session)
     assert logout.status_code == 204 and "Max-Age=0" in logout.headers["Set-Cookie"]
-    guarded.session.cookies.clear()
-    assert guarded.get("/jobs", headers=session).status_code == 401
-    assert guarded.call("POST", "/logout", headers=no_token).status_code == 204
+    token_daemon.session.cookies.clear()
+    assert token_daemon.get("/jobs", headers=session).status_code == 401
+    assert token_daemon.call("POST", "/logout", headers=no_token).status_code == 204
 
 
 @pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400),
                                           (b"{", 400),
                                           ({"token": "x" * 5000}, 413), ({"token": "x" * 200}, 400),
                                           ({"token": "a", "user": "b"}, 400)])
-def test_bad_logins(guarded, body, status):
-    response = guarded.call("POST", "/login", body, headers={"Authorization": ""})
+def test_bad_logins_are_refused(token_daemon, body, status):
+    response = token_daemon.call("POST", "/login", body, headers={"Authorization": ""})
     assert response.status_code == status
     assert "Set-Cookie" not in response.headers
 
@@ -102,7 +102,7 @@ def test_addresses_beyond_loopback_need_tls_and_a_token(start, certificate, tmp_
 
 def test_one_address_cannot_take_every_connection(start, certificate):
     own_daemon = start("--address", "0.0.0.0", "--connection-limit", "16", "--request-timeout-s", "600",
-                  "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
+                       "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
     with contextlib.ExitStack() as clients:
         same_address = [clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=60))
                         for _ in range(8)]
@@ -115,13 +115,13 @@ def test_one_address_cannot_take_every_connection(start, certificate):
             assert time.monotonic() < until, "too many connections from one address"
             time.sleep(0.02)
         closed = cut(same_address, 0)  # not always the last four: several threads accept connections
-        kept = [raw for raw in same_address if raw not in closed]
+        kept = [client for client in same_address if client not in closed]
         other_address = clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=60,
                                                                        source_address=("127.0.0.2", 0)))
         assert len(kept) == 4 and cut([*kept, other_address], 1) == []
 
 
-def test_tls(start, certificate):
+def test_tls_daemon_answers_only_https(start, certificate):
     own_daemon = start("--address", "0.0.0.0", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]),
                        token=True)
     assert own_daemon.url.startswith("https://")
@@ -140,7 +140,7 @@ def test_tls(start, certificate):
     assert own_daemon.stop() == 0
 
 
-def test_behind_a_proxy(start):
+def test_a_token_is_required_behind_a_proxy(start):
     """Behind a proxy a token is required also on loopback, because the proxy forwards requests from other hosts."""
     own_daemon = start("--behind-proxy", "--allowed-hosts", "gpu.example", token=True)
     assert own_daemon.get("/jobs", headers={"Host": "gpu.example"}).status_code == 200
@@ -214,7 +214,7 @@ def test_token_names_may_have_letters_of_any_script(tmp_path):
     assert "café 7" in rooflinectl("token", "--state", str(state), "list")
 
 
-def test_two_tokens(start, tmp_path):
+def test_each_of_two_tokens_is_accepted(start, tmp_path):
     state = tmp_path / "state"
     first, second = make_token(state), make_token(state)
     own_daemon = start("--require-token", state=state)

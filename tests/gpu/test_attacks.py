@@ -54,15 +54,15 @@ def test_every_attack_has_a_verdict():
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_attack(daemon, name):  # noqa: F811
-    words = VERDICTS[name]
-    if words is None:
+    expected_words = VERDICTS[name]
+    if expected_words is None:
         (run,) = daemon.run(attack_job(name))
         assert run["values"]["checked_launches"] == 2 * (34 + 100), run["values"]
         assert run["values"]["unrestored_variable_bytes"] == 0
         return
     job = daemon.finish(attack_job(name, deadline_s=4 if name == "endless_after_check" else 20))
     assert job["state"] == "failed", job
-    assert any(word in job["problem"]["message"] for word in words), job["problem"]
+    assert any(word in job["problem"]["message"] for word in expected_words), job["problem"]
 
 
 @pytest.mark.parametrize("name", MAY_COMPLETE)

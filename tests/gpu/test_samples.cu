@@ -27,7 +27,7 @@ static void expect(bool condition, const char *expectation) {
   failures++;
 }
 
-static void must(int rc, const rl_error *err) {
+static void assert_ok(int rc, const rl_error *err) {
   if (rc >= 0) return;
   fprintf(stderr, "test_samples: %s\n", err->message);
   exit(1);
@@ -48,7 +48,7 @@ static int wait_on_device(void *ns, rl_stream stream, rl_error *err) {
 static double median_us(const rl_sequence *sequence, rl_cache_state cache) {
   double us[SAMPLES];
   rl_error err;
-  must(device->ops->sample(device, sequence, cache, SAMPLES, NULL, us, &err), &err);
+  assert_ok(device->ops->sample(device, sequence, cache, SAMPLES, NULL, us, &err), &err);
   return rl_summarize(us, SAMPLES).median;
 }
 
@@ -90,8 +90,8 @@ static int empty_buffer(void *arg, rl_stream stream, rl_error *err) {
 static int read_overruns(const buffer *b) {
   int count = 0;
   rl_error err;
-  must(device->ops->download(device, &count, b->overruns, sizeof count, &err), &err);
-  must(device->ops->zero(device, b->overruns, sizeof count, &err), &err);
+  assert_ok(device->ops->download(device, &count, b->overruns, sizeof count, &err), &err);
+  assert_ok(device->ops->zero(device, b->overruns, sizeof count, &err), &err);
   return count;
 }
 
@@ -100,8 +100,8 @@ static uint64_t count_launches(const rl_sequence *sequence) {
   rl_executable *executable;
   rl_elapsed elapsed;
   rl_error err;
-  must(device->ops->instantiate(device, &sequence_list, &executable, &err), &err);
-  must(device->ops->run(device, executable, NULL, &elapsed, &err), &err);
+  assert_ok(device->ops->instantiate(device, &sequence_list, &executable, &err), &err);
+  assert_ok(device->ops->run(device, executable, NULL, &elapsed, &err), &err);
   device->ops->free_executable(device, executable);
   return elapsed.stream_operations;
 }
@@ -111,10 +111,10 @@ static void each_repeat_is_restored(void) {
   buffer b;
   rl_error err;
   rl_elapsed elapsed;
-  must(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.next, &err), &err);
-  must(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.overruns, &err), &err);
-  must(device->ops->zero(device, b.next, sizeof(int), &err), &err);
-  must(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
+  assert_ok(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.next, &err), &err);
+  assert_ok(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.overruns, &err), &err);
+  assert_ok(device->ops->zero(device, b.next, sizeof(int), &err), &err);
+  assert_ok(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
   const rl_launch launch = {"fill", "kernel", take_all_slots, &b}, restore = {"empty", "data", empty_buffer, &b};
   const rl_sequence bare = {"bare", &launch, 1, REPEATS, NULL}, restored = {"restored", &launch, 1, REPEATS, &restore};
   const rl_sequence_list sequence_list = {"whole", &restored, 1};
@@ -122,7 +122,7 @@ static void each_repeat_is_restored(void) {
          "without a restore launch the buffer overruns");
   expect(count_launches(&restored) == 2 * REPEATS && read_overruns(&b) == 0,
          "in a graph each repeat starts with an empty buffer");
-  must(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), &err);
+  assert_ok(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), &err);
   expect(elapsed.stream_operations == 2 * REPEATS && read_overruns(&b) == 0,
          "without a graph each repeat starts with an empty buffer");
   const double cold = median_us(&restored, RL_CACHE_COLD);
@@ -157,7 +157,7 @@ int main(void) {
     return 77;
   }
   device = rl_device_open(0, &err);
-  must(device ? 0 : -1, &err);
+  assert_ok(device ? 0 : -1, &err);
   launches_add_up();
   each_repeat_is_restored();
   restoring_is_not_timed();

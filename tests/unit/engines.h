@@ -11,7 +11,7 @@
 #include "train/model.h"
 
 /* Fails the test with the error's message unless rc is 0. */
-static inline void must(int rc, const rl_error *err) {
+static inline void assert_ok(int rc, const rl_error *err) {
   if (rc != 0) fail_msg("%s: %s", rl_domain_name(err->domain), err->message);
 }
 
@@ -26,11 +26,11 @@ static inline void write_idx(const char *folder, const char *name, uint32_t coun
   assert_int_equal(fclose(file), 0);
 }
 
-/* Writes synthetic digits as IDX files to a new folder, and sets ROOFLINED_MNIST_DIR to it: few images open fast. */
+/* Writes synthetic digits as IDX files to a new folder, and sets ROOFLINED_MNIST_DIR to it. A small data set loads fast. */
 static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
   rl_dataset data;
   rl_error err = {0};
-  must(rl_dataset_render(1, train, test, &data, &err), &err);
+  assert_ok(rl_dataset_render(1, train, test, &data, &err), &err);
   strcpy(folder, "/tmp/rl_digits_XXXXXX");
   assert_non_null(mkdtemp(folder));
   write_idx(folder, "train-images", train, data.train_images, 3);
@@ -61,8 +61,8 @@ static inline rl_train_instance *open_train(const char *engine, rl_device *devic
   rl_error err = {0};
   rl_instance *instance = NULL;
   const rl_engine *found = rl_engine_find("mnist_cnn", engine, params, &err);
-  must(found == NULL ? -1 : 0, &err);
-  must(found->open(device, params, &instance, &err), &err);
+  assert_ok(found == NULL ? -1 : 0, &err);
+  assert_ok(found->open(device, params, &instance, &err), &err);
   return (rl_train_instance *)instance;
 }
 
@@ -71,15 +71,15 @@ static inline void close_train(rl_train_instance *train) { train->base.ops->clos
 static inline void run_program(rl_train_instance *train, const rl_sequence_list *sequence_list) {
   rl_error err = {0};
   rl_elapsed elapsed;
-  must(train->base.device->ops->run_eager(train->base.device, sequence_list, NULL, &elapsed, &err), &err);
+  assert_ok(train->base.device->ops->run_eager(train->base.device, sequence_list, NULL, &elapsed, &err), &err);
 }
 
 static inline void run_epoch(rl_train_instance *train) { run_program(train, &train->base.iteration); }
 
-static inline rl_iteration_results report_of(rl_train_instance *train) {
+static inline rl_iteration_results read_train_results(rl_train_instance *train) {
   rl_error err = {0};
   rl_iteration_results report;
-  must(train->base.ops->read_results(&train->base, &report, &err), &err);
+  assert_ok(train->base.ops->read_results(&train->base, &report, &err), &err);
   return report;
 }
 

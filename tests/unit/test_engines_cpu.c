@@ -16,12 +16,12 @@ static float weights[RL_PARAMETERS], other_weights[RL_PARAMETERS];
 
 static void get_losses(rl_train_instance *instance, float *losses) {
   rl_error err = {0};
-  must(instance->losses(instance, losses, &err), &err);
+  assert_ok(instance->losses(instance, losses, &err), &err);
 }
 
 static void get_weights(rl_train_instance *instance, float *values) {
   rl_error err = {0};
-  must(instance->parameters(instance, values, &err), &err);
+  assert_ok(instance->parameters(instance, values, &err), &err);
 }
 
 static void check_sizes_of_batches_and_tails(const char *engine) {
@@ -41,7 +41,7 @@ static void check_sizes_of_batches_and_tails(const char *engine) {
     assert_string_equal(instance->base.dataset, "custom");
     run_epoch(instance);
     run_program(instance, &instance->base.evaluation);
-    rl_iteration_results report = report_of(instance);
+    rl_iteration_results report = read_train_results(instance);
     assert_true(report.images == images && isfinite(report.train_loss) && isfinite(report.test_loss));
     assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);
     assert_true(isnan(report.loss_scale) && isnan(report.skipped_steps));
@@ -98,7 +98,7 @@ static void check_losses_are_bit_identical(const char *engine) {
       }
       if (run == 0) { /* after a reset, training repeats */
         rl_error err = {0};
-        must(instance->base.ops->reset(&instance->base, &err), &err);
+        assert_ok(instance->base.ops->reset(&instance->base, &err), &err);
         run_epoch(instance);
         float again[STEPS];
         get_losses(instance, again);
@@ -128,11 +128,11 @@ static void restore_repeats_an_epoch(void **state) {
       float first[3], second[3];
       assert_int_equal(instance->base.ops->restore(&instance->base, &err), -1);
       run_epoch(instance);
-      must(instance->base.ops->save(&instance->base, &err), &err);
+      assert_ok(instance->base.ops->save(&instance->base, &err), &err);
       run_epoch(instance);
       get_losses(instance, first);
       get_weights(instance, weights);
-      must(instance->base.ops->restore(&instance->base, &err), &err);
+      assert_ok(instance->base.ops->restore(&instance->base, &err), &err);
       run_epoch(instance);
       get_losses(instance, second);
       get_weights(instance, other_weights);
@@ -150,15 +150,15 @@ static void overflow_halves_the_scale_and_skips(void **state) {
     rl_error err = {0};
     get_weights(instance, weights);
     for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000;
-    must(instance->set_parameters(instance, weights, &err), &err);
+    assert_ok(instance->set_parameters(instance, weights, &err), &err);
     run_epoch(instance);
-    rl_iteration_results report = report_of(instance);
+    rl_iteration_results report = read_train_results(instance);
     assert_true(report.skipped_steps == 3 && report.loss_scale == 65536 / 8);
     get_weights(instance, other_weights);
     assert_memory_equal(weights, other_weights, sizeof weights);
-    must(instance->base.ops->reset(&instance->base, &err), &err); /* training works again afterwards */
+    assert_ok(instance->base.ops->reset(&instance->base, &err), &err); /* training works again afterwards */
     run_epoch(instance);
-    report = report_of(instance);
+    report = read_train_results(instance);
     assert_true(report.skipped_steps < 3 && isfinite(report.train_loss));
     get_weights(instance, other_weights);
     assert_memory_not_equal(weights, other_weights, sizeof weights);

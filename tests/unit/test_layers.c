@@ -71,11 +71,11 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
   params.seed = (int64_t)(test_seed % 1000000) + n;
   rl_train_instance *instance = open_train(engine, device, &params);
   rl_cpu_train *train = (rl_cpu_train *)instance;
-  must(instance->parameters(instance, raw, &err), &err);
+  assert_ok(instance->parameters(instance, raw, &err), &err);
   double *w = to_doubles(RL_PARAMETERS, raw);
   for (int i = 0; i < RL_PARAMETERS && precision == RL_FP16; i++) w[i] = rl_half_to_float(rl_half_from_float(raw[i]));
   run_epoch(instance); /* one step */
-  must(instance->gradients(instance, raw, &err), &err);
+  assert_ok(instance->gradients(instance, raw, &err), &err);
   double *gradients = to_doubles(RL_PARAMETERS, raw);
   for (int i = 0; i < RL_PARAMETERS; i++) gradients[i] *= train->state.gradient_scale;
   const step_values values = {train, n};
@@ -216,12 +216,12 @@ static void whole_network_gradients(void **state) {
     rl_train_instance *reference = open_train("reference", device, &params);
     rl_error err = {0};
     run_epoch(reference);
-    must(reference->gradients(reference, expected, &err), &err);
+    assert_ok(reference->gradients(reference, expected, &err), &err);
     close_train(reference);
     for (const char **engine = engines; *engine != NULL; engine++) {
       rl_train_instance *instance = open_train(*engine, device, &params);
       run_epoch(instance);
-      must(instance->gradients(instance, found, &err), &err);
+      assert_ok(instance->gradients(instance, found, &err), &err);
       for (int t = 0; t < RL_TENSORS; t++)
         assert_below(rl_tensor_names[t], relative_float_distance(rl_tensor_sizes[t], found + offsets[t], expected + offsets[t]),
                      1e-4);
@@ -236,7 +236,7 @@ static void loss_curve(const char *engine, const rl_train_params *params, float 
   rl_train_instance *instance = open_train(engine, device, params);
   rl_error err = {0};
   run_epoch(instance);
-  must(instance->losses(instance, curve, &err), &err);
+  assert_ok(instance->losses(instance, curve, &err), &err);
   close_train(instance);
 }
 

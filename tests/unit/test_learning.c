@@ -17,7 +17,7 @@ static double accuracy_after(const char *dataset, int epochs) {
   rl_train_instance *instance = open_train("auto", device, &params);
   for (int i = 0; i < epochs; i++) run_epoch(instance);
   run_program(instance, &instance->base.evaluation);
-  double accuracy = report_of(instance).test_accuracy_ratio;
+  double accuracy = read_train_results(instance).test_accuracy_ratio;
   print_message("%s: %.4f after %d\n", instance->base.dataset, accuracy, epochs);
   close_train(instance);
   return accuracy;
@@ -73,7 +73,7 @@ static void synthetic_is_too_hard_for_a_linear_model(void **state) {
   (void)state;
   rl_dataset data;
   rl_error err = {0};
-  must(rl_dataset_load("synthetic", NULL, &data, &err), &err);
+  assert_ok(rl_dataset_load("synthetic", NULL, &data, &err), &err);
   double accuracy = linear_accuracy(&data, 4);
   print_message("linear model: %.4f\n", accuracy);
   assert_true(accuracy > 0.5 && accuracy < 0.97);

@@ -1,4 +1,4 @@
-/* rl_library_of_kernel: names that libraries use, and similar names that an author could have chosen. */
+/* rl_library_of_kernel: names that libraries use, and similar names of kernels of no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,9 +76,9 @@ static void every_bound_has_different_advice(void **state) {
   (void)state;
   for (int a = RL_KERNEL_UNKNOWN; rl_kernel_bound_names[a]; a++)
     for (int b = RL_KERNEL_UNKNOWN; b <= a; b++) {
-      const char *one = rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)a});
-      assert_true(one && strlen(one) < 300); /* fits behind the library's name */
-      assert_true(a == b || strcmp(one, rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)b})) != 0);
+      const char *advice = rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)a});
+      assert_true(advice && strlen(advice) < 300); /* fits into a message after the library's name */
+      assert_true(a == b || strcmp(advice, rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)b})) != 0);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct plan { /* of a suite run */
   const char *against; /* NULL: rolling */
   int64_t against_run;
   int blocks;                  /* 0: BLOCKS */
-  int suspect;                 /* number of the first blocks whose values are suspect */
+  int suspect_blocks;          /* the values of this many blocks, the first ones, are suspect */
   const char *other_processes; /* that used the device during the last block; NULL: none */
   double outlier;              /* the value of the last block; 0: as the others */
   const char *quarantine_reason;
@@ -76,7 +76,7 @@ static void store_blocks(rl_store *store, int64_t id, const char *role, const pl
     bool is_outlier = run->outlier > 0 && block == count - 1;
     rl_suite_value value = {
         .metric = KEY, .cycles = NAN, .value = is_outlier ? run->outlier : run->median * (1 + 0.001 * (block - 2))};
-    if (block < run->suspect) strcpy(value.dropped_reason, "faster than the hardware allows");
+    if (block < run->suspect_blocks) strcpy(value.dropped_reason, "faster than the hardware allows");
     if (run->other_processes != NULL && block == count - 1) strcpy(value.other_processes, run->other_processes);
     ASSERT_OK(rl_store_suite_job_insert(store, id, &step, job, &err));
     ASSERT_OK(rl_store_suite_job_finish(store, id, &step, job, "completed", NULL, &value, 1, &err));
@@ -136,7 +136,7 @@ static void the_baseline_is_the_last_good_runs(void **state) {
   assert_true(json_at(runs[4].judgement, "confirmation_interval_ratio.1")->valuedouble > 0);
 }
 
-static void an_improvement_is_the_new_normal(void **state) {
+static void an_improvement_begins_a_new_baseline(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   for (int i = 0; i < 3; i++) measure(store, (plan){.median = 100});
   judged_run faster = measure(store, (plan){.median = 50});
@@ -145,9 +145,9 @@ static void an_improvement_is_the_new_normal(void **state) {
   assert_int_equal(next.verdict, RL_VERDICT_SAME);
   ASSERT_BASELINE(next, faster.id);
   assert_history(&next, 1, 50);
-  judged_run lost = measure(store, (plan){.median = 100});
-  assert_int_equal(lost.verdict, RL_VERDICT_SLOWER);
-  ASSERT_BASELINE(lost, faster.id, next.id);
+  judged_run slower = measure(store, (plan){.median = 100});
+  assert_int_equal(slower.verdict, RL_VERDICT_SLOWER);
+  ASSERT_BASELINE(slower, faster.id, next.id);
 }
 
 static void a_slower_run_is_no_baseline_until_it_is_promoted(void **state) {
@@ -203,11 +203,12 @@ static void the_history_begins_at_the_first_run_that_is_faster_than_a_named_base
 
 static void mostly_suspect_and_quarantined_runs_are_no_rolling_baseline(void **state) {
   rl_store *store = ((fixture *)*state)->store;
-  judged_run good = measure(store, (plan){.median = 100}), some = measure(store, (plan){.median = 100, .suspect = 2});
-  measure(store, (plan){.median = 100, .suspect = 3});
+  judged_run good = measure(store, (plan){.median = 100}),
+             partly_suspect = measure(store, (plan){.median = 100, .suspect_blocks = 2});
+  measure(store, (plan){.median = 100, .suspect_blocks = 3});
   measure(store, (plan){.median = 100, .quarantine_reason = "The canary's fp32_operations_per_s changed."});
   judged_run last = measure(store, (plan){.median = 100});
-  ASSERT_BASELINE(last, good.id, some.id);
+  ASSERT_BASELINE(last, good.id, partly_suspect.id);
   assert_history(&last, 2, 100);
 }
 
@@ -223,10 +224,11 @@ static void runs_that_hide_regressions_are_not_promoted(void **state) {
   ASSERT_FAILS(rl_suite_promote(store, "s", "v1", 7, &err), RL_HTTP, 404);
   assert_string_equal(err.json_pointer, "/run");
   plan running = {.median = 100};
-  int64_t begun = insert_run(store, &running);
-  store_blocks(store, begun, "block", &running);
-  assert_refused(store, begun, "not completed");
-  assert_refused(store, measure(store, (plan){.median = 100, .suspect = 1}).id, "block 0: faster than the hardware allows");
+  int64_t unfinished_run = insert_run(store, &running);
+  store_blocks(store, unfinished_run, "block", &running);
+  assert_refused(store, unfinished_run, "not completed");
+  assert_refused(store, measure(store, (plan){.median = 100, .suspect_blocks = 1}).id,
+                 "block 0: faster than the hardware allows");
   assert_refused(store, measure(store, (plan){.median = 100, .blocks = 4}).id, "values of 4 blocks, and a baseline needs 5");
   assert_refused(store, measure(store, (plan){.median = 100, .quarantine_reason = "The canary changed."}).id,
                  "The canary changed");
@@ -252,7 +254,8 @@ static void events_list_each_step_until_retention_deletes_them(void **state) {
   assert_int_equal(query_integer(f, "SELECT max(seq) FROM suite_events"), events);
   assert_int_equal(query_integer(f, "SELECT seq FROM suite_events WHERE type = 'verdict'"), events - 1);
   const rl_suite_step step = {"block", 0, "a", true};
-  ASSERT_OK(rl_store_suite_job_finish(f->store, run.id, &step, 1, "failed", NULL, NULL, 0, &err)); /* recorded before */
+  ASSERT_OK(
+      rl_store_suite_job_finish(f->store, run.id, &step, 1, "failed", NULL, NULL, 0, &err)); /* its end is already recorded */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), events);
   ASSERT_OK(rl_store_apply_retention(f->store, &retention, rl_realtime_ns(), &stop, &removed, &err));
   assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), events);
@@ -294,7 +297,8 @@ static bool is_dropped(const dropped_blocks *dropped, const rl_suite_step *step)
   return (blocks >> step->block & 1) != 0;
 }
 
-/* Executes the steps of a run up to its confirming blocks, and counts them by role and block. */
+/* Executes the steps of a run, its confirming blocks included. Writes the number of each step's block to log, with the prefix c
+ * for a confirming block and b for the baseline's side. */
 static void run_steps(bool measures_baseline, double job_s, dropped_blocks dropped, char log[1024]) {
   enum { STEPS_MAX = 64 };
   static rl_suite_step_row rows[STEPS_MAX];
@@ -322,12 +326,12 @@ static void dropped_blocks_are_replaced(void **state) {
   assert_string_equal(log, "0 1 2 3 4 c0 c1 c2 c3 c4 ");
   run_steps(false, 1, (dropped_blocks){.block = 1 << 1 | 1 << 3, .confirmation = 1 << 4}, log);
   assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 c5 ");
-  /* a replacement is replaced too; at most half as many as the suite has blocks */
+  /* a dropped replacement is replaced too; the suite has at most half as many replacements as blocks */
   run_steps(false, 1, (dropped_blocks){.block = 1 << 0 | 1 << 5}, log);
   assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 ");
   run_steps(false, 1, (dropped_blocks){.block = ~0u}, log);
   assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 ");
-  /* within the time budget of 600 s */
+  /* the time budget of 600 s limits the replacements */
   run_steps(false, 100, (dropped_blocks){.block = 1 << 1 | 1 << 3}, log);
   assert_string_equal(log, "0 1 2 3 4 5 ");
 }
@@ -342,7 +346,7 @@ static void both_sides_are_measured_in_every_block(void **state) {
       char step[16], padded[1040];
       snprintf(step, sizeof step, formats[i], block), snprintf(padded, sizeof padded, " %s", log);
       const char *found = strstr(padded, step);
-      if (found == NULL || strstr(found + 1, step) != NULL) fail_msg("\"%s\" is not once in %s", step, log);
+      if (found == NULL || strstr(found + 1, step) != NULL) fail_msg("\"%s\" does not occur exactly once in %s", step, log);
     }
   }
 }
@@ -350,7 +354,7 @@ static void both_sides_are_measured_in_every_block(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
-                                     TEST(an_improvement_is_the_new_normal),
+                                     TEST(an_improvement_begins_a_new_baseline),
                                      TEST(a_slower_run_is_no_baseline_until_it_is_promoted),
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(a_run_beside_other_processes_is_no_baseline),

@@ -10,7 +10,7 @@ from ..host import SOURCE
 from ..runner import check
 
 FINAL_STATES = ("completed", "failed", "cancelled")
-MAX_SHIPPED_S = {True: 180, False: 600}  # of both shipped suites together: on a GPU, on a CPU
+MAX_SHIPPED_S = {True: 180, False: 600}  # total of the shipped suites, by whether the device is a GPU
 
 
 def run_suite(daemon, host, name, definition=None):
@@ -31,12 +31,12 @@ def shipped_suites(host):
 
 
 def values_by_metric(run):
-    """Returns the values of the blocks by metric and role, None where a block was dropped, with the reasons."""
-    found = {}
+    """Returns the values of the blocks by metric and role, None for a dropped block, and the dropped values with reasons."""
+    values = {}
     for value in run["values"]:
         kept = value["value"] if value["dropped_reason"] is None else None
-        found.setdefault(value["metric"], {}).setdefault(value["role"], []).append(kept)
-    return {"values": found, "dropped": [value for value in run["values"] if value["dropped_reason"] is not None]}
+        values.setdefault(value["metric"], {}).setdefault(value["role"], []).append(kept)
+    return {"values": values, "dropped": [value for value in run["values"] if value["dropped_reason"] is not None]}
 
 
 def suites(context):
@@ -203,7 +203,7 @@ CHANGES = {
 
 
 def changes_suite(multiprocessors, changed):
-    """Returns the definition of the suite, with the kernels as they were or as changed."""
+    """Returns the definition of the suite, with the original kernels or, if `changed`, with the changes of CHANGES."""
     jobs = [{"name": name, "request": kernel(multiprocessors, **(change if changed else {}))}
             for name, (kernel, change, _) in CHANGES.items()]
     return {"name": "changes", "blocks": 8, "time_budget_s": 300, "jobs": jobs,
@@ -289,7 +289,8 @@ def neighbour_suite(multiprocessors):
 
 @contextlib.contextmanager
 def power_drawing_process(context, request):
-    """Executes the request repeatedly in another process on the same GPU. The block begins after its first sample."""
+    """Executes the request repeatedly in another process on the same GPU. The body of the `with` statement
+    starts 4 s later."""
     stopping = threading.Event()
     with Daemon(context.host, context.log("neighbour.log"), "--allow-source", "--source-buffer-bytes", str(2 << 30),
                 token=True) as other:
@@ -330,13 +331,14 @@ def neighbour(context):
 
 
 def neighbour_checks(run):
-    """Checks that lower clocks are attributed to the device. If they did not drop, the absence of a regression proves nothing."""
+    """Checks that lower clocks are attributed to the device. The second check fails if the clocks did
+    not drop, because then the first check proves nothing."""
     def is_attributed_to_device(verdict):
         return verdict["blocks_dropped"] > 0 or "the clock differs" in verdict["reason"] or any(
             cause["class"] == "device" for cause in verdict["causes"])
 
     classes = {verdict["metric"]: [cause["class"] for cause in verdict["causes"]] for verdict in run["verdicts"]}
-    code = {metric: found for metric, found in classes.items() if "code" in found}
+    code = {metric: names for metric, names in classes.items() if "code" in names}
     yield check("no cause has the class code", not code, code)
     yield check("the device's state is detected: dropped blocks, cycles, or a cause of the class device",
                 any(is_attributed_to_device(verdict) for verdict in run["verdicts"]),
