@@ -32,7 +32,7 @@
   }
 
   let choice = chosenTheme();
-  const checkButton = () => {
+  const selectButton = () => {
     const button = document.querySelector(`#theme [value="${choice}"]`);
     if (button) button.checked = true;
   };
@@ -47,8 +47,8 @@
   addEventListener('storage', ({ key }) => { // another tab has changed the choice
     if (key !== KEY && key !== null) return;
     choice = chosenTheme();
-    checkButton();
+    selectButton();
     apply(choice);
   });
-  document.addEventListener('DOMContentLoaded', checkButton);
+  document.addEventListener('DOMContentLoaded', selectButton);
 })();

@@ -18,23 +18,23 @@
 
 enum { MAX_OUTPUT_BYTES = 1 << 20 };
 
-static bool is_replaced(const char *entry, const char *const *values) {
+static bool has_assignment_for(const char *entry, const char *const *assignments) {
   const size_t length = strcspn(entry, "=") + 1;
-  for (; *values != NULL; values++)
-    if (strncmp(entry, *values, length) == 0) return true;
+  for (; *assignments != NULL; assignments++)
+    if (strncmp(entry, *assignments, length) == 0) return true;
   return false;
 }
 
-/* Returns the environment with the values added or replaced; the caller frees the list, not its strings. */
-static char **make_environment(const char *const *values) {
+/* Returns the environment with the assignments added or replaced; the caller frees the list, not its strings. */
+static char **make_environment(const char *const *assignments) {
   size_t inherited = 0, added = 0, used = 0;
   while (environ[inherited] != NULL) inherited++;
-  while (values[added] != NULL) added++;
+  while (assignments[added] != NULL) added++;
   char **list = calloc(inherited + added + 1, sizeof *list);
   if (list == NULL) return NULL;
   for (size_t i = 0; i < inherited; i++)
-    if (!is_replaced(environ[i], values)) list[used++] = environ[i];
-  for (size_t i = 0; i < added; i++) list[used++] = (char *)(uintptr_t)values[i];
+    if (!has_assignment_for(environ[i], assignments)) list[used++] = environ[i];
+  for (size_t i = 0; i < added; i++) list[used++] = (char *)(uintptr_t)assignments[i];
   return list;
 }
 

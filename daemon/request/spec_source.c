@@ -28,7 +28,8 @@ const rl_field rl_spec_source_fields[] = {
     KIND_FIELD, RL_SOURCE_FIELDS, SAMPLES_FIELD, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request),
     {0}};
 
-/* Fields of spec->request, which is stored with the job. spec->source has the other fields; field "source" is its SHA-256. */
+/* Fields of spec->request, which is stored with the job. The posted program is stored once, as the
+ * JSON text spec->source; field "source" is its SHA-256. */
 static const rl_field stored_fields[] = {KIND_FIELD,
                                          RL_FIELD(source_request, source, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),

@@ -28,7 +28,7 @@ static void note_distrusted(rl_suite_series *series, int64_t block, const char *
   snprintf(series->distrusted_reason, sizeof series->distrusted_reason, "%s", reason);
 }
 
-/* Returns the list of a role; NULL: blocks with this role have no values. */
+/* Returns the list that receives the values of blocks with this role; NULL: their values are not used. */
 static rl_suite_series_list *find_list(rl_suite_values *values, const char *role) {
   const struct {
     const char *role;

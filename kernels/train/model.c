@@ -6,26 +6,26 @@
 const char *const rl_tensor_names[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
                                        "fc1.bias",     "fc2.weight", "fc2.bias",     NULL};
 enum {
-  CONV1_W = RL_CONV1_CHANNELS * 9,
-  CONV2_W = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9,
-  FC1_W = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
-  FC2_W = RL_CLASSES * RL_FC1_OUTPUTS,
-  CONV2_OFFSET = CONV1_W + RL_CONV1_CHANNELS,
-  FC1_OFFSET = CONV2_OFFSET + CONV2_W + RL_CONV2_CHANNELS,
-  FC2_OFFSET = FC1_OFFSET + FC1_W + RL_FC1_OUTPUTS
+  CONV1_WEIGHTS = RL_CONV1_CHANNELS * 9,
+  CONV2_WEIGHTS = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9,
+  FC1_WEIGHTS = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
+  FC2_WEIGHTS = RL_CLASSES * RL_FC1_OUTPUTS,
+  CONV2_OFFSET = CONV1_WEIGHTS + RL_CONV1_CHANNELS,
+  FC1_OFFSET = CONV2_OFFSET + CONV2_WEIGHTS + RL_CONV2_CHANNELS,
+  FC2_OFFSET = FC1_OFFSET + FC1_WEIGHTS + RL_FC1_OUTPUTS
 };
-const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_CONV1_CHANNELS, CONV2_W, RL_CONV2_CHANNELS,
-                                              FC1_W,   RL_FC1_OUTPUTS,    FC2_W,   RL_CLASSES};
+const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_WEIGHTS, RL_CONV1_CHANNELS, CONV2_WEIGHTS, RL_CONV2_CHANNELS,
+                                              FC1_WEIGHTS,   RL_FC1_OUTPUTS,    FC2_WEIGHTS,   RL_CLASSES};
 const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {0,
-                                                    CONV1_W,
+                                                    CONV1_WEIGHTS,
                                                     CONV2_OFFSET,
-                                                    CONV2_OFFSET + CONV2_W,
+                                                    CONV2_OFFSET + CONV2_WEIGHTS,
                                                     FC1_OFFSET,
-                                                    FC1_OFFSET + FC1_W,
+                                                    FC1_OFFSET + FC1_WEIGHTS,
                                                     FC2_OFFSET,
-                                                    FC2_OFFSET + FC2_W,
+                                                    FC2_OFFSET + FC2_WEIGHTS,
                                                     RL_PARAMETERS};
-_Static_assert(FC2_OFFSET + FC2_W + RL_CLASSES == RL_PARAMETERS, "the tensors fill the parameters");
+_Static_assert(FC2_OFFSET + FC2_WEIGHTS + RL_CLASSES == RL_PARAMETERS, "the sizes of all tensors must add up to RL_PARAMETERS");
 
 /* A bias has the fan-in of its layer's weight, as in torch.nn.Linear and torch.nn.Conv2d. */
 static const uint32_t fan_in[RL_TENSORS] = {
@@ -44,8 +44,9 @@ void rl_model_initialise(uint64_t seed, float *weights) {
 }
 
 /* Operations of a layer's forward pass for one image. Its weight gradient and its input gradient take as many each. */
-static const double conv1_operations = 2.0 * RL_CONV1_SIDE * RL_CONV1_SIDE * CONV1_W,
-                    conv2_operations = 2.0 * RL_CONV2_SIDE * RL_CONV2_SIDE * CONV2_W, linear_operations = 2.0 * (FC1_W + FC2_W);
+static const double conv1_operations = 2.0 * RL_CONV1_SIDE * RL_CONV1_SIDE * CONV1_WEIGHTS,
+                    conv2_operations = 2.0 * RL_CONV2_SIDE * RL_CONV2_SIDE * CONV2_WEIGHTS,
+                    linear_operations = 2.0 * (FC1_WEIGHTS + FC2_WEIGHTS);
 
 double rl_model_operations_per_image(void) { return 2 * conv1_operations + 3 * (conv2_operations + linear_operations); }
 double rl_model_least_operations_per_image(void) { return conv1_operations + conv2_operations + 3 * linear_operations; }

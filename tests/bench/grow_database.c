@@ -12,8 +12,8 @@ static int print_usage(void) {
   return 2;
 }
 
-/* Returns the bytes of the tables and indices whose names match the GLOB patterns; -1 if SQLite has no dbstat. */
-static int64_t table_bytes(sqlite3 *db, const char *sql) {
+/* Returns the integer in the first row of a query; -1 if the query fails, such as without dbstat. */
+static int64_t query_integer(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = NULL;
   int64_t bytes = -1;
   if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
@@ -36,7 +36,7 @@ static int64_t activity_bytes(const char *folder) {
     sqlite3_exec(db, "SELECT name, pgsize FROM dbstat WHERE aggregate = TRUE AND pgsize > 1000000 ORDER BY pgsize DESC",
                  print_row, NULL, NULL);
     bytes =
-        table_bytes(db, "SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND (name GLOB 'activity*' OR name = 'names')");
+        query_integer(db, "SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND (name GLOB 'activity*' OR name = 'names')");
   }
   sqlite3_close(db);
   return bytes;
@@ -46,23 +46,24 @@ static void print_grown(const grow_plan *plan, const grow_result *grown, int64_t
   const struct {
     const char *name;
     int64_t value;
-  } ids[] = {{"jobs", plan->jobs},
-             {"activity_rows", grown->activity_rows},
-             {"trace_rows", plan->trace_rows},
-             {"trace_job", grown->trace_job},
-             {"trace_run", grown->trace_run},
-             {"trace_end_ns", grown->trace_end_ns},
-             {"train_job", grown->train_job},
-             {"train_run", grown->train_run},
-             {"train_candidate", grown->train_candidate},
-             {"kernel_job", grown->kernel_job},
-             {"kernel_run", grown->kernel_run},
-             {"full_job", grown->full_job},
-             {"full_run", grown->full_run},
-             {"source_job", grown->source_job},
-             {"rare_run", grown->rare_run}};
+  } members[] = {{"jobs", plan->jobs},
+                 {"activity_rows", grown->activity_rows},
+                 {"trace_rows", plan->trace_rows},
+                 {"trace_job", grown->trace_job},
+                 {"trace_run", grown->trace_run},
+                 {"trace_end_ns", grown->trace_end_ns},
+                 {"train_job", grown->train_job},
+                 {"train_run", grown->train_run},
+                 {"train_candidate", grown->train_candidate},
+                 {"kernel_job", grown->kernel_job},
+                 {"kernel_run", grown->kernel_run},
+                 {"full_job", grown->full_job},
+                 {"full_run", grown->full_run},
+                 {"source_job", grown->source_job},
+                 {"rare_run", grown->rare_run}};
   printf("{");
-  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) printf("\"%s\":%lld,", ids[i].name, (long long)ids[i].value);
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    printf("\"%s\":%lld,", members[i].name, (long long)members[i].value);
   printf("\"seconds\":%.1f,\"rows_per_s\":%.0f,\"trace_rows_per_s\":%.0f,\"trace_bytes_per_row\":%.1f,\"bytes_per_row\":",
          grown->total_s, (double)grown->activity_rows / grown->activity_s, (double)plan->trace_rows / grown->trace_s,
          (double)grown->trace_bytes / (double)plan->trace_rows);

@@ -46,18 +46,19 @@ static void numbers_have_the_format_of_ncu(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_ncu_text text = rl_ncu_format_scaled(cases[i].value, cases[i].unit);
     if (strcmp(text.value, cases[i].text) != 0 || strcmp(text.unit, cases[i].scaled_unit) != 0)
-      fail_msg("%g %s is %s %s", cases[i].value, cases[i].unit, text.value, text.unit);
+      fail_msg("%g %s is formatted as %s %s, expected %s %s", cases[i].value, cases[i].unit, text.value, text.unit, cases[i].text,
+               cases[i].scaled_unit);
   }
   assert_string_equal(rl_ncu_format(21824, "ns").value, "21,824");
   assert_string_equal(rl_ncu_format(21824, "ns").unit, "ns");
 }
 
-static void any_number_fits(void **state) {
+static void any_number_and_unit_fit_the_buffers(void **state) {
   (void)state;
-  static const double largest[] = {1e23, -1e23, 1.7e308, -1.7e308, INFINITY, -INFINITY, 4.9e-324};
+  static const double extreme_values[] = {1e23, -1e23, 1.7e308, -1.7e308, INFINITY, -INFINITY, 4.9e-324};
   static const char unit[] = "a unit that is longer than any";
-  for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) {
-    rl_ncu_text text = rl_ncu_format_scaled(largest[i], unit);
+  for (size_t i = 0; i < sizeof extreme_values / sizeof *extreme_values; i++) {
+    rl_ncu_text text = rl_ncu_format_scaled(extreme_values[i], unit);
     assert_true(strlen(text.value) < sizeof text.value && strlen(text.unit) < sizeof text.unit);
   }
 }
@@ -89,7 +90,7 @@ static void malformed_json_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(numbers_have_the_format_of_ncu),
-      cmocka_unit_test(any_number_fits),
+      cmocka_unit_test(any_number_and_unit_fit_the_buffers),
       cmocka_unit_test(metrics_of_kernel_and_run_are_one_list),
       cmocka_unit_test(malformed_json_is_refused),
   };

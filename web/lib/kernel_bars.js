@@ -4,7 +4,7 @@ import * as format from '/lib/format.js';
 
 const MAX_BARS = 12;
 const STALL = /^smsp__average_warps_issue_stalled_(.*)_per_issue_active\.ratio$/;
-const EXECUTED = ['inst_executed', 'smsp__sass_inst_executed', 'sass__inst_executed'];
+const EXECUTED_METRIC_NAMES = ['inst_executed', 'smsp__sass_inst_executed', 'sass__inst_executed'];
 
 // The cause of each stall reason, by the metric's name.
 const stallMeanings = {
@@ -28,7 +28,7 @@ function stallsOf(kernel) {
     .sort((a, b) => b.value - a.value);
 }
 
-const executedOf = ({ counts }) => EXECUTED.map((name) => counts[name]).find((value) => value > 0) ?? 0;
+const executedOf = ({ counts }) => EXECUTED_METRIC_NAMES.map((name) => counts[name]).find((value) => value > 0) ?? 0;
 
 /** Returns executed instructions by opcode without modifiers, the largest first. */
 function opcodesOf({ instructions }) {

@@ -138,11 +138,11 @@ static int find_nvdisasm(char *path, rl_error *err) {
 /* Writes the cubin to a memfd, which the child opens as /proc/PID/fd/N. Returns the descriptor, or -1. */
 static int write_memfd(const void *cubin, size_t size, rl_error *err) {
   int file = memfd_create("cubin", MFD_CLOEXEC);
-  if (file < 0) return rl_fail_errno(err, "memfd_create for GPU code");
+  if (file < 0) return rl_fail_errno(err, "can't create a memfd for GPU code");
   for (size_t offset = 0; offset < size;) {
     ssize_t written = write(file, (const char *)cubin + offset, size - offset);
     if (written <= 0) {
-      rl_fail_errno(err, "%zu bytes of GPU code", size);
+      rl_fail_errno(err, "can't write %zu bytes of GPU code to a memfd", size);
       close(file);
       return -1;
     }
@@ -195,7 +195,7 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   return 0;
 }
 
-static void terminate(rl_disassembler *disassembler, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
+static void end_process_and_close(rl_disassembler *disassembler, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
   rl_process_terminate(&disassembler->process, grace_ms, exit_status);
   close(disassembler->cubin_fd);
   *disassembler = (rl_disassembler){0};
@@ -206,7 +206,7 @@ int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disass
   char exit_status[RL_EXIT_STATUS_SIZE] = "";
   size_t length = 0;
   int result = read_output(disassembler, &text, &length, err);
-  terminate(disassembler, result < 0 ? 0 : GRACE_MS, exit_status);
+  end_process_and_close(disassembler, result < 0 ? 0 : GRACE_MS, exit_status);
   if (result < 0) return -1;
   if (strcmp(exit_status, "exited with 0") != 0) return rl_fail(err, RL_ERRNO, ECHILD, "nvdisasm %s", exit_status);
   return rl_disassembly_parse(text, length, disassembly, err);
@@ -214,5 +214,5 @@ int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disass
 
 void rl_disassembler_stop(rl_disassembler *disassembler) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (disassembler->process.pid != 0) terminate(disassembler, 0, exit_status);
+  if (disassembler->process.pid != 0) end_process_and_close(disassembler, 0, exit_status);
 }
