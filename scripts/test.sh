@@ -77,7 +77,7 @@ suite() { # STEP PRESET CTEST-OPTIONS...
 # The tests of whole programs share the processors with each other and with what else runs, so each has a second attempt; the
 # summary names those that needed it. A sanitizer's report fails the step in any case.
 suite_with_second_attempts() { # STEP PRESET CTEST-OPTIONS...
-  suite "$@" --repeat until-pass:2 && ! grep -aE 'Sanitizer: |runtime error: ' "$logs/$1.log"
+  suite "$@" --repeat until-pass:2 && ! grep -qaE 'Sanitizer: |runtime error: ' "$logs/$1.log" >/dev/null
 }
 
 install_all() { rl_install build tests; }

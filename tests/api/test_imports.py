@@ -352,7 +352,7 @@ def event(**changes):
     (event().replace(b'"ts": 1', b'"ts": NaN'), "malformed JSON"),
     (event(name="n" * 60_001), "60000"),
     (event(cat="rendering"), "no kernel"),
-    (json.dumps([{"ph": "B", "cat": "cpu_op", "name": "b", "ts": i} for i in range(5000)]).encode(), "4096 B events"),
+    (json.dumps([{"ph": "B", "cat": "cpu_op", "name": "b", "ts": i} for i in range(5000)]).encode(), "4096 events of phase B"),
     (b"\x1f\x8b" + b"garbage", "gzip data is damaged"),
     (generated_traces.zipped(generated_traces.kineto(50))[:-100], "gzip data ends early"),
 ])

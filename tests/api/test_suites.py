@@ -174,7 +174,9 @@ def test_an_estimate_before_the_first_run(suites, folder):
         seconds = seconds_of(request)
         assert estimate(planned) == (pytest.approx(5 * seconds), basis)
     assert estimate({**planned, "profile": True})[0] == pytest.approx(7 / 5 * estimate(planned)[0])
-    assert estimate({**planned, "time_budget_s": 1, "blocks": 30}) == (1, "time_budget")
+    repeated = [{"name": f"train_{number}", "request": training} for number in range(20)]
+    large = {**planned, "jobs": [*planned["jobs"], *repeated], "blocks": 30}
+    assert estimate({**large, "time_budget_s": 1}) == (1, "time_budget")
     estimate(planned)
     accepted = suites.call("POST", "/suites/planned/runs", {}).json()
     assert accepted["estimate_basis"] == "jobs"

@@ -131,8 +131,9 @@ class Daemon:
         """Returns the process id of a running worker, for which it waits."""
         return wait_until(self.processes, 60, "a worker")[0]
 
-    def wait_for_progress(self, number):
-        wait_until(lambda: self.rows("SELECT 1 FROM events WHERE job_id = ? AND type = 'progress'", number), 120, "progress")
+    def wait_for_progress(self, number, phase="%"):
+        progress = "SELECT 1 FROM events WHERE job_id = ? AND type = 'progress' AND data ->> '$.phase' LIKE ?"
+        wait_until(lambda: self.rows(progress, number, phase), 120, "progress")
 
     def rows(self, sql, *values):
         with sqlite3.connect(f"file:{self.state}/rooflined.db?mode=ro", uri=True) as base:

@@ -99,7 +99,7 @@ def test_a_hung_main_thread_is_noticed(start):
     """Its heartbeat thread still runs. The daemon ends the worker, and the pass runs again."""
     daemon = start()
     number = daemon.submit(endless())
-    daemon.wait_for_progress(number)
+    daemon.wait_for_progress(number, "epoch")
     worker = daemon.worker()
     stop_main_thread(worker)
     begin = time.monotonic()
