@@ -16,7 +16,7 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 PROGRAM = BUILD / "bin" / "rooflined"
 FINAL = ("completed", "failed", "cancelled")
-STOP_LIMIT_S = 3  # 2 s, and 1 s for a busy machine; a stop that waits for a lock, a stream or a receiver takes longer
+STOP_LIMIT_S = 2  # a stop that waits for a lock, a stream or a receiver takes longer
 MARK = "ROOFLINED_TEST_MARK"  # environment variable that identifies the processes of a daemon
 
 

@@ -72,7 +72,7 @@ static inline void generate_operation(generated_trace *t, uint32_t kind, uint32_
 }
 
 /* A launch call at now_ns + late_ns; the kernel starts after it. The time from the call to the start of
- * the kernel is of time_class. */
+ * the kernel is added to time_class. */
 static inline void generate_late_launch(generated_trace *t, int64_t late_ns, uint32_t kernel, int64_t call_ns,
                                         rl_time_class time_class) {
   int64_t call_start_ns = t->now_ns + late_ns, start_ns = call_start_ns + call_ns + random_ns(3000);

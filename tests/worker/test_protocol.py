@@ -33,7 +33,7 @@ def test_list_sends_hello_quickly():
     done = subprocess.run([FAKE, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
     (hello,) = unpack(done.stdout)
     assert done.returncode == 0 and hello.type == "HELLO" and hello.payload["usable"]
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 5
 
 
 def test_frames_are_sent_in_the_order_of_the_protocol():
@@ -104,7 +104,7 @@ def test_cancelling_in_the_middle_of_an_epoch():
             start = time.monotonic()
             worker.cancel()
             frames = worker.until(*END_TYPES)
-            assert frames[-1].type == "CANCELLED" and time.monotonic() - start < 5
+            assert frames[-1].type == "CANCELLED" and time.monotonic() - start < 1
             assert not payloads(frames, "EPOCH")
         assert worker.execute("fake", {})[-1].type == "DONE"
 
@@ -131,7 +131,7 @@ def test_the_worker_exits_at_end_of_file(busy):
             worker.until("PROGRESS")
         start = time.monotonic()
         assert worker.end() == 0
-        assert time.monotonic() - start < 20  # a sanitizer needs a second to exit
+        assert time.monotonic() - start < 3  # a sanitizer needs a second to exit
 
 
 def test_output_of_an_engine_goes_to_standard_error():

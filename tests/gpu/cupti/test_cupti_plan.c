@@ -186,7 +186,7 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
       assert_string_equal(loaded->groups[g].names[i], saved->groups[g].names[i]);
   }
   rl_counter_plan_close(loaded);
-  /* A file is refused if another driver wrote it, if it is of another list of metrics, or if it is truncated. */
+  /* A file is refused if another driver wrote it, if it was made for another list of metrics, or if it is truncated. */
   assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &loaded, &err), -1);
   assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &loaded, &err), -1);
   struct stat file;
