@@ -170,7 +170,7 @@ def test_failures_are_repeated_with_the_same_id_and_growing_pauses(daemon_with_e
     assert len({verify(post)[0] for post in posts}) == 1 and len({post[3] for post in posts}) == 1
     pauses = [later[0] - earlier[0] for earlier, later in zip(posts, posts[1:])]
     for pause, step in zip(pauses, (1, 2, 4)):  # by chance between half a step and all of it
-        assert step / 2 - 0.05 <= pause <= step + 15, pauses  # later on a busy machine
+        assert step / 2 - 0.05 <= pause <= step + 1, pauses
     assert metric(daemon, "failed_attempts_total") == 3
 
 
@@ -178,7 +178,7 @@ def test_a_receiver_can_ask_for_a_pause_or_for_no_more(daemon_with_events, recei
     receiver = receive(lambda handler: handler.answer(503, retry_after="3"), 410)
     daemon = daemon_with_events(receiver.url)
     (first, *_), (second, *_) = receiver.wait_for_posts(2)
-    assert 2.9 <= second - first <= 20  # without the reply's pause: 1 s
+    assert 2.9 <= second - first <= 5  # without the reply's pause: 1 s
     assert wait_for_state(daemon, "given_up") == [("given_up", 2, "The reply's status is 410")]
     assert metric(daemon, 'events_total{result="given_up"}') == 1 and metric(daemon, "events_pending") == 0
     assert "webhook: gave up msg_" in daemon.log_text() and receiver.url not in daemon.log_text()
@@ -204,7 +204,7 @@ def test_a_hanging_receiver_delays_nothing_but_its_events(daemon_with_events, re
     assert len(receiver.posts) == number, "a job waited for the receiver"
     receiver.replies = [receiver.hang] * number + [200]
     (first, *_), (second, *_) = receiver.wait_for_posts(number + 1)[-2:]
-    assert 8 <= second - first <= 30
+    assert 10 <= second - first <= 13
     assert wait_for_state(daemon, "delivered")[0][1] == len(receiver.posts)
     assert len({verify(post)[0] for post in receiver.posts}) == 1
 
@@ -318,7 +318,7 @@ def test_endless_replies_are_cut_off(daemon_with_events, receive):
     receiver = receive(flood_headers, flood)
     daemon = daemon_with_events(receiver.url)
     (first, *_), (second, *_) = receiver.wait_for_posts(2)
-    assert second - first < 10, "the time limit ended the first post"
+    assert second - first < 3, "the time limit ended the first post"
     assert wait_for_state(daemon, "delivered") == [("delivered", 2, None)]
     resident = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{daemon.process.pid}/status").read())[1])
     assert resident < 200 * 1024, "KiB"
