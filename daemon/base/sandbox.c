@@ -20,8 +20,8 @@ enum { HAS_SANITIZERS = true };
 enum { HAS_SANITIZERS = false };
 #endif
 
-/* All access rights of Landlock's version 1. It denies renames and links between folders, which later versions can allow. It does
- * not restrict truncate(2), which denied_calls has. */
+/* All access rights of Landlock's version 1. It denies renames and links between folders, which later versions can allow. It
+ * restricts neither truncation nor changes of a file's attributes, which the seccomp filter denies. */
 static const __u64 all_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                                 LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -54,8 +54,11 @@ static int set_limits(const rl_sandbox_limits *limits, rl_error *err) {
              : 0;
 }
 
+/* Numbers of system calls that the C library's headers may lack; equal on all architectures that libseccomp supports. */
+enum { FCHMODAT2 = 452, SETXATTRAT = 463, REMOVEXATTRAT = 466, FILE_SETATTR = 469 };
+
 /* System calls that fail with EACCES: those for networking, for other processes and for new programs, and those that change a
- * file by its path and that Landlock's version 1 does not restrict. */
+ * file and that Landlock's version 1 does not restrict. A descriptor that is open for reading suffices for some of the latter. */
 static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(socketpair),
                                    SCMP_SYS(connect),
@@ -85,9 +88,31 @@ static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(shmget),
                                    SCMP_SYS(msgget),
                                    SCMP_SYS(truncate),
+                                   SCMP_SYS(creat),
                                    SCMP_SYS(chmod),
+                                   SCMP_SYS(fchmod),
                                    SCMP_SYS(fchmodat),
-                                   SCMP_SYS(utimensat)};
+                                   FCHMODAT2,
+                                   SCMP_SYS(chown),
+                                   SCMP_SYS(fchown),
+                                   SCMP_SYS(lchown),
+                                   SCMP_SYS(fchownat),
+                                   SCMP_SYS(utime),
+                                   SCMP_SYS(utimes),
+                                   SCMP_SYS(futimesat),
+                                   SCMP_SYS(utimensat),
+                                   SCMP_SYS(setxattr),
+                                   SCMP_SYS(lsetxattr),
+                                   SCMP_SYS(fsetxattr),
+                                   SCMP_SYS(removexattr),
+                                   SCMP_SYS(lremovexattr),
+                                   SCMP_SYS(fremovexattr),
+                                   SETXATTRAT,
+                                   REMOVEXATTRAT,
+                                   FILE_SETATTR};
+
+/* Flags with which open(2) and openat(2) fail with EACCES. Landlock's right to read allows O_RDONLY | O_TRUNC. */
+static const int denied_open_flags[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC};
 
 RL_DEFINE_CLEANUP(release_filter, scmp_filter_ctx, seccomp_release, NULL)
 
@@ -96,12 +121,32 @@ static int fail_seccomp(int code, rl_error *err) {
   return rl_fail(err, RL_ERRNO, -code, "can't restrict system calls with seccomp: %s", strerror(-code));
 }
 
+/* Denies a call whose argument at `position` has this flag. Returns 0 or a negative errno. call: negative: the architecture lacks
+ * it. */
+static int deny_flag(scmp_filter_ctx filter, int call, unsigned position, int flag) {
+  if (call < 0) return 0;
+  return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), call, 1,
+                          SCMP_CMP(position, SCMP_CMP_MASKED_EQ, (scmp_datum_t)flag, (scmp_datum_t)flag));
+}
+
+/* Denies openings that could change a file. openat2(2) has its flags in memory, which a filter can't read, so it fails with
+ * ENOSYS, as in a kernel without it; callers then use openat(2). Returns 0 or a negative errno. */
+static int deny_openings(scmp_filter_ctx filter) {
+  int code = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0);
+  for (size_t i = 0; code == 0 && i < sizeof denied_open_flags / sizeof *denied_open_flags; i++) {
+    code = deny_flag(filter, SCMP_SYS(open), 1, denied_open_flags[i]);
+    if (code == 0) code = deny_flag(filter, SCMP_SYS(openat), 2, denied_open_flags[i]);
+  }
+  return code;
+}
+
 static int deny_calls(rl_error *err) {
   RL_CLEANUP(release_filter) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
   if (filter == NULL) return fail_seccomp(-ENOMEM, err);
   int code = 0;
   for (size_t i = 0; code == 0 && i < sizeof denied_calls / sizeof *denied_calls; i++)
     if (denied_calls[i] >= 0) code = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), denied_calls[i], 0);
+  if (code == 0) code = deny_openings(filter);
   if (code == 0) code = seccomp_load(filter);
   return code == 0 ? 0 : fail_seccomp(code, err);
 }

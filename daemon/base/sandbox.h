@@ -15,9 +15,10 @@ typedef struct rl_sandbox_limits {
 } rl_sandbox_limits;
 
 /* Restricts the process from now on. It can read files below readable_folders, and use files that it has already opened. It can't
- * write to a path, execute a program, open a socket or trace a process. Its memory, file size and CPU time are limited by
- * *limits. It can still test whether a path exists. Call this before other threads start, because Landlock restricts only the
- * calling thread and threads that it starts later. RL_ERRNO: the kernel has no Landlock or seccomp. */
+ * write to a path, truncate a file or change its mode, owner, times or extended attributes, execute a program, open a socket or
+ * trace a process. Its memory, file size and CPU time are limited by *limits. It can still test whether a path exists. Call this
+ * before other threads start, because Landlock restricts only the calling thread and threads that it starts later. RL_ERRNO: the
+ * kernel has no Landlock or seccomp. */
 int rl_sandbox_enter(const rl_sandbox_limits *limits, rl_error *err);
 
 #endif
