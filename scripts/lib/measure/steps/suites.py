@@ -83,7 +83,7 @@ def unchanged(context):
 
 # --- values of unchanged code --------------------------------------------------------------------------------------------------
 
-RECORDED_BLOCKS = {"mnist": 15, "kernels": 8}
+RECORDED_BLOCKS = 8  # of a part; a part that the end of the step interrupts is lost
 RECORDED_ON_A_CPU = ("copy", "train")  # jobs that a CPU can execute many times in the time of a step
 
 
@@ -95,7 +95,7 @@ def recorded(context, name):
     """Records the blocks of a shipped suite one after another, without canary, profile and confirmation, until the time of the
     step ends. scripts/recorded.py makes a file of tests/data/recorded of them. Each run has a definition with another name, so
     that it has no baseline and confirms nothing."""
-    definition = {**shipped_definition(name), "blocks": RECORDED_BLOCKS[name], "canary": False, "profile": False}
+    definition = {**shipped_definition(name), "blocks": RECORDED_BLOCKS, "canary": False, "profile": False}
     if not context.host.is_gpu:
         definition["jobs"] = [job for job in definition["jobs"] if job["name"] in RECORDED_ON_A_CPU]
         definition["metrics"] = [metric for metric in definition["metrics"] if metric["job"] in RECORDED_ON_A_CPU]
@@ -241,40 +241,11 @@ def verdict_checks(name, verdict):
 
 # --- another process that lowers the clocks ------------------------------------------------------------------------------------
 
-# Tensor cores, the FP32 pipe and copies from memory in one kernel, until `milliseconds` have passed: together they draw more
-# power than each of them alone.
-BURN = """
-__device__ unsigned long long now_ns() { unsigned long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
-extern "C" __global__ void burn(float *values, int count, int milliseconds) {
-  unsigned long long end = now_ns() + 1000000ull * milliseconds;
-  unsigned a[4] = {0x3c003c00u, 0x38003800u, 0x3c003800u, 0x38003c00u}, b[2] = {0x2c003400u, 0x34002c00u};
-  float c[4][4] = {}, x = threadIdx.x, sum = 0;
-  int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4, stride = gridDim.x * blockDim.x * 4;
-  do {
-    for (int k = 0; k < 64; k++) {
-      for (int n = 0; n < 4; n++)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-      x = x * 0.999f + 0.5f;
-    }
-    float4 from = *(float4 *)(values + i);
-    sum += from.x + from.y + from.z + from.w;
-    i = (i + stride) % count;
-  } while (now_ns() < end);
-  if (c[0][0] + c[1][1] + c[2][2] + c[3][3] + x + sum == -1) values[0] = 1;
-}
-"""
-BURN_MS = 100
+# Products of random matrices reach the power limit of the device. The sizes keep the job's check of the result short.
+POWER_LIMITED_JOB = {"kind": "kernel", "kernel": "gemm", "dtype": "fp16", "shape": {"m": 8192, "n": 4096, "k": 4096},
+                     "variant": "heuristic", "samples": 1000, "passes": ["timing"]}
+DEVICE_STATE = "power.draw,clocks.sm,clocks_throttle_reasons.active,temperature.gpu"
 NEIGHBOUR_METRICS = {"arithmetic": "time_cold_us_median", "copy": "time_cold_us_median", "train": "epoch_ms_median"}
-
-
-def burn_request(multiprocessors):
-    count = 1 << 28
-    return {"kind": "source", "code": BURN, "entry": "burn", "grid": [4 * multiprocessors], "block": [256], "samples": 1000,
-            "passes": ["timing"],
-            "arguments": [buffer("fp32", count, "uniform"), {"scalar": {"dtype": "int32", "value": count}},
-                          {"scalar": {"dtype": "int32", "value": BURN_MS}}]}
 
 
 def neighbour_suite(multiprocessors):
@@ -288,26 +259,34 @@ def neighbour_suite(multiprocessors):
 
 
 @contextlib.contextmanager
-def power_drawing_process(context, request):
-    """Executes the request repeatedly in another process on the same GPU. The body of the `with` statement
-    starts 4 s later."""
-    stopping = threading.Event()
-    with Daemon(context.host, context.log("neighbour.log"), "--allow-source", "--source-buffer-bytes", str(2 << 30),
-                token=True) as other:
-        def burn():
+def power_drawing_process(context):
+    """Executes POWER_LIMITED_JOB repeatedly in another process on the same GPU. The body of the `with` statement starts 4 s
+    later. Yields a list that receives the state of the GPU about once a second."""
+    stopping, states = threading.Event(), []
+    with Daemon(context.host, context.log("neighbour.log")) as other:
+        def draw_power():
             while not stopping.is_set():
-                job_id = other.request("/jobs", {"device": context.host.device, **request})["id"]
-                while not stopping.wait(0.2) and other.request(f"/jobs/{job_id}")["state"] in ("queued", "running"):
-                    pass
+                job_id = other.request("/jobs", {"device": context.host.device, **POWER_LIMITED_JOB})["id"]
+                while not stopping.is_set() and (state := other.request(f"/jobs/{job_id}")["state"]) in ("queued", "running"):
+                    time.sleep(0.02)
+                if not stopping.is_set() and state != "completed":
+                    states.append(f"job {job_id}: {state}")
+                    return
 
-        thread = threading.Thread(target=burn)
-        thread.start()
+        def record_states():
+            while not stopping.wait(1):
+                states.append(context.host.query_gpu(DEVICE_STATE))
+
+        threads = [threading.Thread(target=draw_power), threading.Thread(target=record_states)]
+        for thread in threads:
+            thread.start()
         time.sleep(4)
         try:
-            yield
+            yield states
         finally:
             stopping.set()
-            thread.join()
+            for thread in threads:
+                thread.join()
 
 
 def neighbour(context):
@@ -319,10 +298,9 @@ def neighbour(context):
         multiprocessors = daemon.wait_for_device()["sm_count"]
         definition = neighbour_suite(multiprocessors)
         run_suite(daemon, host, "neighbour", definition)
-        with power_drawing_process(context, burn_request(multiprocessors)):
+        with power_drawing_process(context) as states:
             run = run_suite(daemon, host, "neighbour", definition)
-            power = context.host.query_gpu("power.draw,clocks.sm,clocks_throttle_reasons.active,temperature.gpu")
-    yield {"seconds": run["elapsed_s"], "neighbour_state": power, **values_by_metric(run)}
+    yield {"seconds": run["elapsed_s"], "states": states, **values_by_metric(run)}
     for verdict in run["verdicts"]:
         yield {"metric": verdict["metric"], **{key: verdict[key] for key in (
             "verdict", "reason", "baseline_median", "current_median", "effect_ratio", "cycles_effect_ratio", "blocks_current",
@@ -331,8 +309,8 @@ def neighbour(context):
 
 
 def neighbour_checks(run):
-    """Checks that lower clocks are attributed to the device. The second check fails if the clocks did
-    not drop, because then the first check proves nothing."""
+    """Checks that lower clocks are attributed to the device. The second check fails if the clocks did not drop, because then the
+    first check proves nothing."""
     def is_attributed_to_device(verdict):
         return verdict["blocks_dropped"] > 0 or "the clock differs" in verdict["reason"] or any(
             cause["class"] == "device" for cause in verdict["causes"])
