@@ -240,6 +240,20 @@ def test_a_cancelled_run(suites, folder):
         assert item["state"] in ("completed", "cancelled")
 
 
+def test_runs_of_one_device_follow_each_other(suites, folder):
+    """Two suites and a client's job at once: no job of the second run begins before the first run has ended."""
+    for name in ("one", "other"):
+        write(folder, suite(name))
+    numbers = [start(suites, name) for name in ("one", "other")]
+    client_job = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})
+    runs = [wait(suites, number) for number in numbers]
+    assert [found["state"] for found in runs] == ["completed", "completed"] and runs[0]["finished_at"] <= runs[1]["started_at"]
+    jobs = [[suites.get(f"/jobs/{item['job']}").json() for item in found["jobs"]] for found in runs]
+    assert [len(jobs_of_run) for jobs_of_run in jobs] == [5, 5]
+    assert max(job["finished_at"] for job in jobs[0]) <= min(job["created_at"] for job in jobs[1])
+    assert suites.get(f"/jobs/{client_job}").json()["finished_at"] < runs[1]["finished_at"], "a client's job waits for no suite"
+
+
 def test_a_changed_file_is_seen_at_once(suites, folder):
     """The list is cached; it depends on the files too."""
     write(folder, suite("edited", summary="before"))

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "client"))
 from test_regress import RECORDED, Daemon, submitting  # noqa: E402
+from test_regress_daemon import TINY  # noqa: E402
 
 from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, daemon_answers, assert_completes, booted_system, ctl, job,  # noqa: E402
                            main_pid, submit, wait_for)
@@ -164,12 +166,12 @@ REGRESS, TIMER = "rooflined-regress@mnist.service", "rooflined-regress@mnist.tim
 URL_DROP_IN = "/etc/systemd/system/rooflined-regress@.service.d/url.conf"
 
 
-def set_timer(machine, calendar):
-    """Replaces the time of TIMER and starts it. While it runs, systemd remembers how the service ended."""
-    machine.write(f"/etc/systemd/system/{TIMER}.d/time.conf",
+def set_timer(machine, calendar, timer=TIMER):
+    """Replaces the time of a timer and starts it. While it runs, systemd remembers how the service ended."""
+    machine.write(f"/etc/systemd/system/{timer}.d/time.conf",
                   f"[Timer]\nOnCalendar=\nOnCalendar={calendar}\nRandomizedDelaySec=0\nAccuracySec=100ms\n")
     machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "restart", TIMER)
+    machine.run("systemctl", "restart", timer)
 
 
 def set_url(machine, url):
@@ -195,18 +197,18 @@ def entries(machine, *options):
     return [json.loads(line) for line in lines]
 
 
-def start_regress(machine):
+def start_regress(machine, service=REGRESS):
     """Runs the service. Returns its exit status, whether it failed, and the entries of the notification."""
-    machine.run("systemctl", "start", REGRESS, check=False)
-    invocation = machine.property(REGRESS, "InvocationID")
-    failed = machine.property(REGRESS, "ActiveState") == "failed"
+    machine.run("systemctl", "start", service, check=False, seconds=900)
+    invocation = machine.property(service, "InvocationID")
+    failed = machine.property(service, "ActiveState") == "failed"
 
     def notified():
         return [entry for entry in entries(machine, "-t", "rooflined-notify") if invocation in entry["MESSAGE"]]
 
     if failed:
         machine.wait_until(notified, 60, "the notification")
-    return int(machine.property(REGRESS, "ExecMainStatus")), failed, notified()
+    return int(machine.property(service, "ExecMainStatus")), failed, notified()
 
 
 def test_timer_is_nightly(machine):
@@ -262,3 +264,46 @@ def test_timer_starts_the_service(machine):
         machine.run("systemctl", "disable", "--now", TIMER)
         machine.wait_until(lambda: machine.property(REGRESS, "ActiveState") == "failed", 120, "the service fails")
     assert (machine.root / f"var/lib/systemd/timers/stamp-{TIMER}").exists()  # of Persistent=
+
+
+FAST_US, SLOW_US, BLOCKS = 500, 5000, 5
+
+
+def make_worker_slow(machine, delay_us):
+    machine.write("/etc/rooflined/slow_us", str(delay_us))
+
+
+def last_verdict(machine):
+    """Returns the fields of the newest entry of the suite `tiny`."""
+    return entries(machine, "SUITE=tiny")[-1]
+
+
+def test_a_slower_worker_fails_the_nightly_suite(machine):
+    """The timer starts a suite that the installed daemon runs on the CPU; then its worker becomes slower. A run is repeated while
+    it is inconclusive, as it can be on a busy machine."""
+    service, timer = "rooflined-regress@tiny.service", "rooflined-regress@tiny.timer"
+    drop_in = f"/etc/systemd/system/{UNIT}.d/slow.conf"
+    shutil.copy(BUILD / "tests/slow_worker.so", machine.root / "usr/local/lib/slow_worker.so")
+    make_worker_slow(machine, FAST_US)
+    machine.write("/etc/rooflined/suites.d/tiny.json", json.dumps({**TINY, "blocks": BLOCKS}))
+    machine.write(drop_in, "[Service]\nEnvironment=LD_PRELOAD=/usr/local/lib/slow_worker.so\n"
+                  "Environment=SLOW_WORKER_FILE=/etc/rooflined/slow_us\n")
+    (machine.root / URL_DROP_IN.lstrip("/")).unlink()
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", UNIT)
+    set_timer(machine, "*:*:0/2", timer)
+    machine.wait_until(lambda: machine.property(service, "ActiveState") == "activating", 120, "the timer starts the service")
+    set_timer(machine, "2099-01-01", timer)
+    machine.wait_until(lambda: machine.property(service, "ActiveState") in ("inactive", "failed"), 600, "the suite ends")
+    first = last_verdict(machine)
+    assert (first["VERDICT"], first["PRIORITY"], len(first["JOB_ID"])) == ("incomparable", "4", BLOCKS)
+    assert (int(machine.property(service, "ExecMainStatus")), machine.property(service, "ActiveState")) == (6, "inactive")
+    make_worker_slow(machine, SLOW_US)
+    for _ in range(4):
+        status, failed, notices = start_regress(machine, service)
+        if status != 5:
+            break
+    found = last_verdict(machine)
+    assert (status, failed, len(notices)) == (1, True, 1), found
+    assert (found["VERDICT"], found["PRIORITY"], len(found["JOB_ID"])) == ("slower", "3", 2 * BLOCKS)
+    assert notices[0]["MESSAGE"].startswith(f"{service} failed (exit-code, exit status 1)")

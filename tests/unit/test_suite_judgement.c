@@ -240,6 +240,25 @@ static void runs_that_hide_regressions_are_not_promoted(void **state) {
                RL_SUITE_BASELINE_EXISTS);
 }
 
+static void a_stored_run_is_judged_again_with_the_same_result(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run runs[6];
+  for (int i = 0; i < 4; i++) runs[i] = measure(store, (plan){.median = 100 + 0.1 * i});
+  for (int i = 4; i < 6; i++) runs[i] = measure(store, (plan){.median = 120 + i});
+  assert_int_equal(runs[4].verdict, RL_VERDICT_SLOWER);
+  for (int i = 0; i < 6; i++) {
+    RL_CLEANUP(rl_suite_progress_clear) rl_suite_progress progress = {0};
+    rl_suite_judgement again;
+    ASSERT_OK(rl_suite_progress_read(store, runs[i].id, &progress, &err));
+    ASSERT_OK(rl_suite_judge(store, &progress, true, NULL, &again, &err));
+    assert_int_equal(again.summary.verdict, runs[i].verdict);
+    char *stored = cJSON_PrintUnformatted(runs[i].judgement);
+    assert_string_equal(again.verdicts[0].judgement, stored);
+    free(stored);
+    rl_suite_judgement_clear(&again);
+  }
+}
+
 static void events_list_each_step_until_retention_deletes_them(void **state) {
   fixture *f = *state;
   judged_run run = measure(f->store, (plan){.median = 100});
@@ -359,6 +378,7 @@ int main(void) {
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(a_run_beside_other_processes_is_no_baseline),
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
+                                     TEST(a_stored_run_is_judged_again_with_the_same_result),
                                      TEST(events_list_each_step_until_retention_deletes_them),
                                      TEST(the_order_of_both_sides_is_random),
                                      TEST(dropped_blocks_are_replaced),
