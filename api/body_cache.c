@@ -32,7 +32,7 @@ typedef struct cache_entry {
 struct rl_body_cache {
   size_t max_bytes;
   _Atomic size_t bytes;                          /* sum over all texts and encodings that are not freed yet */
-  _Atomic size_t freed_bytes;                    /* since the last malloc_trim */
+  _Atomic size_t freed_bytes;                    /* bytes freed since the last malloc_trim */
   pthread_mutex_t lock;                          /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];

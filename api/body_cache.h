@@ -34,7 +34,7 @@ typedef struct rl_cached_body {
   const char *key;
   rl_dependency dependency;
   uint64_t revision;
-  const char *text; /* without encoding */
+  const char *text; /* the body without content encoding */
   size_t length;
   rl_encoded_body identity, gzip;
 } rl_cached_body;

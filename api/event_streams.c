@@ -43,7 +43,7 @@ typedef struct event_stream {
   event_feed *feed;
   struct MHD_Connection *connection;
   rl_credential credential; /* checked before each write if the server requires a token */
-  bool credential_checked;  /* since the last write */
+  bool credential_checked;  /* the credential was checked after the last write */
   int64_t last_sequence;    /* number of the event that was written last */
   int64_t last_write_ns;    /* monotonic time of the last write */
   bool is_suspended;        /* the connection is suspended; guarded by the lock */

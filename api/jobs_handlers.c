@@ -16,7 +16,7 @@ enum { DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
 typedef struct jobs_query {
   int64_t limit;
   char cursor[RL_PAGE_CURSOR_SIZE], kind[16], device[16], search[81];
-  int state; /* -1: any */
+  int state; /* rl_job_state; -1: jobs in all states */
 } jobs_query;
 
 const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PAGE_ITEMS,

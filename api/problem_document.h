@@ -27,7 +27,7 @@ typedef enum rl_problem {
   RL_PROBLEM_DEADLINE,
   RL_PROBLEM_STORAGE_FULL,
   RL_PROBLEM_STORAGE_LOCKED,
-  RL_PROBLEM_SUITE_RUN_ENDED, /* this one and the next three: RL_SUITE errors, in the order of rl_suite_code */
+  RL_PROBLEM_SUITE_RUN_ENDED, /* this one and the next three are RL_SUITE errors, in the order of rl_suite_code */
   RL_PROBLEM_BASELINE_EXISTS,
   RL_PROBLEM_NOT_ELIGIBLE,
   RL_PROBLEM_MALFORMED_SUITE,

@@ -15,7 +15,7 @@
 #include "base/json_members.h"
 
 typedef struct report_query {
-  int64_t kernel; /* -1: all */
+  int64_t kernel; /* ordinal of the kernel; -1: all kernels */
   int format, page, print_details;
 } report_query;
 
@@ -25,8 +25,8 @@ typedef struct compare_query {
   int detail;
 } compare_query;
 
-enum { COLUMN_KERNEL, COLUMN_METRICS, COLUMN_SERIES, COLUMN_INSTRUCTIONS }; /* of RL_QUERY_REPORT_KERNELS */
-enum { COLUMN_PAIR, COLUMN_METRICS_A, COLUMN_METRICS_B };                   /* of RL_QUERY_COMPARE_KERNELS */
+enum { COLUMN_KERNEL, COLUMN_METRICS, COLUMN_SERIES, COLUMN_INSTRUCTIONS }; /* columns of RL_QUERY_REPORT_KERNELS */
+enum { COLUMN_PAIR, COLUMN_METRICS_A, COLUMN_METRICS_B };                   /* columns of RL_QUERY_COMPARE_KERNELS */
 enum { FORMAT_JSON, FORMAT_CSV };
 enum { PAGE_DETAILS, PAGE_RAW };
 enum { DETAIL_FULL, DETAIL_NAMES };

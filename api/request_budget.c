@@ -38,8 +38,8 @@ void rl_request_budget_renew(rl_request_budget *budget) {
 
 void rl_request_budget_begin(rl_request_budget *budget) {
   budget->deadline_ns = rl_monotonic_ns() + budget->remaining_ns;
-  budget->limit = (rl_query_limit){.is_exceeded = is_exceeded, .context = budget};
-  rl_store_limit_queries(&budget->limit);
+  budget->query_limit = (rl_query_limit){.is_exceeded = is_exceeded, .context = budget};
+  rl_store_limit_queries(&budget->query_limit);
 }
 
 void rl_request_budget_end(rl_request_budget *budget) {

@@ -20,11 +20,12 @@ typedef struct rl_server rl_server;
 typedef struct rl_request_budget {
   const rl_server *server;
   int client_socket;            /* -1: the work continues even if the client disconnects */
-  int64_t remaining_ns;         /* remaining time; valid outside of begin and end */
-  int64_t deadline_ns;          /* rl_monotonic_ns */
-  int64_t next_socket_check_ns; /* rl_monotonic_ns; the first check is RL_CLOSED_CLIENT_GRACE_NS after the start */
+  int64_t remaining_ns;         /* remaining time of the limit; valid outside of begin and end */
+  int64_t deadline_ns;          /* end of the limit, in the time of rl_monotonic_ns; valid between begin and end */
+  int64_t next_socket_check_ns; /* next check of the socket, in the time of rl_monotonic_ns; the first is
+                                   RL_CLOSED_CLIENT_GRACE_NS after begin */
   bool time_over, client_left;
-  rl_query_limit limit;
+  rl_query_limit query_limit; /* the store calls it while a query runs */
 } rl_request_budget;
 
 /* Makes a budget. start_ns: the time at which the request began to wait for a thread; the limit counts from then. */

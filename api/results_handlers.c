@@ -21,18 +21,20 @@ enum {
 };
 
 typedef struct kernels_query {
-  int64_t limit, run, most_metrics; /* run 0: all; most_metrics -1: any */
+  int64_t limit;
+  int64_t run;          /* id of the run; 0: kernels of all runs */
+  int64_t most_metrics; /* kernels with more metrics are listed without them; -1: no limit */
   char cursor[RL_PAGE_CURSOR_SIZE];
-  int pass; /* -1: all */
+  int pass; /* rl_pass; -1: kernels of all passes */
 } kernels_query;
 
 typedef struct timeline_query {
-  int64_t run, from, to, limit;
+  int64_t run, from, to, limit; /* run: id, 0: all runs; from, to: ns since the start of the trace, -1: not given */
 } timeline_query;
 
 typedef struct history_query {
   char metric[RL_NAME_SIZE], workload[32], device[16], from[RL_INSTANT_SIZE], to[RL_INSTANT_SIZE];
-  int64_t like, limit;
+  int64_t like, limit; /* like: id of a run; 0: not given */
 } history_query;
 
 typedef struct ceilings_query {
@@ -94,14 +96,15 @@ int rl_handle_get_job_results(rl_http_request *request, rl_error *err) {
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-/* Replies with rows of the request's job. Fails with RL_HTTP 404 if there is no such job. */
+/* Replies with rows of the request's job. cursor_prefix: letter that begins the cursors of the list; 0: the list has one page.
+ * Fails with RL_HTTP 404 if there is no such job. */
 static int reply_job_rows(rl_http_request *request, rl_query query, const rl_binding *bindings, int count, int64_t limit,
-                          char list_letter, rl_error *err) {
+                          char cursor_prefix, rl_error *err) {
   rl_job_state state;
   rl_cursor *cursor;
   if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
   if (rl_store_query(request->server->store, query, bindings, count, &cursor, err) < 0) return -1;
-  return rl_reply_rows(request, cursor, limit, list_letter, err);
+  return rl_reply_rows(request, cursor, limit, cursor_prefix, err);
 }
 
 bool rl_job_kernels_are_heavy(const rl_http_request *request) {

@@ -28,7 +28,7 @@ enum {
   CLIENT_THREADS = 4,
   MAX_PROBE_CONNECTIONS = 4,          /* open connections of rl_server_connect_probe */
   CONNECTION_MEMORY_BYTES = 32 << 10, /* MHD's memory of a connection, for the headers of the request and the reply */
-  UNREAD_INPUT_CHECK_MS = 10,         /* between checks of abandoned connections whose input MHD has not read */
+  UNREAD_INPUT_CHECK_MS = 10,         /* interval between checks of abandoned connections whose input MHD has not read */
   CLOSE_WAIT_MS = 700,                /* time for replies in progress to end when the server closes */
   SEND_BUFFER_BYTES = 128 << 10, /* send buffer of a socket; Linux would otherwise enlarge it to megabytes for each slow client */
   MAX_OTHER_DESCRIPTORS = 256,   /* descriptors that are not connections: files, databases, pipes */

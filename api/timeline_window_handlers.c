@@ -135,7 +135,7 @@ typedef struct found_event {
 } found_event;
 
 typedef struct name_search {
-  bool *matches; /* of each name */
+  bool *matches; /* matches[i]: whether name i of the trace contains the text */
   size_t name_count, name_capacity;
   int64_t from_ns, found, earlier; /* numbers of events: with the name, and before from_ns */
   found_event previous, next, first, last;

@@ -37,9 +37,9 @@ void rl_add_lane_key(cJSON *object, rl_lane_key key);
 
 /* Numbers the names that a reply mentions, in the order of the first mention. */
 typedef struct rl_mentioned_names {
-  uint32_t *ordinals; /* of each number: its ordinal in the trace's names */
+  uint32_t *ordinals; /* ordinals[number]: the name's ordinal in the trace's names */
   size_t count, capacity;
-  uint32_t *numbers; /* of each ordinal: 1 + its number; 0: not mentioned */
+  uint32_t *numbers; /* numbers[ordinal]: 1 + the number of the name; 0: the reply does not mention it */
   size_t number_capacity;
 } rl_mentioned_names;
 

@@ -10,7 +10,7 @@
 
 enum {
   MAX_THREADS = 64,
-  MAX_POLLS = 2000 /* of an atomic before a thread sleeps: the next round usually starts within microseconds */
+  MAX_POLLS = 2000 /* polls of an atomic before a thread sleeps: the next round usually starts within microseconds */
 };
 
 struct rl_thread_pool {

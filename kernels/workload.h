@@ -19,7 +19,7 @@ typedef struct rl_cost {
   double bytes;          /* compulsory: each input read once, each output written once */
   double operations;     /* arithmetic; a multiply-add counts as 2 */
   double written_bytes;  /* bytes of the outputs; they may still be in a write-back cache when the iteration ends */
-  const char *precision; /* of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: no peak rate applies to them */
+  const char *precision; /* precision of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: no peak rate applies to them */
 } rl_cost;
 
 /* The unit of work that the timing pass measures. */
@@ -47,7 +47,7 @@ typedef struct rl_engine_description {
 typedef struct rl_multi_value_parameter {
   const char *field;           /* name of the parameter, which has the type RL_FIELD_CHOICE: "precision" */
   const char *request_key;     /* name of the list in the request: "precisions" */
-  const char *summary;         /* of the list */
+  const char *summary;         /* summary of the list */
   uint32_t default_value_mask; /* bit i: value i is used when the request has no list */
   /* A request for exactly the default values gets those that the device supports; else each requested value must be supported. */
   bool default_is_what_the_device_has;
@@ -57,7 +57,7 @@ typedef struct rl_workload {
   const char *name;     /* "mnist_cnn" */
   const char *job_kind; /* kind of job that runs it: "train" "kernel" "layer" "ceilings" "source" */
   const char *summary;
-  const struct rl_field *fields; /* of its parameter struct */
+  const struct rl_field *fields; /* fields of its parameter struct */
   size_t params_size;
   void (*defaults)(void *params);
   rl_cost (*cost)(const void *params);
@@ -83,7 +83,7 @@ int rl_workload_supports(const rl_workload *workload, rl_device_kind device, con
 typedef struct rl_iteration_results {
   double images;                         /* trained in the iteration */
   double train_loss;                     /* mean over the iteration's steps */
-  double test_loss, test_accuracy_ratio; /* from the last evaluation */
+  double test_loss, test_accuracy_ratio; /* results of the last evaluation */
   double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
 } rl_iteration_results;
 
@@ -98,7 +98,7 @@ typedef struct rl_check {
 typedef struct rl_open_measurement {
   const char *name; /* ends with its unit */
   double value;
-  const char *reason; /* why value is NAN */
+  const char *reason; /* reason why value is NAN */
 } rl_open_measurement;
 
 typedef struct rl_instance rl_instance;
@@ -128,10 +128,10 @@ typedef struct rl_instance_ops {
 
 /* A rate of the device: amount divided by the shortest measured time of one launch. */
 typedef struct rl_rate {
-  const char *name;        /* of the measurement: "dram_read_bytes_per_s" */
-  const rl_launch *launch; /* NULL: this device can't measure the rate */
+  const char *name;        /* name of the measurement: "dram_read_bytes_per_s" */
+  const rl_launch *launch; /* launch that is timed; NULL: this device can't measure the rate */
   double amount;           /* bytes or operations of one launch */
-  const char *reason;      /* why launch is NULL */
+  const char *reason;      /* reason why launch is NULL */
 } rl_rate;
 
 /* The first member of every engine's own instance struct. rl_engine.open fills it. */
@@ -142,10 +142,10 @@ struct rl_instance {
   rl_sequence_list evaluation;    /* sequence_count 0: the workload has none */
   size_t step_sequence;           /* index in `iteration` of the sequence whose launches are one representative step */
   bool deterministic;             /* same seed, device and engine give bit-identical results */
-  const char *deterministic_note; /* why deterministic is false; else NULL */
+  const char *deterministic_note; /* reason why deterministic is false; else NULL */
   char dataset[16];               /* "mnist" "custom" "synthetic"; "": the workload has none */
   char dataset_sha256[65];
-  uint64_t images; /* in one iteration; 0: does not apply */
+  uint64_t images; /* number of images in one iteration; 0: does not apply */
   uint64_t steps;  /* optimizer steps in one iteration, the short last batch included; 0: does not apply */
   /* Optimizer steps that one repeat of iteration.sequences[step_sequence] performs; 0 means 1. */
   uint64_t optimizer_steps_per_repeat;
@@ -165,7 +165,7 @@ typedef struct rl_engine {
   int (*device_supports)(const void *params, rl_error *err);
 } rl_engine;
 
-extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */
+extern const rl_engine *const rl_engines[]; /* NULL-terminated, the best first; defined in engines_cpu.c or engines_cuda.cu */
 /* The next three functions are in engine.c, which only workers link. */
 
 /* Returns the named engine; for "auto" the first that supports params and is not skipped. NULL with RL_INPUT at the parameter

@@ -12,7 +12,7 @@
 #include "api/client/cli.h"
 #include "api/client/sse.h"
 
-typedef struct rl_body { /* of a response; initially zeroed */
+typedef struct rl_body { /* body of a response; initially zeroed */
   char *data;            /* NUL-terminated; NULL: empty */
   size_t length;
 } rl_body;
@@ -29,7 +29,7 @@ enum { RL_FILE_NAME_SIZE = 128 };
 typedef struct rl_download {
   bool (*write)(void *context, const char *bytes, size_t length); /* false: ends the request */
   void *context;
-  char file_name[RL_FILE_NAME_SIZE]; /* from Content-Disposition, without a folder; "": none */
+  char file_name[RL_FILE_NAME_SIZE]; /* file name in Content-Disposition, without a folder; "": the header is missing */
 } rl_download;
 /* Gets a file. RL_HTTP with code 0: the daemon ended the reply early. RL_ERRNO: write returned false. */
 int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err);

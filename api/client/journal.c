@@ -50,7 +50,7 @@ static void add_jobs(entry *to, const cJSON *run) {
   const cJSON *job;
   int count = 0;
   cJSON_ArrayForEach (job, rl_json_at(run, "jobs")) {
-    const double id = rl_json_number(job, "job"); /* NAN: deleted */
+    const double id = rl_json_number(job, "job"); /* NAN: retention has deleted the job */
     if (!isnan(id) && count++ < MAX_JOBS) add_field(to, "JOB_ID=%.0f", id);
   }
 }

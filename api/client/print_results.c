@@ -20,9 +20,9 @@ void rl_print_runs(FILE *out, const cJSON *runs) {
 }
 
 typedef struct row {
-  const char *label, *field; /* in a run's summary */
+  const char *label, *field; /* field: name of the member in a run's summary */
   rl_cell_format format;
-  const char *ratio_field; /* in a comparison; NULL: none */
+  const char *ratio_field; /* name of the member in a comparison; NULL: a comparison has no such ratio */
   rl_cell_format ratio_format;
 } row;
 

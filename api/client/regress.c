@@ -19,7 +19,7 @@ RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 typedef struct output {
   const rl_suite_output *format;
-  const char *file; /* NULL: standard output */
+  const char *file; /* path of the output; NULL: standard output */
 } output;
 
 typedef struct regress_options {

@@ -9,8 +9,8 @@
 
 typedef struct report_options {
   long long run, job, kernel; /* run: 0: the only run of the job; kernel: −1: all */
-  const char *page;           /* of the CSV: "details" or "raw" */
-  const char *section;        /* NULL: the header of every section */
+  const char *page;           /* page of the CSV: "details" or "raw" */
+  const char *section;        /* section to print; NULL: the header of every section */
   bool csv, all, watch;
 } report_options;
 

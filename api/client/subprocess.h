@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 typedef struct rl_program_run {
-  const char *folder;             /* its working folder */
+  const char *folder;             /* working folder of the process */
   const char *const *arguments;   /* the program, which $PATH finds, and its arguments; NULL-terminated */
   const char *const *environment; /* "NAME=value" added to the environment; NULL-terminated */
 } rl_program_run;

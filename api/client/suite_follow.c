@@ -45,7 +45,7 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 /* The progress of a run that has not ended. */
 typedef struct progress {
   char suite[65], role[32]; /* role "": none yet */
-  double done, all;         /* jobs */
+  double done, all;         /* numbers of jobs */
   double elapsed_s, estimated_s;
   bool is_budget;  /* estimated_s is the longest that the run may take */
   int64_t read_ns; /* monotonic: when elapsed_s was read */

@@ -36,7 +36,7 @@ static void write_attribute(FILE *out, const char *name, const char *value) {
 }
 
 static void write_property(FILE *out, const char *name, const char *value) {
-  if (*value == '\0') return; /* unknown */
+  if (*value == '\0') return; /* unknown values are omitted */
   fputs("      <property", out);
   write_attribute(out, "name", name);
   write_attribute(out, "value", value);
@@ -75,7 +75,8 @@ static void write_outcome(FILE *out, const char *verdict, const char *reason, co
 /* A test case for a metric, or for the run itself (metric NULL). */
 static void write_case(FILE *out, const cJSON *run, const cJSON *metric, double time_s) {
   const char *verdict = metric != NULL ? rl_json_text(metric, "verdict") : rl_suite_run_verdict(run);
-  if (metric == NULL && find_element(verdict) == NULL) verdict = "inconclusive"; /* it failed, so it passes nothing */
+  if (metric == NULL && find_element(verdict) == NULL)
+    verdict = "inconclusive"; /* a verdict without a metric is a failed run, which must not count as passed */
   fputs("    <testcase", out);
   write_attribute(out, "name", metric != NULL ? rl_json_text(metric, "metric") : "suite run");
   fputs(" classname=\"rooflined.", out);

@@ -9,7 +9,7 @@
 typedef struct unit {
   const char *word, *symbol; /* word: in the metric's name, between underscores */
   double to_cell;            /* factor from the unit to that of `format` */
-  rl_cell_format format;     /* NULL: a number and the symbol */
+  rl_cell_format format;     /* format of the value; NULL: the number followed by the symbol */
 } unit;
 
 static const unit units[] = {{"ns", "ns", 1e-3, rl_format_us},

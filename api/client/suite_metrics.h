@@ -22,8 +22,8 @@ char *rl_metric_format_interval(char *cell, const cJSON *verdict);
 /* Returns the length of "train/fp16" in train/fp16/epoch_ms_median; 0: the key has no job. */
 size_t rl_metric_job_length(const char *key);
 
-typedef struct rl_block_range { /* of the values of blocks that were not dropped */
-  double min, max;              /* NAN: no such block */
+typedef struct rl_block_range { /* range of the values of the blocks that were not dropped */
+  double min, max;              /* NAN: all blocks were dropped */
   int count;
 } rl_block_range;
 rl_block_range rl_metric_block_range(const cJSON *run, const char *key);

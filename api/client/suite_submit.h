@@ -9,10 +9,10 @@
 enum { RL_SUITE_NAME_SIZE = 65 };
 
 typedef struct rl_suite_request { /* NULL members: not given */
-  const char *suite;              /* NULL with a file: the name in the file */
+  const char *suite;              /* name of the suite; NULL with a file: the file has the name */
   const char *file;               /* a definition to send; NULL: the daemon has it */
   const char *against, *device;
-  const char *against_build, *against_engine, *against_variant; /* of the measured baseline */
+  const char *against_build, *against_engine, *against_variant; /* differences of the measured baseline's jobs */
 } rl_suite_request;
 
 /* Sends POST /suites/{name}/runs. Returns the reply, which has "id", "estimated_s" and "estimate_basis" and which the caller

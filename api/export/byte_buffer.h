@@ -19,7 +19,7 @@ typedef struct rl_buffer { /* initially zeroed */
 void rl_buffer_append(rl_buffer *buffer, const void *bytes, size_t length);
 void rl_buffer_byte(rl_buffer *buffer, char byte);
 void rl_buffer_text(rl_buffer *buffer, const char *text);
-void rl_buffer_integer(rl_buffer *buffer, int64_t value); /* in decimal */
+void rl_buffer_integer(rl_buffer *buffer, int64_t value); /* appends the decimal digits */
 /* Appends the text as a JSON string, with quotes. */
 void rl_buffer_json_text(rl_buffer *buffer, const char *text);
 /* Returns -1 after a failed allocation. */

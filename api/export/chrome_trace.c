@@ -289,7 +289,7 @@ static int begin(void *context, const cJSON *conditions, rl_buffer *out, rl_erro
   state->device_name = device != NULL ? device : "device";
   state->calls = calloc(RECENT_CALLS, sizeof *state->calls);
   if (head == NULL || state->calls == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an export");
-  rl_buffer_append(out, head, strlen(head) - 1); /* without the closing brace */
+  rl_buffer_append(out, head, strlen(head) - 1); /* append the object without its closing brace */
   rl_buffer_text(out,
                  ",\"traceEvents\":[\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"trace_start\",\"ts\":0.000,\"pid\":-1,"
                  "\"tid\":0,\"args\":{}}");

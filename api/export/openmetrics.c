@@ -20,7 +20,7 @@ static const base_unit units[] = {{"ms", "seconds", -3}, {"us", "seconds", -6}, 
 
 typedef struct metric_family {
   char name[160];        /* "rooflined_epoch_median_seconds" */
-  const base_unit *unit; /* NULL: the name has no unit of the table */
+  const base_unit *unit; /* base unit that the name states; NULL: it states none of the table's */
 } metric_family;
 
 typedef struct openmetrics_export {

@@ -9,8 +9,8 @@
 #include "api/export/trace_tracks.h"
 #include "api/export/trace_writer.h"
 
-enum { TRACE_PACKET = 1 }; /* in Trace */
-enum {                     /* in TracePacket */
+enum { TRACE_PACKET = 1 }; /* field number in the message Trace */
+enum {                     /* field numbers in the message TracePacket */
        PACKET_TIMESTAMP = 8,
        PACKET_SEQUENCE = 10,
        PACKET_TRACK_EVENT = 11,
@@ -26,7 +26,7 @@ enum {
 enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3, INTERNED_IID = 1, INTERNED_TEXT = 2 };
 enum { DESCRIPTOR_UUID = 1, DESCRIPTOR_NAME = 2, DESCRIPTOR_PROCESS = 3, DESCRIPTOR_THREAD = 4, DESCRIPTOR_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { /* in TrackEvent */
+enum { /* field numbers in the message TrackEvent */
        EVENT_CATEGORY = 3,
        EVENT_ANNOTATION = 4,
        EVENT_TYPE = 9,

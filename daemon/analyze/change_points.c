@@ -19,7 +19,7 @@ typedef struct series {
   double scratch[RL_CHANGE_POINTS_MAX_VALUES];    /* a permutation, or the copy of a level that rl_compute_quartiles sorts */
   double left_sums[RL_CHANGE_POINTS_MAX_VALUES];  /* sums of the distances to all earlier values */
   double right_sums[RL_CHANGE_POINTS_MAX_VALUES]; /* sums of the distances to all later values */
-  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];    /* in the caller's array */
+  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];    /* positions of the values in the caller's array */
   size_t count;
   double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* p-value of a change point at this value; NAN: no change point */
 } series;

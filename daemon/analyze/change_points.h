@@ -12,14 +12,14 @@ extern "C" {
 #endif
 
 enum {
-  RL_CHANGE_POINTS_MAX_VALUES = 200,  /* of a longer history, only the newest values are searched */
-  RL_CHANGE_POINTS_MIN_RUNS = 3,      /* of a level, so that one outlying value is not a level */
-  RL_CHANGE_POINTS_PERMUTATIONS = 999 /* of the significance test */
+  RL_CHANGE_POINTS_MAX_VALUES = 200,  /* maximum number of values; of a longer history, only the newest are searched */
+  RL_CHANGE_POINTS_MIN_RUNS = 3,      /* minimum number of runs at a level, so that one outlying value is not a level */
+  RL_CHANGE_POINTS_PERMUTATIONS = 999 /* number of permutations in the significance test */
 };
 #define RL_CHANGE_POINTS_MAX_P 0.01 /* largest p-value of a change point */
 
 typedef struct rl_change_point {
-  size_t index;         /* of the first value of the new level */
+  size_t index;         /* index of the first value of the new level */
   double before, after; /* medians of the level that ends here and of the level that begins */
   double p_value;       /* share of permutations whose energy statistic is at least as large */
 } rl_change_point;

@@ -25,7 +25,7 @@ typedef const rl_trace_event *event_ref;
 static const uint32_t NO_OPERATION = UINT32_MAX;
 enum { MAX_STEPS_BACK = 16 }; /* max number of operations that a search for a predecessor skips; bounds the time for any trace */
 
-typedef struct ordered_call { /* by key, then by time */
+typedef struct ordered_call { /* calls are sorted by key, then by time */
   uint32_t key;               /* thread, stream or event */
   int64_t time_ns;
   event_ref call;
@@ -36,7 +36,7 @@ typedef struct ordered_calls {
   size_t count;
 } ordered_calls;
 
-typedef struct ordered_operation { /* by key, then by time */
+typedef struct ordered_operation { /* operations are sorted by key, then by time */
   uint32_t key, operation;
   int64_t time_ns;
 } ordered_operation;
@@ -51,9 +51,9 @@ typedef struct path_search {
   const rl_trace_index *index;
   ordered_operation *by_stream; /* time_ns: start of the launch call */
   ordered_operation *by_end;    /* time_ns: end; all keys are 0 */
-  uint32_t *previous;           /* for each operation, the operation before it in its stream; NO_OPERATION: none */
+  uint32_t *previous;           /* previous[i]: the operation before operation i in its stream; NO_OPERATION: none */
   ordered_calls waiting;        /* calls that wait for the device, by thread and end */
-  launch_span *launches;        /* by thread and time */
+  launch_span *launches;        /* sorted by thread, then by time */
   size_t launch_count;
   ordered_calls stream_waits;  /* cudaStreamWaitEvent, by stream and start */
   ordered_calls event_records; /* cudaEventRecord, by event and start */

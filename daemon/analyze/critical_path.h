@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 typedef enum rl_path_part {
-  RL_PATH_KERNELS, /* or CPU spans */
+  RL_PATH_KERNELS, /* kernels on a GPU, CPU spans on the CPU */
   RL_PATH_COPIES,
   RL_PATH_LAUNCHES,        /* launch calls, and the time from such a call to the start of its operation */
   RL_PATH_HOST_WORK,       /* host work between launch calls of a thread */

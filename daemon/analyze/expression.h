@@ -20,7 +20,7 @@ extern "C" {
 enum { RL_EXPRESSION_NAME_SIZE = 128 };
 
 typedef struct rl_scope {
-  double (*lookup)(void *context, const char *name); /* NAN: unknown */
+  double (*lookup)(void *context, const char *name); /* returns the value of a name; NAN: unknown */
   void *context;
 } rl_scope;
 

@@ -61,8 +61,8 @@ const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT] = {
 typedef struct groups {
   const rl_finding *findings;
   size_t count;
-  size_t leader[RL_MAX_FINDINGS];   /* for each finding, the index of the finding that leads its group */
-  double estimate[RL_MAX_FINDINGS]; /* for each leader, the combined estimate of its group; NAN: none */
+  size_t leader[RL_MAX_FINDINGS];   /* leader[i]: index of the finding that leads the group of finding i */
+  double estimate[RL_MAX_FINDINGS]; /* estimate[i]: combined estimate of the group that finding i leads; NAN: none */
 } groups;
 
 static const rl_cause *cause_of(const groups *g, size_t i) { return &rl_causes[g->findings[i].rule->cause]; }

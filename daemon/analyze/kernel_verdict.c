@@ -14,8 +14,8 @@ const char *const rl_kernel_bound_names[] = {"unknown", "dram",   "l2",   "l1", 
 
 typedef struct counted_unit {
   rl_kernel_bound bound;
-  const char *pipeline; /* NULL: not a pipeline */
-  const char *label;    /* of the unit, in messages */
+  const char *pipeline; /* name of the pipeline; NULL: the unit is not a pipeline */
+  const char *label;    /* name of the unit in messages */
   const char *metric;
   const char *advice;
 } counted_unit;
@@ -139,7 +139,7 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   static const char *const to_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
   const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
   if (!top) return NULL;
-  double least = fmax(RL_BUSY_PCT, rl_metric_get(values, top->metric) - RL_BALANCED_PCT);
+  double least = fmax(RL_BUSY_PCT, rl_metric_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
   if (is_named(top, to_l1) && memory && memory->bound == RL_KERNEL_L1 && rl_metric_get(values, memory->metric) >= least)
     return memory;
   for (const counted_unit *each = compute_units; is_named(top, issue) && each->metric; each++)

@@ -24,7 +24,7 @@ typedef struct queue_state {
   queued *by_start, *by_launch; /* operations that wait */
   size_t count;
   int64_t *ns_at_depth; /* time at each depth: of all streams, then of each stream */
-  depth_times *streams; /* of each stream */
+  depth_times *streams; /* depth times of each stream */
   depth_times total;
   size_t next_idle, next_slice;
 } queue_state;

@@ -13,13 +13,13 @@ enum { RL_QUEUE_SLICES = 100 };
 
 typedef struct rl_queue_depth {
   uint32_t stream;
-  size_t operations;                /* with a recorded launch call */
+  size_t operations;                /* number of operations with a recorded launch call */
   int64_t minimum, median, maximum; /* median: the depth is at most this for half of the window */
   int64_t empty_ns;                 /* part of the window in which the queue is empty */
 } rl_queue_depth;
 
 typedef struct rl_launch_queue {
-  rl_queue_depth total;    /* of all streams */
+  rl_queue_depth total;    /* depth over all streams together */
   rl_queue_depth *streams; /* sorted by stream number */
   size_t stream_count;
   size_t unmatched_operations;                 /* operations without a recorded launch call; no depth counts them */

@@ -24,7 +24,7 @@ typedef struct rl_phase_share { /* part of the time of the operations with a nam
 /* Receives the times of the operations of each name. */
 typedef struct rl_name_times {
   const rl_trace_index *index;
-  int64_t (*class_ns)[RL_TIME_CLASS_COUNT]; /* by name */
+  int64_t (*class_ns)[RL_TIME_CLASS_COUNT]; /* class_ns[name][class] */
 } rl_name_times;
 int rl_name_times_begin(const rl_trace_index *index, rl_name_times *times, rl_error *err); /* RL_ERRNO: out of memory */
 rl_time_observer rl_name_times_observer(rl_name_times *times);

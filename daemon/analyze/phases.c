@@ -8,7 +8,7 @@
 
 enum { TIMELINE_BLOCK = 0 };
 
-typedef struct interval { /* on the clock of the timestamps */
+typedef struct interval { /* an interval on the clock of the timestamps */
   uint64_t begin_ns, end_ns;
 } interval;
 

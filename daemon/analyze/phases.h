@@ -8,7 +8,7 @@
 #include "phase_timestamps.h"
 
 typedef struct rl_phase_times {   /* times of the phase in one step of one block; a block without the phase counts as 0 */
-  double mean_us, min_us, max_us; /* NAN: no timestamps */
+  double mean_us, min_us, max_us; /* NAN: no timestamps were recorded */
 } rl_phase_times;
 
 rl_phase_times rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase);

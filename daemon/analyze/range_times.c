@@ -41,10 +41,10 @@ typedef struct projection {
   const rl_time_observer *observer; /* NULL: none */
   range *ranges;                    /* sorted by start, outer ranges first; the last item is for the time outside of ranges */
   size_t count;
-  range_change *changes; /* by thread, then by time */
+  range_change *changes; /* sorted by thread, then by time */
   size_t change_count, change_capacity;
   uint32_t thread;            /* the thread whose ranges are being nested */
-  uint32_t *open, open_count; /* its open ranges, the outer first */
+  uint32_t *open, open_count; /* open ranges of the thread, the outermost first */
   uint32_t *open_of_name;     /* number of its open ranges of each name */
   uint32_t *row_of_name;      /* 1 + index of the result; 0: none yet */
   uint32_t *range_of;         /* range of each operation; `count`: none */

@@ -17,7 +17,7 @@ extern "C" {
 /* The ranges of a name. Ranges inside a range of the same name count once. */
 typedef struct rl_range_time {
   uint32_t name;        /* index into rl_trace_events.names */
-  uint32_t depth;       /* of the outermost range, from 0 */
+  uint32_t depth;       /* nesting depth; 0: an outermost range */
   size_t ranges;        /* number of ranges with this name */
   size_t operations;    /* number of operations launched inside these ranges */
   int64_t time_ns;      /* part of the window; sum of class_ns */
@@ -28,7 +28,7 @@ typedef struct rl_range_time {
 } rl_range_time;
 
 typedef struct rl_range_times {
-  rl_range_time *items; /* in order of first start */
+  rl_range_time *items; /* sorted by first start */
   size_t count;
   rl_range_time outside; /* the time outside of ranges; name, depth, ranges, projected_ns and host_ns are 0 */
 } rl_range_times;

@@ -34,7 +34,7 @@ static int fail_memory(rl_error *err) {
 /* The distribution of U or of rank sums under the null hypothesis: all samples of the ranks are equally probable. */
 typedef struct sum_counts {
   double *counts; /* counts[sum]: the number of samples with this U or rank sum */
-  size_t size;    /* of counts */
+  size_t size;    /* number of entries of counts */
   double total;   /* number of all samples */
 } sum_counts;
 static void free_counts(sum_counts *sums) { free(sums->counts); }

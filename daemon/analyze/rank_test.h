@@ -46,7 +46,7 @@ int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b
 int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, rl_error *err);
 
 typedef struct rl_quartiles {
-  double q1, median, q3; /* NAN: no values. Linear between order statistics, as R's type 7 and NumPy's default */
+  double q1, median, q3; /* NAN: no values. Interpolated linearly between order statistics, as R's type 7 and NumPy's default */
 } rl_quartiles;
 /* Reorders values, which are finite. */
 rl_quartiles rl_compute_quartiles(double *values, size_t count);

@@ -286,7 +286,7 @@ static void add_kernel_pair(comparison *c, const rl_cause_kernel *before, const 
 
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
-typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b); /* whether they are the same kernel */
+typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b); /* returns whether a and b are the same kernel */
 static bool same_launch_and_name(const rl_cause_kernel *a, const rl_cause_kernel *b) {
   return same_text(a->launch, b->launch) && same_text(a->name, b->name);
 }

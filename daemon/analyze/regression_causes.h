@@ -35,7 +35,7 @@ typedef struct rl_cause_kernel {
   double registers_per_thread, static_shared_bytes, dynamic_shared_bytes; /* NAN: unknown */
   double theoretical_occupancy_ratio;
   int64_t grid[3], block[3];
-  rl_metric_values metrics; /* of the counters pass; count 0: not measured */
+  rl_metric_values metrics; /* metrics of the counters pass; count 0: not measured */
 } rl_cause_kernel;
 
 /* A run and its profile. A text that is NULL is unknown, and equal only to NULL. */

@@ -213,7 +213,7 @@ static void decide_bound(rl_classification *c) {
 
 static rl_classification classify(const rl_metric_values *values, const rl_roofline *roofline) {
   rl_classification classification = {
-      .unit = -1, .intensity = NAN, .ridge = NAN, .busy_pct = RL_BUSY_PCT, .balanced_pct = RL_BALANCED_PCT};
+      .unit = -1, .intensity = NAN, .ridge = NAN, .busy_pct = RL_BUSY_PCT, .balanced_pct = RL_BALANCED_DIFFERENCE_PCT};
   if (roofline->counted) set_shares_from_counters(values, roofline, &classification);
   else set_shares_from_model(roofline, &classification);
   decide_bound(&classification);

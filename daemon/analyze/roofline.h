@@ -26,15 +26,16 @@ typedef enum rl_roof_unit {
 
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
-  double achieved_per_s;    /* from hardware counters */
+  double achieved_per_s;    /* rate from hardware counters */
   bool is_upper_bound;      /* FP16 without SASS: moves and conversions encoded as HFMA2 and HADD2 are counted as arithmetic */
   double theoretical_per_s; /* the peak per cycle, times the clock during this kernel */
-  double measured_per_s;    /* from the newest ceilings run of the device */
+  double measured_per_s;    /* rate from the newest ceilings run of the device */
 } rl_roof;
 
 typedef struct rl_roof_point { /* the point and the ridge of one unit and one memory level */
   double intensity;
-  double ridge_theoretical, ridge_measured; /* at a lower intensity the level limits, at a higher one the unit */
+  double ridge_theoretical,
+      ridge_measured; /* arithmetic intensity below which the memory level limits, and above which the unit limits */
   double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
 } rl_roof_point;
 
@@ -52,8 +53,8 @@ typedef struct rl_classification {
   double memory_pct, compute_pct; /* percentages of the peaks; without counters, of the measured ceilings */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
-  double intensity, ridge;        /* of that unit with DRAM; without counters, of the model */
-  char why[160];                  /* the reason for the bound, as text */
+  double intensity, ridge; /* arithmetic intensity and ridge point of that unit with DRAM; without counters, those of the model */
+  char why[160];           /* the reason for the bound, as text */
 } rl_classification;
 
 typedef struct rl_roofline {

@@ -8,7 +8,8 @@
 
 enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
-#define RL_RULE_TIMELINE_SECTION "Timeline" /* of rules about a run's trace instead of a section of a kernel's report */
+#define RL_RULE_TIMELINE_SECTION \
+  "Timeline" /* section of rules about a run's trace, which belong to no section of a kernel's report */
 
 typedef enum rl_finding_kind { RL_FINDING_INFO, RL_FINDING_WARNING, RL_FINDING_OPTIMIZATION } rl_finding_kind;
 extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimization", NULL */

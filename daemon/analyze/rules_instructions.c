@@ -85,7 +85,7 @@ const rl_rule rl_rules_instructions[] = {
                 RL_ISSUED,
                 RL_COMPUTE_PCT},
      .condition = "threads - predicated_on >= 0.125 * warp_size && " /* issue slots limit the kernel */
-                  "100 * issued >= max(" RL_TEXT(RL_BUSY_PCT) ", compute - " RL_TEXT(RL_BALANCED_PCT) ")",
+                  "100 * issued >= max(" RL_TEXT(RL_BUSY_PCT) ", compute - " RL_TEXT(RL_BALANCED_DIFFERENCE_PCT) ")",
      .speedup = "min(compute, 100 * issued) * (threads - predicated_on) / warp_size",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,

@@ -2,7 +2,7 @@
 #include "analyze/rules_tables.h"
 
 #define BUSY_PCT RL_TEXT(RL_BUSY_PCT)
-#define BALANCED_PCT RL_TEXT(RL_BALANCED_PCT)
+#define BALANCED_DIFFERENCE_PCT RL_TEXT(RL_BALANCED_DIFFERENCE_PCT)
 #define SATURATED_PCT RL_TEXT(RL_SATURATED_PCT)
 
 const rl_rule rl_rules_speed[] = {
@@ -12,7 +12,7 @@ const rl_rule rl_rules_speed[] = {
      .title = "Memory bound",
      .cause = RL_CAUSE_SATURATION,
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_PCT,
+     .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
      .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
@@ -24,7 +24,7 @@ const rl_rule rl_rules_speed[] = {
      .title = "Compute bound",
      .cause = RL_CAUSE_SATURATION,
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_PCT,
+     .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
                 "instructions, and their pipeline, determines the speed: look at the compute tables, and compute less, fuse "
@@ -35,8 +35,8 @@ const rl_rule rl_rules_speed[] = {
      .title = "Compute and memory are balanced",
      .cause = RL_CAUSE_SATURATION,
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition =
-         "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_PCT " && memory - compute < " BALANCED_PCT,
+     .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_DIFFERENCE_PCT
+                  " && memory - compute < " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy. The kernel "
                 "becomes faster only with fewer instructions and fewer bytes."},
@@ -48,8 +48,8 @@ const rl_rule rl_rules_speed[] = {
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. The same work on it cannot become much "
-                "faster; less work for it, or work on another unit, can."},
+     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. It cannot do the same work much "
+                "faster: give it less work, or move work to another unit."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",

@@ -24,7 +24,7 @@ typedef struct rl_thread_time {
 } rl_thread_time;
 
 typedef struct rl_thread_times {
-  rl_thread_time items[RL_MAX_THREADS + 1]; /* in order of the first call; the last item has all threads beyond RL_MAX_THREADS */
+  rl_thread_time items[RL_MAX_THREADS + 1]; /* sorted by first call; the last item has all threads beyond RL_MAX_THREADS */
   size_t count;
 } rl_thread_times;
 

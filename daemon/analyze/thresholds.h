@@ -3,8 +3,8 @@
 #ifndef RL_ANALYZE_THRESHOLDS_H
 #define RL_ANALYZE_THRESHOLDS_H
 
-#define RL_BUSY_PCT 60     /* percent of its peak from which a unit limits a kernel */
-#define RL_BALANCED_PCT 10 /* percentage points: if compute and memory differ by less, they are balanced */
+#define RL_BUSY_PCT 60                /* percent of its peak from which a unit limits a kernel */
+#define RL_BALANCED_DIFFERENCE_PCT 10 /* percentage points: if compute and memory differ by less, they are balanced */
 #define RL_SATURATED_PCT                                                                                 \
   75 /* percent of its peak from which the same unit can yield little more; a copy reaches 81 on an H200 \
       */

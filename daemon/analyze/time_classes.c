@@ -57,7 +57,7 @@ typedef struct call_span {
 
 enum { ANY_THREAD = 0 };
 
-typedef struct spans { /* by thread, then in order of time and disjoint after merge_spans */
+typedef struct spans { /* spans are sorted by thread, then by time; after merge_spans they are disjoint */
   call_span *items;
   size_t count;
 } spans;
@@ -66,9 +66,9 @@ typedef struct spans { /* by thread, then in order of time and disjoint after me
 typedef enum delay { DELAY_PROFILER, DELAY_LOADING, DELAY_SYNCHRONIZATION, DELAY_COPY, DELAY_COUNT } delay;
 static const rl_time_class delay_classes[DELAY_COUNT] = {RL_TIME_IDLE_PROFILER, RL_TIME_IDLE_FIRST_LAUNCH,
                                                          RL_TIME_IDLE_SYNCHRONIZATION, RL_TIME_IDLE_COPY};
-enum { DELAYS_IN_CALL = DELAY_LOADING + 1 }; /* these delay the launch call itself, all of them the time before it */
+enum { DELAYS_IN_CALL = DELAY_LOADING + 1 }; /* the first DELAYS_IN_CALL delays also lengthen the launch call itself */
 
-typedef struct launch_durations { /* of the launch calls whose first operation has one name */
+typedef struct launch_durations { /* durations of the launch calls whose first operation has one name */
   event_ref first;
   int64_t later_ns;
   size_t later;
@@ -78,8 +78,8 @@ typedef struct analysis {
   const rl_trace_index *index;
   const rl_time_observer *observer; /* NULL: none */
   spans delays[DELAY_COUNT];
-  spans synchronizations, unrecorded; /* of all threads together */
-  launch_durations *launches[2];      /* of each name, for operations [outside, inside] graphs */
+  spans synchronizations, unrecorded; /* spans of all threads together */
+  launch_durations *launches[2];      /* launches[is_in_graph][name]: durations of launch calls */
   size_t idle_capacity;
   rl_time_classes *result;
 } analysis;
@@ -216,7 +216,7 @@ static launch_durations *durations_of(const analysis *a, event_ref operation) {
 /* Adds the duration of each launch call to those of the name of its first operation. */
 static int measure_launches(analysis *a, rl_error *err) {
   const rl_trace_index *index = a->index;
-  bool *seen = calloc(index->events->count + 1, sizeof *seen); /* of each event: a launch call that was added */
+  bool *seen = calloc(index->events->count + 1, sizeof *seen); /* seen[i]: event i is a launch call that was added already */
   for (int i = 0; i < 2; i++) a->launches[i] = calloc(index->events->name_count + 1, sizeof *a->launches[i]);
   if (seen == NULL || a->launches[0] == NULL || a->launches[1] == NULL) {
     free(seen);
@@ -255,7 +255,7 @@ typedef struct idle_gap { /* no operation runs from start_ns to end_ns */
   int64_t start_ns, end_ns;
   event_ref before, after;
   size_t operation; /* index of `after` */
-  event_ref call;   /* of `after`; NULL: not recorded */
+  event_ref call;   /* launch call of `after`; NULL: not recorded */
 } idle_gap;
 
 /* Counts idle time before a small kernel that a graph or fusion would save. */
@@ -359,7 +359,7 @@ static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref befo
 typedef struct running_operations { /* the latest ends of the operations that started so far */
   int64_t kernel_end_ns, copy_end_ns;
   event_ref last; /* the operation that ends last */
-  size_t first;   /* of those that run, the one that started first */
+  size_t first;   /* index of the running operation that started first */
 } running_operations;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }

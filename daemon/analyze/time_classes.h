@@ -64,10 +64,10 @@ typedef struct rl_idle_interval {
 } rl_idle_interval;
 
 typedef struct rl_time_classes {
-  int64_t start_ns, end_ns; /* of the window; equal if there is no operation */
+  int64_t start_ns, end_ns; /* start and end of the window; equal if there is no operation */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
-  size_t intervals[RL_TIME_CLASS_COUNT]; /* of the idle classes; 0 of the others */
-  rl_idle_interval *idle;                /* in order of time, disjoint */
+  size_t intervals[RL_TIME_CLASS_COUNT]; /* number of intervals of each idle class; 0 for other classes */
+  rl_idle_interval *idle;                /* sorted by time, disjoint */
   size_t idle_count;
   size_t operations;
   size_t

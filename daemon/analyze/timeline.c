@@ -69,14 +69,14 @@ int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_
 /* --- the launch of each kernel ------------------------------------------------------------------------------ */
 
 typedef struct mapped_kernel { /* a kernel of the trace without graphs */
-  const char *name;            /* in rl_launch_map.names */
+  const char *name;            /* borrowed from rl_launch_map.names */
   size_t launch;               /* index into rl_launch_map.expected */
 } mapped_kernel;
 
 struct rl_launch_map {
   char *names;            /* kernel names, NUL-terminated, one after another */
-  mapped_kernel *kernels; /* in order of start */
-  size_t count;           /* of kernels */
+  mapped_kernel *kernels; /* sorted by start */
+  size_t count;           /* number of kernels */
   rl_expected_launch *expected;
 };
 
@@ -213,7 +213,7 @@ static bool expand_launches(const rl_launch_map *map, const char *name, int64_t 
 typedef struct kernel_row { /* a row of kind KERNEL or CPU_SPAN */
   const rl_activity_row *row;
   const char *name;
-  size_t start_order; /* its rank by start among the summarized rows */
+  size_t start_order; /* rank of the row by start among the summarized rows */
   int64_t launch;     /* index into rl_kernel_summary_options.expected, or NO_LAUNCH */
 } kernel_row;
 

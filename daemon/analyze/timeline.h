@@ -38,7 +38,7 @@ typedef struct rl_kernel_summary_options {
   const rl_expected_launch *expected; /* the launches; CPU spans are mapped by their name */
   size_t expected_count;
   double epoch_us;                                                /* denominator of share_ratio; NAN: unknown */
-  double (*occupancy)(void *context, const rl_activity_row *row); /* NULL: unknown */
+  double (*occupancy)(void *context, const rl_activity_row *row); /* returns the occupancy of a kernel's row; NULL: unknown */
   void *context;
   const char
       *missing_values_reason; /* why occupancy is NAN; for CPU spans, why the values of GPU kernels are. NULL: a default text */

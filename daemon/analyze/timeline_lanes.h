@@ -13,24 +13,24 @@
 extern "C" {
 #endif
 
-typedef enum rl_lane_kind {                   /* in the order in which a timeline shows them */
+typedef enum rl_lane_kind {                   /* kinds in the order in which a timeline shows them */
                             RL_LANE_RANGES,   /* NVTX ranges, which nest */
                             RL_LANE_CALLS,    /* calls of the runtime API and, inside them, of the driver API */
                             RL_LANE_LAUNCHES, /* launches on a CPU */
-                            RL_LANE_KERNELS,  /* of a stream */
+                            RL_LANE_KERNELS,  /* kernels of a stream */
                             RL_LANE_PHASES,   /* inside the launches of a stream */
                             RL_LANE_COPIES,   /* copies and memsets of a stream */
                             RL_LANE_ALLOCATIONS,
-                            RL_LANE_OVERHEAD, /* of tracing */
+                            RL_LANE_OVERHEAD, /* overhead of tracing */
                             RL_LANE_KIND_COUNT
 } rl_lane_kind;
 extern const char *const rl_lane_kind_names[]; /* NULL-terminated */
 
 typedef struct rl_lane_key {
   rl_lane_kind kind;
-  uint32_t device; /* of KERNELS, PHASES and COPIES: 1 + CUDA's number of the device; 0: none, or unknown */
-  uint32_t stream; /* of the same kinds; else 0 */
-  uint32_t thread; /* of RANGES, CALLS and LAUNCHES; 0: unknown, or another kind */
+  uint32_t device; /* device of KERNELS, PHASES and COPIES: 1 + CUDA's number of the device; 0: none, or unknown */
+  uint32_t stream; /* stream of KERNELS, PHASES and COPIES; 0 for other kinds */
+  uint32_t thread; /* thread of RANGES, CALLS and LAUNCHES; 0: unknown, or another kind */
 } rl_lane_key;
 /* Returns the lane of a row. kind: rl_activity_kind; the others as in rl_activity_row. */
 rl_lane_key rl_lane_key_of(uint32_t kind, uint32_t device, uint32_t stream, uint32_t thread);
@@ -39,11 +39,11 @@ int rl_lane_key_compare(const rl_lane_key *left, const rl_lane_key *right);
 
 /* Rows that start in a step, or one row. */
 typedef struct rl_lane_item {
-  int64_t start_ns, end_ns; /* of merged rows: from the first start to the last end, inside the step */
+  int64_t start_ns, end_ns; /* for merged rows: from the first start to the last end, inside the step */
   int64_t row_count;
   int64_t busy_ns;    /* the sum of the durations */
   int64_t longest_ns; /* the longest duration */
-  uint32_t name;      /* of the longest row */
+  uint32_t name;      /* name of the longest row */
   uint32_t depth;     /* number of longer items around this one; 0 in lanes whose rows do not nest */
 } rl_lane_item;
 
@@ -53,13 +53,13 @@ typedef struct rl_timeline_lane {
   rl_lane_key key;
   rl_lane_item *items; /* rows that last at least a step; after rl_timeline_lanes_finish: all items, by start, the longer first */
   size_t count, capacity;
-  rl_lane_item *steps; /* of each step: its shorter rows; NULL: no lane has any. No longer valid after finish */
-  uint32_t depths;     /* after finish: 1 + the largest depth */
+  rl_lane_item *steps; /* steps[s]: the merged short rows of step s; NULL: the lane has no such rows. Not valid after finish */
+  uint32_t depths;     /* number of depths, valid after finish: 1 + the largest depth */
 } rl_timeline_lane;
 
 typedef struct rl_timeline_lanes {
   int64_t from_ns, step_ns;
-  size_t step_count; /* at most RL_MAX_STEPS */
+  size_t step_count; /* number of steps, at most RL_MAX_STEPS */
   rl_timeline_lane lanes[RL_MAX_LANES];
   size_t count;
   size_t long_items;

@@ -22,18 +22,18 @@ typedef struct rl_interval_ns {
 typedef struct rl_lane_statistics {
   rl_lane_key key;
   int64_t row_count;
-  int64_t busy_ns;           /* after finish: time in which at least one row runs */
-  rl_interval_ns *intervals; /* of the rows, inside the window */
+  int64_t busy_ns;           /* time in which at least one row runs; valid after finish */
+  rl_interval_ns *intervals; /* intervals of the rows, inside the window */
   size_t count, capacity;
 } rl_lane_statistics;
 
 typedef struct rl_timeline_statistics {
   int64_t from_ns, to_ns;
-  int64_t row_count; /* of all lanes */
+  int64_t row_count; /* number of rows in all lanes */
   rl_lane_statistics lanes[RL_MAX_LANES];
   size_t lane_count;
   bool truncated;      /* there are further lanes, which are not counted */
-  rl_lane_name *names; /* after finish: the largest total_ns first */
+  rl_lane_name *names; /* after finish, sorted by total_ns, the largest first */
   size_t name_count, name_capacity;
   uint32_t *slots; /* hash table of names: 1 + index; 0: free */
   size_t slot_count;

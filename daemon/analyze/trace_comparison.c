@@ -13,15 +13,15 @@ const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT] = {
 
 enum { IDLE_CLASSES = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
 
-struct rl_name_times { /* of the operations of a name */
-  const char *name;    /* in rl_trace_times.texts */
+struct rl_name_times { /* times of the operations of a name */
+  const char *name;    /* borrowed from rl_trace_times.texts */
   size_t operations, intervals[IDLE_CLASSES];
   int64_t total_ns, busy_ns, idle_ns[IDLE_CLASSES];
 };
 
 typedef struct measured_names {
   const rl_trace_index *index;
-  rl_name_times *of_name; /* of each name of the trace */
+  rl_name_times *times_of_name; /* times_of_name[name] */
 } measured_names;
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the comparison of traces"); }
@@ -30,21 +30,21 @@ static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, 
 
 static void add_busy(void *context, size_t operation, rl_time_class time_class, int64_t time_ns) {
   measured_names *m = context;
-  if (!rl_time_class_is_idle(time_class)) m->of_name[m->index->operations[operation]->name].busy_ns += time_ns;
+  if (!rl_time_class_is_idle(time_class)) m->times_of_name[m->index->operations[operation]->name].busy_ns += time_ns;
 }
 
 static void add_durations(measured_names *m) {
   for (size_t i = 0; i < m->index->operation_count; i++) {
     const rl_trace_event *operation = m->index->operations[i];
-    m->of_name[operation->name].operations++;
-    m->of_name[operation->name].total_ns += operation->end_ns - operation->start_ns;
+    m->times_of_name[operation->name].operations++;
+    m->times_of_name[operation->name].total_ns += operation->end_ns - operation->start_ns;
   }
 }
 
 static void add_idle(measured_names *m, const rl_time_classes *classes) {
   for (size_t i = 0; i < classes->idle_count; i++) {
     const rl_idle_interval *interval = &classes->idle[i];
-    rl_name_times *after = &m->of_name[interval->after->name];
+    rl_name_times *after = &m->times_of_name[interval->after->name];
     after->intervals[interval->time_class - RL_TIME_FIRST_IDLE]++;
     after->idle_ns[interval->time_class - RL_TIME_FIRST_IDLE] += interval->end_ns - interval->start_ns;
   }
@@ -55,7 +55,7 @@ static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *
   const rl_trace_events *events = m->index->events;
   size_t count = 0, bytes = 0;
   for (size_t i = 0; i < events->name_count; i++) {
-    if (m->of_name[i].operations == 0) continue;
+    if (m->times_of_name[i].operations == 0) continue;
     count++;
     bytes += strlen(events->names[i]) + 1;
   }
@@ -63,8 +63,8 @@ static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *
   char *text = times->texts = malloc(bytes + 1);
   if (times->names == NULL || times->texts == NULL) return out_of_memory(err);
   for (size_t i = 0; i < events->name_count; i++) {
-    if (m->of_name[i].operations == 0) continue;
-    times->names[times->count] = m->of_name[i];
+    if (m->times_of_name[i].operations == 0) continue;
+    times->names[times->count] = m->times_of_name[i];
     times->names[times->count++].name = text;
     text = stpcpy(text, events->names[i]) + 1;
   }
@@ -74,7 +74,7 @@ static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *
 static int measure(measured_names *m, rl_trace_times *times, rl_error *err) {
   const rl_time_observer observer = {add_busy, m};
   rl_time_classes classes;
-  if (m->of_name == NULL) return out_of_memory(err);
+  if (m->times_of_name == NULL) return out_of_memory(err);
   add_durations(m);
   if (rl_time_classes_compute(m->index, &observer, &classes, err) < 0) return -1;
   add_idle(m, &classes);
@@ -85,10 +85,10 @@ static int measure(measured_names *m, rl_trace_times *times, rl_error *err) {
 }
 
 int rl_trace_times_compute(const rl_trace_index *index, rl_trace_times *times, rl_error *err) {
-  measured_names m = {index, calloc(index->events->name_count + 1, sizeof *m.of_name)};
+  measured_names m = {index, calloc(index->events->name_count + 1, sizeof *m.times_of_name)};
   *times = (rl_trace_times){0};
   int rc = measure(&m, times, err);
-  free(m.of_name);
+  free(m.times_of_name);
   if (rc < 0) rl_trace_times_clear(times);
   return rc;
 }

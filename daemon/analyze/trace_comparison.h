@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* A row whose times differ by less is the same: one iteration of each run says nothing about smaller differences. */
-#define RL_TRACE_CHANGE_MIN_RATIO 0.01 /* of the longer time */
+#define RL_TRACE_CHANGE_MIN_RATIO 0.01 /* smallest change, as a share of the longer time */
 
 typedef enum rl_trace_change {
   RL_TRACE_SAME,
@@ -27,10 +27,10 @@ extern const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT]; /* "same"
 typedef struct rl_compared_time {
   const char *name;
   bool is_idle;
-  rl_time_class time_class; /* if is_idle */
-  size_t count[2];          /* of operations, or of idle intervals */
+  rl_time_class time_class; /* class of an idle time; valid if is_idle */
+  size_t count[2];          /* number of operations, or of idle intervals */
   int64_t total_ns[2];      /* sum of the durations of the operations or intervals */
-  int64_t time_ns[2];       /* of the window; less than total_ns where operations overlap */
+  int64_t time_ns[2];       /* part of the window; less than total_ns where operations overlap */
   rl_trace_change change;
 } rl_compared_time;
 
@@ -39,9 +39,9 @@ typedef struct rl_name_times rl_name_times;
 /* The times of a run by name. It keeps no pointer into the index, so that two runs need not be in memory at once. */
 typedef struct rl_trace_times {
   int64_t window_ns, class_ns[RL_TIME_CLASS_COUNT];
-  rl_name_times *names; /* of operations */
+  rl_name_times *names; /* times of the operations of each name */
   size_t count;
-  char *texts; /* of the names */
+  char *texts; /* memory of the names' texts */
 } rl_trace_times;
 
 /* The caller clears the result. RL_ERRNO: out of memory. */
@@ -51,7 +51,7 @@ void rl_trace_times_clear(rl_trace_times *times);
 typedef struct rl_trace_comparison {
   int64_t window_ns[2];
   int64_t class_ns[2][RL_TIME_CLASS_COUNT];
-  rl_compared_time *rows; /* by difference of time_ns, the largest first */
+  rl_compared_time *rows; /* sorted by difference of time_ns, the largest first */
   size_t count;
 } rl_trace_comparison;
 

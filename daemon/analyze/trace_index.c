@@ -13,7 +13,7 @@ typedef const rl_trace_event *event_ref;
 typedef struct keyed_event {
   uint64_t key;
   uint32_t event;    /* index into the listed events */
-  uint32_t position; /* before the sort */
+  uint32_t position; /* position of the event before the sort */
 } keyed_event;
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };

@@ -21,25 +21,25 @@ typedef struct rl_trace_event {
   uint32_t name;        /* index into rl_trace_events.names */
   uint32_t correlation; /* 0: none */
   union {
-    uint32_t graph_node; /* of an operation; 0: outside of graphs */
-    uint32_t event;      /* of an API call: the event record that it makes or waits for; 0: none, or unknown */
+    uint32_t graph_node; /* node of the operation in its graph; 0: outside of graphs */
+    uint32_t event;      /* event that an API call records or waits for; 0: none, or unknown */
   };
-  uint32_t stream; /* of an operation; of an API call about events or synchronisation: the stream that it names; 0: none */
-  uint32_t thread; /* of an API call, range or CPU span; 0: unknown, of a range: the whole process */
+  uint32_t stream; /* stream of an operation, or the stream that an API call about events or synchronisation names; 0: none */
+  uint32_t thread; /* thread of an API call, range or CPU span; 0: unknown; for a range: the whole process */
 } rl_trace_event;
 
 typedef struct rl_trace_events {
-  const rl_trace_event *items; /* in any order */
+  const rl_trace_event *items; /* events in any order */
   size_t count;
   const char *const *names;
   size_t name_count;
-  const char *incomplete_reason; /* why records are missing; NULL: the trace has them all */
+  const char *incomplete_reason; /* reason why records are missing; NULL: the trace has them all */
 } rl_trace_events;
 
 enum {
   RL_CALL_LAUNCHES = 1,
   RL_CALL_SYNCHRONIZES = 2,
-  RL_CALL_COPIES = 4, /* and returns when the copy is done */
+  RL_CALL_COPIES = 4, /* the call enqueues a copy and returns when the copy is done */
   RL_CALL_WAITS_FOR_EVENT = 8,
   RL_CALL_RECORDS_EVENT = 16
 };
@@ -52,18 +52,18 @@ typedef struct rl_trace_overhead {
 typedef struct rl_trace_index {
   const rl_trace_events *events;
   rl_trace_event *items;             /* copies of the events, by start; equal starts keep their order */
-  unsigned char *call_kinds;         /* of each name: RL_CALL_LAUNCHES | … */
-  const rl_trace_event **operations; /* by start */
+  unsigned char *call_kinds;         /* call_kinds[name]: RL_CALL_LAUNCHES | … */
+  const rl_trace_event **operations; /* sorted by start */
   const rl_trace_event *
       *launched_by; /* of each operation: the first API call with its correlation id; NULL: none was recorded.
                      * A runtime call and the driver's call in it may share the id; the first is the outer one */
   size_t operation_count;
-  const rl_trace_event **calls; /* by correlation, then by start */
-  bool *has_operation;          /* of each call: an operation has its correlation id */
+  const rl_trace_event **calls; /* sorted by correlation, then by start */
+  bool *has_operation;          /* has_operation[call]: an operation has the call's correlation id */
   size_t call_count;
-  rl_trace_overhead *overheads; /* by start */
+  rl_trace_overhead *overheads; /* sorted by start */
   size_t overhead_count;
-  int64_t start_ns, end_ns; /* of the window: from the first start to the last end of an operation; 0: there is none */
+  int64_t start_ns, end_ns; /* the window: from the first start to the last end of an operation; 0: there is no operation */
 } rl_trace_index;
 
 /* The caller clears the index. It copies events->items, which may then be freed; the names must outlive it. RL_ERRNO: out of

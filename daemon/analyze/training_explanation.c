@@ -151,7 +151,7 @@ static rl_epoch_class class_of(const rl_training_part *part) {
 
 typedef struct epoch_division {
   double ms[RL_EPOCH_CLASS_COUNT];
-  const rl_training_part *longest[RL_EPOCH_CLASS_COUNT]; /* NULL: no part */
+  const rl_training_part *longest[RL_EPOCH_CLASS_COUNT]; /* longest part of each class; NULL: the class has no part */
   bool has_verdicts, has_phases;
 } epoch_division;
 

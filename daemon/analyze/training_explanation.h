@@ -34,8 +34,8 @@ extern const char *const rl_epoch_class_names[RL_EPOCH_CLASS_COUNT]; /* "arithme
 typedef struct rl_training_part {
   char launch[128];      /* name of the launch: "conv2_forward" */
   char phase[64];        /* name of the phase; "": the whole kernel */
-  double total_us;       /* of all launches in the epoch */
-  int64_t launches;      /* in the epoch */
+  double total_us;       /* time of all launches in the epoch */
+  int64_t launches;      /* number of launches in the epoch */
   int64_t report_kernel; /* ordinal of the kernel in the run's report; -1: its counters were not collected */
   rl_kernel_verdict verdict;
   double conversions, instructions; /* executed by one launch: between FP16 and FP32, and in total; NAN: unknown, or a phase */
@@ -53,16 +53,16 @@ typedef struct rl_training_run {
   size_t part_count;
   double epoch_ms;              /* median, of the timing pass */
   double traced_ms, busy_ratio; /* the traced epoch, and the share of it with work on the device */
-  double operations;            /* that an epoch must at least execute */
+  double operations;            /* operations that an epoch must at least execute */
   double operations_per_s;      /* the device's measured rate for them */
   double memory_bytes[RL_MEMORY_PURPOSES];
-  double skipped_steps, steps; /* of all epochs, with warm-up */
+  double skipped_steps, steps; /* numbers of steps in all epochs, including warm-up */
   const char *trace_reason, *counters_reason, *rate_reason, *memory_reason, *scaling_reason;
 } rl_training_run;
 
 typedef struct rl_training_pair {
   const rl_training_run *baseline, *candidate;
-  double speedup_ratio; /* of the median epochs; NAN: speedup_reason */
+  double speedup_ratio; /* ratio of the median epochs; NAN: speedup_reason says why */
   const char *speedup_reason;
 } rl_training_pair;
 
@@ -71,13 +71,13 @@ enum { RL_EXPLANATION_TEXT_SIZE = 1280, RL_EXPLANATION_MAX_VALUES = 8, RL_EXPLAN
 typedef struct rl_explained_value {
   const char *name, *unit; /* static; unit: "ms" "B" "ratio" "step" */
   double value;            /* NAN: not measured */
-  char reason[300];        /* why; "": it was measured */
+  char reason[300];        /* reason why value is NAN; "": it was measured */
 } rl_explained_value;
 
 typedef struct rl_explained_part {
   int64_t run;
   const rl_training_part *part;
-  double time_ms; /* in the traced epoch */
+  double time_ms; /* time in the traced epoch */
 } rl_explained_part;
 
 typedef struct rl_explanation_sentence {

@@ -106,7 +106,7 @@ enum {
 };
 
 typedef struct history_limit {
-  double recent_median; /* NAN: no runs */
+  double recent_median; /* median of the recent runs; NAN: there are none */
   double limit;         /* ratio; larger changes don't occur from run to run. NAN: too few runs */
   size_t runs;
 } history_limit;
@@ -312,7 +312,7 @@ static bool exceeds_threshold(const rl_verdict_metric *metric, double effect, do
 /* The effect of the current or of the confirming blocks, which exceeds the threshold. */
 typedef struct measured_effect {
   const sample *baseline, *measured;
-  const char *name;        /* of the blocks, for the reason */
+  const char *name;        /* name of the blocks in the reason */
   double ratio, low, high; /* low and high: the interval of the ratio */
   double p_value, q_value; /* q_value: the p-value adjusted for the number of metrics of the suite */
 } measured_effect;

@@ -41,7 +41,7 @@ typedef struct rl_verdict_metric {
   const char *key; /* "train/fp16/epoch_ms_median" */
   rl_verdict_direction direction;
   double threshold_ratio;                  /* policy: smaller effects are no regression */
-  const rl_verdict_blocks *baseline_runs;  /* each run of the baseline, oldest first; a named baseline has one */
+  const rl_verdict_blocks *baseline_runs;  /* the blocks of each baseline run, oldest first; a named baseline has one run */
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
   rl_verdict_blocks confirmation_baseline; /* confirming blocks of a measured baseline; count 0: the baseline's blocks are used */
@@ -56,29 +56,30 @@ typedef struct rl_verdict_metric {
 typedef struct rl_verdict_suite {
   const rl_verdict_metric *metrics;
   size_t metric_count;
-  const char *quarantine_reason; /* why the whole run can't be trusted, as a sentence; NULL: it can */
+  const char *quarantine_reason; /* reason why the whole run can't be trusted, as a sentence; NULL: it can */
 } rl_verdict_suite;
 
-typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
+typedef struct rl_verdict_judgement { /* judgement of one metric; NAN: unknown */
   rl_verdict verdict;
   bool needs_confirmation;             /* inconclusive until confirmation blocks are passed; as many as current has */
   char reason[RL_VERDICT_REASON_SIZE]; /* a sentence */
   double baseline_median, current_median;
-  double effect_ratio;                            /* current / baseline - 1, of the medians */
-  double interval_low_ratio, interval_high_ratio; /* of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
-  double p_value, q_value;                        /* q_value: p_value adjusted for the suite's metrics */
+  double effect_ratio; /* current / baseline - 1, of the medians */
+  double interval_low_ratio,
+      interval_high_ratio;    /* confidence interval of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
+  double p_value, q_value;    /* q_value: p_value adjusted for the suite's metrics */
   double history_limit_ratio; /* changes by a larger factor, up or down, don't occur from run to run: the factor - 1; with fewer
                                  than RL_VERDICT_HISTORY_RUNS earlier runs estimated from the blocks */
   size_t history_runs;        /* number of runs that the limit was computed from */
   double recent_median, step_ratio;    /* the median of the last five earlier runs, and current / recent_median - 1 */
   double cycles_effect_ratio;          /* the effect on device cycles */
-  double confirmation_baseline_median; /* of the measured baseline's confirming blocks; NAN: there are none */
+  double confirmation_baseline_median; /* median of the measured baseline's confirming blocks; NAN: there are none */
   double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;
   double confirmation_low_ratio, confirmation_high_ratio;      /* the interval of the confirming blocks */
   int confirmed;                                               /* 1 or 0; -1: no confirmation was needed or measured */
-  size_t blocks_baseline, blocks_current, blocks_confirmation; /* without the dropped ones */
-  size_t blocks_dropped;                                       /* of current and confirmation */
-  size_t blocks_needed;                                        /* of each side, rl_verdict_count_needed_blocks */
+  size_t blocks_baseline, blocks_current, blocks_confirmation; /* numbers of blocks that were not dropped */
+  size_t blocks_dropped;                                       /* number of dropped blocks of current and confirmation */
+  size_t blocks_needed; /* number of blocks that each side needs (rl_verdict_count_needed_blocks) */
   bool baseline_bimodal, current_bimodal;
   double baseline_modes[2], current_modes[2]; /* medians of the lower and upper mode; NAN: not bimodal */
 } rl_verdict_judgement;
@@ -86,7 +87,7 @@ typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
 typedef struct rl_verdict_summary {
   rl_verdict verdict; /* the first of slower, incomparable, inconclusive, faster, same that a metric has */
   char reason[RL_VERDICT_REASON_SIZE];
-  size_t counts[RL_VERDICT_COUNT]; /* of metrics, by verdict */
+  size_t counts[RL_VERDICT_COUNT]; /* counts[verdict]: number of metrics with this verdict */
   size_t unconfirmed;              /* metrics with needs_confirmation */
 } rl_verdict_summary;
 
@@ -106,7 +107,7 @@ int rl_verdict_find_outlying_block(const double *values, size_t count, double th
 
 /* The conditions that must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */
 typedef struct rl_verdict_conditions {
-  const char *device_name, *driver, *clock_setting, *definition_sha256; /* of the metric's job */
+  const char *device_name, *driver, *clock_setting, *definition_sha256; /* conditions and definition of the metric's job */
 } rl_verdict_conditions;
 /* Returns whether the conditions are equal; else writes a sentence that names the first difference. */
 bool rl_verdict_compare_conditions(const rl_verdict_conditions *baseline, const rl_verdict_conditions *current,

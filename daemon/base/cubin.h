@@ -15,17 +15,17 @@ extern "C" {
 typedef struct rl_cubin_function {
   const unsigned char *code; /* points into the cubin */
   size_t size;
-  uint32_t symbol_index; /* in the cubin's symbol table */
+  uint32_t symbol_index; /* index of the function in the cubin's symbol table */
   int barriers;          /* named barriers that a block uses: highest index + 1; 16 when the code computes the index */
-  char sha256[65];       /* of the code */
+  char sha256[65];       /* SHA-256 of the function's code */
 } rl_cubin_function;
 
 /* A __device__ or __managed__ variable. */
 typedef struct rl_cubin_variable {
   const char *name; /* mangled; points into the cubin */
   uint32_t section; /* index of its section */
-  uint64_t offset;  /* in that section; a section is contiguous in device memory */
-  uint64_t size;    /* in bytes */
+  uint64_t offset;  /* offset in that section; a section is contiguous in device memory */
+  uint64_t size;    /* number of bytes */
 } rl_cubin_variable;
 
 /* Finds the function `name` (mangled). -1 with RL_INPUT when the cubin is malformed or has no such function. */

@@ -50,16 +50,16 @@ typedef struct rl_field rl_field;
 struct rl_field {
   const char *name;
   rl_field_type type;
-  size_t offset, size;      /* of the member in the struct, in bytes */
+  size_t offset, size;      /* position and size of the member in the struct, in bytes */
   bool required;            /* decoding fails if the key is absent */
-  bool may_be_empty;        /* of CHOICES: the array may be empty */
-  bool may_be_array;        /* of JSON: an array is accepted as well as an object */
+  bool may_be_empty;        /* for CHOICES: the array may be empty */
+  bool may_be_array;        /* for JSON: an array is accepted as well as an object */
   bool zero_is_null;        /* 0 or "" means unknown: the store writes SQL NULL */
   double minimum, maximum;  /* inclusive bounds of a number, if not both are 0. For ARRAY, maximum is the number of elements; for
                                STRING, of bytes */
   const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
   const char *summary;      /* the description in OpenAPI and in the documents */
-  const rl_field *fields;   /* of OBJECT and ARRAY: the fields of the objects, for the schema; the caller decodes the objects */
+  const rl_field *fields;   /* for OBJECT and ARRAY: the fields of the objects, for the schema; the caller decodes the objects */
   void (*describe)(char *text, size_t size); /* writes a description that depends on other tables; NULL: summary is used */
 };
 

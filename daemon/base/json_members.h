@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 
-void rl_json_add_number(cJSON *object, const char *name, double value);   /* null when value is NAN or infinite */
-void rl_json_add_text(cJSON *object, const char *name, const char *text); /* null when text is NULL or "" */
+void rl_json_add_number(cJSON *object, const char *name, double value);   /* adds null when value is NAN or infinite */
+void rl_json_add_text(cJSON *object, const char *name, const char *text); /* adds null when text is NULL or "" */
 void rl_json_add_nulls(cJSON *object,
                        const char *const names[]); /* adds a null for each name of the list, which ends with NULL */
 

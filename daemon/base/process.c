@@ -45,8 +45,8 @@ static char **make_environment(const char *const *variables) {
 
 typedef struct child_descriptors {
   int input, output;
-  int standard_error; /* -1: the parent's */
-  int inherited;      /* -1: none */
+  int standard_error; /* descriptor of the child's standard error; -1: the parent's */
+  int inherited;      /* additional descriptor that the child inherits; -1: none */
   int error_pipe;     /* receives errno if exec fails */
 } child_descriptors;
 

@@ -30,7 +30,7 @@ typedef struct reader {
   int depth;         /* levels[depth - 1] is the innermost */
   char key[MAX_KEY]; /* the last key, truncated */
   size_t key_length;
-  rl_event_field field; /* of the last key of an event or its args */
+  rl_event_field field; /* field that the last key of an event or its args names */
   rl_kineto_event event;
   rl_trace_gpu gpu;
   int64_t compute_major, compute_minor;

@@ -28,7 +28,7 @@ typedef struct rl_section_row {
   const char *name, *unit;
   const char *key;            /* name of the row's metric in ncu */
   const char *expression;     /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
-  const char *const *choices; /* NULL-terminated: the value i is shown as choices[i]; NULL: as a number */
+  const char *const *choices; /* NULL-terminated; value i is shown as choices[i]. NULL: the value is shown as a number */
   const char *chips;          /* compute capabilities that have the counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;
 } rl_section_row;
@@ -53,7 +53,7 @@ typedef struct rl_section_set {
 } rl_section_set;
 extern const rl_section_set rl_section_sets[];
 extern const size_t rl_section_set_count;
-extern const char *const rl_section_set_names[]; /* NULL-terminated, for RL_FIELD_CHOICE */
+extern const char *const rl_section_set_names[]; /* NULL-terminated names, for RL_FIELD_CHOICE */
 
 typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
   const char *name, *unit;

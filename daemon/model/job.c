@@ -10,11 +10,11 @@ bool rl_job_is_final(rl_job_state state) {
 }
 
 void rl_job_spec_clear(rl_job_spec *spec) {
-  free(spec->source);
-  spec->source = NULL;
+  free(spec->source_json);
+  spec->source_json = NULL;
 }
 
 void rl_claim_clear(rl_claim *claim) {
-  free(claim->source);
-  claim->source = NULL;
+  free(claim->source_json);
+  claim->source_json = NULL;
 }

@@ -27,7 +27,7 @@ typedef struct rl_job_spec {
   char device[16];               /* "": rl_queue_submit fills in the first usable GPU, else the CPU */
   uint32_t passes;               /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile_options; "": the job has no counters pass */
-  int64_t deadline_s;            /* from the job's start to its end; 0: as configured */
+  int64_t deadline_s;            /* time limit from the job's start to its end; 0: the configured limit */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
@@ -35,11 +35,11 @@ typedef struct rl_job_spec {
   char build[65];       /* "": the daemon's workers; else a name of the setting `builds` */
   bool automatic;       /* submitted by the daemon itself; runs after all queued jobs of clients */
   int64_t buffer_bytes; /* device memory for the arguments of posted code */
-  char *source;         /* JSON text of posted code, malloc'ed; NULL: none */
+  char *source_json;    /* JSON text of posted code, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;
 
-void rl_job_spec_clear(rl_job_spec *spec); /* frees source */
+void rl_job_spec_clear(rl_job_spec *spec); /* frees source_json */
 
 typedef enum rl_job_state {
   RL_JOB_QUEUED,
@@ -70,12 +70,12 @@ typedef struct rl_claim { /* one pass of one run, set to `running` in the store 
   rl_run_spec run;
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* rl_job_spec.profile of the job */
-  int64_t deadline_ns;           /* when the job's deadline ends, on the clock of rl_monotonic_ns */
+  int64_t deadline_ns;           /* time at which the job's deadline ends, on the clock of rl_monotonic_ns */
   bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
   char build[65];                /* rl_job_spec.build of the job */
-  char *source;                  /* posted code; run.params has its hash. malloc'ed; NULL: none */
+  char *source_json;             /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 
-void rl_claim_clear(rl_claim *claim); /* frees source */
+void rl_claim_clear(rl_claim *claim); /* frees source_json */
 
 #endif

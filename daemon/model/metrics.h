@@ -19,7 +19,7 @@ extern "C" {
 typedef struct rl_metric_value {
   const char *name;
   double value;
-  const char *reason; /* why value is NAN, or how a value is known that was not counted; NULL: none */
+  const char *reason; /* reason why value is NAN, or how a value is known that was not counted; NULL: none */
 } rl_metric_value;
 
 typedef struct rl_metric_values {

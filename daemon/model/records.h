@@ -50,19 +50,19 @@ extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL-terminat
 
 typedef struct rl_sample { /* recorded by the timing pass: one measured time of a kernel job */
   int mode;                /* rl_sample_mode; cold: other data fills the caches when the launch begins */
-  int64_t ordinal;         /* from 0 within the mode, in time order */
+  int64_t ordinal;         /* number of the sample within its mode, from 0, in time order */
   double device_us;        /* device time of one iteration; warm: mean over back-to-back iterations */
 } rl_sample;
 
 typedef struct rl_measurement { /* one number that a pass measured; its name ends with its unit */
   char name[RL_NAME_SIZE];
   double value;
-  char reason[RL_REASON_SIZE]; /* why value is NAN */
+  char reason[RL_REASON_SIZE]; /* reason why value is NAN */
 } rl_measurement;
 
 typedef struct rl_kernel { /* recorded by the activity pass: all executions of a kernel in an epoch; by the counters pass: one
                               kernel of one step */
-  int64_t ordinal;         /* in the activity pass, order of first appearance; in the counters pass, index in the step */
+  int64_t ordinal; /* position of the kernel: in the activity pass, by first appearance; in the counters pass, in the step */
   char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and .nvtx_range; "": unknown */
   char name[RL_KERNEL_NAME_SIZE];                 /* demangled function name; CPU: the launch's name */
   int64_t launches;
@@ -71,7 +71,7 @@ typedef struct rl_kernel { /* recorded by the activity pass: all executions of a
   int64_t grid_x, grid_y, grid_z, block_x, block_y, block_z; /* 0 on the CPU */
   double theoretical_occupancy_ratio;
   char code_sha256[65];        /* SHA-256 of the kernel's machine code; "": unknown */
-  char reason[RL_REASON_SIZE]; /* why numbers are NAN */
+  char reason[RL_REASON_SIZE]; /* reason why numbers are NAN */
 } rl_kernel;
 
 /* Recorded by the activity pass: one phase of a step inside a kernel that executes whole steps and records the times of its
@@ -90,18 +90,18 @@ typedef struct rl_kernel_metric {   /* recorded by the counters pass: one metric
   int64_t ordinal;                  /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE]; /* CUPTI's name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
-  char reason[RL_REASON_SIZE]; /* why value is NAN, or how a value is known that was not counted; "": none */
+  char reason[RL_REASON_SIZE]; /* reason why value is NAN, or how a value is known that was not counted; "": none */
 } rl_kernel_metric;
 
 typedef struct rl_instruction { /* recorded by the counters pass: one machine instruction of a kernel */
   int64_t ordinal;              /* rl_kernel.ordinal in the same pass */
   int64_t offset;               /* bytes from the start of the function */
-  char opcode[32];              /* with modifiers, "LDG.E.U16"; "": not disassembled */
+  char opcode[32];              /* opcode with modifiers, such as "LDG.E.U16"; "": not disassembled */
   char sass[224];               /* text of the whole instruction; "": not disassembled */
   char file[256];               /* path of the source file; "": unknown */
   int64_t line;                 /* 0: unknown */
   char counts[3072];            /* JSON object {metric: number}; {}: never executed nor sampled */
-  char reason[RL_REASON_SIZE];  /* why opcode, sass or counts are missing */
+  char reason[RL_REASON_SIZE];  /* reason why opcode, sass or counts are missing */
 } rl_instruction;
 
 typedef struct rl_series_point { /* recorded by the counters pass: one point of a curve of a kernel */
@@ -139,7 +139,7 @@ extern const char *const rl_activity_kind_names[];
 
 /* The memory that a copy reads or writes, with CUPTI's values (CUpti_ActivityMemoryKind). */
 typedef enum rl_memory_kind {
-  RL_MEMORY_UNKNOWN, /* or none */
+  RL_MEMORY_UNKNOWN, /* the kind is unknown, or the activity has no such memory */
   RL_MEMORY_PAGEABLE,
   RL_MEMORY_PINNED,
   RL_MEMORY_DEVICE,
@@ -149,7 +149,7 @@ typedef enum rl_memory_kind {
   RL_MEMORY_MANAGED_STATIC /* a __managed__ variable */,
   RL_MEMORY_KIND_COUNT
 } rl_memory_kind;
-extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* NULL: unknown */
+extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* names by rl_memory_kind; NULL: the kind has no name */
 
 /* Recorded by the activity pass: one record of the trace. A ROWS frame between worker and daemon contains these structs as they
  * are: packed, little-endian. Times are in ns since the trace began. */
@@ -163,7 +163,7 @@ typedef struct __attribute__((packed)) rl_activity_row {
   uint64_t bytes; /* bytes of MEMCPY, MEMSET and MEMORY rows */
   /* Of a row that was recorded on the host (RUNTIME, DRIVER, NVTX_RANGE, OVERHEAD, CPU_SPAN): its process and thread; a MEMORY
    * row has only the process. 0: unknown */
-  uint32_t process, thread;                  /* as getpid() and gettid() return */
+  uint32_t process, thread;                  /* ids of the process and the thread, as getpid() and gettid() return them */
   uint32_t context;                          /* CUDA context of device work; 0: none */
   uint16_t device;                           /* 1 + CUDA's number of the device; 0: none */
   uint8_t source_memory, destination_memory; /* rl_memory_kind of the source and destination of a MEMCPY; MEMSET and MEMORY rows
@@ -229,7 +229,7 @@ typedef enum rl_record_encoding {
 typedef struct rl_record_layout {
   rl_record_encoding encoding;
   const rl_field *fields; /* fields of the item's struct, whose names are columns in the database. NULL for names and rows */
-  size_t item_size;       /* bytes */
+  size_t item_size;       /* size of a record, in bytes */
   size_t items_offset, count_offset; /* offsets in rl_records of the pointer to the items and of their number */
 } rl_record_layout;
 extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];

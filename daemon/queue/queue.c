@@ -26,10 +26,10 @@ typedef struct device {
   char id[16];
   bool usable;
   char unsupported_engines[256]; /* names, one per line */
-  _Atomic int64_t job_id;        /* of the running job; 0: none */
+  _Atomic int64_t job_id;        /* id of the running job; 0: no job is running */
   atomic_bool cancel;            /* the running job was cancelled */
   int64_t storing_job_id;        /* the running job if its results can't be stored now; else 0 */
-  rl_error storing_error;        /* why they can't be stored */
+  rl_error storing_error;        /* reason why they can't be stored */
   int64_t started_ns;            /* monotonic time of the job's first claim in this process */
   int64_t progress_ns;           /* monotonic time of the last progress event */
 } device;

@@ -11,7 +11,7 @@ enum { RL_REQUEST_FIELDS_MAX = 48, RL_REQUEST_ENGINES_MAX = 16 };
 typedef struct rl_request_fields {
   rl_field fields[RL_REQUEST_FIELDS_MAX];      /* ends with {0} */
   const char *engines[RL_REQUEST_ENGINES_MAX]; /* allowed values of the field "engine"; ends with NULL */
-  const char *kinds[2];                        /* of the field "kind"; ends with NULL */
+  const char *kinds[2];                        /* values of the field "kind"; ends with NULL */
 } rl_request_fields;
 
 typedef struct rl_job_kind {

@@ -11,7 +11,7 @@
 
 /* Whether the daemon runs code that this client posts. */
 typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALLOWED } rl_posting;
-typedef struct rl_job_policy { /* from the configuration and the client's credentials */
+typedef struct rl_job_policy { /* limits that follow from the configuration and the client's credentials */
   rl_posting posting;
   int64_t source_buffer_bytes; /* maximum of rl_job_spec.buffer_bytes */
   const char *builds;          /* named_paths.h: the builds that jobs may name; NULL: any */

@@ -42,10 +42,11 @@ static int add_run(const rl_imported_trace_params *params, rl_job_spec *spec, rl
 }
 
 int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t deadline_s, rl_job_spec *spec, rl_error *err) {
-  rl_job_spec made = {.kind = RL_IMPORT_KIND,
-                      .device = RL_IMPORT_DEVICE,
-                      .passes = (1u << RL_PASS_COUNT) - 1, /* those that a trace lacks become unavailable, with the reason */
-                      .deadline_s = deadline_s};
+  rl_job_spec made = {
+      .kind = RL_IMPORT_KIND,
+      .device = RL_IMPORT_DEVICE,
+      .passes = (1u << RL_PASS_COUNT) - 1, /* the trace lacks some passes; they become unavailable, with the reason */
+      .deadline_s = deadline_s};
   import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = deadline_s};
   memcpy(request.file_name, params->file_name, sizeof request.file_name);
   memcpy(request.sha256, params->sha256, sizeof request.sha256);

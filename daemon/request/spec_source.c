@@ -7,50 +7,53 @@
 #include "request/spec_internal.h"
 #include "source/source.h"
 
-typedef struct source_request {
+typedef struct source_job_request {
   rl_source_request program; /* first: the offsets in RL_SOURCE_FIELDS are relative to rl_source_request */
   int kind;
-  char source[RL_SHA256_SIZE];
+  char source[RL_SHA256_SIZE]; /* SHA-256 of the program's JSON text; the field's name in the API is "source" */
   int64_t samples;
   rl_spec_common common;
-} source_request;
-_Static_assert(offsetof(source_request, program) == 0, "RL_SOURCE_FIELDS has offsets in rl_source_request");
+} source_job_request;
+_Static_assert(offsetof(source_job_request, program) == 0, "RL_SOURCE_FIELDS has offsets in rl_source_request");
 
 static const char *const kind_names[] = {"source", NULL};
 
 #define KIND_FIELD \
-  RL_FIELD(source_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
-#define SAMPLES_FIELD                                                            \
-  RL_FIELD(source_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
+  RL_FIELD(source_job_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
+#define SAMPLES_FIELD                                                                \
+  RL_FIELD(source_job_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
            .summary = "launches timed with a cold cache, and as many with a warm one; default 20")
 
-const rl_field rl_spec_source_fields[] = {
-    KIND_FIELD, RL_SOURCE_FIELDS, SAMPLES_FIELD, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request),
-    {0}};
+const rl_field rl_spec_source_fields[] = {KIND_FIELD,
+                                          RL_SOURCE_FIELDS,
+                                          SAMPLES_FIELD,
+                                          RL_SPEC_PROFILE_FIELDS(source_job_request),
+                                          RL_SPEC_COMMON_FIELDS(source_job_request),
+                                          {0}};
 
-/* Fields of spec->request, which is stored with the job. The posted program is stored once, as the
- * JSON text spec->source; field "source" is its SHA-256. */
+/* Fields of spec->request, which is stored with the job. The posted program is stored once, as spec->source_json. Of the program,
+ * spec->request has only the SHA-256 of source_json (field "source"), the entry and the launch configuration. */
 static const rl_field stored_fields[] = {KIND_FIELD,
-                                         RL_FIELD(source_request, source, RL_FIELD_TEXT),
+                                         RL_FIELD(source_job_request, source, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, grid, RL_FIELD_INTS),
                                          RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
                                          RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT),
                                          SAMPLES_FIELD,
-                                         RL_SPEC_PROFILE_FIELDS(source_request),
-                                         RL_SPEC_COMMON_FIELDS(source_request),
+                                         RL_SPEC_PROFILE_FIELDS(source_job_request),
+                                         RL_SPEC_COMMON_FIELDS(source_job_request),
                                          {0}};
 
-static int write_source(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
-  spec->source = rl_fields_print(rl_source_fields, program);
-  if (spec->source == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
-  if (strlen(spec->source) > RL_SOURCE_TEXT_MAX)
+static int write_source_json(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
+  spec->source_json = rl_fields_print(rl_source_fields, program);
+  if (spec->source_json == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
+  if (strlen(spec->source_json) > RL_SOURCE_TEXT_MAX)
     return rl_fail_at(err, "", "code, arguments and values take more than %d bytes in total", RL_SOURCE_TEXT_MAX);
-  rl_sha256(spec->source, strlen(spec->source), spec->source_sha256);
+  rl_sha256(spec->source_json, strlen(spec->source_json), spec->source_sha256);
   return 0;
 }
 
-static int add_runs(const source_request *request, const rl_source *source, rl_job_spec *spec, rl_error *err) {
+static int add_runs(const source_job_request *request, const rl_source *source, rl_job_spec *spec, rl_error *err) {
   const void *code = source->binary != NULL ? (const void *)source->binary : source->request.code;
   rl_source_params params;
   rl_source_workload.defaults(&params);
@@ -67,10 +70,10 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
 }
 
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  source_request request = {.program = rl_source_request_defaults, .samples = 20, .common = RL_SPEC_COMMON_DEFAULTS};
+  source_job_request request = {.program = rl_source_request_defaults, .samples = 20, .common = RL_SPEC_COMMON_DEFAULTS};
   RL_CLEANUP(rl_source_clear) rl_source source = {0};
   if (rl_fields_decode(rl_spec_source_fields, object, "", &request, sizeof request, err) < 0 ||
-      rl_source_check(&request.program, &source, err) < 0 || write_source(&request.program, spec, err) < 0 ||
+      rl_source_check(&request.program, &source, err) < 0 || write_source_json(&request.program, spec, err) < 0 ||
       rl_spec_apply_common(&request.common, spec, err) < 0)
     return -1;
   if (strcmp(request.common.device, "cpu") == 0)

@@ -146,7 +146,7 @@ static uint32_t group_of(const rl_activity_row *row) {
 
 typedef struct row_slice {
   const rl_activity_row *rows;
-  size_t count; /* at most RL_SLICE_ROWS */
+  size_t count; /* number of rows, at most RL_SLICE_ROWS */
   int64_t row_counts[GROUPS], longest_ns[GROUPS];
   uint16_t by_group[RL_SLICE_ROWS]; /* indices of the rows, by group, and within a group in the order of the rows */
   int first_level;                  /* the lowest level of intervals that has the rows, or RL_NO_LEVEL */

@@ -44,7 +44,7 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err) {
 
 typedef struct rl_db_statement {
   const rl_embedded *text;
-  sqlite3_stmt *prepared; /* NULL: not yet */
+  sqlite3_stmt *prepared; /* prepared statement; NULL: it was not used yet */
 } rl_db_statement;
 
 static int compare_names(const void *left, const void *right) {

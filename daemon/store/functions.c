@@ -26,7 +26,7 @@ static void utc_text(sqlite3_context *context, int count, sqlite3_value **values
 static void find_base_name(const char *text, const char **start, const char **end) {
   static const char anonymous[] = "(anonymous namespace)";
   const char *c = text;
-  int depth = 0; /* of template arguments */
+  int depth = 0; /* nesting depth of template arguments */
   *start = text, *end = NULL;
   for (; *c != '\0'; c++) {
     if (depth == 0 && strncmp(c, anonymous, sizeof anonymous - 1) == 0) c += sizeof anonymous - 2;

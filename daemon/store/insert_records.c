@@ -20,8 +20,8 @@ typedef struct insertion {
   sqlite3_stmt *statement;
   int count;
   struct parameter {
-    const rl_field *field; /* NULL: the source is row_keys */
-    size_t key_offset;     /* in row_keys */
+    const rl_field *field; /* field of the record that is bound; NULL: a member of row_keys is bound */
+    size_t key_offset;     /* offset of the member in row_keys */
   } parameters[MAX_PARAMETERS];
 } insertion;
 
@@ -55,7 +55,7 @@ static int prepare_insertion(rl_db *db, const char *statement, const rl_field *f
     return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has %d parameters, more than %d", statement, prepared->count,
                    MAX_PARAMETERS);
   for (int i = 0; i < prepared->count; i++) {
-    const char *name = sqlite3_bind_parameter_name(prepared->statement, i + 1) + 1; /* without the colon */
+    const char *name = sqlite3_bind_parameter_name(prepared->statement, i + 1) + 1; /* + 1 skips the colon */
     if (find_source(fields, name, &prepared->parameters[i]) < 0)
       return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has a parameter %s without a value", statement, name);
   }
@@ -87,7 +87,7 @@ static int bind_field(sqlite3_stmt *statement, int index, const rl_field *field,
     case RL_FIELD_SHA256:
     case RL_FIELD_JSON: return bind_text(statement, index, field, member);
     case RL_FIELD_CHOICE: memcpy(&choice, member, sizeof choice); return bind_text(statement, index, field, field->names[choice]);
-    default: return SQLITE_MISUSE; /* no record has a field of another type */
+    default: return SQLITE_MISUSE; /* not reached: records have no fields of other types */
   }
 }
 

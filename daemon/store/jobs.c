@@ -59,8 +59,8 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
   if (rl_store_read_counts(db, &counts, err) < 0) return -1;
   if (counts.queued >= queue_limit)
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
-  if (spec->source != NULL &&
-      rl_db_run(db, err, "source_insert", RL_BIND_TEXT(":sha256", spec->source_sha256), RL_BIND_TEXT(":text", spec->source)) < 0)
+  if (spec->source_json != NULL && rl_db_run(db, err, "source_insert", RL_BIND_TEXT(":sha256", spec->source_sha256),
+                                             RL_BIND_TEXT(":text", spec->source_json)) < 0)
     return -1;
   if (insert_returning(
           db, "job_insert",

@@ -32,8 +32,8 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   copy_text(claim->build, sizeof claim->build, row, 11);
   const char *source = (const char *)sqlite3_column_text(row, 9);
   if (source == NULL) return 1;
-  claim->source = strdup(source);
-  return claim->source != NULL ? 1 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
+  claim->source_json = strdup(source);
+  return claim->source_json != NULL ? 1 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
 }
 
 /* Executes an UPDATE ... RETURNING of a job, with :job and :now. Returns 1 if it changed the job, else 0. */

@@ -11,7 +11,7 @@ enum {
   MAX_READERS = 32,
   READER_WAIT_S = 2,
   MAX_STATEMENT_NAME = 64,
-  STEPS_BETWEEN_CHECKS = 1000 /* of SQLite's virtual machine, about 50 us */
+  STEPS_BETWEEN_CHECKS = 1000 /* interval in steps of SQLite's virtual machine, about 50 us */
 };
 
 static _Thread_local const rl_query_limit *thread_limit;
@@ -20,7 +20,7 @@ struct rl_cursor {
   rl_store *store;
   rl_db db;
   sqlite3_stmt *row;
-  rl_cursor *next; /* in the list of idle cursors */
+  rl_cursor *next; /* next cursor in the list of idle cursors */
 };
 
 static const char *const query_names[RL_QUERIES] = {

@@ -15,11 +15,11 @@
 enum { RL_JOB_REVISIONS = 4096 };
 
 typedef struct rl_revisions {
-  const uint32_t *change_counter; /* of the WAL index; NULL: unknown, so no reply may be cached */
+  const uint32_t *change_counter; /* change counter in the WAL index; NULL: unknown, so no reply may be cached */
   _Atomic uint32_t seen_changes;  /* value of *change_counter that the counters below account for */
   atomic_bool committing;         /* a commit of this process may have changed *change_counter, but not yet the counters below */
   _Atomic uint64_t everything, lists, ceilings, suites;
-  _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* by job id modulo RL_JOB_REVISIONS */
+  _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* revision of each job, by job id modulo RL_JOB_REVISIONS */
   int64_t rows_before;                     /* sqlite3_total_changes64 at the begin of the transaction */
 } rl_revisions;
 

@@ -29,7 +29,7 @@ struct rl_store {
   int64_t write_wait_ms;                             /* longest wait for another program that holds the database's lock */
   _Atomic int64_t locked_since_ns, locked_until_ns;  /* monotonic: first and last refusal by another program's lock; 0: none */
   _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS]; /* 0: free */
-  _Atomic int64_t removed_rows[RL_REMOVED_KINDS];    /* by retention */
+  _Atomic int64_t removed_rows[RL_REMOVED_KINDS];    /* numbers of rows that retention has deleted */
   void (*webhook_added)(void *context); /* NULL: suite runs store no events of the webhook. Guarded by writer_mutex. */
   void *webhook_context;
   struct {

@@ -194,10 +194,10 @@ static int insert_values(rl_db *db, int64_t run_id, const rl_suite_step *step, c
 }
 
 static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
-                      const char *drop_reason, const rl_suite_value *values, int count, rl_error *err) {
+                      const char *dropped_reason, const rl_suite_value *values, int count, rl_error *err) {
   if (rl_db_run(db, err, "suite_job_finish", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
                 RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name), RL_BIND_TEXT(":state", state),
-                RL_BIND_TEXT(":drop_reason", drop_reason)) < 0)
+                RL_BIND_TEXT(":drop_reason", dropped_reason)) < 0)
     return -1;
   if (sqlite3_changes64(db->handle) == 0) return 0; /* already recorded */
   const bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
@@ -209,9 +209,9 @@ static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int6
 }
 
 int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
-                              const char *drop_reason, const rl_suite_value *values, int count, rl_error *err) {
+                              const char *dropped_reason, const rl_suite_value *values, int count, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = finish_job(&store->writer, run_id, step, job_id, state, drop_reason, values, count, err);
+  int rc = finish_job(&store->writer, run_id, step, job_id, state, dropped_reason, values, count, err);
   return rl_store_end_change(store, rc, suites_changed, err);
 }
 

@@ -11,16 +11,16 @@
 
 typedef struct rl_store rl_store;
 
-typedef struct rl_suite_run_spec { /* borrowed texts */
+typedef struct rl_suite_run_spec { /* borrows its texts */
   const char *suite, *definition, *definition_sha256;
   const char *jobs_sha256; /* JSON {job's name: hash} */
   const char *device;
   const char *against;         /* name of the baseline; NULL: rolling */
-  int64_t against_run_id;      /* of that baseline */
+  int64_t against_run_id;      /* the suite run of that baseline */
   const char *against_request; /* JSON: members in which the baseline's requests differ; NULL: the baseline is not measured */
-  int64_t order_seed;          /* of the random order of baseline and current jobs in a block */
-  double planned_s;            /* NAN: unknown */
-  const char *planned_basis;   /* NULL: unknown */
+  int64_t order_seed;          /* seed of the random order of baseline and current jobs in a block */
+  double planned_s;            /* estimated duration; NAN: unknown */
+  const char *planned_basis;   /* what the estimate rests on; NULL: the duration is unknown */
   int64_t planned_jobs;
 } rl_suite_run_spec;
 
@@ -34,7 +34,7 @@ int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err);
 typedef struct rl_suite_step { /* one job of a suite run */
   const char *role; /* "canary_before" "block" "baseline" "confirmation" "baseline_confirmation" "canary_after" "profile"
                        "baseline_profile" */
-  int64_t block;    /* from 0 within the role */
+  int64_t block;    /* number of the block, from 0 within the role */
   const char *job_name;
   bool is_first; /* the first job of its block: it gets new worker processes, which the block's other jobs reuse */
 } rl_suite_step;
@@ -43,15 +43,15 @@ typedef struct rl_suite_step { /* one job of a suite run */
 int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, rl_error *err);
 
 typedef struct rl_suite_value {
-  char metric[200]; /* key */
+  char metric[200]; /* key of the metric: "job/variant/metric" */
   double value, cycles;
   char dropped_reason[256];  /* "": not dropped */
   char other_processes[256]; /* other processes on the device; "": none, or unknown */
 } rl_suite_value;
 /* Records the end of a step's job with its values and conditions (device, driver, clocks). state: "completed" "failed"
- * "cancelled". drop_reason: why its values are not used, or NULL. A second call changes nothing. */
+ * "cancelled". dropped_reason: why its values are not used, or NULL. A second call changes nothing. */
 int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
-                              const char *drop_reason, const rl_suite_value *values, int count, rl_error *err);
+                              const char *dropped_reason, const rl_suite_value *values, int count, rl_error *err);
 
 typedef struct rl_suite_verdict {
   const char *metric, *verdict;
@@ -59,7 +59,7 @@ typedef struct rl_suite_verdict {
 } rl_suite_verdict;
 typedef struct rl_suite_outcome {
   const char *state;                                /* "completed" "failed" "cancelled" */
-  const char *verdict, *reason, *quarantine_reason; /* NULL: none */
+  const char *verdict, *reason, *quarantine_reason; /* NULL: the suite run has none */
   const char *baseline_runs;                        /* JSON array of ids; NULL: none */
   const rl_suite_verdict *verdicts;
   int verdict_count, method_version;

@@ -18,7 +18,7 @@ struct rl_trace_reader {
   rl_cursor *cursor; /* holds the connection */
   sqlite3_stmt *rows;
   int64_t pass;
-  cached_entry entries[CACHED_ENTRIES]; /* by the low bits of the entry */
+  cached_entry entries[CACHED_ENTRIES]; /* indexed by the low bits of the entry's id */
 };
 
 RL_DEFINE_CLEANUP(reader_cleanup, rl_trace_reader *, rl_trace_reader_close, NULL)

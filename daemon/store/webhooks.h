@@ -29,14 +29,14 @@ typedef enum rl_webhook_state { RL_WEBHOOK_PENDING, RL_WEBHOOK_DELIVERED, RL_WEB
 typedef struct rl_webhook_attempt {
   rl_webhook_state state;  /* state of the event after the attempt */
   int64_t next_attempt_ns; /* used if the state is pending */
-  const char *error;       /* NULL: the attempt did not fail */
+  const char *error;       /* reason of the failure; NULL: the attempt did not fail */
 } rl_webhook_attempt;
 /* Records an attempt to deliver the event. */
 int rl_store_webhook_record(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt, rl_error *err);
 
 /* Counted since rl_store_webhook_enable. */
 typedef struct rl_webhook_counts {
-  int64_t pending; /* at the time of the call */
+  int64_t pending; /* number of events that were pending at the time of the call */
   int64_t delivered, failed_attempts, given_up;
 } rl_webhook_counts;
 rl_webhook_counts rl_store_webhook_counts(const rl_store *store);

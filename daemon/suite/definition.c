@@ -126,13 +126,13 @@ static char *print_without(const char *text, const char *const *names, size_t co
  * out of memory. */
 static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
   static const char *const hashes[] = {"source", "code_sha256"};
-  return spec->source == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
+  return spec->source_json == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
 }
 
 /* Returns the arguments, grid and options of posted code, and "" for other jobs. The caller frees it; NULL: out of memory. */
 static char *print_program(const rl_job_spec *spec) {
   static const char *const versions[] = {"code", "binary"};
-  return spec->source == NULL ? strdup("") : print_without(spec->source, versions, 2);
+  return spec->source_json == NULL ? strdup("") : print_without(spec->source_json, versions, 2);
 }
 
 /* Hashes the properties that comparable runs share: workload, variant and parameters. The code itself is not hashed, because a
@@ -205,7 +205,7 @@ static int decode_job(const cJSON *object, const char *path, const rl_job_policy
     if (strcmp(suite->jobs[i].name, document.name) == 0)
       return rl_fail_at(err, pointer, "two jobs have the name %s", document.name);
   memcpy(job->name, document.name, sizeof job->name);
-  suite->job_count++; /* from here on rl_suite_free clears it */
+  suite->job_count++; /* from here on rl_suite_free clears the job */
   job->request = cJSON_Duplicate(document.request, true);
   if (job->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   snprintf(pointer, sizeof pointer, "%.80s/request", path);

@@ -19,7 +19,7 @@ enum {
   RL_SUITE_METRICS_MAX = 64,
   RL_SUITE_BLOCKS_MAX = 30,
   RL_SUITE_MEASURED_BLOCKS_MAX = RL_SUITE_BLOCKS_MAX * 3 / 2, /* including replacements of dropped blocks */
-  RL_SUITE_KEY_SIZE = 200,                                    /* of a metric's key: "train/fp16/epoch_ms_median" */
+  RL_SUITE_KEY_SIZE = 200,                                    /* size of a metric's key: "train/fp16/epoch_ms_median" */
   RL_SUITE_TEXT_MAX = 256 * 1024,                             /* bytes of a definition */
   RL_SUITE_ON_GPU_ONLY = -1                                   /* value of rl_suite.canary */
 };
@@ -30,7 +30,7 @@ typedef struct rl_suite_job {
   char sha256[RL_SHA256_SIZE]; /* hash of workload, variant and non-default parameters, without posted code */
   char workload[32], variant[32];
   char *nondefault_params;        /* workload, variant and parameters of the first run */
-  char variants[RL_RUNS_MAX][32]; /* of the runs. A device that does not support a variant skips its run */
+  char variants[RL_RUNS_MAX][32]; /* variants of the job's runs. A device that does not support a variant skips its run */
   int variant_count;
   uint32_t passes; /* bit mask of 1 << rl_pass */
   bool needs_gpu;
@@ -54,7 +54,7 @@ typedef struct rl_suite {
   rl_suite_metric metrics[RL_SUITE_METRICS_MAX];
   int metric_count;
   char *text;                  /* JSON with all defaults of the suite's own fields filled in */
-  char sha256[RL_SHA256_SIZE]; /* of text */
+  char sha256[RL_SHA256_SIZE]; /* SHA-256 of text */
 } rl_suite;
 
 /* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; RL_HTTP 403 or 401 if the

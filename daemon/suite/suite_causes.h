@@ -7,7 +7,7 @@
 typedef struct rl_suite_profile {        /* identifies the profile of one variant; borrowed texts */
   int64_t run;                           /* suite run */
   const char *role, *job_name, *variant; /* role: "profile" or "baseline_profile" */
-  double median;                         /* of the metric over the blocks */
+  double median;                         /* median of the metric over the blocks */
   const char *other_processes;           /* other processes on the device while the blocks were measured; "": none, or unknown */
 } rl_suite_profile;
 

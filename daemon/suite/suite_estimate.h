@@ -17,7 +17,7 @@ typedef enum rl_suite_estimate_basis {
 const char *rl_suite_estimate_basis_name(rl_suite_estimate_basis basis);
 
 typedef struct rl_suite_estimate {
-  double seconds; /* NAN: none */
+  double seconds; /* estimated duration; NAN: there is no estimate */
   rl_suite_estimate_basis basis;
 } rl_suite_estimate;
 

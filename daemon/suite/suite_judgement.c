@@ -22,7 +22,7 @@ enum { EARLIER_RUNS_MAX = 40, HISTORY_RUNS_MAX = 30 };
 typedef struct metric_mark {
   char metric[RL_SUITE_KEY_SIZE];
   bool is_bad;      /* slower or not confirmed, so its values are not used as a baseline */
-  bool is_faster;   /* so baseline and history begin with it */
+  bool is_faster;   /* faster, so baseline and history begin with this run */
   bool is_accepted; /* slower, but promoted by a user */
 } metric_mark;
 
@@ -167,7 +167,7 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
 
 /* Converts a series, or NULL to no blocks. */
 static rl_verdict_blocks blocks_of(const rl_suite_series *series) {
-  return series != NULL ? (rl_verdict_blocks){series->values, series->cycles, series->count} : (rl_verdict_blocks){0};
+  return series != NULL ? (rl_verdict_blocks){series->values, series->sm_cycles, series->count} : (rl_verdict_blocks){0};
 }
 
 static void add_baseline(int64_t run_id, const rl_suite_series *values, metric_inputs *inputs) {
@@ -210,18 +210,18 @@ static void note_level(level_search *level, const earlier_run *run, metric_mark 
   if (mark.is_faster && run->against[0] != '\0') level->faster_than = run->against;
 }
 
-/* Returns the metric's values in the run; NULL: there are none, or most are distrusted and the run was not promoted. */
+/* Returns the metric's values in the run; NULL: there are none, or most were dropped and the run was not promoted. */
 static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
   const rl_suite_series *values = rl_suite_series_find(&run->values.blocks, key);
-  size_t kept = 0;
-  *median = values != NULL ? rl_suite_series_median(values, &kept) : NAN;
-  return kept > 0 && (is_named || values->distrusted <= kept) ? values : NULL;
+  size_t finite_count = 0;
+  *median = values != NULL ? rl_suite_series_median(values, &finite_count) : NAN;
+  return finite_count > 0 && (is_named || values->dropped_count <= finite_count) ? values : NULL;
 }
 
 static void explain_shared_run(const earlier_run *run, const rl_suite_series *values, char reason[RL_VERDICT_REASON_SIZE]) {
   snprintf(reason, RL_VERDICT_REASON_SIZE,
            "Suite run %lld is not used as a baseline: other processes used the device while block %zu was measured: %s.",
-           (long long)run->id, values->shared_block, values->other_processes);
+           (long long)run->id, values->first_block_with_other_processes, values->other_processes);
 }
 
 /* Selects the baseline and the history of a metric from the earlier runs, newest first. If no run is comparable, stores the
@@ -261,12 +261,13 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
 static void select_measured_baseline(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
                                      metric_inputs *inputs) {
   const rl_suite_series *values = rl_suite_series_find(&current->baselines, key);
-  size_t kept;
-  if (values != NULL && isfinite(rl_suite_series_median(values, &kept))) return add_baseline(progress->id, values, inputs);
+  size_t finite_count;
+  if (values != NULL && isfinite(rl_suite_series_median(values, &finite_count)))
+    return add_baseline(progress->id, values, inputs);
   const rl_suite_step_row *failing = rl_suite_failing_job(progress, "baseline");
   if (failing != NULL)
     snprintf(inputs->incomparable_reason, sizeof inputs->incomparable_reason,
-             "Job %s of the measured baseline failed in every block: %s.", failing->job_name, failing->drop_reason);
+             "Job %s of the measured baseline failed in every block: %s.", failing->job_name, failing->dropped_reason);
 }
 
 /* --- the judgement as JSON --------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ typedef struct rl_suite_judgement {
   rl_suite_verdict *verdicts; /* all texts are malloc'ed */
   int verdict_count;
   char *baseline_runs;                      /* JSON array of ids */
-  bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* these jobs need confirming blocks */
+  bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* unconfirmed_jobs[i]: job i needs confirming blocks */
 } rl_suite_judgement;
 
 /* Judges the run. with_confirmation: uses the confirming blocks too, and adds the causes of slower and faster metrics.

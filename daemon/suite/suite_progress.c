@@ -51,7 +51,7 @@ static int add_row(rl_cursor *cursor, rl_suite_progress *progress, rl_error *err
   copy_column(cursor, 2, row->job_name, sizeof row->job_name);
   row->job_id = rl_cursor_integer(cursor, 3);
   copy_column(cursor, 4, row->state, sizeof row->state);
-  copy_column(cursor, 5, row->drop_reason, sizeof row->drop_reason);
+  copy_column(cursor, 5, row->dropped_reason, sizeof row->dropped_reason);
   double busy_s = rl_cursor_real(cursor, 6);
   row->busy_s = isfinite(busy_s) ? busy_s : 0;
   row->has_dropped = rl_cursor_integer(cursor, 7) != 0;

@@ -10,10 +10,10 @@
 
 typedef struct rl_suite_step_row {
   char role[24], job_name[RL_SUITE_NAME_SIZE], state[16];
-  char drop_reason[256]; /* "": none */
-  int64_t block, job_id; /* job_id 0: deleted */
-  double busy_s;         /* 0: unknown */
-  bool has_dropped;      /* a measured value was dropped because it is suspect or the device was throttled */
+  char dropped_reason[256]; /* "": none */
+  int64_t block, job_id;    /* job_id 0: deleted */
+  double busy_s;            /* 0: unknown */
+  bool has_dropped;         /* a measured value was dropped because it is suspect or the device was throttled */
 } rl_suite_step_row;
 
 typedef struct rl_suite_progress {

@@ -35,19 +35,19 @@ static int check_outliers(const rl_suite_series *series, double median, double t
 
 /* needed: blocks of each metric. A metric without any values, which the device can't measure, is accepted. */
 static int check_series(const rl_suite *suite, const rl_suite_series *series, size_t needed, rl_error *err) {
-  size_t kept;
-  double median = rl_suite_series_median(series, &kept);
+  size_t finite_count;
+  double median = rl_suite_series_median(series, &finite_count);
   const rl_suite_metric *metric = rl_suite_find_metric_by_key(suite, series->metric);
-  if (series->distrusted > 0 && (kept < needed || series->distrusted > kept))
-    return refuse(err,
-                  "%zu of %zu blocks of %s were dropped as suspect, throttled or failed, and a baseline needs %zu; block %zu: %s",
-                  series->distrusted, series->count, series->metric, needed, series->distrusted_block, series->distrusted_reason);
+  if (series->dropped_count > 0 && (finite_count < needed || series->dropped_count > finite_count))
+    return refuse(
+        err, "%zu of %zu blocks of %s were dropped as suspect, throttled or failed, and a baseline needs %zu; block %zu: %s",
+        series->dropped_count, series->count, series->metric, needed, series->first_dropped_block, series->first_dropped_reason);
   if (series->other_processes[0] != '\0')
-    return refuse(err, "other processes used the device while block %zu of %s was measured: %s", series->shared_block,
-                  series->metric, series->other_processes);
-  if (kept > 0 && kept < needed)
-    return refuse(err, "%s has values of %zu blocks, and a baseline needs %zu", series->metric, kept, needed);
-  return kept > 0 && metric != NULL ? check_outliers(series, median, metric->threshold_ratio, err) : 0;
+    return refuse(err, "other processes used the device while block %zu of %s was measured: %s",
+                  series->first_block_with_other_processes, series->metric, series->other_processes);
+  if (finite_count > 0 && finite_count < needed)
+    return refuse(err, "%s has values of %zu blocks, and a baseline needs %zu", series->metric, finite_count, needed);
+  return finite_count > 0 && metric != NULL ? check_outliers(series, median, metric->threshold_ratio, err) : 0;
 }
 
 static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
@@ -57,9 +57,9 @@ static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
     return -1;
   size_t needed = rl_verdict_count_needed_blocks((size_t)values.blocks.count), measured = 0;
   for (int i = 0; i < values.blocks.count; i++) {
-    size_t kept;
+    size_t finite_count;
     if (check_series(progress.suite, &values.blocks.items[i], needed, err) < 0) return -1;
-    measured += isfinite(rl_suite_series_median(&values.blocks.items[i], &kept));
+    measured += isfinite(rl_suite_series_median(&values.blocks.items[i], &finite_count));
   }
   return measured > 0 ? 0 : refuse(err, "suite run %lld has no values", (long long)run_id);
 }

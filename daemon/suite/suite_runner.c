@@ -79,7 +79,7 @@ static const char *find_own_variant(const rl_suite_progress *progress, const cha
 }
 
 static int add_value(const rl_suite *suite, const char *job, const char *metric, const char *variant, rl_cursor *cursor,
-                     const char *drop_reason, value_list *list, rl_error *err) {
+                     const char *dropped_reason, value_list *list, rl_error *err) {
   const rl_suite_metric *wanted = rl_suite_find_metric(suite, job, variant, metric);
   char key[RL_SUITE_KEY_SIZE];
   if (wanted == NULL) return 0;
@@ -90,7 +90,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
   if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   list->values = grown;
   rl_suite_value *value = &grown[list->count++];
-  const char *dropped = drop_reason != NULL ? drop_reason : rl_cursor_text(cursor, 3), *others = rl_cursor_text(cursor, 4);
+  const char *dropped = dropped_reason != NULL ? dropped_reason : rl_cursor_text(cursor, 3), *others = rl_cursor_text(cursor, 4);
   *value = (rl_suite_value){.value = rl_cursor_real(cursor, 1), .cycles = rl_cursor_real(cursor, 2)};
   memcpy(value->metric, key, sizeof key);
   snprintf(value->dropped_reason, sizeof value->dropped_reason, "%s", dropped != NULL ? dropped : "");
@@ -100,7 +100,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
 
 /* Reads one metric of each run of a job. */
 static int read_metric(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *metric,
-                       const char *drop_reason, value_list *list, rl_error *err) {
+                       const char *dropped_reason, value_list *list, rl_error *err) {
   bool measures_baseline = rl_suite_role_measures_baseline(row->role);
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *variant;
@@ -110,18 +110,18 @@ static int read_metric(rl_store *store, const rl_suite_progress *progress, const
     return -1;
   while ((found = rl_cursor_next(cursor, &variant, err)) > 0) {
     if (measures_baseline) variant = find_own_variant(progress, row->job_name, variant);
-    if (variant != NULL && add_value(progress->suite, row->job_name, metric, variant, cursor, drop_reason, list, err) < 0)
+    if (variant != NULL && add_value(progress->suite, row->job_name, metric, variant, cursor, dropped_reason, list, err) < 0)
       return -1;
   }
   return found;
 }
 
-static int read_values(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *drop_reason,
-                       value_list *list, rl_error *err) {
+static int read_values(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row,
+                       const char *dropped_reason, value_list *list, rl_error *err) {
   const rl_suite *suite = progress->suite;
   for (int i = 0; i < suite->metric_count; i++)
     if (strcmp(suite->metrics[i].job, row->job_name) == 0 &&
-        read_metric(store, progress, row, suite->metrics[i].metric, drop_reason, list, err) < 0)
+        read_metric(store, progress, row, suite->metrics[i].metric, dropped_reason, list, err) < 0)
       return -1;
   return 0;
 }
@@ -312,7 +312,7 @@ static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *a
   const rl_suite_step_row *failing = rl_suite_failing_job(progress, "block");
   if (failing != NULL) {
     char reason[384];
-    snprintf(reason, sizeof reason, "Job %s failed in every block: %s.", failing->job_name, failing->drop_reason);
+    snprintf(reason, sizeof reason, "Job %s failed in every block: %s.", failing->job_name, failing->dropped_reason);
     return fail_run(runner, progress->id, reason, err);
   }
   int found = find_step(runner, progress, &step, err);
@@ -411,7 +411,7 @@ static bool execute_all(rl_suite_runner *runner) {
 static void *run_thread(void *argument) {
   rl_suite_runner *runner = argument;
   uint64_t seen = 0;
-  bool must_cancel = true; /* at the start: jobs that a crash left */
+  bool must_cancel = true; /* true at the start, to cancel jobs that a crash left */
   while (!atomic_load(&runner->stopping)) {
     if (must_cancel) cancel_orphans(runner);
     bool is_busy = execute_all(runner);

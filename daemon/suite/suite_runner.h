@@ -27,7 +27,7 @@ void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function 
 
 typedef struct rl_suite_submission {
   const rl_suite *suite;
-  const char *device;           /* NULL: the suite's, else the default device */
+  const char *device;           /* device of the run; NULL: the suite's device, or else the default device */
   const char *against;          /* name of a baseline; NULL: rolling */
   const cJSON *against_request; /* members of the baseline's requests (rl_suite_make_measured_baseline); NULL: the baseline is not
                                    measured */

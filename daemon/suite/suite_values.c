@@ -18,14 +18,14 @@ static rl_suite_series *find_or_add(rl_suite_series_list *list, const char *metr
   rl_suite_series *added = &grown[list->count++];
   *added = (rl_suite_series){0};
   snprintf(added->metric, sizeof added->metric, "%s", metric);
-  for (int i = 0; i < RL_SUITE_MEASURED_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
+  for (int i = 0; i < RL_SUITE_MEASURED_BLOCKS_MAX; i++) added->values[i] = added->sm_cycles[i] = NAN;
   return added;
 }
 
-static void note_distrusted(rl_suite_series *series, int64_t block, const char *reason) {
-  if (series->distrusted++ > 0) return;
-  series->distrusted_block = (size_t)block;
-  snprintf(series->distrusted_reason, sizeof series->distrusted_reason, "%s", reason);
+static void note_dropped(rl_suite_series *series, int64_t block, const char *reason) {
+  if (series->dropped_count++ > 0) return;
+  series->first_dropped_block = (size_t)block;
+  snprintf(series->first_dropped_reason, sizeof series->first_dropped_reason, "%s", reason);
 }
 
 /* Returns the list that receives the values of blocks with this role; NULL: their values are not used. */
@@ -44,19 +44,19 @@ static rl_suite_series_list *find_list(rl_suite_values *values, const char *role
 
 static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *values, rl_error *err) {
   int64_t block = rl_cursor_integer(cursor, 2);
-  const char *distrusted_reason = rl_cursor_text(cursor, 5), *other_processes = rl_cursor_text(cursor, 6);
+  const char *dropped_reason = rl_cursor_text(cursor, 5), *other_processes = rl_cursor_text(cursor, 6);
   rl_suite_series_list *list = find_list(values, rl_cursor_text(cursor, 1));
   if (list == NULL || block < 0 || block >= RL_SUITE_MEASURED_BLOCKS_MAX) return 0;
   rl_suite_series *to = find_or_add(list, metric);
   if (to == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   to->values[block] = rl_cursor_real(cursor, 3);
-  to->cycles[block] = rl_cursor_real(cursor, 4);
+  to->sm_cycles[block] = rl_cursor_real(cursor, 4);
   if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
   if (other_processes != NULL && to->other_processes[0] == '\0') {
-    to->shared_block = (size_t)block;
+    to->first_block_with_other_processes = (size_t)block;
     snprintf(to->other_processes, sizeof to->other_processes, "%s", other_processes);
   }
-  if (distrusted_reason != NULL) note_distrusted(to, block, distrusted_reason);
+  if (dropped_reason != NULL) note_dropped(to, block, dropped_reason);
   return 0;
 }
 
@@ -84,11 +84,11 @@ const rl_suite_series *rl_suite_series_find(const rl_suite_series_list *list, co
   return NULL;
 }
 
-double rl_suite_series_median(const rl_suite_series *series, size_t *kept) {
+double rl_suite_series_median(const rl_suite_series *series, size_t *finite_count) {
   double values[RL_SUITE_MEASURED_BLOCKS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < series->count; i++)
     if (isfinite(series->values[i])) values[count++] = series->values[i];
-  *kept = count;
+  *finite_count = count;
   return rl_compute_quartiles(values, count).median;
 }

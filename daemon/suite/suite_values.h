@@ -5,16 +5,18 @@
 #include "store/store.h"
 #include "suite/definition.h"
 
-/* The values of a metric in one suite run. */
+/* The values of a metric in one suite run. A value is dropped if it is suspect, if the device was throttled, or if the job
+ * failed. */
 typedef struct rl_suite_series {
   char metric[RL_SUITE_KEY_SIZE];
-  double values[RL_SUITE_MEASURED_BLOCKS_MAX], cycles[RL_SUITE_MEASURED_BLOCKS_MAX]; /* by block; NAN: dropped */
-  size_t count;
-  size_t distrusted; /* number of blocks whose value was dropped: it is suspect, the device was throttled, or the job failed */
-  size_t distrusted_block;     /* the first of them, and why */
-  char distrusted_reason[256]; /* "": there is none */
-  size_t shared_block;         /* the first block during which other processes used the device */
-  char other_processes[256];   /* in that block; "": none */
+  double values[RL_SUITE_MEASURED_BLOCKS_MAX];    /* value of each block; NAN: dropped */
+  double sm_cycles[RL_SUITE_MEASURED_BLOCKS_MAX]; /* time of each block in cycles of the SM clock; NAN: dropped or unknown */
+  size_t count;                                   /* number of blocks */
+  size_t dropped_count;                           /* number of blocks whose value was dropped */
+  size_t first_dropped_block;
+  char first_dropped_reason[256];          /* "": no value was dropped */
+  size_t first_block_with_other_processes; /* the first block during which other processes used the device */
+  char other_processes[256];               /* the processes in that block; "": none */
 } rl_suite_series;
 
 /* The series of the blocks with one role, sorted by metric. */
@@ -25,7 +27,7 @@ typedef struct rl_suite_series_list {
 
 typedef struct rl_suite_values {
   rl_suite_series_list blocks, confirmations;
-  rl_suite_series_list baselines, baseline_confirmations; /* of a measured baseline */
+  rl_suite_series_list baselines, baseline_confirmations; /* values of a measured baseline */
 } rl_suite_values;
 
 /* Reads the values of a suite run. The caller clears *values, also after a failure. */
@@ -33,7 +35,7 @@ int rl_suite_values_read(rl_store *store, int64_t run_id, rl_suite_values *value
 void rl_suite_values_clear(rl_suite_values *values);
 /* Returns the series of a metric; NULL: there is none. */
 const rl_suite_series *rl_suite_series_find(const rl_suite_series_list *list, const char *metric);
-/* Returns the median of the values that were not dropped; NAN: there are none. Sets *kept to their number. */
-double rl_suite_series_median(const rl_suite_series *series, size_t *kept);
+/* Returns the median of the values that were not dropped; NAN: there are none. Sets *finite_count to their number. */
+double rl_suite_series_median(const rl_suite_series *series, size_t *finite_count);
 
 #endif

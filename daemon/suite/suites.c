@@ -32,7 +32,7 @@ struct rl_suites {
   rl_job_policy policy;
   pthread_mutex_t mutex; /* guards the members below */
   suite_files files;     /* the files from which `list` was made */
-  rl_suite_list *list;   /* NULL: not yet read */
+  rl_suite_list *list;   /* NULL: the folder was not read yet */
 };
 
 /* --- files ------------------------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void add_file(const char *folder, int folder_fd, const char *name, suite_
   size_t length = stem_length(name);
   suite_file *file = &files->files[files->count];
   if (length == 0 || files->count == RL_SUITE_FILES_MAX) return;
-  memset(file, 0, sizeof *file); /* also the padding, which memcmp reads */
+  memset(file, 0, sizeof *file); /* clears the padding too, because memcmp compares it */
   memcpy(file->name, name, length);
   if (has_name(files, file->name) || fstatat(folder_fd, name, &status, 0) < 0) return;
   if ((size_t)snprintf(file->path, sizeof file->path, "%s/%s", folder, name) >= sizeof file->path) return;

@@ -11,15 +11,15 @@ enum { RL_SUITE_FILES_MAX = 64 };
 typedef struct rl_suites rl_suites;
 
 typedef struct rl_suite_problem {
-  char file[256]; /* path */
-  int line;       /* from 1; 0: the problem has no line */
+  char file[256]; /* path of the file */
+  int line;       /* number of the line, from 1; 0: the problem has no line */
   char pointer[sizeof((rl_error *)0)->json_pointer];
   char message[sizeof((rl_error *)0)->message];
 } rl_suite_problem;
 
 typedef struct rl_suite_entry {
   char name[RL_SUITE_NAME_SIZE]; /* the file's, without .json */
-  rl_suite *suite;               /* NULL: see problem */
+  rl_suite *suite;               /* NULL: the file is malformed, and problem says why */
   rl_suite_problem problem;
 } rl_suite_entry;
 

@@ -14,7 +14,7 @@
 enum {
   MAX_SILENCE_MS = 30000,  /* a worker that executes a request sends a HEARTBEAT every 5 s */
   CANCEL_WAIT_MS = 5000,   /* a worker must answer CANCEL within this time */
-  DATABASE_PAUSE_MS = 200, /* before the next try to write to a database that is full or locked */
+  DATABASE_PAUSE_MS = 200, /* pause before the next try to write to a database that is full or locked */
   HELLO_WAIT_MS = 60000    /* creating a CUDA context takes seconds on an idle machine */
 };
 static const int64_t NS_PER_MS = 1000000, MAX_WAITING_BYTES = 32 << 20;
@@ -79,7 +79,7 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
 
 /* Sends the posted source in a SOURCE frame. The request, which follows, contains only the hash of the source. */
 static int send_source(rl_attempt *attempt) {
-  const char *text = attempt->claim->source;
+  const char *text = attempt->claim->source_json;
   if (text == NULL) return 0;
   attempt->worker->posted_job = attempt->claim->job_id;
   return rl_frame_write(attempt->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &attempt->error);

@@ -9,7 +9,7 @@
 #include "model/records.h"
 #include "supervisor/worker.h"
 
-enum { RL_POLL_INTERVAL_MS = 100 }; /* between checks for a cancellation, a stop of the daemon, and a deadline */
+enum { RL_POLL_INTERVAL_MS = 100 }; /* interval between checks for a cancellation, a stop of the daemon, and a deadline */
 
 /* Result of an attempt. */
 typedef enum rl_attempt_result {
@@ -35,7 +35,7 @@ typedef struct rl_attempt {
   int64_t waiting_bytes;          /* size of the records that can't be stored now; counted in the sum over all devices */
   int64_t next_store_ns;          /* monotonic time of the next try to store rows; 0: no try has failed */
   size_t log_bytes;               /* size of all LOG frames of this pass; limited */
-  int64_t unread_ns;              /* how long the worker's pipe was not read; extends the job's deadline */
+  int64_t unread_ns;              /* time in which the worker's pipe was not read; extends the job's deadline */
   rl_heartbeat heartbeat;         /* the last HEARTBEAT frame */
   int64_t cancel_sent_ns;         /* monotonic time at which CANCEL was sent; 0: not sent */
   rl_error error;                 /* reason of every result except DONE */

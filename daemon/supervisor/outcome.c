@@ -42,7 +42,7 @@ static void write_spill(pending_outcome *outcome) {
   const rl_attempt *attempt = outcome->attempt;
   rl_spilled_pass pass = {.claim = *attempt->claim,
                           .records = attempt->records,
-                          .first_row = rl_activity_appender_row_count(attempt->appender),
+                          .first_row_index = rl_activity_appender_row_count(attempt->appender),
                           .log = attempt->log,
                           .is_unavailable = outcome->result == RL_ATTEMPT_UNAVAILABLE};
   snprintf(pass.failure.domain, sizeof pass.failure.domain, "%s", rl_domain_name(attempt->error.domain));

@@ -21,10 +21,10 @@ typedef struct spill_header {
   char magic[8];
   uint32_t version; /* RL_WIRE_VERSION of the daemon that wrote the file */
   int32_t pass;     /* rl_pass */
-  int64_t job_id, run_id, pass_id, first_row;
+  int64_t job_id, run_id, pass_id, first_row_index;
   int64_t length; /* bytes of the header and the frames; the rest of the file is unused */
   char variant[32];
-  char sha256[RL_SHA256_SIZE]; /* of the first `length` bytes, computed with zeros in place of this member */
+  char sha256[RL_SHA256_SIZE]; /* SHA-256 of the first `length` bytes, computed with zeros in place of this member */
 } spill_header;
 enum { HEADER_BYTES = 4096 };
 _Static_assert(sizeof(spill_header) <= HEADER_BYTES, "the header must fit into HEADER_BYTES, where the frames begin");
@@ -34,8 +34,8 @@ struct rl_spill {
   int64_t size;
 };
 
-static int fail_damaged(rl_error *err, const char *how) {
-  return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is damaged: %s", how);
+static int fail_damaged(rl_error *err, const char *damage) {
+  return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is damaged: %s", damage);
 }
 
 /* --- open -------------------------------------------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ static int open_file(const char *path, int flags, rl_spill **spill, rl_error *er
   return 0;
 }
 
-static int allocate(rl_spill *spill, int64_t size, rl_error *err) {
+static int allocate_blocks(rl_spill *spill, int64_t size, rl_error *err) {
   if (spill->size == size) return 0;
   int code = ftruncate(spill->descriptor, 0) < 0 ? errno : posix_fallocate(spill->descriptor, 0, size);
   if (code == 0 && fsync(spill->descriptor) < 0) code = errno;
@@ -67,7 +67,7 @@ int rl_spill_open(const char *folder, const char *device, int64_t size, rl_spill
   RL_CLEANUP(rl_free_text) char *path = NULL;
   RL_CLEANUP(rl_spill_cleanup) rl_spill *opened = NULL;
   if (asprintf(&path, "%s/" RL_SPILL_PREFIX "%s", folder, device) < 0) return rl_fail_errno(err, "can't open a spill file");
-  if (open_file(path, O_CREAT, &opened, err) < 0 || allocate(opened, size, err) < 0) return -1;
+  if (open_file(path, O_CREAT, &opened, err) < 0 || allocate_blocks(opened, size, err) < 0) return -1;
   *spill = rl_take_ownership(&opened);
   return 0;
 }
@@ -115,13 +115,13 @@ static int write_header(const rl_spill *spill, spill_header *header, rl_error *e
   return 0;
 }
 
-static int write_all(const rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
+static int write_frames_and_header(const rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
   spill_header header = {.version = RL_WIRE_VERSION,
                          .pass = (int32_t)pass->claim.pass,
                          .job_id = pass->claim.job_id,
                          .run_id = pass->claim.run_id,
                          .pass_id = pass->claim.pass_id,
-                         .first_row = pass->first_row};
+                         .first_row_index = pass->first_row_index};
   memcpy(header.magic, spill_magic, sizeof header.magic);
   snprintf(header.variant, sizeof header.variant, "%s", pass->claim.run.variant);
   if (write_frames(spill, pass, err) < 0) return -1;
@@ -137,8 +137,8 @@ static int write_all(const rl_spill *spill, const rl_spilled_pass *pass, rl_erro
 
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
   if (rl_spill_clear(spill, err) < 0) return -1;
-  if (write_all(spill, pass, err) >= 0) return 0;
-  /* A write beyond the allocated size has extended the file, so it is shortened again. err has the error of write_all. */
+  if (write_frames_and_header(spill, pass, err) >= 0) return 0;
+  /* A write beyond the allocated size has extended the file, so it is shortened again. *err keeps the error of the write. */
   if (ftruncate(spill->descriptor, spill->size) == 0) rl_spill_clear(spill, NULL);
   return -1;
 }
@@ -193,13 +193,13 @@ void rl_spilled_pass_clear(rl_spilled_pass *pass) {
 }
 
 int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err) {
-  int64_t already_stored = stored_rows - pass->first_row;
+  int64_t already_stored = stored_rows - pass->first_row_index;
   if (already_stored < 0 || already_stored > (int64_t)pass->records.row_count)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD,
                    "the spill file has %zu activity rows from index %lld, which do not continue the %lld rows in the database",
-                   pass->records.row_count, (long long)pass->first_row, (long long)stored_rows);
+                   pass->records.row_count, (long long)pass->first_row_index, (long long)stored_rows);
   rl_records_drop_rows(&pass->records, (size_t)already_stored);
-  pass->first_row = stored_rows;
+  pass->first_row_index = stored_rows;
   return 0;
 }
 
@@ -209,7 +209,7 @@ int rl_spill_read(rl_spill *spill, rl_spilled_pass *pass, rl_error *err) {
   if (found <= 0) return found;
   rl_spilled_pass loaded = {
       .claim = {.job_id = header.job_id, .run_id = header.run_id, .pass_id = header.pass_id, .pass = (rl_pass)header.pass},
-      .first_row = header.first_row};
+      .first_row_index = header.first_row_index};
   snprintf(loaded.claim.run.variant, sizeof loaded.claim.run.variant, "%.*s", (int)sizeof header.variant, header.variant);
   if (read_frames(spill, &loaded, err) < 0) {
     rl_spilled_pass_clear(&loaded);

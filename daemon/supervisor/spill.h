@@ -16,9 +16,9 @@ typedef struct rl_spill rl_spill;
 typedef struct rl_spilled_pass {
   rl_claim claim; /* only ids, pass and variant are set */
   rl_records records;
-  int64_t first_row;   /* index of records.rows[0] among the rows of the pass; earlier rows are in the database */
-  char *log;           /* the compiler's log, malloc'ed; NULL: the log is stored, or there is none */
-  bool is_unavailable; /* failure.message is the reason */
+  int64_t first_row_index; /* index of records.rows[0] among the rows of the pass; earlier rows are in the database */
+  char *log;               /* the compiler's log, malloc'ed; NULL: the log is stored, or there is none */
+  bool is_unavailable;     /* failure.message is the reason */
   rl_failure failure;
 } rl_spilled_pass;
 void rl_spilled_pass_clear(rl_spilled_pass *pass); /* frees records and log */

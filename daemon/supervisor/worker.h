@@ -8,17 +8,17 @@
 #include "wire/wire.h"
 
 typedef struct rl_worker {
-  const char *program, *device, *role; /* borrowed; program: a path; device and role: as in HELLO */
+  const char *program, *device, *role; /* borrowed. program: path of the worker; device and role: as in HELLO */
   char build[65];                      /* "": the process runs `program`; else a build that the setting `builds` names */
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  bool is_ready;                                                        /* the process has sent HELLO */
-  int64_t posted_job;                                                   /* job whose posted code the process executed; 0: none */
-  int64_t last_job;                                                     /* job whose pass the process executed last; 0: none */
-  bool may_hold_device;                                                 /* it has executed a pass since the last RELEASE */
-  _Atomic int64_t frames, bytes;                                        /* received from all processes of this worker */
-  char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* from the last HELLO */
+  bool is_ready;                 /* the process has sent HELLO */
+  int64_t posted_job;            /* job whose posted code the process executed; 0: none */
+  int64_t last_job;              /* job whose pass the process executed last; 0: none */
+  bool may_hold_device;          /* the worker has executed a pass since the last RELEASE */
+  _Atomic int64_t frames, bytes; /* received from all processes of this worker */
+  char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* copied from the last HELLO */
 } rl_worker;
 
 /* Starts the process, whose first frame must be HELLO. file: a descriptor that the process inherits as RL_INHERITED_DESCRIPTOR;

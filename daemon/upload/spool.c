@@ -27,13 +27,13 @@ struct rl_upload_spool {
   rl_store *store;
   pthread_mutex_t mutex; /* guards the members below */
   rl_upload *uploads[RL_UPLOADS_MAX];
-  int64_t used_bytes; /* of all files */
+  int64_t used_bytes; /* bytes of all files */
 };
 
 struct rl_upload {
   rl_upload_spool *spool;
   char id[RL_UPLOAD_ID_SIZE]; /* the file's name */
-  int descriptor;             /* -1: not yet created */
+  int descriptor;             /* descriptor of the file; -1: not yet created */
   int64_t bytes, synced_bytes;
   bool is_kept;
   char start[RL_TRACE_MAGIC_BYTES]; /* the first bytes of the file */

@@ -11,10 +11,10 @@
 typedef struct rl_upload_spool rl_upload_spool;
 typedef struct rl_upload rl_upload;
 
-enum { RL_UPLOADS_MAX = 8 }; /* at the same time */
+enum { RL_UPLOADS_MAX = 8 }; /* maximum number of uploads at the same time */
 
 typedef struct rl_upload_limits {
-  int64_t file_bytes, total_bytes; /* of one file, and of all files in the folder */
+  int64_t file_bytes, total_bytes; /* limits of one file, and of all files in the folder */
 } rl_upload_limits;
 
 /* Opens the folder in the state folder, or creates it. Deletes files that no unfinished job needs. */

@@ -65,7 +65,7 @@ void rl_webhook_client_interrupt(rl_webhook_client *client) {
 
 typedef struct received {
   size_t bytes;
-  long status;     /* of the last status line */
+  long status;     /* status code of the last status line */
   bool is_replied; /* the headers of a final status are complete: what follows does not matter */
 } received;
 

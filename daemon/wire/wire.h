@@ -64,7 +64,7 @@ typedef struct rl_hello {
   char device[16]; /* "cpu" "gpu0" */
   char role[16];   /* "unprofiled": the timing pass; "profiled": the other passes; "any": all passes (CPU) */
   bool usable;
-  char reason[256];              /* why the device is not usable */
+  char reason[256];              /* reason why the device is not usable */
   char properties[4096];         /* JSON object of device properties (rl_device_properties) */
   char unsupported_engines[256]; /* names of engines that this device can't run, one a line */
 } rl_hello;
@@ -83,7 +83,7 @@ typedef struct rl_failure {
 
 typedef struct rl_heartbeat {
   char stage[16];   /* "open", or rl_progress.phase */
-  int64_t idle_ms;  /* since the worker's main thread last passed a check point */
+  int64_t idle_ms;  /* time since the worker's main thread last passed a check point */
   int64_t limit_ms; /* longest idle_ms in this stage */
 } rl_heartbeat;
 

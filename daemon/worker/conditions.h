@@ -17,7 +17,7 @@ typedef struct rl_conditions {
   double throttled_count;                             /* readings with any throttle reason */
   double throttled_by_count[RL_MAX_THROTTLE_REASONS]; /* readings with reasons[i] */
   char reasons[RL_MAX_THROTTLE_REASONS][32];
-  char unavailable_reason[RL_REASON_SIZE]; /* why members are NAN */
+  char unavailable_reason[RL_REASON_SIZE]; /* reason why members are NAN */
 } rl_conditions;
 
 extern const rl_conditions rl_conditions_empty; /* initial value: no readings */

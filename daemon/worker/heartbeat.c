@@ -15,7 +15,7 @@
 
 enum {
   INTERVAL_S = 5,
-  MAX_QUIET_BEATS = 6, /* after so many quiet beats in a row the limit falls to QUIET_LIMIT_MS */
+  MAX_QUIET_BEATS = 6, /* number of quiet beats in a row after which the limit falls to QUIET_LIMIT_MS */
   /* one second less than the time of these beats, so that the last of them exceeds the limit */
   QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000
 };

@@ -34,7 +34,7 @@ typedef struct inbox { /* passes commands from the reader thread to the main thr
   pthread_cond_t command_posted;
   command pending;
   bool busy;          /* the main thread executes a command */
-  rl_request request; /* of COMMAND_REQUEST */
+  rl_request request; /* the request of a COMMAND_REQUEST */
   atomic_bool cancelled;
   rl_frame_reader *reader;
 } inbox;

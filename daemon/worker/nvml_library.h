@@ -14,7 +14,7 @@ typedef int rl_nvml_return; /* 0: success */
 typedef struct rl_nvml {
   void *library;
   rl_nvml_device device;
-  char reason[RL_REASON_SIZE]; /* why the device is not available; "" when it is */
+  char reason[RL_REASON_SIZE]; /* reason why the device is not available; "": it is available */
   rl_nvml_return (*shutdown)(void);
   const char *(*error_text)(rl_nvml_return);
 } rl_nvml;

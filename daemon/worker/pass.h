@@ -12,11 +12,11 @@
 typedef struct rl_pass_context { /* the context of one request */
   rl_device *device;
   rl_profiler *profiler; /* NULL: no_profiler_reason has the reason (the unprofiled role, or no profiler available) */
-  rl_instance *instance; /* of the current request */
+  rl_instance *instance; /* instance of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
   const void *params;                 /* parameters, in the struct that the workload defines */
-  rl_profile_options profile_options; /* for the counters pass */
+  rl_profile_options profile_options; /* options of the counters pass */
   rl_observer observer;               /* cancellation and progress, for rl_device_ops.run */
   rl_records *records;                /* results of the pass */
   void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
@@ -25,7 +25,7 @@ typedef struct rl_pass_context { /* the context of one request */
   const char *no_profiler_reason;
   rl_sensors *sensors;
   rl_progress current_progress;             /* sent to the daemon at most every 200 ms */
-  double iterations_total, iterations_done; /* of the pass; the remaining time is computed from them */
+  double iterations_total, iterations_done; /* numbers of the pass's iterations, from which the remaining time is computed */
   int64_t started_ns, phase_started_ns;
 } rl_pass_context;
 

@@ -10,10 +10,10 @@
 typedef struct rl_sensors rl_sensors;
 
 typedef struct rl_sensor_reading {
-  double sm_clock_mhz; /* on the CPU: of the first core */
+  double sm_clock_mhz; /* clock of the SMs; on the CPU, clock of the first core */
   double memory_clock_mhz, temperature_c, power_w, memory_used_bytes;
   char throttle_reasons[128];  /* comma-separated; "" when there are none or they are unknown */
-  char reason[RL_REASON_SIZE]; /* why values are NAN */
+  char reason[RL_REASON_SIZE]; /* reason why values are NAN */
 } rl_sensor_reading;
 
 /* Opens the sensors. device_properties: the JSON object of rl_device_properties, which contains the GPU's UUID. Returns NULL only
@@ -24,12 +24,12 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
 enum { RL_SENSORS_PROCESSES_MAX = 64 };
 typedef struct rl_other_process {
   unsigned pid;
-  double memory_bytes; /* on the device; NAN: NVML does not know */
+  double memory_bytes; /* device memory that the process uses; NAN: NVML does not know it */
 } rl_other_process;
 typedef struct rl_other_processes {
   rl_other_process items[RL_SENSORS_PROCESSES_MAX];
   size_t count;
-  char reason[RL_REASON_SIZE]; /* why the processes are unknown; "": they are known */
+  char reason[RL_REASON_SIZE]; /* reason why the processes are unknown; "": they are known */
 } rl_other_processes;
 /* Lists them. Call it while this process has a context on the device: NVML shows the processes of this PID namespace, and they
  * are unknown if this process is not among them. */

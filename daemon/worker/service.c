@@ -24,7 +24,7 @@ typedef struct cached_instance { /* an instance that stays open for later reques
   rl_instance *instance;
   rl_executable *iteration, *evaluation; /* NULL until they first run */
   uint64_t last_used;
-  rl_memory_usage memory_usage; /* of this instance alone; peaks since it was opened */
+  rl_memory_usage memory_usage; /* memory of this instance alone; peaks are those since it was opened */
 } cached_instance;
 
 struct rl_service {

@@ -10,7 +10,7 @@
 #include "worker/pass.h"
 
 typedef struct rl_service rl_service;
-typedef struct rl_service_options { /* borrowed; must outlive the service */
+typedef struct rl_service_options { /* borrowed; the options must outlive the service */
   rl_device *device;
   rl_profiler *profiler; /* NULL: no_profiler_reason has the reason */
   const char *no_profiler_reason;

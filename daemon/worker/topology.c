@@ -168,7 +168,8 @@ static double read_field(nvml_functions *api, unsigned id, unsigned scope_id, rl
 typedef struct nvlinks {                /* the NVLinks of one device */
   unsigned active_count, logical_count; /* logical_count: number of different remote devices */
   double enabled_mask, bytes_per_s;
-  bool to_gpu, to_switch, capabilities[CAPABILITY_COUNT]; /* whether any link leads to a GPU or a switch, or has the capability */
+  bool to_gpu, to_switch,
+      capabilities[CAPABILITY_COUNT]; /* whether a link leads to a GPU or to a switch, and which capabilities a link has */
   nvml_pci remotes[MAX_LINKS];
 } nvlinks;
 

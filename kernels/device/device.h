@@ -38,8 +38,9 @@ typedef void *rl_stream;
 /* A named unit of work, executed in stream order. Its arguments do not change between iterations (values that change, such as the
  * step number, are kept in device memory), so that a captured graph of it can be replayed any number of times. */
 typedef struct rl_launch {
-  const char *name;       /* "conv2_forward": a key in the store, so it must not change */
-  const char *nvtx_range; /* also the phase in the results: "data" "forward" "backward" "optimizer" "kernel" */
+  const char *name; /* "conv2_forward": a key in the store, so it must not change */
+  const char
+      *nvtx_range; /* NVTX range of the launch, also its phase in the results: "data" "forward" "backward" "optimizer" "kernel" */
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
   void *arg;
 } rl_launch;

@@ -5,7 +5,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 static nvtxDomainHandle_t domain(void) {
-  static nvtxDomainHandle_t handle; /* not locked: only the device's thread calls this */
+  static nvtxDomainHandle_t handle; /* needs no lock, because only the device's thread uses it */
   if (!handle) handle = nvtxDomainCreateA("rooflined");
   return handle;
 }

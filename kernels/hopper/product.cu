@@ -53,7 +53,7 @@ struct tensor_maps {
 };
 
 struct arguments {
-  uint32_t rows, columns;           /* of out */
+  uint32_t rows, columns;           /* size of the output */
   uint32_t row_pairs, column_tiles; /* pairs of row tiles, and column tiles; a cluster computes one pair in one column tile */
   uint32_t whole_tiles, half_tiles; /* tiles of clusters: row pairs × column tiles, of whole and of half width */
   uint32_t steps;

@@ -20,10 +20,9 @@ typedef struct rl_hopper_shape {
   const void *x, *weight, *up_weight; /* up_weight: only for GATE */
   void *out;
   int64_t out_stride;     /* elements between rows of out; a multiple of 8 */
-  const void *addend;     /* only for ADD: [rows][columns] */
-  const float *rotations; /* only for ROPE: [positions][head_size]: cosine and sine of each pair */
-  int64_t head_size, rotated_columns, tokens,
-      first_position; /* only for ROPE: row r has the position first_position + r % tokens */
+  const void *addend;     /* matrix [rows][columns] that ADD adds */
+  const float *rotations; /* for ROPE: rotations[position][head_size], the cosine and the sine for each pair of elements */
+  int64_t head_size, rotated_columns, tokens, first_position; /* for ROPE: row r has the position first_position + r % tokens */
 } rl_hopper_shape;
 
 typedef struct rl_hopper_product rl_hopper_product;

@@ -81,7 +81,7 @@ static double truncation(const rl_kernel_shape *s) {
  * weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
 static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
 
-#define LOOPS "kernel/loops/attention.h"
+#define RL_LOOPS_HEADER "kernel/loops/attention.h"
 #include "kernel/float_and_double.h"
 
 static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
@@ -91,7 +91,7 @@ const rl_kernel_operator rl_kernel_attention = {
     .shape_check = check_heads,
     .dtypes = RL_KERNEL_FLOATS,
     .variants = variants,
-    .gpu_only_variants = 1u << 1, /* searched */
+    .gpu_only_variants = 1u << 1, /* the variant "searched" */
     .gpu_check = check_gpu,
     .input_count = 3,
     .input_elements = input_elements,
@@ -102,7 +102,7 @@ const rl_kernel_operator rl_kernel_attention = {
     .tolerance_ulps = tolerance,
     .truncation_ulps = truncation,
     .output_scale = scale,
-    .intermediate_roundings = 1, /* of the weights, before the product with V */
+    .intermediate_roundings = 1, /* the weights are rounded before the product with V */
     .reference = attention_double,
     .compute_float = attention_float,
     .compute_double = attention_double};

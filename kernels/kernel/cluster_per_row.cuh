@@ -138,7 +138,7 @@ struct row_scheduler {
 /* The message that a reduction warp sends to the reduction warps of all blocks of the cluster, including its own. */
 template <class STATE> struct block_message {
   STATE state;       /* state of the block's part of row n */
-  uint32_t next_row; /* in the message of block 0: index in the table of row n + STAGES */
+  uint32_t next_row; /* set in the message of block 0: index in the table of row n + STAGES */
 };
 /* A message with padding to whole 16-byte words, which st.async sends one by one. */
 template <class STATE> union padded_message {

@@ -127,7 +127,7 @@ static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
   *elements = conv_wgrad_input_elements(s, input);
 }
 
-#define LOOPS "kernel/loops/conv.h"
+#define RL_LOOPS_HEADER "kernel/loops/conv.h"
 #include "kernel/float_and_double.h"
 
 /* --- the operators ------------------------------------------------------------------------------------------------------ */

@@ -23,7 +23,7 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                           fp32};
   search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
-  switch (PASS) { /* in[]: in the operator's order */
+  switch (PASS) { /* in[] has the operator's inputs in their order */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);
     case RL_CONV_BACKWARD_DATA:
       return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, plan, err);

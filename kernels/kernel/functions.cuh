@@ -88,7 +88,7 @@ template <> struct scaled_exp<float> {
 
 /* Computes the steps of exp2_in_range without a branch, so that the compiler interleaves several calls. */
 template <> struct scaled_exp<double> {
-  double shift; /* as in exp2_in_range, minus the power */
+  double shift; /* the shift of exp2_in_range, minus the power */
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}
   __device__ double operator()(double x) const {
     const double shifted = fma(x, 1.44269504088896340736, shift),

@@ -29,7 +29,7 @@ static double tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K
 static double truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
 static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
 
-#define LOOPS "kernel/loops/gemm.h"
+#define RL_LOOPS_HEADER "kernel/loops/gemm.h"
 #include "kernel/float_and_double.h"
 
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
@@ -37,7 +37,7 @@ const rl_kernel_operator rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, 
                                            .shape_fields = sizes,
                                            .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
                                            .variants = variants,
-                                           .gpu_only_variants = 1u << 1, /* searched */
+                                           .gpu_only_variants = 1u << 1, /* the variant "searched" */
                                            .input_count = 2,
                                            .input_elements = input_elements,
                                            .output_elements = output_elements,

@@ -73,7 +73,7 @@ static int allocate_buffers(rl_kernel_instance *self, rl_error *err) {
   const size_t bytes = (size_t)self->params.op->output_elements(&self->shape) * rl_dtype_size(self->params.dtype);
   if (allocate_inputs(self, err) < 0 || device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, bytes, &self->out, err) < 0)
     return -1;
-  return rl_kernel_poison(self, err); /* also makes the pages of host memory resident */
+  return rl_kernel_poison(self, err); /* the writes also make the pages of host memory resident */
 }
 
 /* --- the instance ------------------------------------------------------------------------------------------------------ */

@@ -14,12 +14,12 @@ typedef struct rl_kernel_instance {
   rl_kernel_params params;
   rl_kernel_shape shape;
   int variant;                          /* index into params.op->variants */
-  void *in[RL_KERNEL_INPUTS_MAX], *out; /* on the device */
+  void *in[RL_KERNEL_INPUTS_MAX], *out; /* tensors in device memory */
   rl_launch launch;
   rl_sequence sequence;
-  struct rl_thread_pool *thread_pool;       /* of the host, to generate inputs and to check */
+  struct rl_thread_pool *thread_pool;       /* host threads that generate inputs and check results */
   void *engine_state;                       /* state of the engine; engine_close releases it */
-  void (*engine_close)(void *engine_state); /* NULL: nothing to release */
+  void (*engine_close)(void *engine_state); /* frees engine_state; NULL: there is none */
 } rl_kernel_instance;
 
 /* Checks what all engines require of rl_kernel_params; for rl_engine.supports. -1 with RL_INPUT. */

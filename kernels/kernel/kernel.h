@@ -30,7 +30,7 @@ enum {
   RL_KERNEL_SIZES_MAX = 8,         /* sizes of a shape */
   RL_KERNEL_INPUTS_MAX = 4,        /* inputs of a kernel */
   RL_KERNEL_SHAPE_TEXT_SIZE = 256, /* bytes of a shape as JSON */
-  RL_KERNEL_ELEMENTS_MAX = 1 << 28 /* of an input or of the output */
+  RL_KERNEL_ELEMENTS_MAX = 1 << 28 /* maximum number of elements of an input or of the output */
 };
 
 typedef struct rl_kernel_shape {
@@ -61,11 +61,11 @@ typedef struct rl_kernel_params rl_kernel_params;
 
 typedef struct rl_kernel_operator {
   rl_workload workload;
-  const rl_field *shape_fields; /* of rl_kernel_shape, under the API's names of the sizes */
+  const rl_field *shape_fields; /* fields of rl_kernel_shape, under the API's names of the sizes */
   /* Checks relations between sizes. -1 with RL_INPUT at /shape/SIZE. NULL: every combination is valid. */
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);
   uint32_t dtypes;             /* bit i: rl_dtype i is supported */
-  const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; engines get the index */
+  const char *const *variants; /* names, NULL-terminated, at most RL_RUNS_MAX; engines receive the index */
   /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
   uint32_t gpu_only_variants;
   /* -1 with RL_INPUT for parameters that the operator, but not its GPU engine supports. NULL: all are supported. */
@@ -100,7 +100,7 @@ typedef struct rl_kernel_operator {
 #define RL_KERNEL_DECLARE(NAME) extern const rl_kernel_operator rl_kernel_##NAME;
 RL_KERNEL_OPERATORS(RL_KERNEL_DECLARE)
 #undef RL_KERNEL_DECLARE
-extern const rl_kernel_operator *const rl_kernel_operators[]; /* NULL-terminated, in the order of the list */
+extern const rl_kernel_operator *const rl_kernel_operators[]; /* NULL-terminated, in the order of RL_KERNEL_OPERATORS */
 extern const char *const rl_kernel_names[];                   /* names of the operators, in the same order */
 
 struct rl_kernel_params {

@@ -77,7 +77,7 @@ static void reference(const rl_kernel_shape *shape, const double *const *in, int
 
 /* See loops/lombscargle.h. */
 enum { GROUP_FREQUENCIES = 32, GROUPS_PER_CHUNK = 16, CHUNK_FREQUENCIES = GROUP_FREQUENCIES * GROUPS_PER_CHUNK };
-#define LOOPS "kernel/loops/lombscargle.h"
+#define RL_LOOPS_HEADER "kernel/loops/lombscargle.h"
 #include "kernel/float_and_double.h"
 
 /* A lower bound: only the operations that compute each power from its five sums. Samples × frequencies would be no lower bound of

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 enum { RL_LOMBSCARGLE_SAMPLES = 0, RL_LOMBSCARGLE_FREQUENCIES = 1 };                      /* sizes of the shape */
-enum { RL_LOMBSCARGLE_TIME = 0, RL_LOMBSCARGLE_VALUE = 1, RL_LOMBSCARGLE_FREQUENCY = 2 }; /* inputs */
+enum { RL_LOMBSCARGLE_TIME = 0, RL_LOMBSCARGLE_VALUE = 1, RL_LOMBSCARGLE_FREQUENCY = 2 }; /* indices of the inputs */
 
 /* Times lie in [0, RL_LOMBSCARGLE_SPAN). Frequency i is RL_LOMBSCARGLE_FIRST + i · step. */
 #define RL_LOMBSCARGLE_SPAN 31.415926535897932

@@ -9,7 +9,7 @@
 
 static const char *const variants[] = {"scalar", "vector", NULL};
 
-#define LOOPS "kernel/loops/norm.h"
+#define RL_LOOPS_HEADER "kernel/loops/norm.h"
 #include "kernel/float_and_double.h"
 
 /* Operations for each element. rmsnorm: square, add, two products. layernorm: add (mean), subtract, square, add, two products,

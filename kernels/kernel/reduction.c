@@ -10,7 +10,7 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 /* fp16 sums must stay below 65504. A sum of COLUMNS_MAX inputs has a standard deviation of 13377, 4.9 times less. */
 enum { COLUMNS_MAX = 1 << 27 };
 static const rl_field shape_fields[] = {
-    RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "rows, each with one sum"),
+    RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "number of rows; each row has one sum"),
     RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of a row, at most 134217728"),
     {0}};
 
@@ -29,8 +29,8 @@ static float sum_float(const float *x, int64_t count) {
   return (float)sum;
 }
 
-/* Defines reduction_double and reduction_float. */
-#define LOOPS "kernel/loops/reduction.h"
+/* float_and_double.h defines reduction_double and reduction_float from this file. */
+#define RL_LOOPS_HEADER "kernel/loops/reduction.h"
 #include "kernel/float_and_double.h"
 
 static int64_t output_elements(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }

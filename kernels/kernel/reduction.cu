@@ -25,8 +25,9 @@ enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 
 typedef struct workspace {
   rl_device *device;
   uint32_t blocks_per_row;
-  void *partial_sums;        /* [rows][blocks_per_row] of the arithmetic type: double or float */
-  uint32_t *finished_blocks; /* for each row: its blocks that have stored their partial sum; zero between launches */
+  void *partial_sums; /* [rows][blocks_per_row] of the arithmetic type: double or float */
+  uint32_t
+      *finished_blocks; /* finished_blocks[row]: number of blocks that have stored their partial sum; zero between launches */
 } workspace;
 
 /* Returns the sum over the block; valid in its first warp. */

@@ -31,7 +31,7 @@ double rl_rope_angle(int64_t position, long double turns_per_position) {
   return (double)((turns - rintl(turns) + (long double)position * (turns_per_position - upper)) * (2 * M_PIl));
 }
 
-#define LOOPS "kernel/loops/rope.h"
+#define RL_LOOPS_HEADER "kernel/loops/rope.h"
 #include "kernel/float_and_double.h"
 
 static int64_t token_elements(const rl_kernel_shape *shape) {

@@ -78,7 +78,7 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)token * heads * 2 * half_head);
   vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)token * heads * 2 * half_head);
   for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK) {
-    const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* in vectors */
+    const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* units of 16-byte vectors */
     const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + column * WIDTH;
     vec<T, WIDTH> a = from[index], b = from[index + vectors];
     M left[WIDTH], right[WIDTH];

@@ -6,7 +6,7 @@
 
 static const char *const variants[] = {"scalar", "vector", NULL};
 
-#define LOOPS "kernel/loops/softmax.h"
+#define RL_LOOPS_HEADER "kernel/loops/softmax.h"
 #include "kernel/float_and_double.h"
 
 /* For each element: maximum, difference, exponential, sum, quotient. */

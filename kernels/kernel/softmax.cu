@@ -60,6 +60,7 @@ struct softmax {
       return {max_power, group.sum(sum * power_of_two<M>(power - max_power))};
     }
     __device__ softmax::output<M> output(const rows::element_count<M> &) const { return {power, 1 / sum}; }
+    /* Returns the output for elements of `part`, whose exponentials are in units of 2^part.power; *this is the whole row. */
     __device__ softmax::output<M> output(const state &part, const rows::element_count<M> &) const {
       return {part.power, power_of_two<M>(part.power - power) / sum};
     }

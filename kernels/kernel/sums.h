@@ -21,7 +21,7 @@ static inline double rl_sum_truncation_ulps(int64_t length) { return (double)len
 static inline double rl_sum_scale(int64_t length) { return sqrt((double)length) * 4 / 3; }
 
 /* Defines rl_dot_double and rl_dot_float: Σ a[i] b[i] over count. */
-#define LOOPS "kernel/loops/dot.h"
+#define RL_LOOPS_HEADER "kernel/loops/dot.h"
 #include "kernel/float_and_double.h"
 
 #endif

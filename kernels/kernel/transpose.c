@@ -10,7 +10,7 @@ static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNE
                                         RL_KERNEL_SIZE(RL_COLUMNS, "columns", RL_KERNEL_ELEMENTS_MAX, "elements of such a row"),
                                         {0}};
 
-#define LOOPS "kernel/loops/transpose.h"
+#define RL_LOOPS_HEADER "kernel/loops/transpose.h"
 #include "kernel/float_and_double.h"
 
 static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }

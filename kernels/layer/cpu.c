@@ -15,7 +15,7 @@
 #include "layer/engines.h"
 #include "layer/instance.h"
 
-#define LOOPS "layer/loops/layer.h"
+#define RL_LOOPS_HEADER "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
 enum { MIN_PANEL = 16, MAX_PANEL = 512 /* columns of a product that a thread computes at once */ };

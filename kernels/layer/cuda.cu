@@ -35,7 +35,7 @@ typedef struct cuda_layer {
   cublasLtHandle_t cublas;
   cudnnHandle_t cudnn;
   rl_gemm *products[PRODUCT_COUNT];               /* NULL: the variant does not use this product */
-  rl_hopper_product *our_products[PRODUCT_COUNT]; /* only QKV, O, GATE_UP and DOWN; NULL: cuBLASLt is used */
+  rl_hopper_product *our_products[PRODUCT_COUNT]; /* for QKV, O, GATE_UP and DOWN only; NULL: cuBLASLt computes the product */
   rl_dnn *attention;
   void *workspaces[2], *attention_workspace;
   void *normed;    /* [rows][hidden] */

@@ -63,7 +63,7 @@ static int allocate_tensors(rl_layer_instance *self, rl_error *err) {
     if (device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)rl_layer_stage_elements(&self->params, stage) * size,
                               &self->stages[stage], err) < 0)
       return -1;
-  return rl_layer_poison(self, err); /* also makes the pages of host memory resident */
+  return rl_layer_poison(self, err); /* the writes also make the pages of host memory resident */
 }
 
 /* Fills `elements` elements with 0xff bytes, which are NaN in every type. */

@@ -31,12 +31,14 @@ int rl_layer_open(rl_device *device, const rl_layer_params *params, int stored_d
  * "feed_forward". */
 void rl_layer_add_launch(rl_layer_instance *instance, const char *name, const char *part,
                          int (*enqueue)(void *arg, rl_stream stream, rl_error *err));
-/* Fills rotations[context][head_size]: cosine and sine of each pair of a head at each position. */
+/* Fills rotations[context][head_size] with the angles of the rotary position embedding (RoPE): the cosine and the sine for each
+ * pair of elements of a head, at each position. */
 int rl_layer_fill_rotations(rl_layer_instance *instance, float *rotations, rl_error *err);
 /* Implements rl_instance_ops.check (check.c). Sets all results to NaN, runs the step once, and compares each stage of a sample of
  * rows with the reference. The reference computes a stage from the device's result of the previous stage. */
 int rl_layer_check(rl_instance *instance, rl_check *check, rl_error *err);
-/* Sets all results to NaN, so that the check notices results that a step does not write. Fills the cached tokens of qkv. */
+/* Sets all results to NaN, so that the check notices results that a step does not write. Then restores the cached tokens, which
+ * are inputs but are stored in stages[RL_LAYER_QKV]. */
 int rl_layer_poison(rl_layer_instance *instance, rl_error *err);
 
 #ifdef __cplusplus

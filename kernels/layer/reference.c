@@ -9,7 +9,7 @@
 #include "kernel/rope.h"
 #include "kernel/sums.h"
 
-#define LOOPS "layer/loops/layer.h"
+#define RL_LOOPS_HEADER "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
 enum { CHUNK_COLUMNS = 8 }; /* columns of a product that a thread computes at once */

@@ -34,8 +34,8 @@ typedef enum rl_layer_stage {
 extern const char *const rl_layer_stage_names[]; /* "qkv" "attention" "hidden" "gated" "output" */
 
 int64_t rl_layer_input_elements(const rl_layer_params *params, int input);
-int64_t rl_layer_stage_elements(const rl_layer_params *params, int stage); /* of the whole buffer */
-int64_t rl_layer_stage_columns(const rl_layer_params *params, int stage);  /* of a row */
+int64_t rl_layer_stage_elements(const rl_layer_params *params, int stage); /* elements of the whole buffer */
+int64_t rl_layer_stage_columns(const rl_layer_params *params, int stage);  /* elements of a row */
 /* Returns the index of a row in the stage's buffer, in units of its columns. */
 int64_t rl_layer_stage_row(const rl_layer_params *params, int stage, int64_t row);
 /* Generates elements [start, start + count) of an input, rounded to the layer's type. The variance of weights is 1 / inputs, so

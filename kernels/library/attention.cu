@@ -67,7 +67,7 @@ typedef struct pointwise {
   cudnnPointwiseMode_t mode;
   descriptor x, second, condition; /* NULL: the mode has no such operand */
   cudnnDataType_t compute;
-  int64_t axis; /* only of GEN_INDEX: the dimension whose index it produces */
+  int64_t axis; /* for GEN_INDEX: the dimension whose index it produces */
 } pointwise;
 
 static descriptor add_pointwise(const builder *b, pointwise p, descriptor y) {

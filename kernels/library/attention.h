@@ -10,8 +10,8 @@ typedef struct rl_attention_strides {
 } rl_attention_strides;
 
 typedef struct rl_attention_shape {
-  int64_t batch, heads, kv_heads; /* of q and o; of k and v */
-  int64_t rows, kv_rows;          /* of a sequence in q and o; in k and v */
+  int64_t batch, heads, kv_heads; /* heads: heads of q and o; kv_heads: heads of k and v */
+  int64_t rows, kv_rows;          /* rows of a sequence in q and o, and in k and v */
   int64_t head_size;
   bool causal;          /* a row attends only to itself and to the rows before it */
   cudnnDataType_t type; /* HALF or BFLOAT16; scores and sums are FP32 */

@@ -11,8 +11,8 @@ typedef struct rl_conv_shape {
   /* x: n×c×h×w, weights: k×c×kernel×kernel, y: n×k×p×q with p = (h + 2 pad - kernel) / stride + 1, q likewise */
   int64_t n, c, h, w, k, kernel, stride, pad;
   bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
-  cudnnDataType_t type;        /* of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
-  cudnnDataType_t weight_type; /* of the weights (their gradient in BACKWARD_FILTER) */
+  cudnnDataType_t type;        /* type of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
+  cudnnDataType_t weight_type; /* type of the weights, or in BACKWARD_FILTER of their gradient */
   bool allow_tf32;             /* type FLOAT: allow TF32 tensor cores */
 } rl_conv_shape;
 

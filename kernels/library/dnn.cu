@@ -180,7 +180,7 @@ static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl
         break;
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* FP16 accumulation */
       case CUDNN_NUMERICAL_NOTE_FFT:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* inaccurate */
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* the results are inaccurate */
       case CUDNN_NUMERICAL_NOTE_WINOGRAD:
         if (search->no_winograd) return false;
         break;

@@ -60,7 +60,7 @@ typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
 typedef struct rl_dnn_search {
   size_t workspace_limit; /* configurations that need more are skipped */
   int max_trials;         /* number of configurations to time; 1: takes the first that runs */
-  bool all_engines;       /* also try engines that the heuristics do not propose */
+  bool all_engines;       /* true: also tries engines that the heuristics do not propose */
   bool strict_fp32;       /* skip engines that round FP32 inputs */
   bool no_winograd;       /* skip Winograd engines, which do fewer multiplications than the definition */
 } rl_dnn_search;

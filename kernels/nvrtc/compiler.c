@@ -24,7 +24,7 @@ enum { MAX_CODE_BYTES = 1 << 20, MAX_INCLUDE_FOLDERS = 16, MAX_ADDED_OPTIONS = 2
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
-typedef struct nvrtc_program *program; /* nvrtcProgram */
+typedef struct nvrtc_program *program; /* NVRTC declares nvrtcProgram as this pointer */
 typedef struct nvrtc {
   int (*version)(int *major, int *minor);
   int (*create)(program *, const char *code, const char *name, int headers, const char *const *texts, const char *const *names);
@@ -36,7 +36,7 @@ typedef struct nvrtc {
   int (*image_size)(program, size_t *);
   int (*image)(program, char *);
   const char *(*error)(int);
-  char folder[PATH_MAX]; /* of the library */
+  char folder[PATH_MAX]; /* folder of the library */
 } nvrtc;
 
 static const struct {
@@ -109,7 +109,7 @@ static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
 /* The folders that posted code may include files from. */
 typedef struct include_folders {
   char *text;                                           /* the folders, separated by NULs */
-  const char *readable[MAX_INCLUDE_FOLDERS + 2];        /* for the sandbox; NULL-terminated */
+  const char *readable[MAX_INCLUDE_FOLDERS + 2];        /* folders that the sandbox may read; NULL-terminated */
   char options[MAX_INCLUDE_FOLDERS + 2][PATH_MAX + 16]; /* -IFOLDER */
   int option_count;
 } include_folders;
@@ -251,7 +251,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (load_nvrtc(&api, &err) < 0) return version ? EXIT_FAILURE : write_unavailable(err.message);
-  if (!version) _exit(run(&api, argc, argv, &err)); /* without exit handlers: the sandbox restricts them */
+  if (!version) _exit(run(&api, argc, argv, &err)); /* _exit runs no exit handlers, which the sandbox restricts */
   char headers[RL_SHA256_SIZE];
   int major = 0, minor = 0;
   api.version(&major, &minor);

@@ -23,19 +23,19 @@ typedef struct rl_nvrtc_request {
   size_t length;
   const char *entry;          /* the kernel: a name, or an expression such as "scale<float, 4>" */
   const char *arch;           /* "sm_90a" */
-  const char *const *options; /* of NVRTC, at most RL_NVRTC_OPTIONS_MAX; not checked here */
+  const char *const *options; /* compiler options of NVRTC, at most RL_NVRTC_OPTIONS_MAX; not checked here */
   int option_count;
   const char *cache_dir;     /* folder of the cache, created when missing; NULL: no cache */
-  const char *compiler_path; /* of rooflined-nvrtc; NULL: in the running program's folder */
+  const char *compiler_path; /* path of rooflined-nvrtc; NULL: in the running program's folder */
 } rl_nvrtc_request;
 
 typedef struct rl_nvrtc_result {
-  unsigned char *image; /* cubin */
+  unsigned char *image; /* the cubin */
   size_t image_bytes;
   char *symbol;      /* the entry's name in the cubin */
-  char *log;         /* of the compiler, at most RL_NVRTC_LOG_MAX_BYTES bytes; set also after a compile error; NULL: none */
+  char *log;         /* the compiler's log, at most RL_NVRTC_LOG_MAX_BYTES bytes; set also after a compile error; NULL: none */
   double compile_ms; /* duration of rl_nvrtc_compile, cached or not */
-  double spill_store_bytes, spill_load_bytes; /* per thread, from ptxas; NAN: not reported */
+  double spill_store_bytes, spill_load_bytes; /* bytes spilled per thread, as ptxas reports; NAN: not reported */
   bool cached;                                /* the cache had the result */
 } rl_nvrtc_result;
 

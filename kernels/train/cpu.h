@@ -14,7 +14,7 @@
 typedef struct rl_cpu_train rl_cpu_train;
 
 typedef struct rl_cpu_layer {
-  const char *name; /* of the launch */
+  const char *name; /* name of the launch */
   void (*run)(rl_cpu_train *train, uint32_t n);
 } rl_cpu_layer;
 
@@ -32,7 +32,7 @@ typedef enum rl_cpu_value {
 
 typedef struct rl_cpu_engine_ops {
   bool threaded;                          /* false: one thread */
-  size_t size;                            /* of the engine's struct, which starts with rl_cpu_train */
+  size_t size;                            /* size of the engine's struct, which starts with rl_cpu_train */
   const rl_cpu_layer *forward, *backward; /* from x to logits and from d_logits to gradients; each ends with {0} */
   /* Returns the index in the engine's arrays of a parameter that PyTorch's layout has at index `parameter`. NULL: the same. */
   uint32_t (*parameter_index)(uint32_t parameter);
@@ -49,9 +49,9 @@ typedef struct rl_cpu_engine_ops {
 typedef struct rl_cpu_state { /* the state that steps change, apart from weights and moments */
   uint64_t epoch;             /* the current epoch, or the next one; from 0 */
   uint64_t applied_steps;     /* steps that changed the weights */
-  uint32_t step;              /* within the epoch */
+  uint32_t step;              /* number of the step within the epoch */
   uint32_t test_position;     /* test images evaluated so far */
-  uint32_t test_correct;      /* of them, images classified correctly */
+  uint32_t test_correct;      /* number of these images that are classified correctly */
   double test_loss;           /* sum over these images */
   rl_loss_scale loss_scale;   /* fp16 only */
   float gradient_scale;       /* factor in the current gradients: the loss scale (fp16) or 1 */

@@ -58,7 +58,7 @@ typedef enum rl_tensor {
 } rl_tensor;
 extern const char *const rl_tensor_names[]; /* "conv1.weight" ... */
 extern const uint32_t rl_tensor_sizes[RL_TENSORS];
-extern const uint32_t rl_tensor_offsets[RL_TENSORS + 1]; /* of each tensor in the array; the last entry is RL_PARAMETERS */
+extern const uint32_t rl_tensor_offsets[RL_TENSORS + 1]; /* offset of each tensor in the array; the last entry is RL_PARAMETERS */
 enum { RL_PARAMETERS = 315146 };
 
 typedef enum rl_precision { RL_FP32, RL_TF32, RL_FP16 } rl_precision;

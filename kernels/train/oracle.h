@@ -38,8 +38,8 @@ void rl_oracle_linear_forward(int n, int in, int out, const double *x, const dou
 void rl_oracle_linear_input_gradient(int n, int in, int out, const double *dy, const double *w, double *dx);
 void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, const double *dy, double *dw, double *db);
 
-void rl_oracle_relu(size_t count, double *x);                            /* in place */
-void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place; y: output of ReLU */
+void rl_oracle_relu(size_t count, double *x);                            /* in place: x = max(x, 0) */
+void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place: dy = 0 where y, the output of ReLU, is 0 */
 
 /* Returns the mean softmax cross-entropy over logits[n][10]. Writes scale · its gradient to dlogits, unless NULL. Adds to
  * *correct, unless NULL, the number of images whose largest logit (the first of equal ones) is the label's. */

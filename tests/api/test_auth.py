@@ -83,7 +83,7 @@ def test_bad_logins_are_refused(token_daemon, body, status):
     assert "Set-Cookie" not in response.headers
 
 
-def start_refusal(start, *options, **extra):
+def refusal_of_start(start, *options, **extra):
     """Starts a daemon, which must exit, and returns the reason."""
     with pytest.raises(RuntimeError) as refusal:
         start(*options, **extra)
@@ -92,12 +92,12 @@ def start_refusal(start, *options, **extra):
 
 def test_addresses_beyond_loopback_need_tls_and_a_token(start, certificate, tmp_path):
     tls = ("--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
-    assert "tls_certificate" in start_refusal(start, "--address", "0.0.0.0", token=True)
-    assert "rooflinectl token" in start_refusal(start, "--address", "0.0.0.0", "--behind-proxy")
-    assert "rooflinectl token" in start_refusal(start, "--address", "0.0.0.0", *tls)
-    assert "need each other" in start_refusal(start, *tls[:2])
-    assert "opened" in start_refusal(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
-    assert "pair" in start_refusal(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
+    assert "tls_certificate" in refusal_of_start(start, "--address", "0.0.0.0", token=True)
+    assert "rooflinectl token" in refusal_of_start(start, "--address", "0.0.0.0", "--behind-proxy")
+    assert "rooflinectl token" in refusal_of_start(start, "--address", "0.0.0.0", *tls)
+    assert "need each other" in refusal_of_start(start, *tls[:2])
+    assert "opened" in refusal_of_start(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
+    assert "pair" in refusal_of_start(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
 
 
 def test_one_address_cannot_take_every_connection(start, certificate):
@@ -111,7 +111,7 @@ def test_one_address_cannot_take_every_connection(start, certificate):
             return select.select(connections, [], [], seconds)[0]  # the daemon sends nothing before the handshake
 
         until = time.monotonic() + 60
-        while len(cut(same_address, 0)) < 4:
+        while len(cut(same_address, 0)) < 4:  # one address may hold a quarter of the connection limit
             assert time.monotonic() < until, "too many connections from one address"
             time.sleep(0.02)
         closed = cut(same_address, 0)  # not always the last four: several threads accept connections
@@ -150,11 +150,11 @@ def test_a_token_is_required_behind_a_proxy(start):
     assert own_daemon.stop() == 0
 
 
-def by_token(token):
+def token_headers(token):
     return {"Authorization": f"Bearer {token}"}
 
 
-def by_session(daemon, token):
+def session_headers(daemon, token):
     login = daemon.call("POST", "/login", {"token": token})
     return {"Cookie": login.headers["Set-Cookie"].split(";")[0]}
 
@@ -165,8 +165,8 @@ def test_a_stream_ends_with_its_credential(start, tmp_path):
     state = tmp_path / "state"
     revoked, kept = make_token(state, "revoked"), make_token(state, "kept")
     own_daemon = start("--require-token", state=state)
-    revoked_session, kept_session, logged_out = (by_session(own_daemon, token) for token in (revoked, kept, kept))
-    job_id = own_daemon.submit(endless(), headers=by_token(kept))
+    revoked_session, kept_session, logged_out = (session_headers(own_daemon, token) for token in (revoked, kept, kept))
+    job_id = own_daemon.submit(endless(), headers=token_headers(kept))
     own_daemon.session.cookies.clear()
     with contextlib.ExitStack() as streams:
 
@@ -175,16 +175,16 @@ def test_a_stream_ends_with_its_credential(start, tmp_path):
             assert stream.status_code == 200
             return streams.enter_context(stream).iter_lines(chunk_size=1)
 
-        ending = [listen(headers) for headers in (by_token(revoked), revoked_session, logged_out)]
-        continuing = [listen(headers) for headers in (by_token(kept), kept_session)]
+        ending = [listen(headers) for headers in (token_headers(revoked), revoked_session, logged_out)]
+        continuing = [listen(headers) for headers in (token_headers(kept), kept_session)]
         revoke_token(state, "revoked")
         assert own_daemon.call("POST", "/logout", headers=logged_out).status_code == 204
-        deadline = time.monotonic() + 55  # a stream ends at its next event, or at its next comment after 15 s
+        deadline = time.monotonic() + 55  # a stream ends when it next sends: an event, or a keep-alive comment every 15 s
         for stream in ending:
             assert all(time.monotonic() < deadline for _ in stream)
-        for headers in (by_token(revoked), revoked_session, logged_out):
+        for headers in (token_headers(revoked), revoked_session, logged_out):
             assert own_daemon.get(f"/jobs/{job_id}/events", headers=headers).status_code == 401
-        assert own_daemon.call("DELETE", f"/jobs/{job_id}", headers=by_token(kept)).status_code == 202
+        assert own_daemon.call("DELETE", f"/jobs/{job_id}", headers=token_headers(kept)).status_code == 202
         for stream in continuing:
             assert any(b'"cancelled"' in line for line in stream)
     assert own_daemon.stop() == 0
@@ -220,5 +220,5 @@ def test_each_of_two_tokens_is_accepted(start, tmp_path):
     own_daemon = start("--require-token", state=state)
     assert first != second
     for token in (first, second):
-        assert own_daemon.get("/jobs", headers=by_token(token)).status_code == 200
+        assert own_daemon.get("/jobs", headers=token_headers(token)).status_code == 200
     assert own_daemon.stop() == 0

@@ -24,7 +24,7 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
 static void check_source(rl_job_spec *spec) {
   rl_source source;
   rl_error err;
-  if (rl_source_read(spec->source, strlen(spec->source), &source, &err) < 0) abort();
+  if (rl_source_read(spec->source_json, strlen(spec->source_json), &source, &err) < 0) abort();
   if (source.variant_count != spec->run_count || source.buffer_bytes != spec->buffer_bytes) abort();
   rl_source_clear(&source);
   rl_job_spec_clear(spec);
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
   }
   if (!rl_utf8_is_valid(spec.request, strlen(spec.request))) abort();
   if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
-  if (spec.source != NULL) { /* the canonical request does not contain the source text */
+  if (spec.source_json != NULL) { /* the canonical request does not contain the source text */
     check_source(&spec);
     return 0;
   }

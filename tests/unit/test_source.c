@@ -52,7 +52,7 @@ static void a_minimal_request_is_one_run(void **state) {
   assert_non_null(strstr(spec.request, spec.source_sha256));
   assert_non_null(strstr(spec.runs[0].params, spec.source_sha256));
   assert_null(strstr(spec.request, "__global__"));
-  assert_int_equal(rl_source_read(spec.source, strlen(spec.source), &source, &err), 0);
+  assert_int_equal(rl_source_read(spec.source_json, strlen(spec.source_json), &source, &err), 0);
   assert_string_equal(source.request.entry, "add");
   assert_int_equal(source.request.grid[0], 4);
   assert_int_equal(source.request.grid[2], 1);
@@ -76,7 +76,7 @@ static void expect_pointers(const invalid_request *cases) {
     if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
     if (err.domain != RL_INPUT || strcmp(err.json_pointer, cases->pointer) != 0)
       fail_msg("pointer %s instead of %s for %s: %s", err.json_pointer, cases->pointer, text, err.message);
-    assert_true(err.message[0] != '\0' && spec.source == NULL);
+    assert_true(err.message[0] != '\0' && spec.source_json == NULL);
   }
 }
 
@@ -267,7 +267,7 @@ static void variants_are_runs(void **state) {
             &allowed, &spec, &err) < 0)
     fail_msg("%s %s", err.json_pointer, err.message);
   assert_int_equal(spec.run_count, 5);
-  assert_int_equal(rl_source_cache_put(spec.source, strlen(spec.source), &err), 0);
+  assert_int_equal(rl_source_cache_put(spec.source_json, strlen(spec.source_json), &err), 0);
   assert_int_equal(rl_source_cache_get(spec.source_sha256, &source, &err), 0);
   for (int i = 0; i < spec.run_count; i++) {
     rl_source_params params;

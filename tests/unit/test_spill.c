@@ -29,7 +29,7 @@ static int setup(void **state) {
   f->pass.claim = (rl_claim){.job_id = 7, .run_id = 8, .pass_id = 9, .pass = RL_PASS_ACTIVITY};
   strcpy(f->pass.claim.run.variant, "fp16");
   f->pass.records = f->source_pass.records;
-  f->pass.first_row = 100;
+  f->pass.first_row_index = 100;
   *state = f;
   return 0;
 }
@@ -93,7 +93,7 @@ static void a_pass_is_read_back(void **state) {
                      rl_records_count(&f->source_pass.records, (rl_record_kind)kind));
   assert_true(pass.records.row_count > 0);
   assert_memory_equal(pass.records.rows, f->source_pass.records.rows, pass.records.row_count * sizeof *pass.records.rows);
-  assert_int_equal(pass.first_row, 100);
+  assert_int_equal(pass.first_row_index, 100);
   rl_spilled_pass_clear(&pass);
   f->pass.log = NULL;
   f->pass.is_unavailable = true;
@@ -173,8 +173,8 @@ static void recovery_continues_after_the_stored_rows(void **state) {
     ASSERT_OK(rl_records_add(&pass.records, RL_RECORD_ROW, &row, 1, &err));
   }
   ASSERT_OK(rl_store_append_activity(stored->store, &pass.claim, appender, &pass.records, &err));
-  pass.first_row = rl_activity_appender_row_count(appender);
-  assert_int_equal(pass.first_row, RL_SLICE_ROWS);
+  pass.first_row_index = rl_activity_appender_row_count(appender);
+  assert_int_equal(pass.first_row_index, RL_SLICE_ROWS);
   ASSERT_OK(rl_spill_open(stored->folder, "cpu", 4 * SPILL_BYTES, &spill, &err));
   ASSERT_OK(rl_spill_write(spill, &pass, &err));
   ASSERT_OK(rl_store_append_activity(stored->store, &pass.claim, appender, &pass.records, &err));

@@ -194,7 +194,7 @@ static int64_t submit_source(rl_store *store, const char *text) {
   char copy[64];
   int64_t id = 0;
   bool existing;
-  spec.source = strcpy(copy, text);
+  spec.source_json = strcpy(copy, text);
   rl_sha256(text, strlen(text), spec.source_sha256);
   ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   return id;
@@ -207,7 +207,7 @@ static void posted_code_is_deleted_with_its_last_job(void **state) {
   submit_source(f->store, "{\"code\":2}");
   assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2);
   rl_claim claimed = claim(f->store, "gpu0");
-  assert_string_equal(claimed.source, "{\"code\":1}");
+  assert_string_equal(claimed.source_json, "{\"code\":1}");
   ASSERT_OK(rl_store_set_run_log(f->store, claimed.run_id, "a line\nand another", &err));
   rl_claim_clear(&claimed);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_BIND_INTEGER(":id", first));

@@ -79,7 +79,7 @@ static int64_t submit_job(test_state *test, int64_t deadline_s) {
 /* Submits a job of two runs with posted code. */
 static int64_t submit_source(test_state *test) {
   rl_job_spec spec = make_spec("cpu", 1);
-  spec.source = (char *)"{\"code\":1}";
+  spec.source_json = (char *)"{\"code\":1}";
   strcpy(spec.source_sha256, "1");
   return submit_spec(test, &spec);
 }
@@ -249,7 +249,7 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   pid_t pids[16];
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
   spec.run_count = 1;
-  spec.source = (char *)"{\"code\":1}";
+  spec.source_json = (char *)"{\"code\":1}";
   strcpy(spec.source_sha256, "1");
   pretend_cuda(test);
   open_supervisor(test);

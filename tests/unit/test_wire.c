@@ -52,7 +52,7 @@ static rl_records make_records(void) {
                     .blocks = 128,
                     .mean_us = 1.5,
                     .min_us = NAN};
-  rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
+  rl_sample sample = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
   rl_instruction load = {.ordinal = 2,
                          .offset = 48,
@@ -68,7 +68,7 @@ static rl_records make_records(void) {
   records.metadata.floor_operations = NAN;
   records.metadata.parameters = 315146;
   assert_int_equal(rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err), 0);
-  assert_int_equal(rl_records_add(&records, RL_RECORD_SAMPLE, &launch, 1, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_SAMPLE, &sample, 1, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_PHASE, &phase, 1, &err), 0);
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
@@ -213,7 +213,7 @@ static void *write_rows(void *argument) {
   return NULL;
 }
 
-static void the_largest_frame_passes_a_full_pipe(void **state) {
+static void frames_larger_than_the_pipe_are_transferred(void **state) {
   (void)state;
   test_pipe channel = open_pipe();
   pthread_t thread;
@@ -252,7 +252,7 @@ static void a_slow_reader_ends_the_write(void **state) {
   assert_int_equal(err.code, RL_WIRE_TIMEOUT);
   close(channel.write_end); /* the reader sees the end of the file */
   pthread_join(thread, NULL);
-  channel.write_end = dup(channel.read_end);
+  channel.write_end = dup(channel.read_end); /* so that close_pipe can close both */
   close_pipe(&channel);
 }
 
@@ -317,7 +317,7 @@ static void end_of_file_and_truncation_differ(void **state) {
   }
 }
 
-static int receive_text(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
+static int receive_payload(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
   rl_frame frame = {.type = type, .length = (uint32_t)length, .payload = (const unsigned char *)text};
   return rl_records_receive(&frame, records, err);
 }
@@ -347,17 +347,17 @@ static void malformed_records_are_refused(void **state) {
       {RL_FRAME_METADATA, "{"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_int_equal(receive_text(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
+    assert_int_equal(receive_payload(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
     assert_int_equal(err.domain, RL_WIRE);
     assert_int_equal(err.code, RL_WIRE_PAYLOAD);
   }
-  assert_int_equal(receive_text(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
-  assert_int_equal(receive_text(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
+  assert_int_equal(receive_payload(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
+  assert_int_equal(receive_payload(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .name = 0};
-  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
-  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
+  assert_int_equal(receive_payload(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
+  assert_int_equal(receive_payload(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
   row.name = 1; /* only name 0 was received */
-  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
+  assert_int_equal(receive_payload(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
   static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KIND_COUNT},
                                                {.bytes = (uint64_t)INT64_MAX + 1},
                                                {.start_ns = INT64_MAX / 2},
@@ -367,9 +367,9 @@ static void malformed_records_are_refused(void **state) {
                                                {.source_memory = RL_MEMORY_KIND_COUNT},
                                                {.destination_memory = UINT8_MAX}};
   for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
-    assert_int_equal(receive_text(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
+    assert_int_equal(receive_payload(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
   assert_int_equal(records.row_count, 1);
-  assert_int_equal(receive_text(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
+  assert_int_equal(receive_payload(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
   rl_records_clear(&records);
 }
 
@@ -413,7 +413,7 @@ static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
   test_pipe channel = open_pipe();
   rl_error err;
   close(channel.read_end);
-  channel.read_end = dup(channel.write_end);
+  channel.read_end = dup(channel.write_end); /* so that close_pipe can close both */
   assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_CANCEL, NULL, 0, &err), -1);
   assert_int_equal(err.code, RL_WIRE_CLOSED);
   assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_ROWS, "", 0, &err), -1);
@@ -425,7 +425,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(records_arrive_unchanged),
                                      cmocka_unit_test(metrics_are_validated),
                                      cmocka_unit_test(frames_may_be_split_anywhere),
-                                     cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
+                                     cmocka_unit_test(frames_larger_than_the_pipe_are_transferred),
                                      cmocka_unit_test(a_slow_reader_ends_the_write),
                                      cmocka_unit_test(malformed_headers_are_refused),
                                      cmocka_unit_test(end_of_file_and_truncation_differ),

@@ -1,4 +1,4 @@
-// A trace that is chosen on the main page becomes a job, whose page explains it.
+// The form on the main page imports a trace file as a job. The job's page explains the trace.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.s
   });
 }
 
-test('a file that can not be imported is refused at its field', async () => {
+test('the form shows an error if no file is chosen or the file cannot be imported', async () => {
   const page = await openJobForm(daemon.url);
   await importFile(page, null);
   assert.match(await page.locator('[data-field="file"] .problem-line').innerText(), /Choose a file/);

@@ -9,8 +9,8 @@ const cacheModes = ['cold', 'warm'];
 const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'timing' && other.name === name)
   ?? { value: null, reason: 'the timing pass did not measure it' };
 
-/** Returns the reached share of the measured roof that limits the kernel: {value, roof, reason}; roof: "dram_copy",
- * "fp32_operations", null if unknown. */
+/** Returns which share of the measured roof that limits the kernel is reached: {value, roof, reason}. value: the achieved rate
+ * divided by the roof; roof: name of the ceiling, such as "dram_copy" or "fp32_operations"; reason: why both are null. */
 function shareOf(run, mode) {
   const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
   const found = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
@@ -19,7 +19,7 @@ function shareOf(run, mode) {
   return { value: null, roof: null, reason: reason ?? 'the device’s ceilings have no rate that applies' };
 }
 
-/** Returns a roof in words: "DRAM copy bandwidth", "FP16 tensor rate". */
+/** Returns the text for a ceiling's name: "DRAM copy bandwidth", "FP16 tensor rate". */
 function roofName(roof) {
   const words = roof.replace('_operations', '').split('_').map((word) =>
     /^(dram|l\d|[a-z]+\d+)$/.test(word) ? word.toUpperCase() : word);
@@ -29,27 +29,29 @@ function roofName(roof) {
 /** Returns the times of a run in one cache mode. index: position of the run in the job. */
 function timesOf(run, index, mode) {
   const samples = run.samples.filter((sample) => sample.mode === mode);
-  const us = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
+  const sortedUs = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
   const [median, share] = [measurementOf(run, `time_${mode}_us_median`), shareOf(run, mode)];
   const roofUs = median.value === null || share.value === null ? null : median.value * share.value;
-  return { run, index, mode, us, median, share, roofUs, suspects: samples.filter((sample) => sample.suspect),
-    min: us[0] ?? null, max: us.at(-1) ?? null, low: us.length > 0 ? quantile(us, 0.25) : null,
-    high: us.length > 0 ? quantile(us, 0.75) : null };
+  return { run, index, mode, sortedUs, median, share, roofUs, suspects: samples.filter((sample) => sample.suspect),
+    min: sortedUs[0] ?? null, max: sortedUs.at(-1) ?? null,
+    lowerQuartile: sortedUs.length > 0 ? quantile(sortedUs, 0.25) : null,
+    upperQuartile: sortedUs.length > 0 ? quantile(sortedUs, 0.75) : null };
 }
 
 const perSecond = (amount, us) => (amount !== null && us > 0 ? amount / (us * 1e-6) : null);
 
 /* --- cards ---------------------------------------------------------------------------------------------------------- */
 
-/** Creates a card of bars. note: text beside the title; getValue(times): {value, reason, formatValue, bound, low, high}; bound:
- * the value at the roof; low, high: the lower and upper quartile. */
+/** Creates a card with one bar for each run. note: text beside the title. getValue(times) returns {value, reason, formatValue,
+ * bound, lowerQuartile, upperQuartile}; bound is the value that the run would have at its measured roof. */
 function cardOf(title, note, timesOfRuns, getValue) {
   const rows = timesOfRuns.map((times) => ({ times, ...getValue(times) }));
-  const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
+  const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.upperQuartile])
+    .filter((value) => value !== null)) * 1.02;
   return card(
     title,
     note,
-    rows.map(({ times, value, reason, formatValue, bound, low, high }) =>
+    rows.map(({ times, value, reason, formatValue, bound, lowerQuartile, upperQuartile }) =>
       barRow(
         times.index,
         times.run.variant,
@@ -59,43 +61,48 @@ function cardOf(title, note, timesOfRuns, getValue) {
           [format.percent(times.share.value), times.share.reason ?? reason],
         ],
         [
-          ...(low === null || value === null ? [] : [trackMark('spread', low / scale, high / scale)]),
+          ...(lowerQuartile === null || value === null ? []
+            : [trackMark('spread', lowerQuartile / scale, upperQuartile / scale)]),
           ...(bound === null ? [] : [trackMark('bound', bound / scale, bound / scale)]),
         ],
         value === null
           ? null
-          : `${formatValue(value)}, half of ${times.us.length} samples from ${formatValue(low)} to ${formatValue(high)}\
-${bound === null ? '' : `; the measured ${roofName(times.share.roof)} allows ${formatValue(bound)}`}`,
+          : `${formatValue(value)}; the middle half of ${times.sortedUs.length} samples is between \
+${formatValue(lowerQuartile)} and ${formatValue(upperQuartile)}\
+${bound === null ? '' : `; at the measured ${roofName(times.share.roof)} it would be ${formatValue(bound)}`}`,
       ),
     ),
   );
 }
 
 const timeOf = (times) => ({ value: times.median.value, reason: times.median.reason, formatValue: format.us,
-  bound: times.roofUs, low: times.low, high: times.high });
+  bound: times.roofUs, lowerQuartile: times.lowerQuartile, upperQuartile: times.upperQuartile });
 
-const rateOf = (field, formatValue, reason) => (times) => {
+/** Returns the getValue of a rate: the run's `field` (bytes or operations) per second. reason: why a run has no such field. */
+const rateGetter = (field, formatValue, reason) => (times) => {
   const amount = times.run[field];
   return { value: perSecond(amount, times.median.value), reason: amount === null ? reason : times.median.reason, formatValue,
-    bound: perSecond(amount, times.roofUs), low: perSecond(amount, times.high), high: perSecond(amount, times.low) };
+    bound: perSecond(amount, times.roofUs), lowerQuartile: perSecond(amount, times.upperQuartile),
+    upperQuartile: perSecond(amount, times.lowerQuartile) };
 };
 
 const rateCards = [['Bandwidth', 'floor_bytes', format.bytesPerSecond, 'the workload does not state its compulsory bytes'],
   ['Rate', 'floor_operations', format.operationsPerSecond, 'the workload does not state its operations']];
 
-function cardsOf(times, pair) {
-  const timesInMode = (mode) => times.filter((entry) => entry.mode === mode);
-  const ratioOf = (mode) => format.factor(pair?.[`speedup_${mode}_ratio`]) ?? '';
-  return [...cacheModes.map((mode) => cardOf(`Time, ${mode} cache`, ratioOf(mode), timesInMode(mode), timeOf)),
-    ...rateCards.filter(([, field]) => times.some((entry) => entry.run[field] > 0)).map(([label, field, formatValue, reason]) =>
-      cardOf(`${label}, cold cache`, '', timesInMode('cold'), rateOf(field, formatValue, reason)))];
+function cardsOf(timesOfRuns, comparison) {
+  const timesInMode = (mode) => timesOfRuns.filter((times) => times.mode === mode);
+  const speedupOf = (mode) => format.factor(comparison?.[`speedup_${mode}_ratio`]) ?? '';
+  return [...cacheModes.map((mode) => cardOf(`Time, ${mode} cache`, speedupOf(mode), timesInMode(mode), timeOf)),
+    ...rateCards.filter(([, field]) => timesOfRuns.some((times) => times.run[field] > 0))
+      .map(([label, field, formatValue, reason]) =>
+        cardOf(`${label}, cold cache`, '', timesInMode('cold'), rateGetter(field, formatValue, reason)))];
 }
 
 /* --- sentence, table, notes ----------------------------------------------------------------------------------------- */
 
 /** Returns a sentence about the fastest run with a cold cache; ignores runs with suspect samples. */
-function verdictOf(times, subject) {
-  const cold = times.filter((entry) => entry.mode === 'cold' && entry.median.value !== null && entry.suspects.length === 0)
+function headlineOf(timesOfRuns, subject) {
+  const cold = timesOfRuns.filter((times) => times.mode === 'cold' && times.median.value !== null && times.suspects.length === 0)
     .sort((a, b) => a.median.value - b.median.value);
   if (cold.length === 0) return '';
   const [{ run, median, share }, next] = cold;
@@ -111,7 +118,7 @@ ${(next.median.value / median.value).toFixed(2)}× as long.`;
 }
 
 /** Returns a sentence about a comparison of two runs. */
-function verdictOfPair({ baseline, candidate, speedup_cold_ratio: cold, speedup_warm_ratio: warm, unavailable }) {
+function comparisonHeadline({ baseline, candidate, speedup_cold_ratio: cold, speedup_warm_ratio: warm, unavailable }) {
   if (cold === null) {
     return `${candidate.variant} can’t be compared with ${baseline.variant}: ${unavailable.speedup_cold_ratio}.`;
   }
@@ -129,8 +136,8 @@ const columns = [
   { label: 'Cache', cell: (times) => createElement('td', {}, times.mode) },
   timeColumn('Median', (times) => times.median),
   timeColumn('Min', sampleValue('min')),
-  timeColumn('25 %', sampleValue('low')),
-  timeColumn('75 %', sampleValue('high')),
+  timeColumn('25 %', sampleValue('lowerQuartile')),
+  timeColumn('75 %', sampleValue('upperQuartile')),
   timeColumn('Max', sampleValue('max')),
   {
     label: 'Spread',
@@ -146,9 +153,9 @@ const columns = [
 ];
 
 /** Returns a note for each reason, with the runs and the numbers that are missing for it. */
-function missingNotes(times) {
+function missingNotes(timesOfRuns) {
   const runsByReason = new Map();
-  for (const { run, mode, share, median } of times) {
+  for (const { run, mode, share, median } of timesOfRuns) {
     for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`share_${mode}`, share]]) {
       if (!reason) continue;
       const { variants, names } = runsByReason.get(reason) ?? { variants: [], names: [] };
@@ -159,9 +166,9 @@ function missingNotes(times) {
   return [...runsByReason].map(([reason, { variants, names }]) => ({ text: `${listOf(variants)}: ${listOf(names)}: ${reason}` }));
 }
 
-const suspectNotes = (times) => times.filter((entry) => entry.suspects.length > 0)
-  .map(({ run, mode, us, suspects: found }) => ({ bad: true,
-    text: `${run.variant}, ${found.length} of ${us.length} ${mode} samples are suspect: ${found[0].suspect_reason}` }));
+const suspectNotes = (timesOfRuns) => timesOfRuns.filter((times) => times.suspects.length > 0)
+  .map(({ run, mode, sortedUs, suspects }) => ({ bad: true, text: `${run.variant}, ${suspects.length} of ${sortedUs.length} \
+${mode} samples are suspect: ${suspects[0].suspect_reason}` }));
 
 /** Returns the SM clock range during sampling, over all runs; null if unknown. */
 function clockOf(runs) {
@@ -172,17 +179,18 @@ function clockOf(runs) {
   return `SM clock ${min === max ? min : `${min} to ${max}`} MHz`;
 }
 
-/** Returns the content for lib/comparison.js; null if no launch was timed. pair: the API's comparison of two runs, if there is
- * one; subject: as in lib/comparison.js. */
-export function timingsOf(runs, pair, subject = null) {
-  const times = runs.flatMap((run, index) => cacheModes.map((mode) => timesOf(run, index, mode)))
+/** Returns the content for lib/comparison.js; null if no launch was timed. comparison: the API's comparison of two runs; null or
+ * undefined: there is none. subject: text that begins the headline; null: the variant begins it. */
+export function timingsOf(runs, comparison, subject = null) {
+  const timesOfRuns = runs.flatMap((run, index) => cacheModes.map((mode) => timesOf(run, index, mode)))
     .filter(({ run }) => run.samples.length > 0);
-  if (times.length === 0) return null;
-  const listDistinct = (getValue) => [...new Set(times.map(getValue))].filter(Boolean).join(', ');
-  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times, subject), cards: cardsOf(times, pair),
-    table: tableOf('Times', columns, times),
+  if (timesOfRuns.length === 0) return null;
+  const listDistinct = (getValue) => [...new Set(timesOfRuns.map(getValue))].filter(Boolean).join(', ');
+  return { verdict: comparison ? comparisonHeadline(comparison) : headlineOf(timesOfRuns, subject),
+    cards: cardsOf(timesOfRuns, comparison),
+    table: tableOf('Times', columns, timesOfRuns),
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
-      `${listDistinct(({ us }) => us.length)} samples in each cache mode`, clockOf(runs),
-      'bar: median · line: measured roof that applies; %: of it · whisker: IQR'].filter(Boolean),
-    notes: [...missingNotes(times), ...suspectNotes(times)] };
+      `${listDistinct(({ sortedUs }) => sortedUs.length)} samples in each cache mode`, clockOf(runs),
+      'bar: median · line: at the measured roof · percentage: share of the roof · whisker: interquartile range'].filter(Boolean),
+    notes: [...missingNotes(timesOfRuns), ...suspectNotes(timesOfRuns)] };
 }

@@ -36,20 +36,20 @@ static void set_opcode(rl_sass_instruction *instruction) {
 
 /* Parses a line of nvdisasm: a comment with the hexadecimal offset, the instruction, a semicolon. Returns false when the line has
  * no instruction. */
-static bool parse_line(const char *line, size_t length, rl_sass_instruction *instruction) {
+static bool parse_instruction(const char *line, size_t length, rl_sass_instruction *instruction) {
   char number[24];
   const char *end = line + length;
   while (line < end && isspace((unsigned char)*line)) line++;
   if (end - line < 4 || line[0] != '/' || line[1] != '*') return false;
-  const char *digits = line + 2, *close = memchr(digits, '*', (size_t)(end - digits));
-  size_t count = close == NULL ? 0 : (size_t)(close - digits);
-  if (count == 0 || count >= sizeof number || close + 1 >= end || close[1] != '/') return false;
+  const char *digits = line + 2, *comment_end = memchr(digits, '*', (size_t)(end - digits));
+  size_t count = comment_end == NULL ? 0 : (size_t)(comment_end - digits);
+  if (count == 0 || count >= sizeof number || comment_end + 1 >= end || comment_end[1] != '/') return false;
   memcpy(number, digits, count);
   number[count] = '\0';
   char *rest = NULL;
   instruction->offset = strtoll(number, &rest, 16);
   if (*rest != '\0' || instruction->offset < 0) return false;
-  const char *text = close + 2;
+  const char *text = comment_end + 2;
   while (text < end && (isspace((unsigned char)*text) || *text == '{')) text++;
   const char *stop = memchr(text, ';', (size_t)(end - text));
   copy_squeezed(text, (size_t)((stop != NULL ? stop : end) - text), instruction->text, sizeof instruction->text);
@@ -90,7 +90,7 @@ int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disass
     size_t size = (size_t)((stop != NULL ? stop : end) - line);
     rl_sass_instruction found;
     (void)parse_label(line, size, label, sizeof label);
-    if (parse_line(line, size, &found)) {
+    if (parse_instruction(line, size, &found)) {
       memcpy(found.label, label, sizeof label);
       label[0] = '\0';
       if (append_instruction(&parsed, &found, err) < 0) {
@@ -137,18 +137,18 @@ static int find_nvdisasm(char *path, rl_error *err) {
 
 /* Writes the cubin to a memfd, which the child opens as /proc/PID/fd/N. Returns the descriptor, or -1. */
 static int write_memfd(const void *cubin, size_t size, rl_error *err) {
-  int file = memfd_create("cubin", MFD_CLOEXEC);
-  if (file < 0) return rl_fail_errno(err, "can't create a memfd for GPU code");
+  int memfd = memfd_create("cubin", MFD_CLOEXEC);
+  if (memfd < 0) return rl_fail_errno(err, "can't create a memfd for GPU code");
   for (size_t offset = 0; offset < size;) {
-    ssize_t written = write(file, (const char *)cubin + offset, size - offset);
+    ssize_t written = write(memfd, (const char *)cubin + offset, size - offset);
     if (written <= 0) {
       rl_fail_errno(err, "can't write %zu bytes of GPU code to a memfd", size);
-      close(file);
+      close(memfd);
       return -1;
     }
     offset += (size_t)written;
   }
-  return file;
+  return memfd;
 }
 
 /* Reads the output until end of file. *text is malloc'ed; the caller frees it, also after a failure. */
@@ -176,16 +176,19 @@ static int read_output(const rl_disassembler *disassembler, char **text, size_t 
   }
 }
 
-int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol_index,
+int rl_disassembler_start(const char *nvdisasm_path, const void *cubin, size_t size, uint32_t symbol_index,
                           rl_disassembler *disassembler, rl_error *err) {
   static const char *const environment[] = {NULL};
-  char path[PATH_SIZE], file[64], function[16];
-  if (program == NULL && find_nvdisasm(path, err) < 0) return -1;
+  char found_path[PATH_SIZE], cubin_path[64], symbol_index_text[16];
+  if (nvdisasm_path == NULL) {
+    if (find_nvdisasm(found_path, err) < 0) return -1;
+    nvdisasm_path = found_path;
+  }
   RL_CLEANUP(rl_close_descriptor) int cubin_fd = write_memfd(cubin, size, err);
   if (cubin_fd < 0) return -1;
-  snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), cubin_fd);
-  snprintf(function, sizeof function, "%u", symbol_index);
-  const char *const arguments[] = {program != NULL ? program : path, "-c", "-ndf", "-fun", function, file, NULL};
+  snprintf(cubin_path, sizeof cubin_path, "/proc/%d/fd/%d", (int)getpid(), cubin_fd);
+  snprintf(symbol_index_text, sizeof symbol_index_text, "%u", symbol_index);
+  const char *const arguments[] = {nvdisasm_path, "-c", "-ndf", "-fun", symbol_index_text, cubin_path, NULL};
   rl_process process = {0};
   if (rl_process_start(arguments, environment, -1, -1, &process, err) < 0) return -1;
   (void)fcntl(process.output, F_SETPIPE_SZ, PIPE_BYTES); /* nvdisasm then rarely blocks on a full pipe */

@@ -13,13 +13,13 @@
 
 typedef struct rl_sass_instruction {
   int64_t offset;  /* bytes from the start of the function */
-  char opcode[32]; /* with modifiers, without predicate: "LDG.E.U16" */
+  char opcode[32]; /* opcode with modifiers, without predicate: "LDG.E.U16" */
   char text[224];  /* the whole instruction without the semicolon */
   char label[24];  /* last label before the instruction (branches refer to it as `(LABEL)); "": none */
 } rl_sass_instruction;
 
 typedef struct rl_disassembly {
-  rl_sass_instruction *items; /* in order of offset */
+  rl_sass_instruction *items; /* sorted by offset */
   size_t count;
 } rl_disassembly;
 
@@ -29,9 +29,9 @@ typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed
   int64_t deadline_ns;
 } rl_disassembler;
 
-/* Starts nvdisasm for the function `symbol_index` in the cubin's symbol table. program: path of nvdisasm; NULL: the first of
- * $PATH, then /usr/local/cuda/bin. -1 with RL_ERRNO ENOENT when it is not installed. */
-int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol_index,
+/* Starts nvdisasm for the function `symbol_index` in the cubin's symbol table. nvdisasm_path NULL: searches the folders of $PATH,
+ * then /usr/local/cuda/bin. Returns -1 with RL_ERRNO ENOENT when nvdisasm is not installed. */
+int rl_disassembler_start(const char *nvdisasm_path, const void *cubin, size_t size, uint32_t symbol_index,
                           rl_disassembler *disassembler, rl_error *err);
 /* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
  * -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */

@@ -18,14 +18,14 @@ enum { RL_OTHER_FUNCTION = -1 };
 
 typedef struct rl_pc_value {
   int64_t offset;     /* bytes from the start of the function */
-  const char *metric; /* not owned; outlives the profile */
+  const char *metric; /* name of the metric; borrowed, outlives the profile */
   double value;
 } rl_pc_value;
 
 typedef struct rl_instruction_profile {
   rl_pc_value *values; /* values of the same instruction and metric add up */
   size_t count, capacity;
-  const rl_disassembly *sass; /* not owned; NULL: there is no SASS, for the reason in sass_reason */
+  const rl_disassembly *sass; /* borrowed; NULL: there is no SASS, for the reason in sass_reason */
   char sass_reason[RL_REASON_SIZE];
 } rl_instruction_profile;
 

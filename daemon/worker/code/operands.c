@@ -169,7 +169,7 @@ static double executed_warps(const rl_instruction_profile *profile, int64_t offs
 typedef struct dependency_search {
   const rl_disassembly *sass;
   load_values values;
-  bool *depends; /* by instruction */
+  bool *depends; /* depends[i]: the address of load i depends on a value that the same load read before */
 } dependency_search;
 
 /* Executes the instructions [from, to) in the order of the code. */

@@ -26,7 +26,7 @@ struct rl_cache_flush {
   rl_aliased_mapping target; /* written by the copies */
   CUresult (*load_module)(CUmodule *module, const void *code);
   CUresult (*unload_module)(CUmodule module);
-  const bool *flush_before; /* by launch; `count` entries */
+  const bool *flush_before; /* flush_before[i]: whether the caches are flushed before launch i; `count` entries */
   uint64_t count, launches; /* launches: number of launches since rl_cache_flush_enable */
   cudaError_t copy_result;
   CUresult load_result;

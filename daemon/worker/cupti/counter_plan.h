@@ -31,7 +31,7 @@ typedef struct rl_metric_reason {
 typedef struct rl_counter_plan {
   rl_counter_group *groups;
   size_t group_count;
-  rl_metric_reason *reasons;   /* by metric: why no group contains it; "": a group contains it */
+  rl_metric_reason *reasons;   /* reasons[metric]: why no group contains it; "": a group contains it */
   size_t metric_count, passes; /* passes: sum over all groups */
 } rl_counter_plan;
 

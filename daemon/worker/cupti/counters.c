@@ -92,7 +92,7 @@ static int on_pass_ended(void *context, rl_error *err) {
 }
 
 static int compare_correlation(const void *a, const void *b) {
-  const rl_launch_correlation *x = a, *y = b;
+  const rl_external_correlation *x = a, *y = b;
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
@@ -133,8 +133,8 @@ static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_clu
 }
 
 /* Returns a copy of the trace's correlations, sorted by correlation id. NULL: out of memory. */
-static rl_launch_correlation *sorted_correlations(const rl_trace_result *traced) {
-  rl_launch_correlation *sorted = calloc(traced->correlation_count + 1, sizeof *sorted);
+static rl_external_correlation *sorted_correlations(const rl_trace_result *traced) {
+  rl_external_correlation *sorted = calloc(traced->correlation_count + 1, sizeof *sorted);
   if (sorted == NULL) return NULL;
   if (traced->correlation_count > 0) memcpy(sorted, traced->correlations, traced->correlation_count * sizeof *sorted);
   qsort(sorted, traced->correlation_count, sizeof *sorted, compare_correlation);
@@ -151,11 +151,11 @@ static void set_name_and_barriers(step_kernel *kernel, const rl_name_entry *name
 }
 
 /* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. correlations: sorted. */
-static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *correlations,
+static int add_step_kernel(const rl_trace_result *traced, const rl_external_correlation *correlations,
                            const rl_activity_row *activity, rl_kernel_list *list, rl_error *err) {
   const rl_name_entry *name = &traced->names->items[activity->name];
-  const rl_launch_correlation *correlation = bsearch(&(rl_launch_correlation){activity->correlation, 0}, correlations,
-                                                     traced->correlation_count, sizeof *correlations, compare_correlation);
+  const rl_external_correlation *correlation = bsearch(&(rl_external_correlation){activity->correlation, 0}, correlations,
+                                                       traced->correlation_count, sizeof *correlations, compare_correlation);
   const rl_launch_attributes *attributes = find_attributes(traced, activity->correlation);
   if (correlation == NULL || attributes == NULL)
     return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->demangled);
@@ -169,7 +169,7 @@ static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correl
 
 static int list_kernels(const rl_trace_result *traced, rl_kernel_list *list, rl_error *err) {
   list->kernels = calloc(traced->kernel_count + 1, sizeof *list->kernels);
-  rl_launch_correlation *correlations = sorted_correlations(traced);
+  rl_external_correlation *correlations = sorted_correlations(traced);
   if (list->kernels == NULL || correlations == NULL) {
     free(correlations);
     return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");

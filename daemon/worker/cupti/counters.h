@@ -11,7 +11,7 @@
 #include "workload.h"
 
 typedef struct rl_kernel_list { /* the kernels of an instance's step, in the order in which they were issued */
-  const rl_instance *instance;  /* NULL: the list is empty */
+  const rl_instance *instance;  /* instance whose launches are listed; NULL: the list is empty */
   struct rl_step_kernel *kernels;
   size_t count;
 } rl_kernel_list;

@@ -11,7 +11,7 @@ typedef struct rl_cached_disassembly {
   char sha256[65];
   rl_disassembler disassembler; /* zeroed unless nvdisasm runs */
   rl_disassembly sass;
-  char reason[RL_REASON_SIZE]; /* why sass is empty */
+  char reason[RL_REASON_SIZE]; /* reason why sass is empty */
 } rl_cached_disassembly;
 
 typedef struct rl_disassembly_cache {

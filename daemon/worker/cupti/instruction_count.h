@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 typedef struct rl_instruction_count {
-  uint64_t crc;         /* of the cubin, as CUPTI computes it */
+  uint64_t crc;         /* CRC of the cubin, as CUPTI computes it */
   const char *function; /* mangled name; valid only during the call of rl_instruction_sink.add */
   int64_t offset;       /* bytes from the function's start */
   const char *metric;   /* valid until the process ends */

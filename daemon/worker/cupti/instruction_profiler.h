@@ -24,11 +24,11 @@
 #include "workload.h"
 
 typedef struct rl_launched_kernel { /* one kernel of a step */
-  const char *symbol;               /* mangled */
+  const char *symbol;               /* mangled name of the function */
   size_t launch_index;              /* index in the sequence of the launch that issued the kernel */
   double duration_ns;               /* approximate; 0: unknown */
   int64_t blocks;
-  int64_t ordinal; /* of the kernel's rl_kernel in the records; -1: not selected */
+  int64_t ordinal; /* ordinal of the kernel's rl_kernel in the records; -1: not selected */
 } rl_launched_kernel;
 
 typedef struct rl_instruction_profiler_request { /* owns nothing; everything must live until rl_instruction_profiler_end */

@@ -16,7 +16,7 @@ typedef struct rl_kernel_instruction_data { /* one kernel of the request */
   size_t cubin_size;
   rl_cubin_function function;
   rl_cached_disassembly *disassembly;
-  uint64_t crc;                            /* of the cubin that executed, as CUPTI reported it; 0: no values were collected */
+  uint64_t crc; /* CRC of the cubin that was executed, as CUPTI reported it; 0: no values were collected */
   char no_timeline_reason[RL_REASON_SIZE]; /* "": the kernel has timelines */
 } rl_kernel_instruction_data;
 
@@ -41,14 +41,14 @@ struct rl_instruction_profiler {
   /* Of the request: */
   const rl_instruction_profiler_request *request;
   bool selected[RL_COLLECTOR_COUNT];
-  char reasons[RL_COLLECTOR_COUNT][RL_REASON_SIZE]; /* why a collector failed; "" when it did not */
+  char reasons[RL_COLLECTOR_COUNT][RL_REASON_SIZE]; /* reason why a collector failed; "": it did not fail */
   rl_kernel_instruction_data *kernels;
   rl_records *records;
-  size_t launch_index;           /* of the launch that is being replayed */
-  uint32_t sampling_period_log2; /* of PC sampling, in cycles */
+  size_t launch_index;           /* index of the launch that is being replayed */
+  uint32_t sampling_period_log2; /* binary logarithm of the period of PC sampling in cycles */
   unsigned sampling_round;       /* number of the current replay under PC sampling, from 0 */
   bool pc_sampling_attempted;    /* PC samples were taken for this request, or taking them failed */
-  double pm_interval_ns;         /* between two samples of a timeline */
+  double pm_interval_ns;         /* interval between two samples of a timeline */
   rl_pm_sampling *pm_sampling;
 };
 

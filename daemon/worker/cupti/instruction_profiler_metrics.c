@@ -120,7 +120,7 @@ OPERAND_METRIC(dependent_loads)
 static const struct {
   const char *name;
   double (*value)(rl_instruction_profile *profile);
-  const char *reason; /* why it is NAN; NULL: the profile's sass_reason */
+  const char *reason; /* reason why the value is NAN; NULL: the profile's sass_reason */
 } derived_metrics[] = {{"derived__avg_thread_executed", threads_executed, ""},
                        {"derived__avg_thread_executed_true", threads_executed_true, ""},
                        {"derived__avg_thread_unexecuted_true", threads_unexecuted_true, ""},

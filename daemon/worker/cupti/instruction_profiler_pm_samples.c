@@ -19,7 +19,7 @@ static const struct {
                  {"tensor_active_pct", "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed"}};
 enum { TIMELINE_COUNT = sizeof timelines / sizeof *timelines };
 
-enum { MIN_SAMPLES = 32, MAX_SAMPLES = 512 }; /* per kernel */
+enum { MIN_SAMPLES = 32, MAX_SAMPLES = 512 }; /* numbers of samples per kernel */
 static const double MIN_INTERVAL_NS = 2000, MIN_ACTIVE_PCT = 0.1;
 
 /* Returns the index of the launch's kernel; -1 when it is not selected or the launch has several kernels. */

@@ -9,7 +9,7 @@
 typedef struct rl_selected_metric {
   const char *name;
   rl_metric_origin origin;
-  const char *skip_reason; /* why a counter is not collected; NULL: it is collected */
+  const char *skip_reason; /* reason why a counter is not collected; NULL: it is collected */
   double known_value;      /* value of a skipped metric; NAN: unknown */
 } rl_selected_metric;
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 typedef struct rl_name_entry {
-  char *mangled;   /* as CUPTI gave it */
+  char *mangled;   /* the name that CUPTI returned */
   char *demangled; /* equal to the pointer `mangled` if the name is not a mangled name */
 } rl_name_entry;
 

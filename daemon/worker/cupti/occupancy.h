@@ -5,7 +5,7 @@
 
 #include "model/records.h"
 
-typedef struct rl_device_limits { /* from cudaDeviceProp */
+typedef struct rl_device_limits { /* limits from cudaDeviceProp */
   int major, minor, sm_count, warp_size;
   int max_block_threads, max_sm_threads, max_block_registers, max_sm_registers;
   size_t max_block_shared_bytes, max_block_shared_optin_bytes, reserved_block_shared_bytes, max_sm_shared_bytes;
@@ -21,8 +21,8 @@ typedef struct rl_block_resources { /* resources that one block of a launch take
 typedef struct rl_residency { /* *_limit: blocks per SM that this resource allows (ncu: launch__occupancy_limit_*) */
   int block_limit, register_limit, shared_limit, warp_limit, barrier_limit;
   int blocks, warps;             /* resident per SM: the smallest limit, and the number of warps in so many blocks */
-  int allocated_registers;       /* per thread */
-  size_t allocated_shared_bytes; /* per block */
+  int allocated_registers;       /* registers allocated per thread */
+  size_t allocated_shared_bytes; /* shared memory allocated per block */
 } rl_residency;
 
 int rl_device_limits_read(int device_index, rl_device_limits *limits, rl_error *err);

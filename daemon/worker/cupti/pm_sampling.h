@@ -14,7 +14,7 @@ static const size_t rl_pm_sampling_buffer_bytes = 32 << 20; /* hardware buffer; 
 
 typedef struct rl_pm_sample {
   uint64_t start_ns, end_ns;                 /* device clock */
-  double values[RL_PM_SAMPLING_MAX_METRICS]; /* in the order of the group's metrics; NAN when undefined */
+  double values[RL_PM_SAMPLING_MAX_METRICS]; /* values in the order of the group's metrics; NAN when undefined */
 } rl_pm_sample;
 
 typedef struct rl_pm_sampling rl_pm_sampling;

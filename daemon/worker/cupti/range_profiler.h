@@ -15,7 +15,7 @@
 typedef struct rl_user_replay {                       /* callbacks; each pass calls them in this order */
   int (*restore)(void *context, rl_error *err);       /* restores the step's inputs; leaves the device idle */
   int (*run)(void *context, rl_error *err);           /* runs the step's launches; leaves the device idle */
-  int (*on_pass_ended)(void *context, rl_error *err); /* -1 ends the replay */
+  int (*on_pass_ended)(void *context, rl_error *err); /* called after each pass; a result of -1 ends the replay */
   void *context;
   rl_stage_timer *timer;
 } rl_user_replay;

@@ -16,7 +16,7 @@ static const size_t MAX_CODE_BYTES = (size_t)256
 
 typedef struct module { /* a loaded module */
   uint32_t id;
-  uint64_t crc; /* as CUPTI computes it; 0: not computed yet */
+  uint64_t crc; /* CRC of the cubin, as CUPTI computes it; 0: not computed yet */
   size_t size;
   unsigned char *cubin;
 } module;
@@ -29,10 +29,10 @@ static struct {
   void *launch_context; /* argument of launch_callback */
   bool in_callback;     /* launch_callback is running */
   pthread_mutex_t lock; /* protects the members below */
-  module *modules;      /* in order of loading */
+  module *modules;      /* sorted by time of loading */
   size_t module_count, bytes;
   bool incomplete;                   /* the cubin of a loaded module was not kept */
-  rl_device_allocation *allocations; /* in order of allocation */
+  rl_device_allocation *allocations; /* sorted by time of allocation */
   size_t allocation_count;
 } subscriber = {.open_result = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -105,16 +105,18 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   if (trace->running) return rl_fail(err, RL_CUPTI, 0, "a trace is already running");
   pthread_mutex_lock(&trace->lock);
   rl_name_table_clear(&trace->names);
-  trace->row_count = trace->correlation_count = trace->attributes_count = trace->event_call_count = trace->range_count = 0;
+  trace->row_count = trace->correlation_count = trace->attributes_count = trace->synchronization_call_count = trace->range_count =
+      0;
   add_dropped_by_cupti(trace);
   trace->kernel_count = trace->dropped_count = trace->untimed_count = 0;
-  trace->thread_error = (rl_error){0};
+  trace->callback_error = (rl_error){0};
   trace->kinds = kinds;
+  trace->records_launch_attributes = kinds == rl_trace_launch_kinds;
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
   pthread_mutex_unlock(&trace->lock);
   rl_pc_sampling_forbid();
-  cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launch_kinds); /* otherwise members of rl_launch_attributes may be 0 */
+  cuptiActivityEnableLaunchAttributes(trace->records_launch_attributes); /* otherwise members of rl_launch_attributes may be 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) < 0) {
       disable_kinds(kinds);
@@ -133,19 +135,21 @@ static int compare_start(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-static int compare_event_calls(const void *a, const void *b) {
-  const rl_event_call *x = a, *y = b;
+static int compare_synchronization_calls(const void *a, const void *b) {
+  const rl_synchronization_call *x = a, *y = b;
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
 /* Adds the stream and the event to the rows of the API calls. */
-static void join_event_calls(rl_trace *trace) {
-  qsort(trace->event_calls, trace->event_call_count, sizeof *trace->event_calls, compare_event_calls);
-  for (size_t i = 0; i < trace->row_count && trace->event_call_count > 0; i++) {
+static void join_synchronization_calls(rl_trace *trace) {
+  qsort(trace->synchronization_calls, trace->synchronization_call_count, sizeof *trace->synchronization_calls,
+        compare_synchronization_calls);
+  for (size_t i = 0; i < trace->row_count && trace->synchronization_call_count > 0; i++) {
     rl_activity_row *row = &trace->rows[i];
-    const rl_event_call key = {.correlation = row->correlation};
+    const rl_synchronization_call key = {.correlation = row->correlation};
     if (row->kind != RL_ACTIVITY_RUNTIME && row->kind != RL_ACTIVITY_DRIVER) continue;
-    const rl_event_call *call = bsearch(&key, trace->event_calls, trace->event_call_count, sizeof key, compare_event_calls);
+    const rl_synchronization_call *call =
+        bsearch(&key, trace->synchronization_calls, trace->synchronization_call_count, sizeof key, compare_synchronization_calls);
     if (call != NULL) row->call_stream = call->stream, row->event = call->event;
   }
 }
@@ -159,15 +163,15 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
   pthread_mutex_lock(&trace->lock);
   trace->running = false;
   add_dropped_by_cupti(trace);
-  rl_error thread_error = trace->thread_error;
+  rl_error callback_error = trace->callback_error;
   pthread_mutex_unlock(&trace->lock);
   if (rl_cupti_check(flushed, "cuptiActivityFlushAll", err) < 0 || rl_cupti_check(forced, "cuptiActivityFlushAll", err) < 0)
     return -1;
-  if (thread_error.domain != RL_OK) {
-    if (err != NULL) *err = thread_error;
+  if (callback_error.domain != RL_OK) {
+    if (err != NULL) *err = callback_error;
     return -1;
   }
-  join_event_calls(trace);
+  join_synchronization_calls(trace);
   qsort(trace->rows, trace->row_count, sizeof *trace->rows, compare_start);
   *result = (rl_trace_result){.rows = trace->rows,
                               .row_count = trace->row_count,
@@ -193,13 +197,13 @@ void rl_trace_close(rl_trace *trace) {
   free(trace->rows);
   free(trace->correlations);
   free(trace->launch_attributes);
-  free(trace->event_calls);
+  free(trace->synchronization_calls);
   trace->rows = NULL;
   trace->correlations = NULL;
   trace->launch_attributes = NULL;
-  trace->event_calls = NULL;
+  trace->synchronization_calls = NULL;
   trace->row_count = trace->row_capacity = trace->correlation_count = trace->correlation_capacity = trace->attributes_count =
-      trace->attributes_capacity = trace->event_call_count = trace->event_call_capacity = 0;
+      trace->attributes_capacity = trace->synchronization_call_count = trace->synchronization_call_capacity = 0;
   trace->open = false;
   pthread_mutex_unlock(&trace->lock);
   pthread_mutex_lock(&trace->pool_lock);

@@ -13,9 +13,9 @@ typedef struct rl_trace rl_trace;
 
 /* Maps the correlation id of an API call to the launch of the step that made the call. Recorded only with
  * CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
-typedef struct rl_launch_correlation {
+typedef struct rl_external_correlation {
   uint32_t correlation, launch_index;
-} rl_launch_correlation;
+} rl_external_correlation;
 
 /* Attributes of a kernel launch that rl_activity_row lacks; recorded only with rl_trace_launch_kinds. */
 typedef struct rl_launch_attributes {
@@ -23,9 +23,9 @@ typedef struct rl_launch_attributes {
   uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
   uint32_t cache_config;        /* CUfunc_cache that the function requested */
   uint32_t cluster[3];          /* cluster dimensions in blocks; 0 without clusters */
-  uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
+  uint32_t cluster_policy;      /* a value of CUclusterSchedulingPolicy */
   uint32_t max_cluster_blocks;  /* largest possible cluster; 0: unknown */
-  uint32_t max_active_clusters; /* on the whole device; 0 without clusters */
+  uint32_t max_active_clusters; /* maximum number of clusters on the whole device; 0 without clusters */
 } rl_launch_attributes;
 
 /* Contents of a stopped trace; valid until the next start. */
@@ -33,7 +33,7 @@ typedef struct rl_trace_result {
   const rl_activity_row *rows; /* sorted by start time; rows[i].name is an index into names */
   size_t row_count;
   const rl_name_table *names;
-  const rl_launch_correlation *correlations;
+  const rl_external_correlation *correlations;
   size_t correlation_count;
   const rl_launch_attributes *launch_attributes; /* in no particular order */
   size_t attributes_count;

@@ -16,29 +16,30 @@ typedef struct rl_open_range {        /* an NVTX range whose end has not been re
   int64_t start_ns;
 } rl_open_range;
 
-typedef struct rl_event_call { /* an API call about an event or about synchronisation */
-  uint32_t correlation, stream, event;
-} rl_event_call;
+typedef struct rl_synchronization_call { /* an API call that records an event or waits for an event, a stream or a device */
+  uint32_t correlation, stream, event;   /* ids; stream and event are 0 if the call has none */
+} rl_synchronization_call;
 
 struct rl_trace {
   /* pool_lock guards the buffers, lock the records. There are two locks, because CUPTI requests buffers while it holds internal
    * locks: a thread that holds pool_lock must not call CUPTI, or both threads could deadlock. */
   pthread_mutex_t pool_lock, lock;
-  uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* zeroed */
+  uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* buffers that contain only zeros */
   size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: held by CUPTI */
   bool open, running;
-  const CUpti_ActivityKind *kinds;
+  const CUpti_ActivityKind *kinds; /* activity kinds that are enabled */
+  bool records_launch_attributes;  /* the kinds are rl_trace_launch_kinds */
   int64_t start_ns;
-  rl_error thread_error; /* first error on CUPTI's thread */
+  rl_error callback_error; /* first error in a callback, on CUPTI's thread */
   rl_name_table names;
   rl_activity_row *rows;
   size_t row_count, row_capacity;
-  rl_launch_correlation *correlations;
+  rl_external_correlation *correlations;
   size_t correlation_count, correlation_capacity;
   rl_launch_attributes *launch_attributes;
   size_t attributes_count, attributes_capacity;
-  rl_event_call *event_calls;
-  size_t event_call_count, event_call_capacity;
+  rl_synchronization_call *synchronization_calls;
+  size_t synchronization_call_count, synchronization_call_capacity;
   rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
   size_t range_count;
   uint64_t kernel_count, dropped_count, untimed_count;

@@ -13,7 +13,7 @@ static void append_row(rl_trace *trace, const rl_activity_row *row, const char *
   uint32_t index = 0;
   if (trace->row_count >= MAX_ROWS ||
       rl_array_reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row, NULL) < 0 ||
-      rl_name_table_intern(&trace->names, name, &index, &trace->thread_error) < 0) {
+      rl_name_table_intern(&trace->names, name, &index, &trace->callback_error) < 0) {
     trace->dropped_count++;
     return;
   }
@@ -34,6 +34,7 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
  * 32 bits and the node, counted from 0, in its lower 32 bits. */
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
+/* Returns the number of the device, counted from 1, as rl_activity_row has it, or 0 if the id does not fit. */
 static uint16_t device_number(uint32_t id) { return id < UINT16_MAX ? (uint16_t)(id + 1) : 0; }
 
 /* rl_memory_kind has CUPTI's values. */
@@ -77,7 +78,7 @@ static void add_kernel(rl_trace *trace, const CUpti_Activity *record) {
                          .context = kernel->contextId,
                          .device = device_number(kernel->deviceId)};
   trace->kernel_count++;
-  if (trace->kinds == rl_trace_launch_kinds) add_launch_attributes(trace, kernel);
+  if (trace->records_launch_attributes) add_launch_attributes(trace, kernel);
   append_timed_row(trace, &row, kernel->start, kernel->end, kernel->name == NULL ? "(unnamed kernel)" : kernel->name);
 }
 
@@ -163,7 +164,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
     if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
       trace->dropped_count++;
-    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->thread_error) == 0) {
+    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->callback_error) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
       range->process = process_of(marker->objectKind, &marker->objectId);
@@ -171,11 +172,11 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
       trace->range_count++;
     }
   } else if (marker->flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
-    size_t end = trace->range_count; /* one past the range */
-    while (end > 0 && trace->ranges[end - 1].id != marker->id) end--;
-    if (end == 0) return;
-    rl_open_range range = trace->ranges[end - 1];
-    memmove(&trace->ranges[end - 1], &trace->ranges[end], (trace->range_count - end) * sizeof range);
+    size_t next = trace->range_count; /* index after the open range that has the marker's id; 0: no open range has it */
+    while (next > 0 && trace->ranges[next - 1].id != marker->id) next--;
+    if (next == 0) return;
+    rl_open_range range = trace->ranges[next - 1];
+    memmove(&trace->ranges[next - 1], &trace->ranges[next], (trace->range_count - next) * sizeof range);
     trace->range_count--;
     rl_activity_row row = {.start_ns = range.start_ns,
                            .end_ns = since_start_ns(trace, marker->timestamp),
@@ -210,10 +211,10 @@ static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
                          .process = process_of(overhead->objectKind, &overhead->objectId),
                          .thread = thread_of(overhead->objectKind, &overhead->objectId)};
   append_row(trace, &row, rl_overheads[overhead_of(overhead->overheadKind)].name);
-  free(overhead->overheadData);
+  free(overhead->overheadData); /* CUPTI leaves this allocation to the client */
 }
 
-static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
+static void add_external_correlation(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityExternalCorrelation *external = (const void *)record;
   if (rl_array_reserve(&trace->correlations, trace->correlation_count, &trace->correlation_capacity, sizeof *trace->correlations,
                        NULL) < 0) {
@@ -221,7 +222,7 @@ static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
     return;
   }
   trace->correlations[trace->correlation_count++] =
-      (rl_launch_correlation){external->correlationId, (uint32_t)external->externalId};
+      (rl_external_correlation){external->correlationId, (uint32_t)external->externalId};
 }
 
 /* Converts one of CUPTI's ids, which are 32 or 64 bits wide. An id with all bits set means "none". */
@@ -229,21 +230,26 @@ static uint32_t id_or_none(uint64_t id) {
   return id == CUPTI_SYNCHRONIZATION_INVALID_VALUE || id == UINT64_MAX ? 0 : (uint32_t)id;
 }
 
-static void add_event_call(rl_trace *trace, rl_event_call call) {
-  if (rl_array_reserve(&trace->event_calls, trace->event_call_count, &trace->event_call_capacity, sizeof call, NULL) < 0)
+static void add_synchronization_call(rl_trace *trace, rl_synchronization_call call) {
+  if (rl_array_reserve(&trace->synchronization_calls, trace->synchronization_call_count, &trace->synchronization_call_capacity,
+                       sizeof call, NULL) < 0)
     trace->dropped_count++;
-  else trace->event_calls[trace->event_call_count++] = call;
+  else trace->synchronization_calls[trace->synchronization_call_count++] = call;
 }
 
 /* The record of an event and the records of the calls that wait for it have the same cudaEventSyncId. */
 static void add_event_record(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityCudaEvent2 *event = (const void *)record;
-  add_event_call(trace, (rl_event_call){event->correlationId, id_or_none(event->streamId), id_or_none(event->cudaEventSyncId)});
+  add_synchronization_call(trace, (rl_synchronization_call){.correlation = event->correlationId,
+                                                            .stream = id_or_none(event->streamId),
+                                                            .event = id_or_none(event->cudaEventSyncId)});
 }
 
 static void add_synchronization(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivitySynchronization2 *wait = (const void *)record;
-  add_event_call(trace, (rl_event_call){wait->correlationId, id_or_none(wait->streamId), id_or_none(wait->cudaEventSyncId)});
+  add_synchronization_call(trace, (rl_synchronization_call){.correlation = wait->correlationId,
+                                                            .stream = id_or_none(wait->streamId),
+                                                            .event = id_or_none(wait->cudaEventSyncId)});
 }
 
 void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record) {
@@ -258,7 +264,7 @@ void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record) {
     case CUPTI_ACTIVITY_KIND_OVERHEAD: add_overhead(trace, record); break;
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: add_event_record(trace, record); break;
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: add_synchronization(trace, record); break;
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: add_correlation(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: add_external_correlation(trace, record); break;
     default: break;
   }
 }

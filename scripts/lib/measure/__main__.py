@@ -2,9 +2,11 @@
 
 Runs the measurement steps, by default all of them by priority, without a network and from a packed build (scripts/gpu-pack.sh).
 Writes to DIR: results.json (every number of every step), logs.tar.gz and summary.md. scripts/tables.py makes the tables of
-docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run". --keep
-FILE keeps the results of the steps that passed in FILE at the same commit, so that the same command continues an earlier
-session. With several GPUs steps run concurrently. The exit status is 1 when a step failed."""
+docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run". With
+several GPUs steps run concurrently. The exit status is 1 when a step failed.
+
+--keep FILE takes over from FILE the results of the steps that passed at this commit, and writes all results to FILE at the end,
+so the same command continues an earlier session."""
 import argparse
 import pathlib
 import shutil

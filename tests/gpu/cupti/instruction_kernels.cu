@@ -78,7 +78,8 @@ extern "C" __global__ void barrier_kernel(unsigned long long ns) {
   __syncthreads();
 }
 
-/* Executes multiply-adds for `ns` nanoseconds, then reads the `count` vectors of `source` in a circle for as long. */
+/* Executes multiply-adds for `ns` nanoseconds, then reads the `count` vectors of `source` for another `ns` nanoseconds; after the
+ * last vector it continues with the first. */
 extern "C" __global__ void two_phase_kernel(const float4 *source, size_t count, unsigned long long ns, float *sink) {
   unsigned long long start, now;
   float value = threadIdx.x, sum = 0;
@@ -107,17 +108,19 @@ extern "C" __global__ void short_kernel(float *sink) {
   if (threadIdx.x == 99) *sink = 0;
 }
 
+/* The symbol of each executed kernel, in the order of execution. LAUNCH_FMA_TWICE executes fma_kernel twice. */
 const char *const kernel_symbols[KERNEL_COUNT] = {
     "fma_kernel",     "bank_conflict_kernel", "strided_kernel", "divergent_kernel", "pointer_chase_kernel",
     "barrier_kernel", "two_phase_kernel",     "short_kernel",   "fma_kernel",       "fma_kernel"};
 
 namespace {
 
-int *ring;            /* RING_INTS indices into itself, for pointer_chase_kernel */
-float *buffer, *sink; /* BUFFER_FLOATS zeros to read; where kernels would store results */
+int *ring;     /* RING_INTS indices into itself, for pointer_chase_kernel */
+float *buffer; /* BUFFER_FLOATS zeros, which kernels read */
+float *sink;   /* destination of results; the condition of each store is false */
 
-int check(cudaError_t result, const char *what, rl_error *err) {
-  return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", what, cudaGetErrorString(result));
+int check(cudaError_t result, const char *action, rl_error *err) {
+  return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", action, cudaGetErrorString(result));
 }
 
 int launch(void *arg, rl_stream stream_of_step, rl_error *err) {
@@ -137,7 +140,7 @@ int launch(void *arg, rl_stream stream_of_step, rl_error *err) {
     case LAUNCH_SHORT: short_kernel<<<1, 32, 0, stream>>>(sink); break;
     case LAUNCH_COUNT: break;
   }
-  return check(cudaGetLastError(), "launch", err);
+  return check(cudaGetLastError(), "launching a kernel", err);
 }
 
 int do_nothing(rl_instance *, rl_error *) { return 0; }
@@ -151,7 +154,7 @@ const rl_sequence sequences[] = {{"step", launches, LAUNCH_COUNT, 1}};
 int fill_ring(rl_error *err) {
   std::vector<int> next(RING_INTS);
   for (size_t i = 0; i < RING_INTS; i++) next[i] = (int)((i + 1048583) % RING_INTS);
-  return check(cudaMemcpy(ring, next.data(), RING_INTS * sizeof(int), cudaMemcpyHostToDevice), "ring", err);
+  return check(cudaMemcpy(ring, next.data(), RING_INTS * sizeof(int), cudaMemcpyHostToDevice), "copying the ring", err);
 }
 
 }  // namespace
@@ -160,16 +163,16 @@ int instruction_fixture_open(instruction_fixture *fixture, rl_error *err) {
   int count = 0;
   cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess || count == 0) {
-    check(found == cudaSuccess ? cudaErrorNoDevice : found, "no GPU here", err);
+    check(found == cudaSuccess ? cudaErrorNoDevice : found, "counting the GPUs", err);
     return 1;
   }
   memset(fixture, 0, sizeof *fixture);
   cudaStream_t stream = NULL;
-  if (check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", err) < 0 ||
-      check(cudaMalloc((void **)&ring, RING_INTS * sizeof(int)), "memory", err) < 0 ||
-      check(cudaMalloc((void **)&buffer, BUFFER_FLOATS * sizeof(float)), "memory", err) < 0 ||
-      check(cudaMalloc((void **)&sink, 4096), "memory", err) < 0 ||
-      check(cudaMemset(buffer, 0, BUFFER_FLOATS * sizeof(float)), "memory", err) < 0 || fill_ring(err) < 0)
+  if (check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
+      check(cudaMalloc((void **)&ring, RING_INTS * sizeof(int)), "allocating memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffer, BUFFER_FLOATS * sizeof(float)), "allocating memory", err) < 0 ||
+      check(cudaMalloc((void **)&sink, 4096), "allocating memory", err) < 0 ||
+      check(cudaMemset(buffer, 0, BUFFER_FLOATS * sizeof(float)), "clearing memory", err) < 0 || fill_ring(err) < 0)
     return -1;
   for (size_t i = 0; i < LAUNCH_COUNT; i++) launches[i] = rl_launch{kernel_symbols[i], "kernel", launch, (void *)i};
   fixture->device.kind = RL_DEVICE_CUDA;
