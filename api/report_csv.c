@@ -190,49 +190,54 @@ static const struct rl_csv_dimension *find_dimension(const char *name) {
   return NULL;
 }
 
-static const char *unit_of(const char *name, char computed[RL_COMPUTED_METRIC_NAME_SIZE]) {
-  const struct rl_csv_dimension *dimension = find_dimension(name);
-  if (dimension != NULL) return dimension->unit;
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, name) == 0) return rl_raw_metrics[i].unit;
-  const char *unit = rl_computed_metric_unit(name, computed);
-  return unit != NULL ? unit : strstr(name, ".pct") ? "%" : "";
-}
-
-/* Returns a collected metric, a dimension of the launch, or a computed metric. NAN: unknown. */
-static double raw_value(const rl_csv_kernel *kernel, const char *name) {
-  const struct rl_csv_dimension *dimension = find_dimension(name);
-  if (rl_metric_find(kernel->values, name) != NULL) return rl_metric_get(kernel->values, name);
-  if (dimension == NULL) return rl_computed_metric_value(name, kernel->values);
-  const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel->kernel, dimension->extent);
-  return cJSON_GetNumberValue(cJSON_GetArrayItem(extent, dimension->axis));
-}
-
-static const char *choice_text(const char *name, double value) {
+/* Returns the first row that shows the metric's number as a text; NULL: none does. */
+static const rl_section_row *find_choices(const char *name) {
   for (size_t s = 0; s < rl_section_count; s++)
     for (size_t r = 0; r < rl_sections[s].row_count; r++) {
       const rl_section_row *row = &rl_sections[s].rows[r];
-      if (row->choices && strcmp(row->key, name) == 0) return rl_row_text(row, value);
+      if (row->choices && strcmp(row->key, name) == 0) return row;
     }
   return NULL;
 }
 
-void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count) {
-  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
+static const char *unit_of(const rl_csv_column *column) {
+  const rl_raw_metric *collected = rl_raw_metric_find(column->name);
+  if (column->dimension != NULL) return column->dimension->unit;
+  if (collected != NULL) return collected->unit;
+  if (column->is_computed) return column->computed.unit;
+  return strstr(column->name, ".pct") ? "%" : ""; /* a client named the metric; the catalogue does not have it */
+}
+
+rl_csv_column rl_csv_column_make(const char *name) {
+  rl_csv_column column = {.name = name, .dimension = find_dimension(name), .choices = find_choices(name)};
+  column.is_computed = rl_computed_metric_find(name, &column.computed);
+  return column;
+}
+
+/* Returns a collected metric, a dimension of the launch, or a computed metric. NAN: unknown. */
+static double raw_value(const rl_csv_kernel *kernel, const rl_csv_column *column) {
+  const rl_metric_value *collected = rl_metric_find(kernel->values, column->name);
+  if (collected != NULL) return collected->value;
+  if (column->dimension == NULL) return column->is_computed ? rl_computed_metric_value(&column->computed, kernel->values) : NAN;
+  const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel->kernel, column->dimension->extent);
+  return cJSON_GetNumberValue(cJSON_GetArrayItem(extent, column->dimension->axis));
+}
+
+void rl_csv_print_raw_header(FILE *out, const rl_csv_column *columns, size_t count) {
   put_kernel_column_names(out);
-  put_next_fields(out, metric_names, count);
+  for (size_t i = 0; i < count; i++) put_next_field(out, columns[i].name);
   putc('\n', out);
   put_field(out, "");
   for (size_t i = 1; i < KERNEL_COLUMNS; i++) put_next_field(out, "");
-  for (size_t i = 0; i < count; i++) put_next_field(out, unit_of(metric_names[i], unit));
+  for (size_t i = 0; i < count; i++) put_next_field(out, unit_of(&columns[i]));
   putc('\n', out);
 }
 
-void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count) {
+void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const rl_csv_column *columns, size_t count) {
   put_kernel_fields(out, kernel);
   for (size_t i = 0; i < count; i++) {
-    double value = raw_value(kernel, metric_names[i]);
-    const char *text = choice_text(metric_names[i], value);
+    double value = raw_value(kernel, &columns[i]);
+    const char *text = columns[i].choices != NULL ? rl_row_text(columns[i].choices, value) : NULL;
     put_next_field(out, text ? text : rl_ncu_format(value, "").value);
   }
   putc('\n', out);

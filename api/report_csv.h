@@ -3,9 +3,12 @@
 #define RL_API_REPORT_CSV_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
+#include "analyze/computed_metrics.h"
 #include "api/report.h"
+#include "model/catalogue.h"
 
 /* Rows of a section that the details page contains, as with ncu's option --print-details: the header, the tables of the body, or
  * both. */
@@ -31,9 +34,20 @@ extern const struct rl_csv_dimension {
   const char *name, *unit, *extent; /* extent: "grid" or "block" */
   int axis;
 } rl_csv_dimensions[RL_CSV_DIMENSIONS];
+
+typedef struct rl_csv_column {
+  const char *name;                         /* of the metric; the caller's */
+  const struct rl_csv_dimension *dimension; /* NULL: the metric is no dimension of the launch */
+  const rl_section_row *choices;            /* a row that shows the number as a text; NULL: none does */
+  bool is_computed;
+  rl_computed_metric computed;
+} rl_csv_column;
+
+/* Returns the column of a metric: a collected one, one of analyze/computed_metrics.h, or one of rl_csv_dimensions. */
+rl_csv_column rl_csv_column_make(const char *name);
 /* Print the raw page: one line per kernel, one column per metric, in unscaled units. The second line of the page has the units.
- * Names of metrics that were not collected are those of analyze/computed_metrics.h and of rl_csv_dimensions. */
-void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count);
-void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);
+ */
+void rl_csv_print_raw_header(FILE *out, const rl_csv_column *columns, size_t count);
+void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const rl_csv_column *columns, size_t count);
 
 #endif

@@ -13,6 +13,7 @@
 #include "api/server_internal.h"
 #include "base/array.h"
 #include "base/json_members.h"
+#include "base/sorted_names.h"
 
 typedef struct report_query {
   int64_t kernel; /* ordinal of the kernel; -1: all kernels */
@@ -131,7 +132,7 @@ static void write_details(FILE *out, const rl_report_stream *stream, const rl_cs
 }
 
 static void write_raw(FILE *out, const rl_report_stream *stream, const rl_csv_kernel *kernel) {
-  rl_csv_print_raw(out, kernel, (const char *const *)stream->metric_names, stream->metric_count);
+  rl_csv_print_raw(out, kernel, stream->raw_columns, stream->metric_count);
 }
 
 static char *render_details(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
@@ -161,29 +162,34 @@ static int add_computed_name(void *context, const char *name) {
   return add_metric_name(to->stream, to->capacity, name, to->err);
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 /* Adds the names of the metrics that are computed from the collected ones, and of the launch's dimensions. */
 static int add_computed_names(rl_report_stream *stream, size_t *capacity, rl_error *err) {
   const size_t collected = stream->metric_count;
   added_names to = {stream, capacity, err};
   if (collected == 0) return 0;
-  char **names = malloc(collected * sizeof *names); /* the stream's array moves while it grows */
+  const char **names = malloc(collected * sizeof *names); /* the stream's array moves while it grows */
   if (names == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   memcpy(names, stream->metric_names, collected * sizeof *names);
-  int rc = rl_computed_metrics_list((const char *const *)names, collected, add_computed_name, &to);
+  int rc = rl_computed_metrics_list(names, collected, add_computed_name, &to);
   for (int i = 0; i < RL_CSV_DIMENSIONS && rc == 0; i++) {
     const char *name = rl_csv_dimensions[i].name;
-    if (bsearch(&name, names, collected, sizeof *names, compare_names) == NULL) rc = add_computed_name(&to, name);
+    if (!rl_names_contain(names, collected, name)) rc = add_computed_name(&to, name);
   }
   free(names);
-  qsort(stream->metric_names, stream->metric_count, sizeof *stream->metric_names, compare_names);
+  rl_names_sort(stream->metric_names, stream->metric_count);
   return rc;
 }
 
-/* Reads the names of the raw page's columns: all metrics that were collected for at least one of the kernels, and those that are
- * computed from them. */
-static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
+static int make_raw_columns(rl_report_stream *stream, rl_error *err) {
+  stream->raw_columns = calloc(stream->metric_count + 1, sizeof *stream->raw_columns);
+  if (stream->raw_columns == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
+  for (size_t i = 0; i < stream->metric_count; i++) stream->raw_columns[i] = rl_csv_column_make(stream->metric_names[i]);
+  return 0;
+}
+
+/* Reads the columns of the raw page: all metrics that were collected for at least one of the kernels, and those that are computed
+ * from them. */
+static int read_raw_columns(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
   size_t capacity = 0;
@@ -191,15 +197,15 @@ static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_r
   if (rl_store_query(store, RL_QUERY_REPORT_METRICS, bindings, 2, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0)
     if (add_metric_name(stream, &capacity, rl_cursor_text(cursor, 1), err) < 0) return -1;
-  return found < 0 ? -1 : add_computed_names(stream, &capacity, err);
+  if (found < 0 || add_computed_names(stream, &capacity, err) < 0) return -1;
+  return make_raw_columns(stream, err);
 }
 
 static char *render_csv_head(const rl_report_stream *stream, int page, rl_error *err) {
   char *text = NULL;
   size_t size;
   FILE *out = open_memstream(&text, &size);
-  if (out != NULL && page == PAGE_RAW)
-    rl_csv_print_raw_header(out, (const char *const *)stream->metric_names, stream->metric_count);
+  if (out != NULL && page == PAGE_RAW) rl_csv_print_raw_header(out, stream->raw_columns, stream->metric_count);
   else if (out != NULL) rl_csv_print_details_header(out, stream->details);
   return close_memstream(out, &text, err);
 }
@@ -274,7 +280,7 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
   stream->separator = stream->tail = "";
   stream->render = query->page == PAGE_RAW ? render_raw : render_details;
   stream->details = (rl_csv_details)query->print_details;
-  if (query->page == PAGE_RAW && read_metric_names(store, bindings, stream, err) < 0) return -1;
+  if (query->page == PAGE_RAW && read_raw_columns(store, bindings, stream, err) < 0) return -1;
   stream->head = render_csv_head(stream, query->page, err);
   return stream->head != NULL ? 0 : -1;
 }

@@ -37,8 +37,9 @@ void rl_report_stream_free(rl_report_stream *stream) {
   rl_cursor_close(stream->cursor);
   rl_report_run_clear(&stream->a);
   rl_report_run_clear(&stream->b);
-  for (size_t i = 0; i < stream->metric_count; i++) free(stream->metric_names[i]);
+  for (size_t i = 0; i < stream->metric_count; i++) free((char *)stream->metric_names[i]);
   free(stream->metric_names);
+  free(stream->raw_columns);
   free(stream->head);
   free(stream->own_tail);
   free(stream->substitute_row);

@@ -32,9 +32,10 @@ typedef struct rl_report_stream {
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
   rl_csv_details details;
-  char **metric_names; /* CSV: the columns of the raw page */
+  const char **metric_names; /* malloc'ed, sorted: the metrics of the raw page */
   size_t metric_count;
-  size_t row_count; /* number of rows rendered so far */
+  rl_csv_column *raw_columns; /* of these metrics */
+  size_t row_count;           /* number of rows rendered so far */
   enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } state;
   char *last_chunk;  /* the chunk that was returned last */
   char *pending_row; /* text of a row, sent after its separator */

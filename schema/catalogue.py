@@ -71,6 +71,16 @@ def raw_metrics(sections):
     return dict(sorted(metrics.items()))
 
 
+def computed_rows(sections):
+    """Returns {key: (section, row)}, as indices, of the first row of each key that computes its metric from others."""
+    rows = {}
+    for index, section in enumerate(sections):
+        for position, row in enumerate(row for table in section["tables"] for row in table["rows"]):
+            if expression(row) != row["key"]:
+                rows.setdefault(row["key"], (index, position))
+    return dict(sorted(rows.items()))
+
+
 def text(value):
     return json.dumps(value)  # JSON and C quote ASCII text alike
 
@@ -115,7 +125,10 @@ def c_table(sections):
             "const rl_raw_metric rl_raw_metrics[] = {"]
     for name, (unit, mask) in raw_metrics(sections).items():
         out.append(f"  {{{text(name)}, {text(unit)}, RL_ORIGIN_{origin(name)}, {mask:#x}u}},")
-    out += ["};", "const size_t rl_raw_metric_count = sizeof rl_raw_metrics / sizeof *rl_raw_metrics;", ""]
+    out += ["};", "const size_t rl_raw_metric_count = sizeof rl_raw_metrics / sizeof *rl_raw_metrics;", "",
+            "const rl_section_row *const rl_computed_rows[] = {"]
+    out += [f"  &rows_{index}[{position}]," for index, position in computed_rows(sections).values()]
+    out += ["};", "const size_t rl_computed_row_count = sizeof rl_computed_rows / sizeof *rl_computed_rows;", ""]
     return "\n".join(out)
 
 

@@ -1,12 +1,11 @@
 #include "analyze/computed_metrics.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/expression.h"
+#include "base/sorted_names.h"
 #include "model/catalogue.h"
 
 #define DURATION "gpu__time_duration.sum"
@@ -55,11 +54,7 @@ typedef struct name_set {
   size_t count;
 } name_set;
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
-static bool contains(const name_set *set, const char *name) {
-  return bsearch(&name, set->names, set->count, sizeof *set->names, compare_names) != NULL;
-}
+static bool contains(const name_set *set, const char *name) { return rl_names_contain(set->names, set->count, name); }
 
 /* The lookup of an expression that finds out whether all inputs were collected. */
 typedef struct input_check {
@@ -114,24 +109,13 @@ static int list_rollups(const name_set *collected, const char *name, int (*add)(
   return 0;
 }
 
-/* Returns the first row with this metric that computes it from others; NULL: none does. */
-static const rl_section_row *find_row(const char *metric) {
-  for (size_t s = 0; s < rl_section_count; s++)
-    for (size_t r = 0; r < rl_sections[s].row_count; r++) {
-      const rl_section_row *row = &rl_sections[s].rows[r];
-      if (strcmp(row->key, metric) == 0 && strcmp(row->expression, metric) != 0) return row;
-    }
-  return NULL;
-}
-
 static int list_rows(const name_set *collected, int (*add)(void *, const char *), void *context) {
-  for (size_t s = 0; s < rl_section_count; s++)
-    for (size_t r = 0; r < rl_sections[s].row_count; r++) {
-      const rl_section_row *row = &rl_sections[s].rows[r];
-      if (find_row(row->key) != row || contains(collected, row->key) || !has_inputs(collected, row->expression)) continue;
-      int stopped = add(context, row->key);
-      if (stopped != 0) return stopped;
-    }
+  for (size_t i = 0; i < rl_computed_row_count; i++) {
+    const rl_section_row *row = rl_computed_rows[i];
+    if (contains(collected, row->key) || !has_inputs(collected, row->expression)) continue;
+    int stopped = add(context, row->key);
+    if (stopped != 0) return stopped;
+  }
   return 0;
 }
 
@@ -148,6 +132,40 @@ int rl_computed_metrics_list(const char *const *collected, size_t count, int (*a
 
 /* --- values ------------------------------------------------------------------------------------------------------------ */
 
+static bool set_expression(rl_computed_metric *metric, const char *expression, const char *unit) {
+  *metric = (rl_computed_metric){.expression = expression};
+  snprintf(metric->unit, sizeof metric->unit, "%s", unit);
+  return true;
+}
+
+/* Sets the unit of a rate: cycles per second are hertz. */
+static void set_rate_unit(rl_computed_metric *metric) {
+  const rl_raw_metric *counter = rl_raw_metric_find(metric->source);
+  const char *unit = counter != NULL ? counter->unit : "";
+  const bool counts_cycles = strcmp(unit, "cycle") == 0;
+  if (unit[0] != '\0')
+    snprintf(metric->unit, sizeof metric->unit, "%s%s", counts_cycles ? "hz" : unit, counts_cycles ? "" : "/s");
+}
+
+static bool set_rollup(const char *name, rl_computed_metric *metric) {
+  int i = 0;
+  while (i < ROLLUP_COUNT && !ends_with(name, rollups[i].suffix)) i++;
+  if (i == ROLLUP_COUNT) return false;
+  *metric = (rl_computed_metric){.is_rate = rollups[i].is_rate};
+  replace_suffix(name, rollups[i].suffix, rollups[i].source, metric->source);
+  if (metric->is_rate) set_rate_unit(metric);
+  else strcpy(metric->unit, "%");
+  return true;
+}
+
+bool rl_computed_metric_find(const char *name, rl_computed_metric *metric) {
+  const rl_section_row *row = rl_computed_row_find(name);
+  if (row != NULL) return set_expression(metric, row->expression, row->unit);
+  for (int i = 0; i < EQUIVALENT_COUNT; i++)
+    if (strcmp(equivalents[i].name, name) == 0) return set_expression(metric, equivalents[i].expression, equivalents[i].unit);
+  return set_rollup(name, metric);
+}
+
 static double look_up_metric(void *context, const char *name) { return rl_metric_get(context, name); }
 
 static double evaluate(const char *expression, const rl_metric_values *values) {
@@ -158,54 +176,8 @@ static double evaluate(const char *expression, const rl_metric_values *values) {
   return value;
 }
 
-static const char *find_expression(const char *name) {
-  const rl_section_row *row = find_row(name);
-  if (row != NULL) return row->expression;
-  for (int i = 0; i < EQUIVALENT_COUNT; i++)
-    if (strcmp(equivalents[i].name, name) == 0) return equivalents[i].expression;
-  return NULL;
-}
-
-static int find_rollup(const char *name) {
-  int i = 0;
-  while (i < ROLLUP_COUNT && !ends_with(name, rollups[i].suffix)) i++;
-  return i < ROLLUP_COUNT ? i : -1;
-}
-
-double rl_computed_metric_value(const char *name, const rl_metric_values *values) {
-  char source[RL_COMPUTED_METRIC_NAME_SIZE];
-  const char *expression = find_expression(name);
-  if (expression != NULL) return evaluate(expression, values);
-  int rollup = find_rollup(name);
-  if (rollup < 0) return NAN;
-  replace_suffix(name, rollups[rollup].suffix, rollups[rollup].source, source);
-  double value = rl_metric_get(values, source);
-  return rollups[rollup].is_rate ? value / (rl_metric_get(values, DURATION) * 1e-9) : value;
-}
-
-static const char *unit_of_collected(const char *name) {
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, name) == 0) return rl_raw_metrics[i].unit;
-  return "";
-}
-
-/* Sets the unit of a rate: cycles per second are hertz. */
-static const char *set_rate_unit(const char *name, const char *suffix, const char *source_suffix,
-                                 char unit[RL_COMPUTED_METRIC_NAME_SIZE]) {
-  char source[RL_COMPUTED_METRIC_NAME_SIZE];
-  replace_suffix(name, suffix, source_suffix, source);
-  const char *counted = unit_of_collected(source);
-  if (strcmp(counted, "cycle") == 0) return "hz";
-  snprintf(unit, RL_COMPUTED_METRIC_NAME_SIZE, "%s/s", counted);
-  return counted[0] != '\0' ? unit : "";
-}
-
-const char *rl_computed_metric_unit(const char *name, char unit[RL_COMPUTED_METRIC_NAME_SIZE]) {
-  const rl_section_row *row = find_row(name);
-  if (row != NULL) return row->unit;
-  for (int i = 0; i < EQUIVALENT_COUNT; i++)
-    if (strcmp(equivalents[i].name, name) == 0) return equivalents[i].unit;
-  int rollup = find_rollup(name);
-  if (rollup < 0) return NULL;
-  return rollups[rollup].is_rate ? set_rate_unit(name, rollups[rollup].suffix, rollups[rollup].source, unit) : "%";
+double rl_computed_metric_value(const rl_computed_metric *metric, const rl_metric_values *values) {
+  if (metric->expression != NULL) return evaluate(metric->expression, values);
+  const double value = rl_metric_get(values, metric->source);
+  return metric->is_rate ? value / (rl_metric_get(values, DURATION) * 1e-9) : value;
 }

@@ -3,6 +3,7 @@
 #ifndef RL_ANALYZE_COMPUTED_METRICS_H
 #define RL_ANALYZE_COMPUTED_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "model/metrics.h"
@@ -11,16 +12,23 @@
 extern "C" {
 #endif
 
-enum { RL_COMPUTED_METRIC_NAME_SIZE = 160 };
+enum { RL_COMPUTED_METRIC_NAME_SIZE = 160, RL_COMPUTED_METRIC_UNIT_SIZE = 48 };
+
+typedef struct rl_computed_metric {
+  const char *expression;                    /* over collected metrics; NULL: the metric is another rollup of `source` */
+  char source[RL_COMPUTED_METRIC_NAME_SIZE]; /* collected metric */
+  bool is_rate;                              /* source over the duration */
+  char unit[RL_COMPUTED_METRIC_UNIT_SIZE];
+} rl_computed_metric;
 
 /* Calls add(context, name) for each metric that can be computed from the `count` collected ones and is not among them, once each,
  * until add returns a value other than 0. collected: sorted (strcmp). Returns that value, else 0. */
 int rl_computed_metrics_list(const char *const *collected, size_t count, int (*add)(void *context, const char *name),
                              void *context);
-/* Returns the value of such a metric; NAN: an input is unknown, or the name is not of such a metric. */
-double rl_computed_metric_value(const char *name, const rl_metric_values *values);
-/* Returns the unit of such a metric: NULL: the name is not of such a metric. The text of a rate is in `unit`. */
-const char *rl_computed_metric_unit(const char *name, char unit[RL_COMPUTED_METRIC_NAME_SIZE]);
+/* Returns false, and leaves *metric unchanged, if no such metric has the name. */
+bool rl_computed_metric_find(const char *name, rl_computed_metric *metric);
+/* NAN: an input is unknown. */
+double rl_computed_metric_value(const rl_computed_metric *metric, const rl_metric_values *values);
 
 #ifdef __cplusplus
 }

@@ -63,6 +63,14 @@ typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
 extern const rl_raw_metric rl_raw_metrics[];
 extern const size_t rl_raw_metric_count;
 
+/* Rows whose value is computed from other metrics than their key, the first one of each key, sorted by key (strcmp). */
+extern const rl_section_row *const rl_computed_rows[];
+extern const size_t rl_computed_row_count;
+
+/* Find by binary search; NULL: there is none. The row is one of rl_computed_rows. */
+const rl_raw_metric *rl_raw_metric_find(const char *name);
+const rl_section_row *rl_computed_row_find(const char *key);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,12 +11,6 @@
 #include "model/metrics.h"
 #include "model/records.h"
 
-static const rl_raw_metric *raw_metric(const char *name) {
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, name) == 0) return &rl_raw_metrics[i];
-  return NULL;
-}
-
 static uint32_t section_mask(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
@@ -31,7 +25,7 @@ static void raw_metrics_are_sorted_unique_and_fit_a_record(void **state) {
 }
 
 static double look_up_in_section(void *context, const char *name) {
-  const rl_raw_metric *metric = raw_metric(name);
+  const rl_raw_metric *metric = rl_raw_metric_find(name);
   if (!metric) fail_msg("%s is not a raw metric", name);
   if (!(metric->sections & *(const uint32_t *)context)) fail_msg("%s is not collected for its row's section", name);
   return 1;
@@ -94,7 +88,7 @@ static void metrics_have_the_origin_of_their_name(void **state) {
       {"memory_l2_theoretical_sectors_global", RL_ORIGIN_SASS},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    const rl_raw_metric *metric = raw_metric(known[i].name);
+    const rl_raw_metric *metric = rl_raw_metric_find(known[i].name);
     assert_non_null(metric);
     assert_int_equal(metric->origin, known[i].origin);
   }

@@ -33,20 +33,31 @@ static bool has(const listing *listed, const char *name) {
   return false;
 }
 
+/* The value and the unit of a metric; NAN and NULL if no such metric has the name. */
+static double value_of(const char *name, const rl_metric_values *values) {
+  rl_computed_metric metric;
+  return rl_computed_metric_find(name, &metric) ? rl_computed_metric_value(&metric, values) : NAN;
+}
+
+static void assert_unit(const char *name, const char *expected) {
+  rl_computed_metric metric;
+  assert_true(rl_computed_metric_find(name, &metric));
+  assert_string_equal(metric.unit, expected);
+}
+
 static void percentages_of_sums_are_those_of_averages(void **state) {
   static const char *const names[] = {"a__x.avg.pct_of_peak_sustained_elapsed", "b__x.avg.pct_of_peak_sustained_active",
                                       "b__x.sum.pct_of_peak_sustained_active"};
   static const rl_metric_value items[] = {{"a__x.avg.pct_of_peak_sustained_elapsed", 12.5, NULL}};
   const rl_metric_values values = {items, 1};
   listing listed = {.count = 0};
-  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
   (void)state;
   assert_int_equal(rl_computed_metrics_list(names, 3, collect, &listed), 0);
   assert_int_equal(listed.count, 1); /* the other one was collected */
   assert_string_equal(listed.names[0], "a__x.sum.pct_of_peak_sustained_elapsed");
-  assert_true(rl_computed_metric_value(listed.names[0], &values) == 12.5);
-  assert_string_equal(rl_computed_metric_unit(listed.names[0], unit), "%");
-  assert_true(isnan(rl_computed_metric_value("b__x.sum.pct_of_peak_sustained_active", &values)));
+  assert_true(value_of(listed.names[0], &values) == 12.5);
+  assert_unit(listed.names[0], "%");
+  assert_true(isnan(value_of("b__x.sum.pct_of_peak_sustained_active", &values)));
 }
 
 static void rates_need_the_duration_and_a_counter_with_rates(void **state) {
@@ -55,16 +66,17 @@ static void rates_need_the_duration_and_a_counter_with_rates(void **state) {
   static const rl_metric_value items[] = {{"dram__bytes.avg", 3000, NULL}, {"gpu__time_duration.sum", 1500, NULL}};
   const rl_metric_values values = {items, 2};
   listing some = {.count = 0}, none = {.count = 0};
-  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
   (void)state;
   rl_computed_metrics_list(with_rate, 3, collect, &some);
   assert_true(has(&some, "dram__bytes.avg.per_second") && has(&some, "gpu__time_duration.max"));
   assert_true(!has(&some, "gpu__time_duration.sum.per_second") && !has(&some, "dram__bytes.sum.per_second"));
   rl_computed_metrics_list(without_rate, 2, collect, &none);
   assert_false(has(&none, "dram__bytes.avg.per_second"));
-  assert_true(fabs(rl_computed_metric_value("dram__bytes.avg.per_second", &values) - 2e9) < 1);
-  assert_true(rl_computed_metric_value("gpu__time_duration.max", &values) == 1500);
-  assert_string_equal(rl_computed_metric_unit("gpu__time_duration.max", unit), "ns");
+  assert_true(fabs(value_of("dram__bytes.avg.per_second", &values) - 2e9) < 1);
+  assert_true(value_of("gpu__time_duration.max", &values) == 1500);
+  assert_unit("dram__bytes_read.sum.per_second", "byte/s");
+  assert_unit("sm__cycles_active.avg.per_second", "hz");
+  assert_unit("gpu__time_duration.max", "ns");
 }
 
 static void rows_with_expressions_need_all_inputs(void **state) {
@@ -76,7 +88,7 @@ static void rows_with_expressions_need_all_inputs(void **state) {
   rl_computed_metrics_list(complete, 1, collect, &listed);
   assert_true(has(&listed, "derived__local_spilling_requests"));
   assert_false(has(&listed, "derived__local_spilling_requests_pct")); /* needs four more counters */
-  assert_true(rl_computed_metric_value("derived__local_spilling_requests", &values) == 7);
+  assert_true(value_of("derived__local_spilling_requests", &values) == 7);
 }
 
 static void allocations_are_rounded_up(void **state) {
@@ -90,8 +102,8 @@ static void allocations_are_rounded_up(void **state) {
                                      {"launch__shared_mem_per_block_dynamic", cases[i].dynamic, NULL},
                                      {"launch__shared_mem_per_block_static", 0, NULL}};
     const rl_metric_values values = {items, 4};
-    assert_true(rl_computed_metric_value("launch__registers_per_thread_allocated", &values) == cases[i].allocated);
-    assert_true(rl_computed_metric_value("launch__shared_mem_per_block_allocated", &values) == cases[i].shared_allocated);
+    assert_true(value_of("launch__registers_per_thread_allocated", &values) == cases[i].allocated);
+    assert_true(value_of("launch__shared_mem_per_block_allocated", &values) == cases[i].shared_allocated);
   }
 }
 
@@ -112,11 +124,9 @@ static void a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped(void
 
 static void other_names_have_no_value(void **state) {
   const rl_metric_values none = {NULL, 0};
-  char unit[RL_COMPUTED_METRIC_NAME_SIZE];
   (void)state;
-  assert_true(isnan(rl_computed_metric_value("sm__cycles_active.avg", &none)));
-  assert_null(rl_computed_metric_unit("sm__cycles_active.avg", unit));
-  assert_true(isnan(rl_computed_metric_value(".sum.per_second", &none)));
+  assert_true(isnan(value_of("sm__cycles_active.avg", &none)));
+  assert_true(isnan(value_of(".sum.per_second", &none)));
 }
 
 int main(void) {

@@ -148,11 +148,7 @@ static void a_missing_metric_is_named_with_its_reason(void **state) {
   assert_true(isnan(v.value) && v.metric == NULL && v.unit == NULL && v.advice == NULL);
 }
 
-static bool is_collected(const char *metric) {
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return true;
-  return false;
-}
+static bool is_collected(const char *metric) { return rl_raw_metric_find(metric) != NULL; }
 
 static void the_metrics_of_verdicts_are_collected(void **state) {
   (void)state;

@@ -284,9 +284,8 @@ static bool is_run_metric(const char *metric) {
 }
 
 static bool is_collected(const char *metric, uint32_t section) {
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return rl_raw_metrics[i].sections & section;
-  return false;
+  const rl_raw_metric *found = rl_raw_metric_find(metric);
+  return found != NULL && (found->sections & section) != 0;
 }
 
 static bool reads_only_metrics_of_its_section(const rl_rule *rule) {

@@ -24,9 +24,8 @@ static bool is_collected_here(const rl_raw_metric *metric) {
 }
 
 bool rl_instruction_profiler_collects(const char *metric) {
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return is_collected_here(&rl_raw_metrics[i]);
-  return false;
+  const rl_raw_metric *known = rl_raw_metric_find(metric);
+  return known != NULL && is_collected_here(known);
 }
 
 /* Returns true when a line of the text equals the word. */

@@ -24,8 +24,6 @@ static rl_metric_origin origin_by_prefix(const char *name) {
   return RL_ORIGIN_COUNTER;
 }
 
-static int compare_name(const void *name, const void *metric) { return strcmp(name, ((const rl_raw_metric *)metric)->name); }
-
 static bool contains(const rl_metric_selection *selection, const char *name) {
   for (size_t i = 0; i < selection->count; i++)
     if (strcmp(selection->items[i].name, name) == 0) return true;
@@ -56,7 +54,7 @@ static void add_named_metrics(rl_metric_selection *selection) {
   char *rest = selection->name_text;
   for (char *name = strsep(&rest, "\n"); name != NULL; name = strsep(&rest, "\n")) {
     if (name[0] == '\0' || contains(selection, name)) continue;
-    const rl_raw_metric *known = bsearch(name, rl_raw_metrics, rl_raw_metric_count, sizeof *rl_raw_metrics, compare_name);
+    const rl_raw_metric *known = rl_raw_metric_find(name);
     selection->items[selection->count++] =
         (rl_selected_metric){.name = name, .origin = known != NULL ? known->origin : origin_by_prefix(name), .known_value = NAN};
   }

@@ -1,0 +1,20 @@
+/* Sorted arrays of names. The caller owns the array and the texts. */
+#ifndef RL_BASE_SORTED_NAMES_H
+#define RL_BASE_SORTED_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sorts by strcmp. */
+void rl_names_sort(const char **names, size_t count);
+/* Whether a sorted array has the name. */
+bool rl_names_contain(const char *const *names, size_t count, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
