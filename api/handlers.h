@@ -9,6 +9,7 @@
 int rl_handle_submit_job(rl_http_request *request, rl_error *err);
 int rl_handle_list_jobs(rl_http_request *request, rl_error *err);
 int rl_handle_get_job(rl_http_request *request, rl_error *err);
+int rl_handle_label_job(rl_http_request *request, rl_error *err);
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err);
 int rl_handle_get_job_source(rl_http_request *request, rl_error *err);
 extern const rl_field rl_list_jobs_query[];

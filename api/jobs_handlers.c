@@ -1,4 +1,4 @@
-/* POST /jobs, GET /jobs, GET and DELETE /jobs/{id}, GET /jobs/{id}/source. */
+/* POST /jobs, GET /jobs, GET, PATCH and DELETE /jobs/{id}, GET /jobs/{id}/source. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "api/submission.h"
 #include "base/json_members.h"
 #include "base/sha256.h"
+#include "request/labels.h"
 #include "request/spec.h"
 
 enum { DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
@@ -88,6 +89,15 @@ static int reply_row(rl_http_request *request, rl_query query, const char *name,
 int rl_handle_get_job(rl_http_request *request, rl_error *err) { return reply_row(request, RL_QUERY_JOB, "Job", err); }
 int rl_handle_get_job_source(rl_http_request *request, rl_error *err) {
   return reply_row(request, RL_QUERY_SOURCE, "Posted code of job", err);
+}
+
+int rl_handle_label_job(rl_http_request *request, rl_error *err) {
+  char patch[RL_JOB_LABELS_SIZE];
+  const char *body = request->body != NULL ? request->body : "";
+  if (rl_job_labels_parse(body, request->body_length, patch, err) < 0 ||
+      rl_store_job_set_labels(request->server->store, request->id, patch, err) < 0)
+    return -1;
+  return reply_row(request, RL_QUERY_JOB, "Job", err);
 }
 
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {

@@ -7,7 +7,7 @@
 #include "api/handlers.h"
 #include "api/http_syntax.h"
 
-enum { LOGIN_BODY_BYTES = 4096, BASELINE_BODY_BYTES = 4096 };
+enum { LOGIN_BODY_BYTES = 4096, BASELINE_BODY_BYTES = 4096, LABELS_BODY_BYTES = 4096 };
 
 const rl_route rl_routes[] = {
     {"POST", "/jobs", "submitJob", "Submit a job", rl_handle_submit_job, .body_limit = RL_BODY_CONFIGURED,
@@ -17,6 +17,8 @@ const rl_route rl_routes[] = {
     {"GET", "/jobs", "listJobs", "List jobs, newest first", rl_handle_list_jobs, .query = rl_list_jobs_query,
      .cached_by = RL_CACHED_BY_LISTS, .pool = RL_POOL_READ},
     {"GET", "/jobs/{id}", "getJob", "Get a job", rl_handle_get_job, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
+    {"PATCH", "/jobs/{id}", "labelJob", "Change a job's name and tags", rl_handle_label_job, .body_limit = LABELS_BODY_BYTES,
+     .pool = RL_POOL_CONTROL},
     {"DELETE", "/jobs/{id}", "cancelJob", "Cancel a queued or running job", rl_handle_cancel_job, .pool = RL_POOL_CONTROL},
     {"GET", "/jobs/{id}/source", "getSource", "Get the kernel that a source job posted", rl_handle_get_job_source,
      .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},

@@ -17,6 +17,7 @@ const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
 let variants = new Map(); // run id -> variant
 let request = null;       // body of the POST that submits the job again
+let current = null;       // the job, as the API returned it last
 
 /* --- head and progress -------------------------------------------------------------------------------------------- */
 
@@ -28,11 +29,13 @@ const postedKernel = ({ kind, request: { entry, name } }) =>
 const titleOf = ({ request: { name, entry, file_name: file } }) => name || entry || file || null;
 
 function drawHead(job) {
+  current = job;
   const title = titleOf(job);
   document.title = `Job ${job.id}${title ? ` ${title}` : ''} ${job.state} · rooflined`;
   byId('job-title').textContent = `Job ${job.id}${title ? ` · ${title}` : ''}`;
   byId('job-tags').replaceChildren(...(job.request.tags ?? []).map((tag) => createElement('span', { class: 'tag' }, tag)));
   byId('job-state').replaceChildren(stateBadge(job.state));
+  byId('label').hidden = false;
   byId('cancel').hidden = finalStates.includes(job.state);
   // The stored request of these kinds lacks the posted code or the trace, so it can't be sent again.
   byId('again').hidden = !finalStates.includes(job.state) || ['source', 'import'].includes(job.kind);
@@ -223,6 +226,11 @@ byId('cancel').addEventListener('click', async () => {
   await httpDelete(`/jobs/${id}`).catch(drawProblem);
   byId('cancel').disabled = false;
   refreshSafely();
+});
+
+byId('label').addEventListener('click', async () => {
+  const { openLabels } = await import('/lib/labels.js');
+  openLabels(current, drawHead);
 });
 
 byId('again').addEventListener('click', async () => {

@@ -51,6 +51,7 @@ extern const rl_cli_option rl_client_statuses[];  /* exit statuses; ends with {0
 int rl_command_submit(rl_cli *cli, rl_error *err);
 int rl_command_show(rl_cli *cli, rl_error *err);
 int rl_command_list(rl_cli *cli, rl_error *err);
+int rl_command_label(rl_cli *cli, rl_error *err);
 int rl_command_cancel(rl_cli *cli, rl_error *err);
 int rl_command_devices(rl_cli *cli, rl_error *err);
 int rl_command_kernels(rl_cli *cli, rl_error *err);

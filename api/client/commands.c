@@ -78,6 +78,7 @@ const rl_command rl_commands[] = {
     {"export", "JOB --format F …", "write a job's trace or numbers for another tool", rl_command_export, rl_export_options},
     {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, compare_options},
     {"list", "", "list jobs, newest first, with their runs", rl_command_list},
+    {"label", "JOB OPTIONS", "change a job's name or tags; an empty value removes them", rl_command_label, rl_label_options},
     {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
     {"devices", "", "list devices, and why one is unusable", rl_command_devices},
     {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},

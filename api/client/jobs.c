@@ -49,6 +49,21 @@ int rl_command_show(rl_cli *cli, rl_error *err) {
   return rl_print_watched(cli, watch, print_job, NULL, err);
 }
 
+int rl_command_label(rl_cli *cli, rl_error *err) {
+  long long id;
+  char path[64];
+  RL_CLEANUP(rl_free_text) char *body = NULL;
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  if (rl_parse_number(cli->argc > 0 ? cli->argv[0] : NULL, 1, "a job's number", &id, err) < 0 ||
+      rl_request_labels_from_arguments(cli->argc - 1, cli->argv + 1, &body, err) < 0)
+    return -1;
+  snprintf(path, sizeof path, "/jobs/%lld", id);
+  if (rl_http_send(cli, "PATCH", path, body, &response, err) < 0) return -1;
+  if (cli->json) printf("%s\n", response.data != NULL && response.length > 0 ? response.data : "{}");
+  else printf("job %lld is labelled\n", id);
+  return RL_EXIT_COMPLETED;
+}
+
 int rl_command_cancel(rl_cli *cli, rl_error *err) {
   long long id;
   char path[64];

@@ -140,6 +140,7 @@ static char *next_item(const char **rest) {
 
 static int add_text_list(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
+  if (value[0] == '\0') return 0;
   while (value != NULL) {
     RL_CLEANUP(rl_free_text) char *item = next_item(&value);
     if (item == NULL || !cJSON_AddItemToArray(list, cJSON_CreateString(item))) return fail_no_memory(err);
@@ -236,7 +237,11 @@ static int add_json(cJSON *request, const option_field *option, const char *valu
   return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : fail_no_memory(err);
 }
 
-static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
+static bool is_label(const option_field *option) {
+  return strcmp(option->field, "name") == 0 || strcmp(option->field, "tags") == 0;
+}
+
+static int add_option(cJSON *request, const char *command, const char *name, const char *value, rl_error *err) {
   static int (*const adders[])(cJSON *, const option_field *, const char *, rl_error *) = {[TEXT] = add_text,
                                                                                            [NUMBER] = add_number,
                                                                                            [BOOLEAN] = add_boolean,
@@ -249,11 +254,12 @@ static int add_option(cJSON *request, const char *name, const char *value, rl_er
                                                                                            [JSON] = add_json};
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(options[i].name, name) != 0) continue;
+    if (strcmp(command, "label") == 0 && !is_label(&options[i])) break;
     if (value == NULL) return rl_fail_usage(err, "%s needs a value", name);
     if (cJSON_HasObjectItem(request, options[i].field)) return rl_fail_usage(err, "%s was given twice", name);
     return adders[options[i].type](request, &options[i], value, err);
   }
-  return rl_fail_argument(err, "run", name);
+  return rl_fail_argument(err, command, name);
 }
 
 /* Returns the kind of a request without --kind. */
@@ -271,6 +277,19 @@ static int add_default_name(cJSON *request, const char *file, rl_error *err) {
 
 static bool is_source_option(const char *name) { return strcmp(name, "--code") == 0 || strcmp(name, "--binary") == 0; }
 
+/* Adds the options of a command line, NAME VALUE or NAME=VALUE. Sets *source_file to the value of --code or --binary. */
+static int add_options(cJSON *request, const char *command, int argc, char **argv, const char **source_file, rl_error *err) {
+  for (int i = 0; i < argc; i++) {
+    char name[64];
+    const char *equals = strchr(argv[i], '=');
+    snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - argv[i]) : (int)strlen(argv[i]), argv[i]);
+    const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+    if (add_option(request, command, name, value, err) < 0) return -1;
+    if (is_source_option(name)) *source_file = value;
+  }
+  return 0;
+}
+
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err) {
   if (argc == 1 && (argv[0][0] != '-' || argv[0][1] == '\0')) {
     *body = rl_request_read_file(argv[0], err);
@@ -278,16 +297,26 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
   }
   RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
   const char *source_file = NULL;
-  for (int i = 0; i < argc; i++) {
-    char name[64];
-    const char *equals = strchr(argv[i], '=');
-    snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - argv[i]) : (int)strlen(argv[i]), argv[i]);
-    const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-    if (add_option(request, name, value, err) < 0) return -1;
-    if (is_source_option(name)) source_file = value;
-  }
+  if (add_options(request, "run", argc, argv, &source_file, err) < 0) return -1;
   if (source_file != NULL && add_default_name(request, source_file, err) < 0) return -1;
   if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", infer_kind(request));
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : fail_no_memory(err);
+}
+
+int rl_request_labels_from_arguments(int argc, char **argv, char **body, rl_error *err) {
+  RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
+  const char *none = NULL;
+  if (argc == 0) return rl_fail_usage(err, "label needs --name or --tags");
+  if (add_options(request, "label", argc, argv, &none, err) < 0) return -1;
+  *body = cJSON_PrintUnformatted(request);
+  return *body != NULL ? 0 : fail_no_memory(err);
+}
+
+const rl_cli_option *rl_label_options(void) {
+  static rl_cli_option listed[OPTION_COUNT + 1];
+  int count = 0;
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (is_label(&options[i])) listed[count++] = (rl_cli_option){options[i].name, options[i].value, options[i].summary};
+  return listed;
 }

@@ -102,7 +102,7 @@ static int decode_ints(const rl_field *field, const cJSON *item, const char *pat
 }
 
 static bool is_name(const char *text) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
   size_t length = strspn(text, letters);
   return length > 0 && length <= RL_FIELD_NAME_MAX && text[length] == '\0';
 }
@@ -127,7 +127,8 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
     snprintf(item_path, sizeof item_path, "%.80s/%d", path, index);
     if (!cJSON_IsString(member) || !is_name(member->valuestring))
-      return rl_fail_at(err, item_path, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MAX);
+      return rl_fail_at(err, item_path, "%s takes names of at most %d letters, digits, _, . and -", field->name,
+                        RL_FIELD_NAME_MAX);
     if (has_line(out, member->valuestring))
       return rl_fail_at(err, item_path, "%s names %s twice", field->name, member->valuestring);
     if (used + strlen(member->valuestring) + 2 > field->size)

@@ -58,7 +58,7 @@ static cJSON *add_names(cJSON *schema, const rl_field *field) {
   cJSON *items = cJSON_AddObjectToObject(schema, "items");
   cJSON_AddStringToObject(items, "type", "string");
   if (field->type == RL_FIELD_NAMES) {
-    cJSON_AddStringToObject(items, "pattern", "^[A-Za-z0-9_.]+$");
+    cJSON_AddStringToObject(items, "pattern", "^[A-Za-z0-9_.-]+$");
     cJSON_AddNumberToObject(items, "maxLength", RL_FIELD_NAME_MAX);
   }
   return items;

@@ -30,6 +30,10 @@ typedef struct rl_spec_common {
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
+/* PATCH /jobs/{id} changes these. */
+#define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                         \
+  RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "shown in the list of jobs; default: none"), \
+      RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES, .summary = "shown in the list of jobs; GET /jobs finds them")
 #define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                  \
   RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                               \
                 .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                        \
@@ -41,8 +45,7 @@ typedef struct rl_spec_common {
                     .summary = "run the passes in worker processes that no earlier job used; default false"),          \
       RL_SPEC_FIELD(STRUCT, "worker_build", build, RL_FIELD_TEXT,                                                      \
                     .summary = "a build of the workers that the setting builds names; default: the daemon's workers"), \
-      RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "shown in the list of jobs; default: none"),       \
-      RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES, .summary = "shown in the list of jobs; GET /jobs finds them")
+      RL_SPEC_LABEL_FIELDS(STRUCT)
 /* For kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \

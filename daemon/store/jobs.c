@@ -161,3 +161,17 @@ int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, con
   int rc = rl_store_set_final_state(&store->writer, job_id, state, problem, err);
   return rl_store_end_change(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
 }
+
+static int set_labels(rl_db *db, int64_t job_id, const char *patch, rl_error *err) {
+  rl_job_status current;
+  if (rl_store_read_status(db, job_id, &current, err) < 0 ||
+      rl_db_run(db, err, "job_label", RL_BIND_INTEGER(":job", job_id), RL_BIND_TEXT(":patch", patch)) < 0)
+    return -1;
+  return rl_store_summarize_job(db, job_id, err);
+}
+
+int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, rl_error *err) {
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = set_labels(&store->writer, job_id, patch, err);
+  return rl_store_end_change(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
+}

@@ -62,6 +62,8 @@ int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const c
 /* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. RL_HTTP 404 if the job does not exist, 409 if
  * its state is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
+/* Changes the job's name and tags. patch: see rl_job_labels_parse. RL_HTTP 404 if the job does not exist. */
+int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, rl_error *err);
 /* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. RL_HTTP 422 if the bodies differ.
  */
 int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);

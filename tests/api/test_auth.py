@@ -17,8 +17,8 @@ def token_daemon(start):
     return start("--require-token", token=True)
 
 
-PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE", "/jobs/1"), ("GET", "/jobs/1/source"),
-             ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
+PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("PATCH", "/jobs/1"), ("DELETE", "/jobs/1"),
+             ("GET", "/jobs/1/source"), ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
              ("GET", "/jobs/1/kernels"), ("GET", "/jobs/1/timeline"), ("GET", "/jobs/1/comparison"), ("GET", "/history?metric=x"),
              ("GET", "/jobs/1/export?format=csv"),
              ("GET", "/runs/1/report"), ("GET", "/runs/1/timeline/findings"), ("GET", "/runs/1/timeline/lanes"),

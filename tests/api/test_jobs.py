@@ -85,6 +85,54 @@ def test_bad_names_and_tags(daemon, field, value, pointer):
     assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", pointer)
 
 
+def test_labels_can_be_changed_in_every_state(start):
+    own_daemon = start()
+    ended = own_daemon.submit({**job(), "name": "first", "tags": ["old"]})
+    own_daemon.wait(ended)
+    own_daemon.get("/jobs")  # cached replies must change too
+    before = own_daemon.get(f"/jobs/{ended}").json()
+    changed = own_daemon.call("PATCH", f"/jobs/{ended}", {"name": "zweite Größe", "tags": ["fp32-only", "v2"]})
+    assert changed.status_code == 200 and changed.json()["request"]["name"] == "zweite Größe"
+    assert changed.json() == own_daemon.get(f"/jobs/{ended}").json() != before
+    item, = own_daemon.get("/jobs").json()["items"]
+    assert (item["name"], item["tags"]) == ("zweite Größe", ["fp32-only", "v2"])
+    assert [one["id"] for one in own_daemon.get("/jobs?search=fp32-only").json()["items"]] == [ended]
+    assert own_daemon.get("/jobs?search=first").json()["items"] == []
+    for patch, labels in [({"tags": []}, ("zweite Größe", [])), ({"name": None}, (None, [])), ({"tags": ["a"]}, (None, ["a"])),
+                          ({"tags": None, "name": "x"}, ("x", []))]:
+        assert own_daemon.call("PATCH", f"/jobs/{ended}", patch).status_code == 200
+        item, = own_daemon.get("/jobs").json()["items"]
+        assert (item["name"], item["tags"]) == labels, patch
+    first, second = own_daemon.submit(endless()), own_daemon.submit({**job(), "name": "waits"})
+    own_daemon.wait(first, states=("running",))
+    for job_id in (first, second):
+        assert own_daemon.call("PATCH", f"/jobs/{job_id}", {"name": f"job {job_id}"}).json()["request"]["name"] == f"job {job_id}"
+    assert [item["name"] for item in own_daemon.get("/jobs").json()["items"]] == [f"job {second}", f"job {first}", "x"]
+    own_daemon.cancel_all()
+    assert {item["name"] for item in own_daemon.get("/jobs?state=cancelled").json()["items"]} == {f"job {second}", f"job {first}"}
+    runs = own_daemon.get(f"/jobs/{ended}/results").json()["runs"]
+    assert own_daemon.get(f"/history?metric=epoch_ms_median&like={runs[0]['run']}").json()["items"]
+
+
+@pytest.mark.parametrize(("body", "pointer"), [
+    ({}, "/name"), ({"name": "x" * 81}, "/name"), ({"tags": ["a b"]}, "/tags/0"), ({"tags": ["a", "a"]}, "/tags/1"),
+    ({"name": "x", "device": "cpu"}, "/device"), ({"tags": [None]}, "/tags/0"), ({"name": ["x"]}, "/name")])
+def test_bad_labels_change_nothing(daemon, body, pointer):
+    job_id = daemon.submit({**job(), "name": "stays", "tags": ["too"]})
+    answer = daemon.call("PATCH", f"/jobs/{job_id}", body)
+    assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", pointer)
+    request = daemon.get(f"/jobs/{job_id}").json()["request"]
+    assert (request["name"], request["tags"]) == ("stays", ["too"])
+    daemon.call("DELETE", f"/jobs/{job_id}")
+
+
+def test_labels_of_an_unknown_job(daemon):
+    answer = daemon.call("PATCH", "/jobs/999999", {"name": "x"})
+    assert (answer.status_code, answer.json()["detail"]) == (404, "Job 999999 not found.")
+    for body in (b"{", b"[]", b""):
+        assert daemon.call("PATCH", "/jobs/1", body).json()["code"] == "bad_json"
+
+
 def test_idempotency(daemon):
     headers = {"Idempotency-Key": "test-1"}
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'

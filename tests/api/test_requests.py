@@ -102,7 +102,7 @@ def test_content_type_with_a_charset(daemon):
 
 @pytest.mark.parametrize("method, path, allow", [
     ("PUT", "/jobs", "POST, GET, HEAD, OPTIONS"),
-    ("PATCH", "/jobs/1", "GET, HEAD, DELETE, OPTIONS"),
+    ("PUT", "/jobs/1", "GET, HEAD, PATCH, DELETE, OPTIONS"),
     ("POST", "/jobs/1/events", "GET, HEAD, OPTIONS"),
     ("DELETE", "/healthz", "GET, HEAD, OPTIONS"),
     ("GET", "/login", "POST, OPTIONS"),
@@ -118,7 +118,7 @@ def test_methods(daemon, method, path, allow):
 
 def test_options(daemon):
     response = daemon.call("OPTIONS", "/jobs/5")
-    assert (response.status_code, response.headers["Allow"]) == (204, "GET, HEAD, DELETE, OPTIONS")
+    assert (response.status_code, response.headers["Allow"]) == (204, "GET, HEAD, PATCH, DELETE, OPTIONS")
     assert "Access-Control-Allow-Origin" not in response.headers
     assert daemon.call("OPTIONS", "/nowhere").status_code == 404
 

@@ -539,6 +539,21 @@ def test_unknown_job(daemon):
         ctl(command, "999999", url=daemon.url, code=2)
 
 
+def test_labels(daemon, finished):
+    job = str(finished["job"]["id"])
+    out, _ = ctl("label", job, "--name", "before the change", "--tags=a,b-1", url=daemon.url)
+    assert out == f"job {job} is labelled\n"
+    out, _ = ctl("list", url=daemon.url)
+    assert "before the change" in out
+    request = json.loads(ctl("--json", "label", job, "--name", "", url=daemon.url)[0])["request"]
+    assert (request["name"], request["tags"]) == ("", ["a", "b-1"])
+    assert json.loads(ctl("--json", "label", job, "--tags", "", url=daemon.url)[0])["request"]["tags"] == []
+    for arguments in (["label"], ["label", job], ["label", job, "--epochs", "2"], ["label", "x", "--name", "y"]):
+        ctl(*arguments, url=daemon.url, code=2)
+    _, err = ctl("label", job, "--tags", "a b", url=daemon.url, code=2)
+    assert "letters, digits" in err
+
+
 def test_a_cancelled_run_exits_with_3(daemon):
     follower = start("run", *LONG, url=daemon.url)
     job = int(re.search(r"job (\d+)", follower.stderr.readline()).group(1))

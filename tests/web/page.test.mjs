@@ -174,6 +174,29 @@ test('a running job shows its progress and can be cancelled', async () => {
   await page.close();
 });
 
+test('a job gets another name and other tags on its page', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('#label').click();
+  const dialog = page.getByRole('dialog', { name: 'Name and tags' });
+  await dialog.getByLabel('Name').fill('before the change');
+  await dialog.getByLabel('Tags').fill('a b, mnist, übung');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  assert.match(await dialog.locator('[data-field="tags"] .problem-line').innerText(), /letters, digits/);
+  ignoreBrowserErrors('400 (Bad Request)');
+  assert.deepEqual(await findInaccessible(page, 'dialog'), []);
+  await dialog.getByLabel('Tags').fill('mnist, fp32-only');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal(await page.locator('#job-title').innerText(), `Job ${job} · before the change`);
+  assert.deepEqual(await page.locator('#job-tags .tag').allInnerTexts(), ['mnist', 'fp32-only']);
+  await page.goto(`${daemon.url}/?search=fp32-only`);
+  await page.locator('#jobs tbody tr').waitFor();
+  assert.match(await page.locator('#jobs tbody tr').innerText(), /before the change\s*mnist\s*fp32-only/);
+  await page.close();
+  await fetch(`${daemon.url}/jobs/${job}`, { method: 'PATCH', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: null, tags: null }) });
+});
+
 test('the list of jobs follows their states', async () => {
   const page = await openPage(daemon.url, { colorScheme: 'dark' });
   const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });

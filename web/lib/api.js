@@ -87,8 +87,10 @@ async function requestWithLogin(path, options = {}) {
 
 export const get = (path) => requestWithLogin(path);
 export const httpDelete = (path) => requestWithLogin(path, { method: 'DELETE' });
-export const post = (path, body) => requestWithLogin(path, { method: 'POST', headers: { 'content-type': 'application/json' },
+const sendJson = (method) => (path, body) => requestWithLogin(path, { method, headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body) });
+export const post = sendJson('POST');
+export const patch = sendJson('PATCH');
 
 /** Posts a file as the request body. */
 export const postFile = (path, file) => requestWithLogin(path, { method: 'POST',

@@ -1,4 +1,4 @@
-// Forms that submit a job. An error appears at the field that it concerns.
+// Forms that send a request to the API. An error appears at the field that it concerns.
 import { ApiProblem } from '/lib/api.js';
 import { createElement } from '/lib/dom.js';
 
@@ -24,16 +24,15 @@ function showProblem(form, problem) {
   field?.querySelector('input, select, textarea')?.focus();
 }
 
-/** Submits a job by send(form), which resolves to it, when the form is submitted, and shows the job's page. */
-export function submitOnPost(form, send) {
+/** Calls send(form) when the form is submitted, and done(answer) with the answer to which it resolves. */
+export function sendOnSubmit(form, send, done) {
   const button = form.querySelector('button[type="submit"]');
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     clearProblems(form);
     button.disabled = true;
     try {
-      const job = await send(form);
-      location.assign(`/job.html?id=${job.id}`);
+      done(await send(form));
     } catch (problem) {
       if (!(problem instanceof ApiProblem)) throw problem;
       showProblem(form, problem);
@@ -42,3 +41,6 @@ export function submitOnPost(form, send) {
     }
   });
 }
+
+/** Submits a job by send(form), which resolves to it, when the form is submitted, and shows the job's page. */
+export const submitOnPost = (form, send) => sendOnSubmit(form, send, (job) => location.assign(`/job.html?id=${job.id}`));
