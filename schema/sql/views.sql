@@ -10,37 +10,39 @@ SELECT run_id, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / 
   test_loss, launches_per_step, launches_per_step_reason, launch_gap_ratio, launch_gap_reason, time_cold_us_median,
   time_cold_reason, time_warm_us_median, time_warm_reason, suspect, suspect_reason, cold_suspect_reason, warm_suspect_reason
 FROM (
-  SELECT r.id AS run_id,
-    (SELECT count(*) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS epochs,
+  SELECT run.id AS run_id,
+    (SELECT count(*) FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0) AS epochs,
     (SELECT avg(epoch_ms) FROM (
-       SELECT e.epoch_ms, row_number() OVER (ORDER BY e.epoch_ms) AS rank, count(*) OVER () AS n
-       FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.epoch_ms IS NOT NULL)
-     WHERE rank IN ((n + 1) / 2, (n + 2) / 2)) AS epoch_ms_median,
-    (SELECT min(e.epoch_ms) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS epoch_ms_min,
-    (SELECT avg(e.images) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS images_per_epoch,
-    EXISTS (SELECT 1 FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.suspect = 1)
-      OR EXISTS (SELECT 1 FROM samples s WHERE s.pass_id = t.id AND s.suspect = 1) AS suspect,
-    coalesce((SELECT min(e.suspect_reason) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.suspect = 1),
-             (SELECT min(s.suspect_reason) FROM samples s WHERE s.pass_id = t.id AND s.suspect = 1)) AS suspect_reason,
-    (SELECT min(s.suspect_reason) FROM samples s
-     WHERE s.pass_id = t.id AND s.suspect = 1 AND s.mode = 'cold') AS cold_suspect_reason,
-    (SELECT min(s.suspect_reason) FROM samples s
-     WHERE s.pass_id = t.id AND s.suspect = 1 AND s.mode = 'warm') AS warm_suspect_reason,
+       SELECT epoch.epoch_ms, row_number() OVER (ORDER BY epoch.epoch_ms) AS rank, count(*) OVER () AS epoch_count
+       FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0 AND epoch.epoch_ms IS NOT NULL)
+     WHERE rank IN ((epoch_count + 1) / 2, (epoch_count + 2) / 2)) AS epoch_ms_median,
+    (SELECT min(epoch.epoch_ms) FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0) AS epoch_ms_min,
+    (SELECT avg(epoch.images) FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0) AS images_per_epoch,
+    EXISTS (SELECT 1 FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0 AND epoch.suspect = 1)
+      OR EXISTS (SELECT 1 FROM samples sample WHERE sample.pass_id = timing.id AND sample.suspect = 1) AS suspect,
+    coalesce((SELECT min(epoch.suspect_reason) FROM epochs epoch WHERE epoch.pass_id = timing.id AND epoch.warmup = 0
+      AND epoch.suspect = 1),
+             (SELECT min(sample.suspect_reason) FROM samples sample WHERE sample.pass_id = timing.id AND sample.suspect = 1))
+               AS suspect_reason,
+    (SELECT min(sample.suspect_reason) FROM samples sample
+     WHERE sample.pass_id = timing.id AND sample.suspect = 1 AND sample.mode = 'cold') AS cold_suspect_reason,
+    (SELECT min(sample.suspect_reason) FROM samples sample
+     WHERE sample.pass_id = timing.id AND sample.suspect = 1 AND sample.mode = 'warm') AS warm_suspect_reason,
     last.test_accuracy_ratio, last.train_loss, last.test_loss, last.unavailable AS epoch_unavailable,
     peak.value AS peak_memory_bytes, peak.reason AS peak_memory_reason,
     launches.value AS launches_per_step, launches.reason AS launches_per_step_reason,
     gap.value AS launch_gap_ratio, gap.reason AS launch_gap_reason,
     cold.value AS time_cold_us_median, cold.reason AS time_cold_reason,
     warm.value AS time_warm_us_median, warm.reason AS time_warm_reason
-  FROM runs r
-    LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
-    LEFT JOIN passes a ON a.run_id = r.id AND a.ordinal = 1
-    LEFT JOIN epochs last ON last.pass_id = t.id AND last.epoch = (SELECT max(epoch) FROM epochs WHERE pass_id = t.id)
-    LEFT JOIN measurements peak ON peak.pass_id = t.id AND peak.name = 'peak_memory_bytes'
-    LEFT JOIN measurements launches ON launches.pass_id = t.id AND launches.name = 'launches_per_step'
-    LEFT JOIN measurements gap ON gap.pass_id = a.id AND gap.name = 'launch_gap_ratio'
-    LEFT JOIN measurements cold ON cold.pass_id = t.id AND cold.name = 'time_cold_us_median'
-    LEFT JOIN measurements warm ON warm.pass_id = t.id AND warm.name = 'time_warm_us_median');
+  FROM runs run
+    LEFT JOIN passes timing ON timing.run_id = run.id AND timing.ordinal = 0
+    LEFT JOIN passes activity ON activity.run_id = run.id AND activity.ordinal = 1
+    LEFT JOIN epochs last ON last.pass_id = timing.id AND last.epoch = (SELECT max(epoch) FROM epochs WHERE pass_id = timing.id)
+    LEFT JOIN measurements peak ON peak.pass_id = timing.id AND peak.name = 'peak_memory_bytes'
+    LEFT JOIN measurements launches ON launches.pass_id = timing.id AND launches.name = 'launches_per_step'
+    LEFT JOIN measurements gap ON gap.pass_id = activity.id AND gap.name = 'launch_gap_ratio'
+    LEFT JOIN measurements cold ON cold.pass_id = timing.id AND cold.name = 'time_cold_us_median'
+    LEFT JOIN measurements warm ON warm.pass_id = timing.id AND warm.name = 'time_warm_us_median');
 
 -- One row for each run with its stored summary. A number that is NULL has its reason in its *_reason column. A run without a
 -- committed pass has no stored summary.
@@ -65,22 +67,23 @@ FROM (
     iif(time_cold_us_median IS NULL, coalesce(time_cold_reason, timing_reason), NULL) AS time_cold_reason,
     iif(time_warm_us_median IS NULL, coalesce(time_warm_reason, timing_reason), NULL) AS time_warm_reason
   FROM (
-    SELECT r.job_id AS job, r.id AS run, r.ordinal, j.kind AS job_kind, j.state AS job_state, r.workload, r.variant,
-      r."precision", r.batch_size, r.seed, r.engine, r.dataset, r."partial", r.deterministic, j.device, d.name AS device_name,
-      t.git_commit, t.finished_at AS at, s.*,
-      CASE WHEN t.id IS NULL THEN 'the job did not ask for the timing pass'
-           WHEN t.state = 'unavailable' THEN t.reason
-           WHEN t.state <> 'completed' THEN 'the timing pass is ' || t.state
+    SELECT run.job_id AS job, run.id AS run, run.ordinal, job.kind AS job_kind, job.state AS job_state, run.workload, run.variant,
+      run."precision", run.batch_size, run.seed, run.engine, run.dataset, run."partial", run.deterministic, job.device,
+        device_row.name AS device_name,
+      timing.git_commit, timing.finished_at AS at, summary.*,
+      CASE WHEN timing.id IS NULL THEN 'the job did not ask for the timing pass'
+           WHEN timing.state = 'unavailable' THEN timing.reason
+           WHEN timing.state <> 'completed' THEN 'the timing pass is ' || timing.state
            ELSE 'the timing pass did not measure it' END AS timing_reason,
-      CASE WHEN a.id IS NULL THEN 'the job did not ask for the activity pass'
-           WHEN a.state = 'unavailable' THEN a.reason
-           WHEN a.state <> 'completed' THEN 'the activity pass is ' || a.state
+      CASE WHEN activity.id IS NULL THEN 'the job did not ask for the activity pass'
+           WHEN activity.state = 'unavailable' THEN activity.reason
+           WHEN activity.state <> 'completed' THEN 'the activity pass is ' || activity.state
            ELSE 'the activity pass did not measure it' END AS activity_reason
-    FROM runs r CROSS JOIN jobs j ON j.id = r.job_id
-      LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
-      LEFT JOIN passes a ON a.run_id = r.id AND a.ordinal = 1
-      LEFT JOIN devices d ON d.id = coalesce(t.device_id, a.device_id)
-      LEFT JOIN run_summaries s ON s.run_id = r.id));
+    FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
+      LEFT JOIN passes timing ON timing.run_id = run.id AND timing.ordinal = 0
+      LEFT JOIN passes activity ON activity.run_id = run.id AND activity.ordinal = 1
+      LEFT JOIN devices device_row ON device_row.id = coalesce(timing.device_id, activity.device_id)
+      LEFT JOIN run_summaries summary ON summary.run_id = run.id));
 
 -- One row for each run.
 CREATE VIEW v_runs AS
@@ -125,119 +128,136 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
     'test_accuracy_difference_ratio', coalesce(baseline_name || baseline_test_accuracy_reason,
                                                candidate_name || candidate_test_accuracy_reason))) AS unavailable
 FROM (
-  SELECT b.workload, b.job AS baseline_job, c.job AS candidate_job, b.run AS baseline_run, c.run AS candidate_run,
-    b.device AS baseline_device, c.device AS candidate_device, b.variant AS baseline_variant, c.variant AS candidate_variant,
-    b.variant || iif(b.variant = c.variant, ' of run ' || b.run, '') || ': ' AS baseline_name,
-    c.variant || iif(b.variant = c.variant, ' of run ' || c.run, '') || ': ' AS candidate_name,
-    b.epoch_ms_median AS baseline_epoch_ms_median, c.epoch_ms_median AS candidate_epoch_ms_median,
-    b.epoch_ms_min AS baseline_epoch_ms_min, c.epoch_ms_min AS candidate_epoch_ms_min,
-    b.images_per_s AS baseline_images_per_s, c.images_per_s AS candidate_images_per_s,
-    b.time_cold_us_median AS baseline_time_cold_us_median, c.time_cold_us_median AS candidate_time_cold_us_median,
-    b.time_warm_us_median AS baseline_time_warm_us_median, c.time_warm_us_median AS candidate_time_warm_us_median,
-    b.peak_memory_bytes AS baseline_peak_memory_bytes, c.peak_memory_bytes AS candidate_peak_memory_bytes,
-    b.test_accuracy_ratio AS baseline_test_accuracy_ratio, c.test_accuracy_ratio AS candidate_test_accuracy_ratio,
-    b.launches_per_step AS baseline_launches_per_step, c.launches_per_step AS candidate_launches_per_step,
-    b.launch_gap_ratio AS baseline_launch_gap_ratio, c.launch_gap_ratio AS candidate_launch_gap_ratio,
-    b.engine AS baseline_engine, c.engine AS candidate_engine, b.dataset AS baseline_dataset, c.dataset AS candidate_dataset,
-    b."partial" AS baseline_partial, c."partial" AS candidate_partial,
-    b.suspect AS baseline_suspect, c.suspect AS candidate_suspect,
-    b.unavailable AS baseline_unavailable, c.unavailable AS candidate_unavailable,
-    b.epoch_ms_median_reason AS baseline_epoch_ms_median_reason, c.epoch_ms_median_reason AS candidate_epoch_ms_median_reason,
-    b.epoch_ms_min_reason AS baseline_epoch_ms_min_reason, c.epoch_ms_min_reason AS candidate_epoch_ms_min_reason,
-    b.peak_memory_reason AS baseline_peak_memory_reason, c.peak_memory_reason AS candidate_peak_memory_reason,
-    b.test_accuracy_reason AS baseline_test_accuracy_reason, c.test_accuracy_reason AS candidate_test_accuracy_reason,
-    b.time_cold_reason AS baseline_cold_reason, c.time_cold_reason AS candidate_cold_reason,
-    b.time_warm_reason AS baseline_warm_reason, c.time_warm_reason AS candidate_warm_reason,
-    coalesce(b.variant || ' is suspect: ' || b.suspect_reason,
-             c.variant || ' is suspect: ' || c.suspect_reason) AS epoch_suspect,
-    coalesce(b.variant || ' is suspect: ' || b.cold_suspect_reason,
-             c.variant || ' is suspect: ' || c.cold_suspect_reason) AS cold_suspect,
-    coalesce(b.variant || ' is suspect: ' || b.warm_suspect_reason,
-             c.variant || ' is suspect: ' || c.warm_suspect_reason) AS warm_suspect
-  FROM v_run_values b JOIN v_run_values c ON c.workload = b.workload);
+  SELECT baseline.workload, baseline.job AS baseline_job, candidate.job AS candidate_job, baseline.run AS baseline_run,
+    candidate.run AS candidate_run,
+    baseline.device AS baseline_device, candidate.device AS candidate_device, baseline.variant AS baseline_variant,
+      candidate.variant AS candidate_variant,
+    baseline.variant || iif(baseline.variant = candidate.variant, ' of run ' || baseline.run, '') || ': ' AS baseline_name,
+    candidate.variant || iif(baseline.variant = candidate.variant, ' of run ' || candidate.run, '') || ': ' AS candidate_name,
+    baseline.epoch_ms_median AS baseline_epoch_ms_median, candidate.epoch_ms_median AS candidate_epoch_ms_median,
+    baseline.epoch_ms_min AS baseline_epoch_ms_min, candidate.epoch_ms_min AS candidate_epoch_ms_min,
+    baseline.images_per_s AS baseline_images_per_s, candidate.images_per_s AS candidate_images_per_s,
+    baseline.time_cold_us_median AS baseline_time_cold_us_median, candidate.time_cold_us_median AS candidate_time_cold_us_median,
+    baseline.time_warm_us_median AS baseline_time_warm_us_median, candidate.time_warm_us_median AS candidate_time_warm_us_median,
+    baseline.peak_memory_bytes AS baseline_peak_memory_bytes, candidate.peak_memory_bytes AS candidate_peak_memory_bytes,
+    baseline.test_accuracy_ratio AS baseline_test_accuracy_ratio, candidate.test_accuracy_ratio AS candidate_test_accuracy_ratio,
+    baseline.launches_per_step AS baseline_launches_per_step, candidate.launches_per_step AS candidate_launches_per_step,
+    baseline.launch_gap_ratio AS baseline_launch_gap_ratio, candidate.launch_gap_ratio AS candidate_launch_gap_ratio,
+    baseline.engine AS baseline_engine, candidate.engine AS candidate_engine, baseline.dataset AS baseline_dataset,
+      candidate.dataset AS candidate_dataset,
+    baseline."partial" AS baseline_partial, candidate."partial" AS candidate_partial,
+    baseline.suspect AS baseline_suspect, candidate.suspect AS candidate_suspect,
+    baseline.unavailable AS baseline_unavailable, candidate.unavailable AS candidate_unavailable,
+    baseline.epoch_ms_median_reason AS baseline_epoch_ms_median_reason, candidate.epoch_ms_median_reason
+      AS candidate_epoch_ms_median_reason,
+    baseline.epoch_ms_min_reason AS baseline_epoch_ms_min_reason, candidate.epoch_ms_min_reason AS candidate_epoch_ms_min_reason,
+    baseline.peak_memory_reason AS baseline_peak_memory_reason, candidate.peak_memory_reason AS candidate_peak_memory_reason,
+    baseline.test_accuracy_reason AS baseline_test_accuracy_reason, candidate.test_accuracy_reason
+      AS candidate_test_accuracy_reason,
+    baseline.time_cold_reason AS baseline_cold_reason, candidate.time_cold_reason AS candidate_cold_reason,
+    baseline.time_warm_reason AS baseline_warm_reason, candidate.time_warm_reason AS candidate_warm_reason,
+    coalesce(baseline.variant || ' is suspect: ' || baseline.suspect_reason,
+             candidate.variant || ' is suspect: ' || candidate.suspect_reason) AS epoch_suspect,
+    coalesce(baseline.variant || ' is suspect: ' || baseline.cold_suspect_reason,
+             candidate.variant || ' is suspect: ' || candidate.cold_suspect_reason) AS cold_suspect,
+    coalesce(baseline.variant || ' is suspect: ' || baseline.warm_suspect_reason,
+             candidate.variant || ' is suspect: ' || candidate.warm_suspect_reason) AS warm_suspect
+  FROM v_run_values baseline JOIN v_run_values candidate ON candidate.workload = baseline.workload);
 
 -- One row for each run of a job that has another run as its baseline: the first fp32 run of the same workload in the job.
 CREATE VIEW v_baselines AS
 SELECT job, baseline_run, candidate_run
 FROM (
-  SELECT c.job_id AS job, c.id AS candidate_run, (
-    SELECT b.id FROM runs b
-    WHERE b.job_id = c.job_id AND b.workload = c.workload AND b.variant = 'fp32' ORDER BY b.ordinal LIMIT 1) AS baseline_run
-  FROM runs c)
+  SELECT run.job_id AS job, run.id AS candidate_run, (
+    SELECT other_run.id FROM runs other_run
+    WHERE other_run.job_id = run.job_id AND other_run.workload = run.workload AND other_run.variant = 'fp32'
+      ORDER BY other_run.ordinal LIMIT 1) AS baseline_run
+  FROM runs run)
 WHERE baseline_run <> candidate_run;
 
 -- The pairs of v_pairs in which the baseline is that of v_baselines.
 CREATE VIEW v_comparisons AS
-SELECT b.job, p.baseline_device AS device, p.*
-FROM v_baselines b CROSS JOIN v_pairs p ON p.baseline_run = b.baseline_run AND p.candidate_run = b.candidate_run;
+SELECT v_baselines.job, v_pairs.baseline_device AS device, v_pairs.*
+FROM v_baselines CROSS JOIN v_pairs ON v_pairs.baseline_run = v_baselines.baseline_run
+  AND v_pairs.candidate_run = v_baselines.candidate_run;
 
 -- One row for each job: its item in the list of jobs. jobs.listing is the stored text of a job that waits or has ended.
 CREATE VIEW v_listings AS
-SELECT j.id AS job, json_object(
-  'id', j.id, 'kind', j.kind, 'origin', j.origin, 'state', j.state, 'device', j.device,
-  'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
+SELECT job.id AS job, json_object(
+  'id', job.id, 'kind', job.kind, 'origin', job.origin, 'state', job.state, 'device', job.device,
+  'created_at', job.created_at, 'started_at', job.started_at, 'finished_at', job.finished_at,
   'passes', json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),
                                      'running', count(*) FILTER (WHERE state = 'running'),
                                      'completed', count(*) FILTER (WHERE state = 'completed'),
                                      'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
-                  FROM passes WHERE job_id = j.id)),
-  'problem', json(iif(j.problem_message IS NULL, 'null', json_object(
-    'domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
-  'name', coalesce(nullif(j.request ->> '$.name', ''), j.request ->> '$.file_name'),
-  'tags', json(coalesce(j.request -> '$.tags', '[]')),
-  'workload', first.workload, 'engine', first.engine, 'entry', j.request ->> '$.entry', 'grid', json(j.request -> '$.grid'),
-  'block', json(j.request -> '$.block'),
-  'parameters', json(iif(j.kind IN ('train', 'layer'), first.nondefault_params, NULL)),
+                  FROM passes WHERE job_id = job.id)),
+  'problem', json(iif(job.problem_message IS NULL, 'null', json_object(
+    'domain', job.problem_domain, 'code', job.problem_code, 'message', job.problem_message))),
+  'name', coalesce(nullif(job.request ->> '$.name', ''), job.request ->> '$.file_name'),
+  'tags', json(coalesce(job.request -> '$.tags', '[]')),
+  'workload', first.workload, 'engine', first.engine, 'entry', job.request ->> '$.entry', 'grid', json(job.request -> '$.grid'),
+  'block', json(job.request -> '$.block'),
+  'parameters', json(iif(job.kind IN ('train', 'layer'), first.nondefault_params, NULL)),
   'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
   'batch_size', first.params ->> '$.batch_size',
   'runs', json((SELECT json_group_array(json_object('id', id, 'variant', variant))
-                FROM (SELECT id, variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),
+                FROM (SELECT id, variant FROM runs WHERE job_id = job.id ORDER BY ordinal))),
   'fastest', json(coalesce((
     SELECT json_object('run', run, 'variant', variant, 'epoch_ms_median', iif(job_kind = 'train', epoch_ms_median, NULL),
                        'time_cold_us_median', iif(job_kind = 'train', NULL, time_cold_us_median))
-    FROM v_run_values v
-    WHERE v.job = j.id AND iif(job_kind = 'train', epoch_ms_median IS NOT NULL AND NOT suspect,
+    FROM v_run_values
+    WHERE v_run_values.job = job.id AND iif(job_kind = 'train', epoch_ms_median IS NOT NULL AND NOT suspect,
                                time_cold_us_median IS NOT NULL AND cold_suspect_reason IS NULL)
     ORDER BY iif(job_kind = 'train', epoch_ms_median, time_cold_us_median) LIMIT 1), 'null'))) AS listing
-FROM jobs j LEFT JOIN runs first ON first.job_id = j.id AND first.ordinal = 0;
+FROM jobs job LEFT JOIN runs first ON first.job_id = job.id AND first.ordinal = 0;
 
 -- The computation of history: one row for each completed pass. metrics: the sorted names of what it measured.
 CREATE VIEW v_history AS
-SELECT p.id AS pass_id, p.run_id, p.finished_ns, r.workload, r.variant, r.nondefault_params, j.device,
+SELECT pass.id AS pass_id, pass.run_id, pass.finished_ns, run.workload, run.variant, run.nondefault_params, job.device,
   (SELECT json_group_array(name) FROM (
-     SELECT name FROM measurements WHERE pass_id = p.id AND value IS NOT NULL
-     UNION SELECT 'epoch_ms_median' WHERE p.ordinal = 0 AND s.epoch_ms_median IS NOT NULL
-     UNION SELECT 'epoch_ms_min' WHERE p.ordinal = 0 AND s.epoch_ms_min IS NOT NULL
-     UNION SELECT 'images_per_s' WHERE p.ordinal = 0 AND s.images_per_s IS NOT NULL
-     UNION SELECT 'test_accuracy_ratio' WHERE p.ordinal = 0 AND s.test_accuracy_ratio IS NOT NULL)) AS metrics,
+     SELECT name FROM measurements WHERE pass_id = pass.id AND value IS NOT NULL
+     UNION SELECT 'epoch_ms_median' WHERE pass.ordinal = 0 AND summary.epoch_ms_median IS NOT NULL
+     UNION SELECT 'epoch_ms_min' WHERE pass.ordinal = 0 AND summary.epoch_ms_min IS NOT NULL
+     UNION SELECT 'images_per_s' WHERE pass.ordinal = 0 AND summary.images_per_s IS NOT NULL
+     UNION SELECT 'test_accuracy_ratio' WHERE pass.ordinal = 0 AND summary.test_accuracy_ratio IS NOT NULL)) AS metrics,
   json_object(
-    'job', p.job_id, 'run', p.run_id, 'at', p.finished_at, 'workload', r.workload, 'variant', r.variant, 'engine', r.engine,
-    'device', j.device, 'device_name', (
-      SELECT d.name FROM passes q JOIN devices d ON d.id = q.device_id
-      WHERE q.run_id = r.id AND q.ordinal IN (0, 1) ORDER BY q.ordinal LIMIT 1),
-    'commit', p.git_commit, 'partial', json(CASE r."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-    'suspect', json(iif(s.suspect, 'true', 'false'))) AS point
-FROM runs r CROSS JOIN passes p ON p.run_id = r.id AND p.state = 'completed' CROSS JOIN jobs j ON j.id = r.job_id
-  LEFT JOIN run_summaries s ON s.run_id = r.id;
+    'job', pass.job_id, 'run', pass.run_id, 'at', pass.finished_at, 'workload', run.workload, 'variant', run.variant,
+      'engine', run.engine,
+    'device', job.device, 'device_name', (
+      SELECT device_row.name FROM passes other_pass JOIN devices device_row ON device_row.id = other_pass.device_id
+      WHERE other_pass.run_id = run.id AND other_pass.ordinal IN (0, 1) ORDER BY other_pass.ordinal LIMIT 1),
+    'commit', pass.git_commit, 'partial', json(CASE run."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+    'suspect', json(iif(summary.suspect, 'true', 'false'))) AS point
+FROM runs run CROSS JOIN passes pass ON pass.run_id = run.id AND pass.state = 'completed' CROSS JOIN jobs job
+  ON job.id = run.job_id
+  LEFT JOIN run_summaries summary ON summary.run_id = run.id;
 
 CREATE VIEW v_epochs AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.device, p.finished_at AS at, e.epoch, e.warmup,
-  e.epoch_ms, e.images * 1000 / e.epoch_ms AS images_per_s, e.device_ms, e.host_ms, e.evaluation_ms, e.images, e.train_loss,
-  e.test_loss, e.test_accuracy_ratio, e.loss_scale, e.skipped_steps, e.sm_clock_before_mhz, e.sm_clock_after_mhz,
-  e.memory_clock_mhz, e.temperature_c, e.power_w, e.throttle_reasons, e.unavailable, e.suspect, e.suspect_reason, r.partial
-FROM epochs e JOIN passes p ON p.id = e.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.finished_at AS at,
+  epoch.epoch, epoch.warmup,
+  epoch.epoch_ms, epoch.images * 1000 / epoch.epoch_ms AS images_per_s, epoch.device_ms, epoch.host_ms, epoch.evaluation_ms,
+    epoch.images, epoch.train_loss,
+  epoch.test_loss, epoch.test_accuracy_ratio, epoch.loss_scale, epoch.skipped_steps, epoch.sm_clock_before_mhz,
+    epoch.sm_clock_after_mhz,
+  epoch.memory_clock_mhz, epoch.temperature_c, epoch.power_w, epoch.throttle_reasons, epoch.unavailable, epoch.suspect,
+    epoch.suspect_reason, run.partial
+FROM epochs epoch JOIN passes pass ON pass.id = epoch.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
+  ON job.id = pass.job_id;
 
 CREATE VIEW v_samples AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.params ->> '$.dtype' AS dtype, r.params -> '$.shape' AS shape,
-  r.engine, j.device, p.finished_at AS at, p.name AS pass, s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason
-FROM samples s JOIN passes p ON p.id = s.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.params ->> '$.dtype' AS dtype,
+  run.params -> '$.shape' AS shape,
+  run.engine, job.device, pass.finished_at AS at, pass.name AS pass, sample.mode, sample.ordinal, sample.device_us,
+    sample.suspect, sample.suspect_reason
+FROM samples sample JOIN passes pass ON pass.id = sample.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
+  ON job.id = pass.job_id;
 
 -- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device reports another driver or other
 -- clocks now.
 CREATE VIEW v_ceiling_passes AS
-SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, devices.name AS device_name,
-  devices.identity AS device_identity, devices.driver, p.finished_at AS at,
-  unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, devices.sm_clock_max_mhz, devices.memory_clock_max_mhz,
+SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, devices.name AS device_name,
+  devices.identity AS device_identity, devices.driver, pass.finished_at AS at,
+  unixepoch() - pass.finished_ns / 1000000000 AS age_s, pass.git_commit, devices.sm_clock_max_mhz, devices.memory_clock_max_mhz,
   CASE WHEN now.driver IS NOT devices.driver
        THEN printf('measured with driver %s, and the device has %s now', devices.driver, now.driver)
        WHEN now.sm_clock_max_mhz IS NOT devices.sm_clock_max_mhz OR now.memory_clock_max_mhz IS NOT devices.memory_clock_max_mhz
@@ -249,21 +269,26 @@ SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, devices.name
        END AS stale_reason,
   devices.clock_setting
 FROM devices
-  CROSS JOIN passes p ON p.device_id = devices.id AND p.measures_ceilings = 1 AND p.state = 'completed' AND p.run_id = (
+  CROSS JOIN passes pass ON pass.device_id = devices.id AND pass.measures_ceilings = 1 AND pass.state = 'completed'
+    AND pass.run_id = (
     SELECT max((SELECT max(run_id) FROM passes WHERE device_id = nd.id AND measures_ceilings = 1 AND state = 'completed'))
     FROM devices nd WHERE nd.identity = devices.identity AND nd.driver IS devices.driver)
-  CROSS JOIN jobs j ON j.id = p.job_id
+  CROSS JOIN jobs job ON job.id = pass.job_id
   CROSS JOIN devices now ON now.id = (
     SELECT cd.id FROM devices cd WHERE cd.identity = devices.identity ORDER BY cd.last_ns DESC LIMIT 1);
 
 -- One row for each rate of the passes in v_ceiling_passes.
 CREATE VIEW v_ceilings AS
-SELECT c.job, c.run, c.device, c.device_name, c.device_identity, c.driver, c.at, c.age_s, c.git_commit, m.name, m.value, m.reason,
-  c.sm_clock_max_mhz, c.memory_clock_max_mhz,
-  (SELECT value FROM measurements WHERE pass_id = c.pass_id AND name = 'sm_clock_least_mhz') AS sm_clock_least_mhz,
-  (SELECT value FROM measurements WHERE pass_id = c.pass_id AND name = 'temperature_c_most') AS temperature_c_most,
-  (SELECT value FROM measurements WHERE pass_id = c.pass_id AND name = 'throttled_ratio') AS throttled_ratio, c.stale_reason
-FROM v_ceiling_passes c JOIN measurements m ON m.pass_id = c.pass_id AND m.name GLOB '*_per_s';
+SELECT v_ceiling_passes.job, v_ceiling_passes.run, v_ceiling_passes.device, v_ceiling_passes.device_name,
+  v_ceiling_passes.device_identity, v_ceiling_passes.driver, v_ceiling_passes.at, v_ceiling_passes.age_s,
+    v_ceiling_passes.git_commit, measurement.name, measurement.value, measurement.reason,
+  v_ceiling_passes.sm_clock_max_mhz, v_ceiling_passes.memory_clock_max_mhz,
+  (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'sm_clock_least_mhz') AS sm_clock_least_mhz,
+  (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'temperature_c_most') AS temperature_c_most,
+  (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'throttled_ratio') AS throttled_ratio,
+    v_ceiling_passes.stale_reason
+FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_ceiling_passes.pass_id
+  AND measurement.name GLOB '*_per_s';
 
 -- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. It is
 -- the maximum of three terms, without unknown ones (NULL): operations, bytes from memory, and bytes from the last cache. Bytes
@@ -284,81 +309,106 @@ FROM (
     SELECT *, operations / operations_per_s * 1000 AS operations_ms, memory_bytes / memory_bytes_per_s * 1000 AS memory_ms,
       cached_bytes / cached_bytes_per_s * 1000 AS cached_ms
     FROM (
-      SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, c.value AS cache, p.ceilings_id, r.floor_operations AS operations,
-        r.floor_precision AS "precision",
-        (SELECT max(m.value)
-         FROM precision_rates u CROSS JOIN measurements m ON m.pass_id = p.ceilings_id AND m.name = u.name
-         WHERE u."precision" = r.floor_precision) AS operations_per_s,
-        r.floor_bytes - min(r.floor_bytes,
-          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.cache_bytes), d.cache_bytes), r.floor_bytes))
+      SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, cache_mode.value AS cache, pass.ceilings_id,
+        run.floor_operations AS operations,
+        run.floor_precision AS "precision",
+        (SELECT max(measurement.value)
+         FROM precision_rates CROSS JOIN measurements measurement ON measurement.pass_id = pass.ceilings_id
+           AND measurement.name = precision_rates.name
+         WHERE precision_rates."precision" = run.floor_precision) AS operations_per_s,
+        run.floor_bytes - min(run.floor_bytes,
+          coalesce(iif(cache_mode.value = 'cold', min(run.floor_written_bytes, device_row.cache_bytes), device_row.cache_bytes),
+            run.floor_bytes))
           AS memory_bytes,
         (SELECT max(value) FROM measurements
-         WHERE pass_id = p.ceilings_id AND name GLOB 'dram_*_bytes_per_s') AS memory_bytes_per_s,
-        r.floor_bytes - min(r.floor_bytes,
-          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.private_cache_bytes), d.private_cache_bytes),
-                   r.floor_bytes))
+         WHERE pass_id = pass.ceilings_id AND name GLOB 'dram_*_bytes_per_s') AS memory_bytes_per_s,
+        run.floor_bytes - min(run.floor_bytes,
+          coalesce(iif(cache_mode.value = 'cold', min(run.floor_written_bytes, device_row.private_cache_bytes),
+            device_row.private_cache_bytes),
+                   run.floor_bytes))
           AS cached_bytes,
         (SELECT max(value) FROM measurements
-         WHERE pass_id = p.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS cached_bytes_per_s
-      FROM passes p JOIN runs r ON r.id = p.run_id JOIN devices d ON d.id = p.device_id
-        CROSS JOIN json_each('["cold", "warm"]') c
-      WHERE p.ordinal = 0)));
+         WHERE pass_id = pass.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS cached_bytes_per_s
+      FROM passes pass JOIN runs run ON run.id = pass.run_id JOIN devices device_row ON device_row.id = pass.device_id
+        CROSS JOIN json_each('["cold", "warm"]') cache_mode
+      WHERE pass.ordinal = 0)));
 
 CREATE VIEW v_measurements AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.device, p.finished_at AS at, p.name AS pass, m.name,
-  m.value, m.reason
-FROM measurements m JOIN passes p ON p.id = m.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.finished_at AS at,
+  pass.name AS pass, measurement.name,
+  measurement.value, measurement.reason
+FROM measurements measurement JOIN passes pass ON pass.id = measurement.pass_id JOIN runs run ON run.id = pass.run_id
+  JOIN jobs job ON job.id = pass.job_id;
 
 CREATE VIEW v_kernels AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.device, p.name AS pass, k.ordinal, k.launch, k.phase,
-  k.name, k.launches, k.total_us, k.min_us, k.median_us, k.max_us, k.share_ratio, k.registers_per_thread, k.static_shared_bytes,
-  k.dynamic_shared_bytes, k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.theoretical_occupancy_ratio, k.reason,
-  (SELECT json_group_object(metric, value) FROM kernel_metrics WHERE kernel_id = k.id) AS metrics, k.code_sha256
-FROM kernels k JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.name AS pass,
+  kernel.ordinal, kernel.launch, kernel.phase,
+  kernel.name, kernel.launches, kernel.total_us, kernel.min_us, kernel.median_us, kernel.max_us, kernel.share_ratio,
+    kernel.registers_per_thread, kernel.static_shared_bytes,
+  kernel.dynamic_shared_bytes, kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z,
+    kernel.theoretical_occupancy_ratio, kernel.reason,
+  (SELECT json_group_object(metric, value) FROM kernel_metrics WHERE kernel_id = kernel.id) AS metrics, kernel.code_sha256
+FROM kernels kernel JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
+  ON job.id = pass.job_id;
 
 CREATE VIEW v_phases AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, k.ordinal AS kernel, k.launch, f.position, f.name,
-  f.phase, f.steps, f.blocks, f.mean_us, f.min_us, f.max_us, f.share_ratio
-FROM phases f JOIN kernels k ON k.id = f.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, kernel.ordinal AS kernel, kernel.launch,
+  kernel_phase.position, kernel_phase.name,
+  kernel_phase.phase, kernel_phase.steps, kernel_phase.blocks, kernel_phase.mean_us, kernel_phase.min_us, kernel_phase.max_us,
+    kernel_phase.share_ratio
+FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_id JOIN passes pass ON pass.id = kernel.pass_id
+  JOIN runs run ON run.id = pass.run_id;
 
 CREATE VIEW v_instructions AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, k.ordinal AS kernel, k.name, i."offset", i.opcode,
-  i.sass, i.file, i.line, i.counts, i.reason
-FROM instructions i JOIN kernels k ON k.id = i.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel.ordinal AS kernel, kernel.name,
+  instruction."offset", instruction.opcode,
+  instruction.sass, instruction.file, instruction.line, instruction.counts, instruction.reason
+FROM instructions instruction JOIN kernels kernel ON kernel.id = instruction.kernel_id JOIN passes pass
+  ON pass.id = kernel.pass_id JOIN runs run ON run.id = pass.run_id;
 
 CREATE VIEW v_series AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, k.ordinal AS kernel, k.name, s.name AS series, s.x, s.value
-FROM series s JOIN kernels k ON k.id = s.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
+SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel.ordinal AS kernel, kernel.name, series.name
+  AS series, series.x, series.value
+FROM series JOIN kernels kernel ON kernel.id = series.kernel_id JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run
+  ON run.id = pass.run_id;
 
 -- CROSS JOIN keeps the order of the tables: a dictionary entry is looked up for each row, never the rows of an entry.
 CREATE VIEW v_activity AS
-SELECT p.job_id AS job, p.run_id AS run, k.name AS kind, n.name, a.start_ns, a.start_ns + a.duration_ns AS end_ns, a.duration_ns,
-  nullif(d.stream, 0) AS stream, nullif(a.correlation, 0) AS correlation, nullif(d.graph_node, 0) AS graph_node, d.grid_x,
-  d.grid_y, d.grid_z, d.block_x, d.block_y, d.block_z, d.registers, d.static_shared_bytes, d.dynamic_shared_bytes, d.bytes,
-  nullif(a.step, 0) - 1 AS step, nullif(d.process, 0) AS process, nullif(d.thread, 0) AS thread,
-  nullif(d.device, 0) - 1 AS device, nullif(d.context, 0) AS context,
-  (SELECT name FROM memory_kinds WHERE kind = d.source_memory) AS source_memory,
-  (SELECT name FROM memory_kinds WHERE kind = d.destination_memory) AS destination_memory,
-  nullif(d.call_stream, 0) AS call_stream, nullif(d.event, 0) AS event
-FROM passes p CROSS JOIN activity_groups g ON g.pass_id = p.id CROSS JOIN activity_kinds k ON k.kind = g.kind
-  CROSS JOIN activity a ON a.pass_id = g.pass_id AND a.activity_group = g.activity_group
-  CROSS JOIN activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry
-  CROSS JOIN names n ON n.pass_id = d.pass_id AND n.ordinal = d.name
-WHERE p.activity_kept = 1;
+SELECT pass.job_id AS job, pass.run_id AS run, activity_kinds.name AS kind, names.name, activity_row.start_ns,
+  activity_row.start_ns + activity_row.duration_ns AS end_ns, activity_row.duration_ns,
+  nullif(entry.stream, 0) AS stream, nullif(activity_row.correlation, 0) AS correlation, nullif(entry.graph_node, 0)
+    AS graph_node, entry.grid_x,
+  entry.grid_y, entry.grid_z, entry.block_x, entry.block_y, entry.block_z, entry.registers, entry.static_shared_bytes,
+    entry.dynamic_shared_bytes, entry.bytes,
+  nullif(activity_row.step, 0) - 1 AS step, nullif(entry.process, 0) AS process, nullif(entry.thread, 0) AS thread,
+  nullif(entry.device, 0) - 1 AS device, nullif(entry.context, 0) AS context,
+  (SELECT name FROM memory_kinds WHERE kind = entry.source_memory) AS source_memory,
+  (SELECT name FROM memory_kinds WHERE kind = entry.destination_memory) AS destination_memory,
+  nullif(entry.call_stream, 0) AS call_stream, nullif(entry.event, 0) AS event
+FROM passes pass CROSS JOIN activity_groups activity_group ON activity_group.pass_id = pass.id CROSS JOIN activity_kinds
+  ON activity_kinds.kind = activity_group.kind
+  CROSS JOIN activity activity_row ON activity_row.pass_id = activity_group.pass_id
+    AND activity_row.activity_group = activity_group.activity_group
+  CROSS JOIN activity_dictionary entry ON entry.pass_id = activity_row.pass_id AND entry.entry = activity_row.entry
+  CROSS JOIN names ON names.pass_id = entry.pass_id AND names.ordinal = entry.name
+WHERE pass.activity_kept = 1;
 
 -- The computation of suite_runs.listing.
 CREATE VIEW v_suite_listings AS
-SELECT r.id AS suite_run, json_object(
-  'id', r.id, 'suite', r.suite, 'device', r.device, 'state', r.state, 'verdict', r.verdict, 'reason', r.reason,
-  'quarantine_reason', r.quarantine_reason, 'against', r.against, 'created_at', r.created_at, 'started_at', r.started_at,
-  'finished_at', r.finished_at, 'device_name', r.device_name, 'driver', r.driver, 'git_commit', r.git_commit,
+SELECT suite_run.id AS suite_run, json_object(
+  'id', suite_run.id, 'suite', suite_run.suite, 'device', suite_run.device, 'state', suite_run.state,
+    'verdict', suite_run.verdict, 'reason', suite_run.reason,
+  'quarantine_reason', suite_run.quarantine_reason, 'against', suite_run.against, 'created_at', suite_run.created_at,
+    'started_at', suite_run.started_at,
+  'finished_at', suite_run.finished_at, 'device_name', suite_run.device_name, 'driver', suite_run.driver,
+    'git_commit', suite_run.git_commit,
   'counts', json((
     SELECT json_object('faster', count(*) FILTER (WHERE verdict = 'faster'), 'same', count(*) FILTER (WHERE verdict = 'same'),
                        'slower', count(*) FILTER (WHERE verdict = 'slower'),
                        'inconclusive', count(*) FILTER (WHERE verdict = 'inconclusive'),
                        'incomparable', count(*) FILTER (WHERE verdict = 'incomparable'))
-    FROM suite_verdicts v WHERE v.suite_run_id = r.id))) AS listing
-FROM suite_runs r;
+    FROM suite_verdicts suite_verdict WHERE suite_verdict.suite_run_id = suite_run.id))) AS listing
+FROM suite_runs suite_run;
 
 -- One row for each run of a regression suite.
 CREATE VIEW v_suite_runs AS

@@ -183,7 +183,7 @@ static void lists_of_jobs_use_their_index(void **state) {
   static const struct {
     const char *statement, *step;
   } cases[] = {
-      {"jobs", "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)"},
+      {"jobs", "SEARCH job USING INTEGER PRIMARY KEY (rowid<?)"},
       {"jobs_kind", "jobs_by_kind (kind=? AND rowid<?)"},
       {"jobs_state", "jobs_by_state (state=? AND rowid<?)"},
       {"jobs_device", "jobs_by_device (device=? AND rowid<?)"},

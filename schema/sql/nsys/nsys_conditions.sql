@@ -1,4 +1,6 @@
 INSERT INTO META_DATA_CAPTURE
-SELECT c.key, c.value FROM temp.exported_pass e JOIN traces.passes p ON p.id = e.pass JOIN traces.runs r ON r.id = e.run
-  JOIN json_each(json_object('ROOFLINED_JOB', e.job, 'ROOFLINED_RUN', e.run, 'ROOFLINED_WORKLOAD', r.workload,
-                             'ROOFLINED_VARIANT', r.variant, 'ROOFLINED_COMMIT', p.git_commit)) c
+SELECT condition.key, condition.value FROM temp.exported_pass exported_pass JOIN traces.passes pass
+  ON pass.id = exported_pass.pass JOIN traces.runs run ON run.id = exported_pass.run
+  JOIN json_each(json_object('ROOFLINED_JOB', exported_pass.job, 'ROOFLINED_RUN', exported_pass.run,
+    'ROOFLINED_WORKLOAD', run.workload,
+                             'ROOFLINED_VARIANT', run.variant, 'ROOFLINED_COMMIT', pass.git_commit)) condition

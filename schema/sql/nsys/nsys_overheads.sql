@@ -1,6 +1,9 @@
 INSERT INTO PROFILER_OVERHEAD (start, "end", globalTid, correlationId, nameId, returnValue)
-SELECT a.start_ns, a.start_ns + a.duration_ns, iif(d.thread > 0, d.process << 24 | d.thread, NULL), nullif(a.correlation, 0), d.name, 0
-FROM temp.exported_pass e CROSS JOIN traces.activity_groups g ON g.pass_id = e.pass
-  CROSS JOIN traces.activity a ON a.pass_id = g.pass_id AND a.activity_group = g.activity_group
-  CROSS JOIN traces.activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry
-WHERE g.kind = (SELECT kind FROM traces.activity_kinds WHERE name = 'overhead')
+SELECT activity_row.start_ns, activity_row.start_ns + activity_row.duration_ns, iif(entry.thread > 0,
+  entry.process << 24 | entry.thread, NULL), nullif(activity_row.correlation, 0), entry.name, 0
+FROM temp.exported_pass exported_pass CROSS JOIN traces.activity_groups activity_group
+  ON activity_group.pass_id = exported_pass.pass
+  CROSS JOIN traces.activity activity_row ON activity_row.pass_id = activity_group.pass_id
+    AND activity_row.activity_group = activity_group.activity_group
+  CROSS JOIN traces.activity_dictionary entry ON entry.pass_id = activity_row.pass_id AND entry.entry = activity_row.entry
+WHERE activity_group.kind = (SELECT kind FROM traces.activity_kinds WHERE name = 'overhead')

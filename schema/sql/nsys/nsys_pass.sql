@@ -1,7 +1,7 @@
--- :run. Makes nsys's ids of processes and threads: process * 2^24 + thread.
+-- Makes nsys's ids of processes and threads for run :run: process * 2^24 + thread.
 INSERT INTO temp.exported_pass
-SELECT p.id, p.job_id, p.run_id,
-  (SELECT iif(count(DISTINCT d.process) = 1, max(d.process) << 24, NULL) FROM traces.activity_dictionary d
-   WHERE d.pass_id = p.id AND d.process > 0),
-  (SELECT coalesce(max(d.device), 1) - 1 FROM traces.activity_dictionary d WHERE d.pass_id = p.id)
-FROM traces.passes p WHERE p.run_id = :run AND p.ordinal = 1 AND p.activity_kept = 1
+SELECT pass.id, pass.job_id, pass.run_id,
+  (SELECT iif(count(DISTINCT entry.process) = 1, max(entry.process) << 24, NULL) FROM traces.activity_dictionary entry
+   WHERE entry.pass_id = pass.id AND entry.process > 0),
+  (SELECT coalesce(max(entry.device), 1) - 1 FROM traces.activity_dictionary entry WHERE entry.pass_id = pass.id)
+FROM traces.passes pass WHERE pass.run_id = :run AND pass.ordinal = 1 AND pass.activity_kept = 1

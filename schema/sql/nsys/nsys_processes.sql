@@ -1,3 +1,4 @@
 INSERT INTO PROCESSES
-SELECT DISTINCT d.process << 24, d.process, 'rooflined-worker'
-FROM temp.exported_pass e CROSS JOIN traces.activity_dictionary d ON d.pass_id = e.pass WHERE d.process > 0
+SELECT DISTINCT entry.process << 24, entry.process, 'rooflined-worker'
+FROM temp.exported_pass exported_pass CROSS JOIN traces.activity_dictionary entry ON entry.pass_id = exported_pass.pass
+  WHERE entry.process > 0

@@ -1,4 +1,4 @@
--- The short names of kernels that are not among the names.
+-- Adds the short names of kernels that are not yet among the strings.
 INSERT INTO StringIds
 SELECT (SELECT max(id) FROM StringIds) + row_number() OVER (), short
 FROM (SELECT DISTINCT kernel_base_name(value) AS short FROM StringIds

@@ -1,17 +1,20 @@
--- :device. The newest ceilings of each device and driver, with their rates and the conditions of the measurement.
+-- Returns the newest ceilings of each device and driver, with their rates and the conditions of the measurement.
+-- Parameter: :device limits the result to one device (NULL: all devices).
 SELECT json_object(
-  'job', c.job, 'run', c.run, 'device', c.device, 'device_name', c.device_name, 'device_identity', c.device_identity,
-  'driver', c.driver, 'at', c.at, 'age_s', c.age_s, 'commit', c.git_commit, 'sm_clock_max_mhz', c.sm_clock_max_mhz,
-  'memory_clock_max_mhz', c.memory_clock_max_mhz,
-  'stale', stored_json(iif(c.stale_reason IS NULL, 'false', 'true')), 'stale_reason', c.stale_reason,
+  'job', ceiling_pass.job, 'run', ceiling_pass.run, 'device', ceiling_pass.device, 'device_name', ceiling_pass.device_name,
+    'device_identity', ceiling_pass.device_identity,
+  'driver', ceiling_pass.driver, 'at', ceiling_pass.at, 'age_s', ceiling_pass.age_s, 'commit', ceiling_pass.git_commit,
+    'sm_clock_max_mhz', ceiling_pass.sm_clock_max_mhz,
+  'memory_clock_max_mhz', ceiling_pass.memory_clock_max_mhz,
+  'stale', stored_json(iif(ceiling_pass.stale_reason IS NULL, 'false', 'true')), 'stale_reason', ceiling_pass.stale_reason,
   'rates', stored_json((
     SELECT json_group_array(json_object('name', name, 'value', value, 'reason', reason))
-    FROM measurements WHERE pass_id = c.pass_id AND name GLOB '*_per_s')),
+    FROM measurements WHERE pass_id = ceiling_pass.pass_id AND name GLOB '*_per_s')),
   'conditions', stored_json((
     SELECT json_group_array(json_object('name', name, 'value', value, 'reason', reason))
     FROM measurements
-    WHERE pass_id = c.pass_id
+    WHERE pass_id = ceiling_pass.pass_id
       AND (name GLOB '*clock*_mhz' OR name IN ('temperature_c_most', 'power_w_most') OR name GLOB 'throttled_*'))))
-FROM v_ceiling_passes c
-WHERE :device IS NULL OR c.device = :device
-ORDER BY c.run DESC
+FROM v_ceiling_passes ceiling_pass
+WHERE :device IS NULL OR ceiling_pass.device = :device
+ORDER BY ceiling_pass.run DESC

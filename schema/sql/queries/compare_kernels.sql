@@ -1,17 +1,23 @@
--- :a :b :kernel_a :kernel_b :numbers. Columns: a pair of kernels, the numbers of a's kernel, the numbers of b's kernel.
--- Pairs the kernels of the counters passes of runs :a and :b by these rules, in this order:
+-- Pairs the kernels of the counters passes of two runs by these rules, in this order:
 -- 1. the n-th kernel of a launch and name with the n-th kernel of the same launch and name in the other run;
 -- 2. among the remaining kernels, the n-th of a launch with the n-th of the same launch;
 -- 3. two kernels that are the only ones of their runs.
--- With :kernel_a or :kernel_b (ordinals) returns only the pair of that kernel; with both, these two kernels.
+-- Parameters: :a and :b are the ids of the runs; :kernel_a and :kernel_b are ordinals of kernels. If one of them is given,
+-- returns only the pair of that kernel; if both are given, pairs these two kernels. :numbers is 1 if the numbers of the kernels
+-- are needed.
+-- Columns: the pair as JSON, the numbers of a's kernel, the numbers of b's kernel.
 WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b', :b, :kernel_b),
   counted AS (
-    SELECT sides.side, k.id, k.ordinal, k.name, k.code_sha256, coalesce(k.launch, k.name) AS launched,
+    SELECT sides.side, kernel.id, kernel.ordinal, kernel.name, kernel.code_sha256, coalesce(kernel.launch, kernel.name)
+      AS launched,
       count(*) OVER (PARTITION BY sides.side) = 1 AS alone,
-      row_number() OVER (PARTITION BY sides.side, coalesce(k.launch, k.name), k.name ORDER BY k.ordinal) AS rank,
-      json_object('ordinal', k.ordinal, 'name', k.name, 'launch', k.launch, 'code_sha256', k.code_sha256) AS kernel
-    FROM sides JOIN passes p ON p.run_id = sides.run AND p.name = 'counters' JOIN kernels k ON k.pass_id = p.id
-    WHERE :kernel_a IS NULL OR :kernel_b IS NULL OR k.ordinal = sides.kernel),
+      row_number() OVER (PARTITION BY sides.side, coalesce(kernel.launch, kernel.name), kernel.name ORDER BY kernel.ordinal)
+        AS rank,
+      json_object('ordinal', kernel.ordinal, 'name', kernel.name, 'launch', kernel.launch, 'code_sha256', kernel.code_sha256)
+        AS kernel
+    FROM sides JOIN passes pass ON pass.run_id = sides.run AND pass.name = 'counters' JOIN kernels kernel
+      ON kernel.pass_id = pass.id
+    WHERE :kernel_a IS NULL OR :kernel_b IS NULL OR kernel.ordinal = sides.kernel),
   of_a AS MATERIALIZED (SELECT * FROM counted WHERE side = 'a'),
   of_b AS MATERIALIZED (SELECT * FROM counted WHERE side = 'b'),
   same_name AS MATERIALIZED (
@@ -38,8 +44,8 @@ WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b
     WHERE (:kernel_a IS NULL OR together.a = :kernel_a) AND (:kernel_b IS NULL OR together.b = :kernel_b)
     ORDER BY coalesce(together.a, together.b), together.a IS NULL LIMIT -1)
 SELECT pair,
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason))
-   FROM kernel_metrics m WHERE m.kernel_id = pairs.a AND :numbers),
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason))
-   FROM kernel_metrics m WHERE m.kernel_id = pairs.b AND :numbers)
+  (SELECT json_group_array(json_array(metric_row.metric, metric_row.value, metric_row.reason))
+   FROM kernel_metrics metric_row WHERE metric_row.kernel_id = pairs.a AND :numbers),
+  (SELECT json_group_array(json_array(metric_row.metric, metric_row.value, metric_row.reason))
+   FROM kernel_metrics metric_row WHERE metric_row.kernel_id = pairs.b AND :numbers)
 FROM pairs

@@ -1,3 +1,3 @@
--- :run :kernel. The name of the kernel with this ordinal in the run's counters pass; no row if there is none.
-SELECT json_quote(k.name) FROM passes p JOIN kernels k ON k.pass_id = p.id
-WHERE p.run_id = :run AND p.name = 'counters' AND k.ordinal = :kernel
+-- Returns the name of the kernel with the ordinal :kernel in the counters pass of run :run; no row if there is no such kernel.
+SELECT json_quote(kernel.name) FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id
+WHERE pass.run_id = :run AND pass.name = 'counters' AND kernel.ordinal = :kernel

@@ -1,6 +1,7 @@
--- :run :kernel. Columns: the name of a metric as JSON, the name as text. Lists all metrics that the counters pass collected or
--- gives a reason for, of one kernel or of all.
-SELECT DISTINCT json_quote(m.metric), m.metric
-FROM passes p JOIN kernels k ON k.pass_id = p.id JOIN kernel_metrics m ON m.kernel_id = k.id
-WHERE p.run_id = :run AND p.name = 'counters' AND (:kernel IS NULL OR k.ordinal = :kernel)
-ORDER BY m.metric
+-- Returns the names of all metrics that the counters pass of run :run has a value or a reason for, in one kernel (:kernel, an
+-- ordinal) or in all kernels (:kernel NULL). Columns: the name as JSON, the name as text.
+SELECT DISTINCT json_quote(metric_row.metric), metric_row.metric
+FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id JOIN kernel_metrics metric_row
+  ON metric_row.kernel_id = kernel.id
+WHERE pass.run_id = :run AND pass.name = 'counters' AND (:kernel IS NULL OR kernel.ordinal = :kernel)
+ORDER BY metric_row.metric

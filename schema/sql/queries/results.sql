@@ -1,57 +1,64 @@
--- :job. The results of a job's runs.
-SELECT json_object('job', j.id, 'state', iif(j.state = 'running' AND is_storing(j.id), 'storing', j.state), 'runs', stored_json((
+-- Returns the results of the runs of job :job.
+SELECT json_object('job', job.id, 'state', iif(job.state = 'running' AND is_storing(job.id), 'storing', job.state),
+  'runs', stored_json((
   SELECT json_group_array(stored_json(run)) FROM (
     SELECT json_object(
-      'run', r.id, 'workload', r.workload, 'variant', r.variant, 'engine', r.engine,
-      'dataset', r.dataset, 'dataset_sha256', r.dataset_sha256,
-      'deterministic', stored_json(CASE r.deterministic WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-      'deterministic_note', r.deterministic_note,
-      'partial', stored_json(CASE r."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-      'params', stored_json(r.params),
-      'images_per_epoch', r.images_per_epoch, 'steps_per_epoch', r.steps_per_epoch, 'parameters', r.parameters,
-      'floor_operations', r.floor_operations, 'floor_precision', r.floor_precision, 'floor_bytes', r.floor_bytes,
-      'floor_written_bytes', r.floor_written_bytes,
+      'run', run.id, 'workload', run.workload, 'variant', run.variant, 'engine', run.engine,
+      'dataset', run.dataset, 'dataset_sha256', run.dataset_sha256,
+      'deterministic', stored_json(CASE run.deterministic WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+      'deterministic_note', run.deterministic_note,
+      'partial', stored_json(CASE run."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+      'params', stored_json(run.params),
+      'images_per_epoch', run.images_per_epoch, 'steps_per_epoch', run.steps_per_epoch, 'parameters', run.parameters,
+      'floor_operations', run.floor_operations, 'floor_precision', run.floor_precision, 'floor_bytes', run.floor_bytes,
+      'floor_written_bytes', run.floor_written_bytes,
       'device', stored_json(coalesce((
-        SELECT d.properties FROM passes p JOIN devices d ON d.id = p.device_id
-        WHERE p.run_id = r.id ORDER BY p.ordinal LIMIT 1), 'null')),
-      'commit', (SELECT git_commit FROM passes WHERE run_id = r.id AND git_commit IS NOT NULL ORDER BY ordinal LIMIT 1),
+        SELECT device_row.properties FROM passes pass JOIN devices device_row ON device_row.id = pass.device_id
+        WHERE pass.run_id = run.id ORDER BY pass.ordinal LIMIT 1), 'null')),
+      'commit', (SELECT git_commit FROM passes WHERE run_id = run.id AND git_commit IS NOT NULL ORDER BY ordinal LIMIT 1),
       'passes', stored_json((
         SELECT json_group_array(stored_json(pass)) FROM (
-          SELECT json_object('pass', p.name, 'state', p.state, 'reason', p.reason, 'started_at', utc_text(p.started_ns),
-                             'finished_at', utc_text(p.finished_ns), 'commit', p.git_commit,
-                             'activity_rows', p.activity_rows,
-                             'activity_kept', stored_json(iif(p.activity_kept, 'true', 'false'))) AS pass
-          FROM passes p WHERE p.run_id = r.id ORDER BY p.ordinal))),
+          SELECT json_object('pass', pass.name, 'state', pass.state, 'reason', pass.reason,
+            'started_at', utc_text(pass.started_ns),
+                             'finished_at', utc_text(pass.finished_ns), 'commit', pass.git_commit,
+                             'activity_rows', pass.activity_rows,
+                             'activity_kept', stored_json(iif(pass.activity_kept, 'true', 'false'))) AS pass
+          FROM passes pass WHERE pass.run_id = run.id ORDER BY pass.ordinal))),
       'epochs', stored_json((
         SELECT json_group_array(stored_json(epoch)) FROM (
           SELECT json_object(
-            'epoch', e.epoch, 'warmup', stored_json(iif(e.warmup, 'true', 'false')), 'epoch_ms', e.epoch_ms,
-            'device_ms', e.device_ms, 'host_ms', e.host_ms, 'evaluation_ms', e.evaluation_ms,
-            'images', e.images, 'images_per_s', e.images * 1000 / e.epoch_ms, 'train_loss', e.train_loss,
-            'test_loss', e.test_loss, 'test_accuracy_ratio', e.test_accuracy_ratio, 'loss_scale', e.loss_scale,
-            'skipped_steps', e.skipped_steps, 'sm_clock_before_mhz', e.sm_clock_before_mhz,
-            'sm_clock_after_mhz', e.sm_clock_after_mhz, 'memory_clock_mhz', e.memory_clock_mhz,
-            'temperature_c', e.temperature_c, 'power_w', e.power_w, 'throttle_reasons', e.throttle_reasons,
-            'unavailable', stored_json(coalesce(e.unavailable, '{}')),
-            'suspect', stored_json(iif(e.suspect, 'true', 'false')), 'suspect_reason', e.suspect_reason) AS epoch
-          FROM passes p JOIN epochs e ON e.pass_id = p.id WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY e.epoch))),
+            'epoch', epoch.epoch, 'warmup', stored_json(iif(epoch.warmup, 'true', 'false')), 'epoch_ms', epoch.epoch_ms,
+            'device_ms', epoch.device_ms, 'host_ms', epoch.host_ms, 'evaluation_ms', epoch.evaluation_ms,
+            'images', epoch.images, 'images_per_s', epoch.images * 1000 / epoch.epoch_ms, 'train_loss', epoch.train_loss,
+            'test_loss', epoch.test_loss, 'test_accuracy_ratio', epoch.test_accuracy_ratio, 'loss_scale', epoch.loss_scale,
+            'skipped_steps', epoch.skipped_steps, 'sm_clock_before_mhz', epoch.sm_clock_before_mhz,
+            'sm_clock_after_mhz', epoch.sm_clock_after_mhz, 'memory_clock_mhz', epoch.memory_clock_mhz,
+            'temperature_c', epoch.temperature_c, 'power_w', epoch.power_w, 'throttle_reasons', epoch.throttle_reasons,
+            'unavailable', stored_json(coalesce(epoch.unavailable, '{}')),
+            'suspect', stored_json(iif(epoch.suspect, 'true', 'false')), 'suspect_reason', epoch.suspect_reason) AS epoch
+          FROM passes pass JOIN epochs epoch ON epoch.pass_id = pass.id WHERE pass.run_id = run.id AND pass.ordinal = 0
+            ORDER BY epoch.epoch))),
       'samples', stored_json((
         SELECT json_group_array(json_object('mode', mode, 'ordinal', ordinal, 'device_us', device_us,
                                             'suspect', stored_json(iif(suspect, 'true', 'false')),
                                             'suspect_reason', suspect_reason)) FROM (
-          SELECT s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason FROM passes p JOIN samples s ON s.pass_id = p.id
-          WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY s.mode, s.ordinal))),
+          SELECT sample.mode, sample.ordinal, sample.device_us, sample.suspect, sample.suspect_reason FROM passes pass
+            JOIN samples sample ON sample.pass_id = pass.id
+          WHERE pass.run_id = run.id AND pass.ordinal = 0 ORDER BY sample.mode, sample.ordinal))),
       'summary', stored_json((
         SELECT json_object(
-          'epochs', v.epochs, 'epoch_ms_median', v.epoch_ms_median, 'epoch_ms_min', v.epoch_ms_min,
-          'images_per_s', v.images_per_s, 'peak_memory_bytes', v.peak_memory_bytes, 'test_accuracy_ratio', v.test_accuracy_ratio,
-          'train_loss', v.train_loss, 'test_loss', v.test_loss, 'launches_per_step', v.launches_per_step,
-          'launch_gap_ratio', v.launch_gap_ratio,
-          'suspect', stored_json(iif(v.suspect, 'true', 'false')), 'unavailable', stored_json(v.unavailable))
-        FROM v_runs v WHERE v.run = r.id)),
+          'epochs', run_view.epochs, 'epoch_ms_median', run_view.epoch_ms_median, 'epoch_ms_min', run_view.epoch_ms_min,
+          'images_per_s', run_view.images_per_s, 'peak_memory_bytes', run_view.peak_memory_bytes,
+            'test_accuracy_ratio', run_view.test_accuracy_ratio,
+          'train_loss', run_view.train_loss, 'test_loss', run_view.test_loss, 'launches_per_step', run_view.launches_per_step,
+          'launch_gap_ratio', run_view.launch_gap_ratio,
+          'suspect', stored_json(iif(run_view.suspect, 'true', 'false')), 'unavailable', stored_json(run_view.unavailable))
+        FROM v_runs run_view WHERE run_view.run = run.id)),
       'measurements', stored_json((
         SELECT json_group_array(stored_json(measurement)) FROM (
-          SELECT json_object('pass', p.name, 'name', m.name, 'value', m.value, 'reason', m.reason) AS measurement
-          FROM passes p JOIN measurements m ON m.pass_id = p.id WHERE p.run_id = r.id ORDER BY p.ordinal, m.name)))) AS run
-    FROM runs r WHERE r.job_id = j.id ORDER BY r.ordinal))))
-FROM jobs j WHERE j.id = :job
+          SELECT json_object('pass', pass.name, 'name', measurement.name, 'value', measurement.value,
+            'reason', measurement.reason) AS measurement
+          FROM passes pass JOIN measurements measurement ON measurement.pass_id = pass.id WHERE pass.run_id = run.id
+            ORDER BY pass.ordinal, measurement.name)))) AS run
+    FROM runs run WHERE run.job_id = job.id ORDER BY run.ordinal))))
+FROM jobs job WHERE job.id = :job

@@ -1,2 +1,2 @@
--- :id. The posted code of a job; no row if it has none.
-SELECT s.text FROM jobs j JOIN sources s ON s.sha256 = j.source WHERE j.id = :id
+-- Returns the posted code of job :id; no row if the job has none.
+SELECT posted_source.text FROM jobs job JOIN sources posted_source ON posted_source.sha256 = job.source WHERE job.id = :id

@@ -1,4 +1,6 @@
--- :suite. The named baselines of a suite, oldest first.
-SELECT json_object('name', b.name, 'run', b.suite_run_id, 'created_at', utc_text(b.created_ns), 'device', r.device,
-                   'device_name', r.device_name, 'driver', r.driver, 'git_commit', r.git_commit)
-FROM baselines b JOIN suite_runs r ON r.id = b.suite_run_id WHERE b.suite = :suite ORDER BY b.id
+-- Returns the named baselines of suite :suite, the oldest first.
+SELECT json_object('name', baseline.name, 'run', baseline.suite_run_id, 'created_at', utc_text(baseline.created_ns),
+  'device', suite_run.device,
+                   'device_name', suite_run.device_name, 'driver', suite_run.driver, 'git_commit', suite_run.git_commit)
+FROM baselines baseline JOIN suite_runs suite_run ON suite_run.id = baseline.suite_run_id WHERE baseline.suite = :suite
+  ORDER BY baseline.id

@@ -1,7 +1,9 @@
--- :before :after. The rates of two ceilings jobs that a throttled or shared device changes first. Columns: name, before, after.
-SELECT b.name, b.value, a.value
-FROM passes p JOIN measurements b ON b.pass_id = p.id
-  JOIN passes q ON q.job_id = :after AND q.ordinal = 0 JOIN measurements a ON a.pass_id = q.id AND a.name = b.name
-WHERE p.job_id = :before AND p.ordinal = 0
-  AND b.name IN ('dram_read_bytes_per_s', 'dram_copy_bytes_per_s', 'fp32_operations_per_s')
-  AND b.value > 0 AND a.value > 0
+-- Returns the rates that a throttled or shared device changes first, from two ceilings jobs: :before and :after. Columns: name,
+-- rate before, rate after.
+SELECT before.name, before.value, after.value
+FROM passes pass_before JOIN measurements before ON before.pass_id = pass_before.id
+  JOIN passes pass_after ON pass_after.job_id = :after AND pass_after.ordinal = 0 JOIN measurements after
+    ON after.pass_id = pass_after.id AND after.name = before.name
+WHERE pass_before.job_id = :before AND pass_before.ordinal = 0
+  AND before.name IN ('dram_read_bytes_per_s', 'dram_copy_bytes_per_s', 'fp32_operations_per_s')
+  AND before.value > 0 AND after.value > 0

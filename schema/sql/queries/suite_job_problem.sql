@@ -1,2 +1,2 @@
--- :job. Column: why the job failed, or ''.
+-- Returns why job :job failed; '' if it did not fail.
 SELECT coalesce(problem_message, '') FROM jobs WHERE id = :job

@@ -1,2 +1,2 @@
--- :run. Columns: state, number of events.
+-- Returns the state of suite run :run and its number of events.
 SELECT state, events FROM suite_runs WHERE id = :run

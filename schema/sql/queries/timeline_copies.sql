@@ -1,11 +1,13 @@
--- :run. The copies in the trace of a run by direction and kinds of memory. Columns: name, source, destination, number, bytes, sum of
--- the durations in ns, then bytes and durations of the copies of 1 MiB or more.
-SELECT n.name, d.source_memory, d.destination_memory, count(*), sum(d.bytes), sum(a.duration_ns),
-  sum(iif(d.bytes >= 1048576, d.bytes, 0)), sum(iif(d.bytes >= 1048576, a.duration_ns, 0))
-FROM passes p CROSS JOIN activity_groups g ON g.pass_id = p.id
-  CROSS JOIN activity a ON a.pass_id = g.pass_id AND a.activity_group = g.activity_group
-  CROSS JOIN activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry
-  CROSS JOIN names n ON n.pass_id = d.pass_id AND n.ordinal = d.name
-WHERE p.run_id = :run AND p.ordinal = 1 AND p.activity_kept = 1
-  AND g.kind = (SELECT kind FROM activity_kinds WHERE name = 'memcpy')
-GROUP BY n.name, d.source_memory, d.destination_memory
+-- Returns the copies in the trace of run :run, grouped by direction and kinds of memory. Columns: name, kind of the source
+-- memory, kind of the destination memory; for all copies of the group: their number, bytes and total duration in ns; for the
+-- copies of 1 MiB or more: bytes and total duration in ns.
+SELECT name_row.name, entry.source_memory, entry.destination_memory, count(*), sum(entry.bytes), sum(activity_row.duration_ns),
+  sum(iif(entry.bytes >= 1048576, entry.bytes, 0)), sum(iif(entry.bytes >= 1048576, activity_row.duration_ns, 0))
+FROM passes pass CROSS JOIN activity_groups activity_group ON activity_group.pass_id = pass.id
+  CROSS JOIN activity activity_row ON activity_row.pass_id = activity_group.pass_id
+    AND activity_row.activity_group = activity_group.activity_group
+  CROSS JOIN activity_dictionary entry ON entry.pass_id = activity_row.pass_id AND entry.entry = activity_row.entry
+  CROSS JOIN names name_row ON name_row.pass_id = entry.pass_id AND name_row.ordinal = entry.name
+WHERE pass.run_id = :run AND pass.ordinal = 1 AND pass.activity_kept = 1
+  AND activity_group.kind = (SELECT kind FROM activity_kinds WHERE name = 'memcpy')
+GROUP BY name_row.name, entry.source_memory, entry.destination_memory

@@ -1,7 +1,10 @@
--- :run. Columns: '', when the last row of a run's trace ends. The last rows by start of each group have the latest end.
+-- Returns the time at which the last row of run :run's trace ends. Columns: '', time in ns. Of each group, reads only the rows
+-- that can end last: those that start at the end of the group.
 SELECT '', coalesce(max((
-  SELECT max(a.start_ns + a.duration_ns) FROM activity a
-  WHERE a.pass_id = g.pass_id AND a.activity_group = g.activity_group AND a.start_ns >= (
-    SELECT max(b.start_ns) FROM activity b WHERE b.pass_id = g.pass_id AND b.activity_group = g.activity_group) - g.longest_ns)), 0)
-FROM passes p JOIN activity_groups g ON g.pass_id = p.id
-WHERE p.run_id = :run AND p.ordinal = 1 AND p.activity_kept = 1
+  SELECT max(activity_row.start_ns + activity_row.duration_ns) FROM activity activity_row
+  WHERE activity_row.pass_id = activity_group.pass_id AND activity_row.activity_group = activity_group.activity_group
+    AND activity_row.start_ns >= (
+    SELECT max(last_row.start_ns) FROM activity last_row WHERE last_row.pass_id = activity_group.pass_id
+      AND last_row.activity_group = activity_group.activity_group) - activity_group.longest_ns)), 0)
+FROM passes pass JOIN activity_groups activity_group ON activity_group.pass_id = pass.id
+WHERE pass.run_id = :run AND pass.ordinal = 1 AND pass.activity_kept = 1

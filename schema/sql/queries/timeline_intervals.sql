@@ -1,6 +1,8 @@
--- :run :level :from :to. The sums of the rows of a run that start in intervals of a level, from :from to :to. Columns: '', kind,
--- device, stream, thread, start of the interval, rows, sum of their durations, longest duration, ordinal of the longest row's name.
-SELECT '', i.kind, i.device, i.stream, i.thread, i.start_ns, i.activity_rows, i.busy_ns, i.longest_ns, i.name
-FROM passes p CROSS JOIN activity_intervals i ON i.pass_id = p.id AND i.level = :level
-  AND i.start_ns > :from - (1024 << 2 * :level) AND i.start_ns < :to
-WHERE p.run_id = :run AND p.ordinal = 1 AND p.activity_kept = 1
+-- Returns sums over the rows of run :run that start in intervals of the level :level, for intervals from :from to :to. Columns:
+-- '', kind, device, stream, thread, start of the interval, number of rows, sum of their durations, longest duration, ordinal of
+-- the longest row's name.
+SELECT '', interval_row.kind, interval_row.device, interval_row.stream, interval_row.thread, interval_row.start_ns,
+  interval_row.activity_rows, interval_row.busy_ns, interval_row.longest_ns, interval_row.name
+FROM passes pass CROSS JOIN activity_intervals interval_row ON interval_row.pass_id = pass.id AND interval_row.level = :level
+  AND interval_row.start_ns > :from - (1024 << 2 * :level) AND interval_row.start_ns < :to
+WHERE pass.run_id = :run AND pass.ordinal = 1 AND pass.activity_kept = 1

@@ -1,13 +1,15 @@
--- :run. The phases to which the operations of a name in the trace of a run belong. Columns: phase or '', index of the name, weight of
--- the phase among those of the name.
+-- Returns the phases to which the operations of a name in the trace of run :run belong. Columns: phase or '', index of the name,
+-- weight of the phase among the phases of the name.
 SELECT coalesce(phase, ''), name, sum(weight) FROM (
-  SELECT k.phase, n.ordinal AS name, k.total_us AS weight, k.ordinal, 0 AS position
-  FROM passes p CROSS JOIN kernels k ON k.pass_id = p.id CROSS JOIN names n ON n.pass_id = p.id AND n.name = k.name
-  WHERE p.run_id = :run AND p.ordinal = 1 AND k.phase IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM phases f WHERE f.kernel_id = k.id)
+  SELECT kernel.phase, names.ordinal AS name, kernel.total_us AS weight, kernel.ordinal, 0 AS position
+  FROM passes pass CROSS JOIN kernels kernel ON kernel.pass_id = pass.id CROSS JOIN names ON names.pass_id = pass.id
+    AND names.name = kernel.name
+  WHERE pass.run_id = :run AND pass.ordinal = 1 AND kernel.phase IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM phases kernel_phase WHERE kernel_phase.kernel_id = kernel.id)
   UNION ALL
-  SELECT f.phase, n.ordinal, k.total_us * f.share_ratio, k.ordinal, f.position
-  FROM passes p CROSS JOIN kernels k ON k.pass_id = p.id CROSS JOIN phases f ON f.kernel_id = k.id
-    CROSS JOIN names n ON n.pass_id = p.id AND n.name = k.name
-  WHERE p.run_id = :run AND p.ordinal = 1)
+  SELECT kernel_phase.phase, names.ordinal, kernel.total_us * kernel_phase.share_ratio, kernel.ordinal, kernel_phase.position
+  FROM passes pass CROSS JOIN kernels kernel ON kernel.pass_id = pass.id CROSS JOIN phases kernel_phase
+    ON kernel_phase.kernel_id = kernel.id
+    CROSS JOIN names ON names.pass_id = pass.id AND names.name = kernel.name
+  WHERE pass.run_id = :run AND pass.ordinal = 1)
 WHERE weight > 0 GROUP BY name, phase ORDER BY name, min(ordinal), min(position)

@@ -1,4 +1,4 @@
--- :run. The values that activity rows of a run share, by entry from 0. Columns: '', entry, ordinal of the name, graph node or, of a
--- call, event, stream of the operation or call, thread.
+-- Returns the values that activity rows of run :run share, sorted by entry, which begins at 0. Columns: '', entry, ordinal of
+-- the name, graph node (of a call: event), stream of the operation or call, thread.
 SELECT '', entry, name, graph_node + event, stream + call_stream, thread
 FROM activity_dictionary WHERE pass_id = (SELECT id FROM passes WHERE run_id = :run AND ordinal = 1) ORDER BY entry

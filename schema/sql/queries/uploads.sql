@@ -1,3 +1,3 @@
--- The names of the uploaded files that unfinished imports need.
-SELECT json_group_array(r.params ->> '$.upload') FROM jobs j CROSS JOIN runs r ON r.job_id = j.id
-WHERE j.kind = 'import' AND j.state IN ('queued', 'running', 'interrupted')
+-- Returns the names of the uploaded files that unfinished imports need.
+SELECT json_group_array(run.params ->> '$.upload') FROM jobs job CROSS JOIN runs run ON run.job_id = job.id
+WHERE job.kind = 'import' AND job.state IN ('queued', 'running', 'interrupted')

@@ -1,5 +1,5 @@
--- :run; NULL: all runs.
+-- Adds the configuration of run :run, or of all runs (:run NULL).
 INSERT OR IGNORE INTO configurations (workload, variant, nondefault_params, device)
-SELECT r.workload, r.variant, r.nondefault_params, j.device FROM runs r CROSS JOIN jobs j ON j.id = r.job_id
-WHERE r.id BETWEEN coalesce(:run, 0) AND coalesce(:run, 9223372036854775807)
-  AND EXISTS (SELECT 1 FROM passes p WHERE p.run_id = r.id AND p.state = 'completed')
+SELECT run.workload, run.variant, run.nondefault_params, job.device FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
+WHERE run.id BETWEEN coalesce(:run, 0) AND coalesce(:run, 9223372036854775807)
+  AND EXISTS (SELECT 1 FROM passes pass WHERE pass.run_id = run.id AND pass.state = 'completed')

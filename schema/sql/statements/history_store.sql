@@ -1,10 +1,12 @@
--- :run; NULL: all runs.
+-- Stores the points of run :run in the history, or those of all runs (:run NULL).
 INSERT INTO history (pass_id, run_id, series_id, configuration_id, finished_ns, point)
-SELECT h.pass_id, h.run_id, s.id, c.id, h.finished_ns, h.point
-FROM v_history h
-  CROSS JOIN history_series s ON s.workload = h.workload AND s.device = h.device AND s.metrics = h.metrics
-  CROSS JOIN configurations c ON c.workload = h.workload AND c.variant = h.variant AND c.nondefault_params = h.nondefault_params
-    AND c.device = h.device
-WHERE h.run_id BETWEEN coalesce(:run, 0) AND coalesce(:run, 9223372036854775807)
+SELECT v_history.pass_id, v_history.run_id, series.id, configuration.id, v_history.finished_ns, v_history.point
+FROM v_history
+  CROSS JOIN history_series series ON series.workload = v_history.workload AND series.device = v_history.device
+    AND series.metrics = v_history.metrics
+  CROSS JOIN configurations configuration ON configuration.workload = v_history.workload
+    AND configuration.variant = v_history.variant AND configuration.nondefault_params = v_history.nondefault_params
+    AND configuration.device = v_history.device
+WHERE v_history.run_id BETWEEN coalesce(:run, 0) AND coalesce(:run, 9223372036854775807)
 ON CONFLICT (pass_id) DO UPDATE SET run_id = excluded.run_id, series_id = excluded.series_id,
   configuration_id = excluded.configuration_id, finished_ns = excluded.finished_ns, point = excluded.point

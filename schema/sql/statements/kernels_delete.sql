@@ -1,2 +1,2 @@
 DELETE FROM kernels WHERE id IN
-  (SELECT k.id FROM passes p JOIN kernels k ON k.pass_id = p.id WHERE p.job_id = :job LIMIT :batch)
+  (SELECT kernel.id FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id WHERE pass.job_id = :job LIMIT :batch)

@@ -1,4 +1,4 @@
-SELECT p.job_id, p.run_id, p.id, p.ordinal, r.variant
-FROM jobs j JOIN passes p ON p.job_id = j.id JOIN runs r ON r.id = p.run_id
-WHERE j.state IN ('running', 'interrupted') AND p.state = 'running'
-ORDER BY p.id LIMIT 1
+SELECT pass.job_id, pass.run_id, pass.id, pass.ordinal, run.variant
+FROM jobs job JOIN passes pass ON pass.job_id = job.id JOIN runs run ON run.id = pass.run_id
+WHERE job.state IN ('running', 'interrupted') AND pass.state = 'running'
+ORDER BY pass.id LIMIT 1

@@ -1,1 +1,2 @@
-SELECT p.state, j.state FROM passes p JOIN jobs j ON j.id = p.job_id WHERE p.id = :pass AND p.run_id = :run AND p.job_id = :job
+SELECT pass.state, job.state FROM passes pass JOIN jobs job ON job.id = pass.job_id WHERE pass.id = :pass AND pass.run_id = :run
+  AND pass.job_id = :job

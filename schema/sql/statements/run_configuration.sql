@@ -1,5 +1,6 @@
-SELECT c.id
-FROM runs r CROSS JOIN jobs j ON j.id = r.job_id
-  CROSS JOIN configurations c ON c.workload = r.workload AND c.variant = r.variant AND c.nondefault_params = r.nondefault_params
-    AND c.device = j.device
-WHERE r.id = :run
+SELECT configuration.id
+FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
+  CROSS JOIN configurations configuration ON configuration.workload = run.workload AND configuration.variant = run.variant
+    AND configuration.nondefault_params = run.nondefault_params
+    AND configuration.device = job.device
+WHERE run.id = :run

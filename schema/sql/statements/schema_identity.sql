@@ -1,4 +1,4 @@
--- Columns: application_id; user_version; number of tables, views and indices; 1 if rooflined's main tables exist.
-SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema),
+-- Returns application_id, user_version, the number of tables, views and indices, and 1 if rooflined's main tables exist.
+SELECT identity.application_id, version.user_version, (SELECT count(*) FROM sqlite_schema),
   (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('jobs', 'runs', 'passes')) = 3
-FROM pragma_application_id a, pragma_user_version v
+FROM pragma_application_id identity, pragma_user_version version

@@ -1,26 +1,32 @@
--- :pass. The share of a measured roof that a kernel job reaches with a cold and with a warm cache, over the median time: bytes
--- over the bandwidth of the same direction, of the last cache if the caches are warm and hold all bytes; operations over the
--- fastest rate of their precision. Uses the roof that requires the longer time, and puts its name into that of the measurement:
--- share_cold_of_dram_copy_ratio. Floors (v_floors) differ: they assume that written bytes stay in the caches, to avoid false
--- alarms.
+-- Stores which share of a measured roof a kernel job's pass :pass reaches with a cold and with a warm cache, from the median
+-- time. The roof is the bandwidth of the same direction (of the last-level cache if the caches are warm and hold all bytes) or
+-- the fastest arithmetic rate of the precision, whichever requires the longer time. The name of the measurement contains that of
+-- the roof: share_cold_of_dram_copy_ratio. Floors (v_floors) differ: they assume that written bytes stay in the caches, to avoid
+-- false alarms.
 WITH pass AS (
-  SELECT p.id AS pass_id, p.ceilings_id, c.value AS cache, r.floor_bytes AS bytes, r.floor_operations AS operations,
-    r.floor_precision AS "precision", m.value AS median_us,
-    iif(c.value = 'warm' AND d.cache_bytes >= r.floor_bytes, 'l[23]_', 'dram_')
-      || CASE r.floor_written_bytes WHEN 0 THEN 'read' WHEN r.floor_bytes THEN 'write' ELSE 'copy' END
+  SELECT pass.id AS pass_id, pass.ceilings_id, cache_mode.value AS cache, run.floor_bytes AS bytes, run.floor_operations
+    AS operations,
+    run.floor_precision AS "precision", measurement.value AS median_us,
+    iif(cache_mode.value = 'warm' AND device_row.cache_bytes >= run.floor_bytes, 'l[23]_', 'dram_')
+      || CASE run.floor_written_bytes WHEN 0 THEN 'read' WHEN run.floor_bytes THEN 'write' ELSE 'copy' END
       || '_bytes_per_s' AS bandwidth
-  FROM passes p JOIN runs r ON r.id = p.run_id JOIN devices d ON d.id = p.device_id CROSS JOIN json_each('["cold", "warm"]') c
-    JOIN measurements m ON m.pass_id = p.id AND m.name = 'time_' || c.value || '_us_median' AND m.value > 0
-  WHERE p.id = :pass AND p.ordinal = 0)
+  FROM passes pass JOIN runs run ON run.id = pass.run_id JOIN devices device_row ON device_row.id = pass.device_id CROSS
+    JOIN json_each('["cold", "warm"]') cache_mode
+    JOIN measurements measurement ON measurement.pass_id = pass.id
+      AND measurement.name = 'time_' || cache_mode.value || '_us_median' AND measurement.value > 0
+  WHERE pass.id = :pass AND pass.ordinal = 0)
 INSERT INTO measurements (pass_id, name, value, reason)
 SELECT pass_id, 'share_' || cache || '_of_' || roof || '_ratio', max(roof_us) / median_us, NULL FROM (
   SELECT pass_id, cache, median_us, replace(name, '_bytes_per_s', '') AS roof, bytes / max(value) * 1e6 AS roof_us
-  FROM (SELECT pass.*, m.name, m.value FROM pass CROSS JOIN measurements m
-        ON m.pass_id = pass.ceilings_id AND m.name GLOB pass.bandwidth AND m.value > 0 WHERE bytes > 0)
+  FROM (SELECT pass.*, measurement.name, measurement.value FROM pass CROSS JOIN measurements measurement
+        ON measurement.pass_id = pass.ceilings_id AND measurement.name GLOB pass.bandwidth AND measurement.value > 0
+          WHERE bytes > 0)
   GROUP BY pass_id, cache
   UNION ALL
   SELECT pass_id, cache, median_us, replace(name, '_per_s', ''), operations / max(value) * 1e6
-  FROM (SELECT pass.*, m.name, m.value FROM pass CROSS JOIN precision_rates u ON u."precision" = pass."precision"
-        CROSS JOIN measurements m ON m.pass_id = pass.ceilings_id AND m.name = u.name AND m.value > 0 WHERE operations > 0)
+  FROM (SELECT pass.*, measurement.name, measurement.value FROM pass CROSS JOIN precision_rates rate
+    ON rate."precision" = pass."precision"
+        CROSS JOIN measurements measurement ON measurement.pass_id = pass.ceilings_id AND measurement.name = rate.name
+          AND measurement.value > 0 WHERE operations > 0)
   GROUP BY pass_id, cache)
 GROUP BY pass_id, cache

@@ -1,6 +1,8 @@
--- :run :job. Stores the conditions that the workers of the suite run's first job with a committed pass reported.
+-- Stores in suite run :run the conditions that the workers of its first job with a committed pass reported.
 UPDATE suite_runs SET (device_name, driver, clock_setting, git_commit) = (
-  SELECT d.name, d.driver, coalesce(d.clock_setting, iif(d.sm_clock_max_mhz > 0, printf(
-    'SM at most %.0f MHz, memory at most %.0f MHz', d.sm_clock_max_mhz, d.memory_clock_max_mhz), NULL)), p.git_commit
-  FROM passes p JOIN devices d ON d.id = p.device_id WHERE p.job_id = :job ORDER BY p.ordinal, p.run_id LIMIT 1)
+  SELECT device_row.name, device_row.driver, coalesce(device_row.clock_setting, iif(device_row.sm_clock_max_mhz > 0, printf(
+    'SM at most %.0f MHz, memory at most %.0f MHz', device_row.sm_clock_max_mhz, device_row.memory_clock_max_mhz), NULL)),
+      pass.git_commit
+  FROM passes pass JOIN devices device_row ON device_row.id = pass.device_id WHERE pass.job_id = :job ORDER BY pass.ordinal,
+    pass.run_id LIMIT 1)
 WHERE id = :run AND device_name IS NULL

@@ -1,6 +1,8 @@
--- :run :role :block :job_name :now. A step's job was submitted or has ended. json_patch drops members that are null.
+-- Adds an event of suite run :run: the job :job_name of block :block in the role :role was submitted or has ended. json_patch
+-- drops members that are null.
 INSERT INTO suite_events (suite_run_id, seq, at_ns, type, data)
-SELECT r.id, r.events, :now, 'job', json_patch('{}', json_object('role', s.role, 'block', s.block, 'job_name', s.job_name,
-  'job', s.job_id, 'state', s.state, 'drop_reason', s.drop_reason))
-FROM suite_runs r JOIN suite_jobs s ON s.suite_run_id = r.id
-WHERE r.id = :run AND s.role = :role AND s.block = :block AND s.job_name = :job_name
+SELECT suite_run.id, suite_run.events, :now, 'job', json_patch('{}', json_object('role', suite_job.role,
+  'block', suite_job.block, 'job_name', suite_job.job_name,
+  'job', suite_job.job_id, 'state', suite_job.state, 'drop_reason', suite_job.drop_reason))
+FROM suite_runs suite_run JOIN suite_jobs suite_job ON suite_job.suite_run_id = suite_run.id
+WHERE suite_run.id = :run AND suite_job.role = :role AND suite_job.block = :block AND suite_job.job_name = :job_name

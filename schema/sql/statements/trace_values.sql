@@ -1,5 +1,8 @@
--- The values of an entry, and the text of its name.
-SELECT d.name, d.stream, d.graph_node, d.grid_x, d.grid_y, d.grid_z, d.block_x, d.block_y, d.block_z, d.registers,
-  d.static_shared_bytes, d.dynamic_shared_bytes, d.bytes, d.process, d.thread, d.context, d.device, d.source_memory,
-  d.destination_memory, n.name
-FROM activity_dictionary d JOIN names n ON n.pass_id = d.pass_id AND n.ordinal = d.name WHERE d.pass_id = :pass AND d.entry = :entry
+-- Returns the values of an entry, and the text of its name.
+SELECT entry.name, entry.stream, entry.graph_node, entry.grid_x, entry.grid_y, entry.grid_z, entry.block_x, entry.block_y,
+  entry.block_z, entry.registers,
+  entry.static_shared_bytes, entry.dynamic_shared_bytes, entry.bytes, entry.process, entry.thread, entry.context, entry.device,
+    entry.source_memory,
+  entry.destination_memory, names.name
+FROM activity_dictionary entry JOIN names ON names.pass_id = entry.pass_id AND names.ordinal = entry.name
+  WHERE entry.pass_id = :pass AND entry.entry = :entry

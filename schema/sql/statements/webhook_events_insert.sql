@@ -1,25 +1,30 @@
--- :run :now. Stores the events of a suite run that has just ended: the metrics that became slower, and those that were slower and
--- are not any more. Each verdict is compared with the newest decided verdict under the same conditions in the last 100 runs. No
--- events for runs against a baseline of `rooflinectl bisect`, which search a known regression, nor for runs that measure their
--- own baseline.
+-- Stores the events of suite run :run, which has just ended: the metrics that became slower, and the metrics that were slower
+-- and are not slower any more. Compares each verdict with the newest decided verdict under the same conditions in the last 100
+-- runs. Stores no events for runs against a baseline of `rooflinectl bisect`, which search a known regression, nor for runs that
+-- measure their own baseline.
 WITH
   earlier AS MATERIALIZED (
-    SELECT p.id, p.jobs_sha256 FROM suite_runs r JOIN suite_runs p ON p.suite = r.suite AND p.device = r.device
-    WHERE r.id = :run AND p.state = 'completed' AND p.id < r.id AND p.against IS r.against AND p.device_name IS r.device_name
-      AND p.driver IS r.driver AND p.clock_setting IS r.clock_setting AND p.against_request IS NULL
-    ORDER BY p.id DESC LIMIT 100),
+    SELECT earlier_run.id, earlier_run.jobs_sha256 FROM suite_runs suite_run JOIN suite_runs earlier_run
+      ON earlier_run.suite = suite_run.suite AND earlier_run.device = suite_run.device
+    WHERE suite_run.id = :run AND earlier_run.state = 'completed' AND earlier_run.id < suite_run.id
+      AND earlier_run.against IS suite_run.against AND earlier_run.device_name IS suite_run.device_name
+      AND earlier_run.driver IS suite_run.driver AND earlier_run.clock_setting IS suite_run.clock_setting
+        AND earlier_run.against_request IS NULL
+    ORDER BY earlier_run.id DESC LIMIT 100),
   judged AS MATERIALIZED (
-    SELECT v.metric, v.verdict, v.judgement, v.causes, r.jobs_sha256,
-      '$."' || substr(v.metric, 1, instr(v.metric, '/') - 1) || '"' AS job
-    FROM suite_runs r JOIN suite_verdicts v ON v.suite_run_id = r.id
-    WHERE r.id = :run AND v.verdict IN ('slower', 'same', 'faster') AND coalesce(r.against, '') NOT GLOB 'bisect-*'
-      AND r.against_request IS NULL),
+    SELECT suite_verdict.metric, suite_verdict.verdict, suite_verdict.judgement, suite_verdict.causes, suite_run.jobs_sha256,
+      '$."' || substr(suite_verdict.metric, 1, instr(suite_verdict.metric, '/') - 1) || '"' AS job
+    FROM suite_runs suite_run JOIN suite_verdicts suite_verdict ON suite_verdict.suite_run_id = suite_run.id
+    WHERE suite_run.id = :run AND suite_verdict.verdict IN ('slower', 'same', 'faster') AND coalesce(suite_run.against,
+      '') NOT GLOB 'bisect-*'
+      AND suite_run.against_request IS NULL),
   changed AS (
     SELECT iif(verdict = 'slower', 'regression.confirmed', 'regression.fixed') AS type, * FROM judged
     WHERE (verdict = 'slower') <> coalesce((
-      SELECT v.verdict = 'slower'
-      FROM earlier CROSS JOIN suite_verdicts v ON v.suite_run_id = earlier.id AND v.metric = judged.metric
-      WHERE v.verdict IN ('slower', 'same', 'faster') AND earlier.jobs_sha256 ->> job IS judged.jobs_sha256 ->> job
+      SELECT suite_verdict.verdict = 'slower'
+      FROM earlier CROSS JOIN suite_verdicts suite_verdict ON suite_verdict.suite_run_id = earlier.id
+        AND suite_verdict.metric = judged.metric
+      WHERE suite_verdict.verdict IN ('slower', 'same', 'faster') AND earlier.jobs_sha256 ->> job IS judged.jobs_sha256 ->> job
       ORDER BY earlier.id DESC LIMIT 1), 0)),
   ranked AS MATERIALIZED (
     SELECT type, row_number() OVER (PARTITION BY type ORDER BY abs(judgement ->> '$.effect_ratio') DESC, metric) AS place,
@@ -31,10 +36,12 @@ WITH
         'causes', json((SELECT json_group_array(json(value)) FROM (SELECT value FROM json_each(causes) LIMIT 3)))) AS item
     FROM changed ORDER BY type, place)
 INSERT INTO webhook_events (event_id, suite_run_id, type, body, created_ns, next_attempt_ns)
-SELECT 'msg_' || lower(hex(randomblob(16))), r.id, type,
+SELECT 'msg_' || lower(hex(randomblob(16))), suite_run.id, type,
   json_object('type', type, 'timestamp', utc_text(:now), 'data', json_object(
-    'suite', r.suite, 'suite_run', r.id, 'path', '/suite-runs/' || r.id, 'device', r.device, 'device_name', r.device_name,
-    'driver', r.driver, 'clock_setting', r.clock_setting, 'git_commit', r.git_commit, 'against', r.against,
+    'suite', suite_run.suite, 'suite_run', suite_run.id, 'path', '/suite-runs/' || suite_run.id, 'device', suite_run.device,
+      'device_name', suite_run.device_name,
+    'driver', suite_run.driver, 'clock_setting', suite_run.clock_setting, 'git_commit', suite_run.git_commit,
+      'against', suite_run.against,
     'metric_count', count(*), 'metrics', json_group_array(json(item)) FILTER (WHERE place <= 20))),
   :now, :now
-FROM ranked JOIN suite_runs r ON r.id = :run GROUP BY type
+FROM ranked JOIN suite_runs suite_run ON suite_run.id = :run GROUP BY type
