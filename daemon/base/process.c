@@ -118,7 +118,7 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   return 0;
 }
 
-static bool exits_within(int pidfd, int timeout_ms) {
+static bool is_readable_within(int pidfd, int timeout_ms) {
   struct pollfd entry = {.fd = pidfd, .events = POLLIN};
   int ready;
   do ready = poll(&entry, 1, timeout_ms);
@@ -126,7 +126,9 @@ static bool exits_within(int pidfd, int timeout_ms) {
   return ready > 0;
 }
 
-bool rl_process_has_exited(const rl_process *process) { return process->pid != 0 && exits_within(process->pidfd, 0); }
+bool rl_process_exits_within(const rl_process *process, int timeout_ms) {
+  return process->pid != 0 && is_readable_within(process->pidfd, timeout_ms);
+}
 
 /* Waits without WNOHANG, because the pidfd becomes readable slightly before the process can be reaped. */
 static bool reap(pid_t pid, int *status) {
@@ -140,9 +142,9 @@ void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL
   int status = 0;
   if (process->pid == 0) return;
   close(process->input);
-  (void)exits_within(process->pidfd, grace_ms);
+  (void)is_readable_within(process->pidfd, grace_ms);
   kill(-process->pid, SIGKILL); /* kills its children too; the group's id stays valid until the process is reaped */
-  if (!exits_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
+  if (!is_readable_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
     snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, even after SIGKILL");
   else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
   else snprintf(exit_status, RL_EXIT_STATUS_SIZE, "exited with %d", WEXITSTATUS(status));

@@ -22,8 +22,8 @@ enum { RL_EXIT_STATUS_SIZE = 96, RL_INHERITED_DESCRIPTOR = 3 };
  * the child's descriptor RL_INHERITED_DESCRIPTOR; -1: none. RL_ERRNO if the program can't be executed. */
 int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, int inherited_fd,
                      rl_process *process, rl_error *err);
-/* Returns whether the process has exited; then rl_process_terminate does not wait. */
-bool rl_process_has_exited(const rl_process *process);
+/* Waits at most timeout_ms. Returns whether the process has exited; then rl_process_terminate does not wait. */
+bool rl_process_exits_within(const rl_process *process, int timeout_ms);
 /* Closes the child's standard input, waits at most grace_ms for its exit, and kills its process group. Then waits at most 2 s to
  * reap the child, because a process that hangs in a driver call can't be reaped. Writes the exit status: "exited with 3", "was
  * killed by SIGSEGV". Does nothing if no child runs. */

@@ -240,7 +240,7 @@ static void output_can_be_read_after_the_time_limit(void **state) {
   rl_disassembly disassembly = {0};
   write_program("echo '/*0000*/ NOP ;'");
   assert_int_equal(rl_disassembler_start(program_path, "x", 1, 0, &disassembler, &err), 0);
-  while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
+  while (!rl_process_exits_within(&disassembler.process, 0)) usleep(1000);
   disassembler.deadline_ns = 0;
   if (rl_disassembler_finish(&disassembler, &disassembly, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(disassembly.count, 1);
@@ -267,12 +267,12 @@ static void several_run_at_once(void **state) {
 static void an_exit_is_detected_without_waiting(void **state) {
   (void)state;
   rl_disassembler disassembler = {0};
-  assert_false(rl_process_has_exited(&disassembler.process));
+  assert_false(rl_process_exits_within(&disassembler.process, 0));
   write_program("sleep 100");
   assert_int_equal(rl_disassembler_start(program_path, "x", 1, 0, &disassembler, &err), 0);
-  assert_false(rl_process_has_exited(&disassembler.process));
+  assert_false(rl_process_exits_within(&disassembler.process, 0));
   kill(disassembler.process.pid, SIGKILL);
-  while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
+  while (!rl_process_exits_within(&disassembler.process, 0)) usleep(1000);
   rl_disassembler_stop(&disassembler);
 }
 

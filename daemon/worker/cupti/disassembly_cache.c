@@ -62,8 +62,8 @@ rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache,
   return cache->items[cache->count++] = entry;
 }
 
-bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry) {
-  if (rl_process_has_exited(&entry->disassembler.process)) rl_cached_disassembly_wait(entry);
+bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry, int timeout_ms) {
+  if (rl_process_exits_within(&entry->disassembler.process, timeout_ms)) rl_cached_disassembly_wait(entry);
   return entry->sass.count > 0;
 }
 

@@ -27,8 +27,8 @@ rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache,
                                                     const void *cubin, size_t size);
 /* Waits until nvdisasm has ended. */
 void rl_cached_disassembly_wait(rl_cached_disassembly *entry);
-/* Returns true when the SASS is available; does not wait. */
-bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry);
+/* Waits at most timeout_ms for the end of nvdisasm. Returns whether the SASS is available. */
+bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry, int timeout_ms);
 void rl_disassembly_cache_clear(rl_disassembly_cache *cache);
 
 #endif
