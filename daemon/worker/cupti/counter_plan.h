@@ -49,9 +49,9 @@ void rl_counter_plan_close(rl_counter_plan *plan); /* NULL is allowed */
 int rl_counter_group_evaluate(const rl_counter_group *group, const uint8_t *image, size_t image_size, size_t range,
                               double *values, rl_error *err);
 
-/* Planning hundreds of metrics takes about 1 s, so plans are saved to files. A file is valid for the same names and the same
- * `key` (chip, driver and CUPTI version). Load returns -1 if the file has other names or another key, or is damaged. Save
- * replaces the file atomically. */
+/* Save and load a plan. A file is valid for the same names and the same `key` (chip and version of CUPTI), on machines of the
+ * same byte order. Load returns -1 if the file has other names or another key, or is damaged. Save replaces the file atomically.
+ */
 int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err);
 int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
                          rl_counter_plan **plan, rl_error *err);

@@ -10,8 +10,8 @@
 
 #include "worker/cupti/counter_plan_internal.h"
 
-/* Format: key and names; reasons; groups. Numbers and lengths are 64-bit in native byte order: the file is read only on the
- * machine that wrote it. */
+/* Format: key and names; reasons; groups. Numbers and lengths are 64-bit in native byte order, because programs and plans are
+ * built for one architecture. */
 static const char FILE_MAGIC[] = "rooflined counter plan 2";
 
 struct plan_writer {
@@ -100,7 +100,7 @@ static int read_group(plan_reader &reader, const char *chip, const char *const *
 static int read_plan(plan_reader &reader, const char *chip, const char *const *names, const char *key, rl_counter_plan *plan,
                      rl_error *err) {
   if (reader.read_bytes() != format_key(key, names, plan->metric_count))
-    return rl_fail(err, RL_INPUT, 0, "it is a plan for another chip, driver, CUPTI or list of metrics");
+    return rl_fail(err, RL_INPUT, 0, "it is a plan for another chip, CUPTI or list of metrics");
   for (size_t i = 0; i < plan->metric_count; i++)
     snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "%s", reader.read_bytes().c_str());
   for (uint64_t groups = reader.read_number(); groups > 0 && !reader.damaged; groups--)

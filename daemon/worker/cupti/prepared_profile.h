@@ -1,6 +1,5 @@
 /* A prepared profile has the metrics that profile options select, and a plan for the counters among them. Four prepared profiles
- * are cached in memory, for later jobs with the same options and kernels of the same instruction classes. Plans are also saved in
- * $ROOFLINED_CACHE_DIR. */
+ * are cached in memory, for later jobs with the same options and kernels of the same instruction classes. */
 #ifndef RL_CUPTI_PREPARED_PROFILE_H
 #define RL_CUPTI_PREPARED_PROFILE_H
 

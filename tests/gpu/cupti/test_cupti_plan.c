@@ -1,4 +1,5 @@
 /* Tests the parts of the profiler that need no GPU: counter plans, metric selection, names, launch metrics, occupancy. */
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include "worker/cupti/counter_plan.h"
 #include "worker/cupti/check.h"
 #include "worker/cupti/metric_selection.h"
+#include "worker/cupti/plan_files.h"
 
 static rl_counter_plan *make_plan(const char *chip, const char *const *names, size_t count) {
   rl_error err = {0};
@@ -172,8 +174,8 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   rl_error err = {0};
   rl_counter_plan *saved = make_plan("GH100", list, 4), *loaded = NULL;
   close(mkstemp(path));
-  assert_int_equal(rl_counter_plan_save(saved, list, "one driver", path, &err), 0);
-  if (rl_counter_plan_load("GH100", list, 4, "one driver", path, &loaded, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(rl_counter_plan_save(saved, list, "one key", path, &err), 0);
+  if (rl_counter_plan_load("GH100", list, 4, "one key", path, &loaded, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(loaded->passes, saved->passes);
   assert_int_equal(loaded->group_count, saved->group_count);
   for (size_t i = 0; i < 4; i++) assert_string_equal(loaded->reasons[i].text, saved->reasons[i].text);
@@ -186,18 +188,73 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
       assert_string_equal(loaded->groups[g].names[i], saved->groups[g].names[i]);
   }
   rl_counter_plan_close(loaded);
-  /* A file is refused if another driver wrote it, if it was made for another list of metrics, or if it is truncated. */
-  assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &loaded, &err), -1);
-  assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &loaded, &err), -1);
+  /* A file is refused if it has another key, if it was made for another list of metrics, or if it is truncated. */
+  assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another key", path, &loaded, &err), -1);
+  assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one key", path, &loaded, &err), -1);
   struct stat file;
   assert_int_equal(stat(path, &file), 0);
   for (off_t size = 0; size < file.st_size; size += 1 + file.st_size / 50) {
     assert_int_equal(truncate(path, size), 0);
-    assert_int_equal(rl_counter_plan_load("GH100", list, 4, "one driver", path, &loaded, &err), -1);
-    assert_int_equal(rl_counter_plan_save(saved, list, "one driver", path, &err), 0);
+    assert_int_equal(rl_counter_plan_load("GH100", list, 4, "one key", path, &loaded, &err), -1);
+    assert_int_equal(rl_counter_plan_save(saved, list, "one key", path, &err), 0);
   }
   remove(path);
   rl_counter_plan_close(saved);
+}
+
+static size_t count_files(const char *path) {
+  size_t count = 0;
+  DIR *entries = opendir(path);
+  assert_non_null(entries);
+  for (struct dirent *entry; (entry = readdir(entries)) != NULL;) count += entry->d_name[0] != '.';
+  closedir(entries);
+  return count;
+}
+
+static rl_counter_plan *open_files(const char *const *names, size_t count) {
+  rl_error err = {0};
+  rl_counter_plan *plan = NULL;
+  if (rl_plan_files_open("GH100", names, count, &plan, &err) != 0) fail_msg("%s", err.message);
+  return plan;
+}
+
+static void assert_equal_plans(const rl_counter_plan *a, const rl_counter_plan *b) {
+  assert_int_equal(a->passes, b->passes);
+  assert_int_equal(a->group_count, b->group_count);
+  for (size_t g = 0; g < a->group_count; g++) {
+    assert_int_equal(a->groups[g].config_image_size, b->groups[g].config_image_size);
+    assert_memory_equal(a->groups[g].config_image, b->groups[g].config_image, a->groups[g].config_image_size);
+  }
+}
+
+/* A metric set's plan comes with the build, so the cache does not get it; the plan of another list is made once and then cached.
+ */
+static void test_plans_come_from_the_build_or_the_cache(void **state) {
+  (void)state;
+  static const char *const list[] = {"dram__bytes.sum", "smsp__inst_executed.sum"};
+  char cache[] = "/tmp/rooflined-plans-XXXXXX", command[64];
+  assert_non_null(mkdtemp(cache));
+  setenv("ROOFLINED_CACHE_DIR", cache, 1);
+  for (rl_instruction_classes absent_classes = 0; absent_classes <= 1; absent_classes++) {
+    rl_metric_selection selection = select_without(absent_classes == 0 ? 0 : all_classes, "full", "");
+    const size_t count = list_counters(&selection, counter_names);
+    rl_counter_plan *shipped = open_files(counter_names, count), *made = make_plan("GH100", counter_names, count);
+    assert_int_equal(count_files(cache), 0);
+    assert_equal_plans(shipped, made);
+    rl_counter_plan_close(made);
+    rl_counter_plan_close(shipped);
+    rl_metric_selection_clear(&selection);
+  }
+  rl_counter_plan *made = open_files(list, 2);
+  assert_int_equal(count_files(cache), 1);
+  rl_counter_plan *cached = open_files(list, 2);
+  assert_int_equal(count_files(cache), 1);
+  assert_equal_plans(made, cached);
+  rl_counter_plan_close(made);
+  rl_counter_plan_close(cached);
+  unsetenv("ROOFLINED_CACHE_DIR");
+  snprintf(command, sizeof command, "rm -r %s", cache);
+  assert_int_equal(system(command), 0);
 }
 
 /* One group of one pass, without metrics that need another pass and metrics that the chip does not have. */
@@ -437,6 +494,7 @@ int main(void) {
       cmocka_unit_test(test_a_metric_is_selected_once_with_its_origin),
       cmocka_unit_test(test_links_are_collected_when_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
+      cmocka_unit_test(test_plans_come_from_the_build_or_the_cache),
       cmocka_unit_test(test_metrics_that_exclude_each_other_get_separate_groups),
       cmocka_unit_test(test_a_plan_for_sampling_has_one_pass),
       cmocka_unit_test(test_an_unknown_metric_has_a_reason),

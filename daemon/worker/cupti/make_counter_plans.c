@@ -1,0 +1,47 @@
+/* make_counter_plans FOLDER CHIP: run by the build, on a machine with or without a GPU. Saves the chip's counter plans of each
+ * metric set in FOLDER, which exists: of code with unknown instructions, and of code without the special instructions that
+ * worker/code/instruction_classes.h names. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/cupti/metric_selection.h"
+#include "worker/cupti/plan_files.h"
+
+static const rl_instruction_classes no_classes = 0, all_classes = ~(rl_instruction_classes)0;
+
+/* Returns the names of the counters, which the caller frees; NULL: out of memory. */
+static const char **list_counters(const rl_metric_selection *selection) {
+  const char **names = calloc(selection->counter_count + 1, sizeof *names);
+  for (size_t i = 0; names != NULL && i < selection->counter_count; i++) names[i] = selection->items[i].name;
+  return names;
+}
+
+static int make_plan(const char *folder, const char *chip, int set, rl_instruction_classes absent_classes, rl_error *err) {
+  const rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS},
+                           options = rl_profile_options_resolve(set, &requested);
+  rl_metric_selection selection;
+  rl_counter_plan *plan = NULL;
+  if (rl_metric_selection_make(&options, absent_classes, &selection, err) < 0) return -1;
+  const char **names = list_counters(&selection);
+  int result = names == NULL ? rl_fail(err, RL_ERRNO, 0, "out of memory")
+                             : rl_counter_plan_open(chip, names, selection.counter_count, &plan, err);
+  if (result == 0) result = rl_plan_files_save(folder, chip, names, plan, err);
+  rl_counter_plan_close(plan);
+  free(names);
+  rl_metric_selection_clear(&selection);
+  return result;
+}
+
+int main(int argc, char **argv) {
+  rl_error err = {0};
+  if (argc != 3) {
+    fprintf(stderr, "usage: %s FOLDER CHIP\n", argv[0]);
+    return EXIT_FAILURE;
+  }
+  for (int set = 0; rl_profile_set_names[set] != NULL; set++)
+    if (make_plan(argv[1], argv[2], set, no_classes, &err) < 0 || make_plan(argv[1], argv[2], set, all_classes, &err) < 0) {
+      fprintf(stderr, "%s: %s\n", argv[2], err.message);
+      return EXIT_FAILURE;
+    }
+  return EXIT_SUCCESS;
+}
