@@ -30,13 +30,15 @@ static const option_field options[] = {
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: every variant of the kernel"},
     {"--build", "build", TEXT, "NAME", "build of the kernel, if it has several"},
-    {"--code", "code", FILE_TEXT, "FILE", "measure a posted CUDA C++ kernel; the next ten options describe it"},
+    {"--code", "code", FILE_TEXT, "FILE", "measure a posted CUDA C++ kernel; the next twelve options describe it"},
     {"--binary", "binary", FILE_BYTES, "FILE", "instead of --code: cubin, fatbin or PTX"},
     {"--entry", "entry", TEXT, "NAME", "name of the kernel in the code"},
     {"--grid", "grid", NUMBER_LIST, "X,Y,Z", "grid dimensions, in blocks"},
     {"--block", "block", NUMBER_LIST, "X,Y,Z", "block dimensions, in threads"},
+    {"--cluster", "cluster", NUMBER_LIST, "X,Y,Z", "blocks of a thread block cluster"},
+    {"--cooperative", "cooperative", BOOLEAN, "true|false", "cooperative launch; default: false"},
     {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "dynamic shared memory of a block"},
-    {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
+    {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N, or the API's JSON"},
     {"--options", "options", TEXT_LIST, "-lineinfo,…", "compiler options"},
     {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}], [\"best\"]: one run each"},
     {"--model", "model", SIZES, "bytes=N,…", "compulsory bytes and operations"},
@@ -200,7 +202,17 @@ static bool add_argument(cJSON *list, char *text) {
   return end != number && strcmp(end, open != NULL ? "]" : "") == 0;
 }
 
+/* Adds JSON from the command line or from a file. */
+static int add_json(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read_file(value, err);
+  if (text == NULL) return -1;
+  cJSON *parsed = cJSON_ParseWithOpts(text, NULL, true);
+  if (parsed == NULL) return rl_fail_usage(err, "%s needs JSON like %s", option->name, option->summary);
+  return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : fail_no_memory(err);
+}
+
 static int add_arguments(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  if (value[0] == '[') return add_json(request, option, value, err);
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
   for (const char *rest = value; rest != NULL;) {
     RL_CLEANUP(rl_free_text) char *text = next_item(&rest);
@@ -226,15 +238,6 @@ static int add_base64_file(cJSON *request, const option_field *option, const cha
   if (text == NULL) return fail_no_memory(err);
   sodium_bin2base64(text, size, (const unsigned char *)bytes, length, sodium_base64_VARIANT_ORIGINAL);
   return add_text(request, option, text, err);
-}
-
-/* Adds JSON from the command line or from a file. */
-static int add_json(cJSON *request, const option_field *option, const char *value, rl_error *err) {
-  RL_CLEANUP(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read_file(value, err);
-  if (text == NULL) return -1;
-  cJSON *parsed = cJSON_ParseWithOpts(text, NULL, true);
-  if (parsed == NULL) return rl_fail_usage(err, "%s needs JSON like %s", option->name, option->summary);
-  return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : fail_no_memory(err);
 }
 
 static bool is_label(const option_field *option) {

@@ -5,11 +5,12 @@
 #include <stdio.h>
 
 #include "source/base64.h"
+#include "source/tensor_map.h"
 
 /* --- fields ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct argument_request {
-  const cJSON *buffer, *scalar;
+  const cJSON *buffer, *scalar, *tensor_map;
 } argument_request;
 
 typedef struct buffer_request {
@@ -56,11 +57,11 @@ const rl_field rl_source_argument_fields[] = {
     RL_FIELD(argument_request, buffer, RL_FIELD_OBJECT, .fields = buffer_fields,
              .summary = "device memory; the kernel gets its address"),
     RL_FIELD(argument_request, scalar, RL_FIELD_OBJECT, .fields = scalar_fields, .summary = "a number, passed by value"),
+    RL_FIELD(argument_request, tensor_map, RL_FIELD_OBJECT, .fields = rl_source_tensor_map_fields,
+             .summary = "a CUtensorMap of tiles of a buffer, passed by value (const __grid_constant__ CUtensorMap)"),
     {0}};
 
 /* --- arguments --------------------------------------------------------------------------------------------------------- */
-
-static bool is_integer(int type) { return type >= RL_SOURCE_INT8; }
 
 static int decode_scalar(const cJSON *object, const char *pointer, rl_source_argument *argument, rl_error *err) {
   char member_pointer[RL_SOURCE_POINTER_SIZE];
@@ -69,12 +70,12 @@ static int decode_scalar(const cJSON *object, const char *pointer, rl_source_arg
   bool is_signed = (request.dtype - RL_SOURCE_INT8) % 2 == 0;
   double bits = 8 * (double)rl_source_type_size(request.dtype), maximum = fmin(exp2(is_signed ? bits - 1 : bits) - 1, 0x1p53);
   double minimum = is_signed ? -maximum - (bits < 64) : 0;
-  if (is_integer(request.dtype) &&
+  if (!rl_source_type_is_floating(request.dtype) &&
       (request.value != floor(request.value) || request.value < minimum || request.value > maximum)) {
     snprintf(member_pointer, sizeof member_pointer, "%.80s/value", pointer);
     return rl_fail_at(err, member_pointer, "value must be an integer from %.0f to %.0f", minimum, maximum);
   }
-  *argument = (rl_source_argument){.type = request.dtype, .value = request.value};
+  *argument = (rl_source_argument){.kind = RL_SOURCE_SCALAR, .type = request.dtype, .value = request.value};
   return 0;
 }
 
@@ -95,7 +96,7 @@ static int decode_buffer(const cJSON *object, const char *pointer, rl_source_arg
   char member_pointer[RL_SOURCE_POINTER_SIZE];
   buffer_request request = {.seed = 1};
   if (rl_fields_decode(buffer_fields, object, pointer, &request, sizeof request, err) < 0) return -1;
-  *argument = (rl_source_argument){.is_buffer = true,
+  *argument = (rl_source_argument){.kind = RL_SOURCE_BUFFER,
                                    .type = request.dtype,
                                    .count = request.count,
                                    .init = request.init,
@@ -110,7 +111,7 @@ static int decode_buffer(const cJSON *object, const char *pointer, rl_source_arg
     snprintf(member_pointer, sizeof member_pointer, "%.80s/count", pointer);
     return rl_fail_at(err, member_pointer, "count is required");
   }
-  if (request.init == RL_SOURCE_NORMAL && is_integer(request.dtype)) {
+  if (request.init == RL_SOURCE_NORMAL && !rl_source_type_is_floating(request.dtype)) {
     snprintf(member_pointer, sizeof member_pointer, "%.80s/init", pointer);
     return rl_fail_at(err, member_pointer, "integers can't be normal");
   }
@@ -122,11 +123,22 @@ static int decode_argument(const cJSON *object, int index, rl_source_argument *a
   argument_request request = {0};
   snprintf(pointer, sizeof pointer, "/arguments/%d", index);
   if (rl_fields_decode(rl_source_argument_fields, object, pointer, &request, sizeof request, err) < 0) return -1;
-  if ((request.buffer != NULL) == (request.scalar != NULL))
-    return rl_fail_at(err, pointer, "an argument is either a buffer or a scalar");
-  snprintf(member_pointer, sizeof member_pointer, "%s/%s", pointer, request.buffer != NULL ? "buffer" : "scalar");
-  return request.buffer != NULL ? decode_buffer(request.buffer, member_pointer, argument, err)
-                                : decode_scalar(request.scalar, member_pointer, argument, err);
+  const struct {
+    const cJSON *object;
+    const char *name;
+    int (*decode)(const cJSON *, const char *, rl_source_argument *, rl_error *);
+  } kinds[] = {{request.buffer, "buffer", decode_buffer},
+               {request.scalar, "scalar", decode_scalar},
+               {request.tensor_map, "tensor_map", rl_source_decode_tensor_map}};
+  int given = -1;
+  for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
+    if (kinds[i].object == NULL) continue;
+    if (given >= 0) return rl_fail_at(err, pointer, "an argument is either a %s or a %s", kinds[given].name, kinds[i].name);
+    given = i;
+  }
+  if (given < 0) return rl_fail_at(err, pointer, "an argument is a buffer, a scalar or a tensor_map");
+  snprintf(member_pointer, sizeof member_pointer, "%s/%s", pointer, kinds[given].name);
+  return kinds[given].decode(kinds[given].object, member_pointer, argument, err);
 }
 
 int rl_source_decode_arguments(rl_source *source, rl_error *err) {
@@ -134,9 +146,10 @@ int rl_source_decode_arguments(rl_source *source, rl_error *err) {
   cJSON_ArrayForEach (each, source->request.arguments) {
     rl_source_argument *argument = &source->arguments[source->argument_count++];
     if (decode_argument(each, source->argument_count - 1, argument, err) < 0) return -1;
-    if (argument->is_buffer) source->buffer_bytes += argument->count * (int64_t)rl_source_type_size(argument->type);
+    if (argument->kind == RL_SOURCE_BUFFER)
+      source->buffer_bytes += argument->count * (int64_t)rl_source_type_size(argument->type);
   }
-  return 0;
+  return rl_source_check_tensor_maps(source, err);
 }
 
 /* --- expected contents ------------------------------------------------------------------------------------------------- */
@@ -163,7 +176,7 @@ int rl_source_decode_expected(rl_source *source, rl_error *err) {
   source->expected_argument = -1;
   if (object == NULL) return 0;
   if (rl_fields_decode(rl_source_expected_fields, object, "/expected", &request, sizeof request, err) < 0) return -1;
-  if (request.argument >= source->argument_count || !source->arguments[request.argument].is_buffer)
+  if (request.argument >= source->argument_count || source->arguments[request.argument].kind != RL_SOURCE_BUFFER)
     return rl_fail_at(err, "/expected/argument", "this argument is not a buffer");
   const rl_source_argument *argument = &source->arguments[request.argument];
   if (argument->access == RL_SOURCE_IN)

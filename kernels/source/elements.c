@@ -28,6 +28,8 @@ size_t rl_source_type_size(int type) {
   }
 }
 
+bool rl_source_type_is_floating(int type) { return type < RL_SOURCE_INT8; }
+
 double rl_source_element_to_double(int type, const void *memory, size_t index) {
   switch (type) {
 #define LOAD(TYPE, C) \

@@ -2,6 +2,7 @@
 #ifndef RL_KERNELS_SOURCE_ELEMENTS_H
 #define RL_KERNELS_SOURCE_ELEMENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -25,6 +26,7 @@ typedef enum rl_source_type {
 } rl_source_type;
 extern const char *const rl_source_type_names[]; /* "fp64" "fp32" ..., NULL */
 size_t rl_source_type_size(int type);            /* in bytes */
+bool rl_source_type_is_floating(int type);
 /* Returns element `index` of an array of this type. */
 double rl_source_element_to_double(int type, const void *memory, size_t index);
 /* Converts value, which must be within the type's range, and stores it. */

@@ -8,29 +8,25 @@
 #include <cstring>
 
 #include "cuda_check.h"
-#include "nvrtc/nvrtc.h"
+#include "source/argument_values.h"
 #include "source/fill.h"
+#include "source/kernel.h"
 #include "source/launch_check.h"
-#include "source/module_variables.h"
 #include "source/source_cache.h"
 
-enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10, OUT_BYTE = 0xff };
+enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10, OUT_BYTE = 0xff };
 
 typedef struct instance {
   rl_instance base;
   rl_source source;
   rl_source_params params;
-  rl_nvrtc_result compiled;
-  cudaLibrary_t library;
-  const void *kernel;                         /* a cudaKernel_t, for cudaLaunchKernel */
+  rl_source_kernel kernel;
   void *allocations[RL_SOURCE_ARGUMENTS_MAX]; /* each has a buffer between two guard zones */
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
   /* Copies of the buffers, made by the last save; opening the instance saves once. NULL: a buffer with access "out", or a scalar.
    * */
   void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX];
-  uint64_t scalars[RL_SOURCE_ARGUMENTS_MAX];
-  void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of the value of each argument, for cudaLaunchKernel */
-  rl_module_variables *variables;
+  rl_source_argument_values values;
   rl_launch_check *launch_check;
   rl_launch launch, restore_launch, check_launch;
   rl_sequence sequence;
@@ -47,7 +43,7 @@ static size_t buffer_bytes(const rl_source_argument *argument) {
 static int enqueue_invalid_outputs(instance *self, rl_stream stream, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (!argument->is_buffer || argument->access != RL_SOURCE_OUT) continue;
+    if (argument->kind != RL_SOURCE_BUFFER || argument->access != RL_SOURCE_OUT) continue;
     cudaError_t status = cudaMemsetAsync(self->buffers[i], OUT_BYTE, buffer_bytes(argument), (cudaStream_t)stream);
     if (rl_cuda_check(status, "overwriting an output buffer", err) < 0) return -1;
   }
@@ -59,7 +55,7 @@ static int reset(rl_instance *base, rl_error *err) {
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (!argument->is_buffer || argument->access == RL_SOURCE_OUT) continue;
+    if (argument->kind != RL_SOURCE_BUFFER || argument->access == RL_SOURCE_OUT) continue;
     int rc = argument->initial_contents
                  ? device->ops->upload(device, self->buffers[i], argument->initial_contents, buffer_bytes(argument), err)
                  : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
@@ -100,7 +96,8 @@ static int save(rl_instance *base, rl_error *err) {
 /* Restores variables, outputs and then inputs; the inputs last, so that they are in the caches. */
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
-  if (rl_module_variables_enqueue_restore(self->variables, stream, err) < 0 || enqueue_invalid_outputs(self, stream, err) < 0)
+  if (rl_module_variables_enqueue_restore(self->kernel.variables, stream, err) < 0 ||
+      enqueue_invalid_outputs(self, stream, err) < 0)
     return -1;
   return enqueue_copies(self, self->buffers, self->saved_buffers, stream, err);
 }
@@ -159,13 +156,8 @@ static int read_launch_checks(rl_instance *base, uint64_t *count, rl_error *err)
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
-  instance *self = (instance *)arg;
-  const rl_source_request *request = &self->source.request;
-  dim3 grid((unsigned)request->grid[0], (unsigned)request->grid[1], (unsigned)request->grid[2]);
-  dim3 block((unsigned)request->block[0], (unsigned)request->block[1], (unsigned)request->block[2]);
-  return rl_cuda_check(cudaLaunchKernel(self->kernel, grid, block, self->argument_pointers, (size_t)request->dynamic_shared_bytes,
-                                        (cudaStream_t)stream),
-                       "launching the posted kernel", err);
+  const instance *self = (const instance *)arg;
+  return rl_source_kernel_launch(&self->kernel, self->values.pointers, stream, err);
 }
 
 static int read_results(rl_instance *base, rl_iteration_results *results, rl_error *err) {
@@ -181,9 +173,7 @@ static void close_instance(rl_instance *base) {
     base->device->ops->release(base->device, self->saved_buffers[i]);
   }
   rl_launch_check_close(self->launch_check);
-  rl_module_variables_close(self->variables);
-  if (self->library) cudaLibraryUnload(self->library);
-  rl_nvrtc_clear(&self->compiled);
+  rl_source_kernel_close(&self->kernel);
   rl_source_clear(&self->source);
   free(self);
 }
@@ -194,95 +184,13 @@ static const rl_instance_ops ops_without_check = {COMMON_OPS, .read_launch_check
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-/* Writes the compilation target of the device: the architecture-specific one (suffix "a", from sm_90 on), because the code runs
- * on this device only and need not be portable. */
-static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
-  int major, minor;
-  if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index),
-                    "reading the compute capability", err) < 0 ||
-      rl_cuda_check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index),
-                    "reading the compute capability", err) < 0)
-    return -1;
-  snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
-  return 0;
-}
-
-static int compile(instance *self, rl_error *err) {
-  rl_source_options options;
-  char arch[16];
-  const rl_source_request *request = &self->source.request;
-  if (compile_target(self->base.device, arch, err) < 0 ||
-      rl_source_compile_options(&self->source, (int)self->params.variant_index, &options, err) < 0)
-    return -1;
-  const rl_nvrtc_request compilation = {.code = request->code,
-                                        .length = strlen(request->code),
-                                        .entry = request->entry,
-                                        .arch = arch,
-                                        .options = options.items,
-                                        .option_count = options.count,
-                                        .cache_dir = getenv("ROOFLINED_CACHE_DIR")};
-  int rc = rl_nvrtc_compile(&compilation, &self->compiled, err);
-  if (self->base.device->log && self->compiled.log) self->base.device->log(self->compiled.log);
-  return rc;
-}
-
-static int fail_with_jit_log(const rl_device *device, cudaError_t status, const char *log, rl_error *err) {
-  if (device->log && log[0]) device->log(log);
-  (void)cudaGetLastError();
-  return rl_fail_at(err, "/binary", "the driver can't load the binary: %s", cudaGetErrorString(status));
-}
-
-static int load(instance *self, rl_error *err) {
-  char log[JIT_LOG_BYTES] = "";
-  cudaJitOption option_names[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
-  const bool is_binary = self->source.binary != NULL;
-  const char *symbol = is_binary ? self->source.request.entry : self->compiled.symbol;
-  cudaKernel_t kernel;
-  cudaError_t status = cudaLibraryLoadData(&self->library, is_binary ? self->source.binary : self->compiled.image, option_names,
-                                           option_values, 2, NULL, NULL, 0);
-  if (status != cudaSuccess) self->library = NULL;
-  if (status == cudaSuccess)
-    status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* may fail, because it compiles PTX */
-  if (status == cudaErrorSymbolNotFound) {
-    (void)cudaGetLastError();
-    return rl_fail_at(err, "/entry", "the compiled code has no kernel %s", symbol);
-  }
-  if (status != cudaSuccess && is_binary) return fail_with_jit_log(self->base.device, status, log, err);
-  if (rl_cuda_check(status, "loading the compiled kernel", err) < 0) return -1;
-  self->kernel = (const void *)kernel;
-  return rl_module_variables_open(self->library, is_binary ? self->source.binary : self->compiled.image,
-                                  is_binary ? self->source.binary_size : self->compiled.image_bytes, self->base.device->stream,
-                                  &self->variables, err);
-}
-
-/* Checks the block size against the kernel's limit, and allows dynamic shared memory above 48 KiB, which must happen before graph
- * capture. */
-static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_error *err) {
-  const rl_source_request *request = &self->source.request;
-  if (rl_cuda_check(cudaFuncGetAttributes(attributes, self->kernel), "reading the kernel's attributes", err) < 0) return -1;
-  int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
-  if (threads > attributes->maxThreadsPerBlock)
-    return rl_fail_at(err, "/block",
-                      "a block has %d threads; the kernel uses %d registers per thread, which limits a block to %d threads",
-                      threads, attributes->numRegs, attributes->maxThreadsPerBlock);
-  if (request->dynamic_shared_bytes == 0) return 0;
-  cudaError_t status =
-      cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)request->dynamic_shared_bytes);
-  if (status == cudaSuccess) return 0;
-  (void)cudaGetLastError();
-  return rl_fail_at(
-      err, "/dynamic_shared_bytes",
-      "this much dynamic shared memory, added to the %zu bytes of static shared memory, exceeds the limit of a block",
-      attributes->sharedSizeBytes);
-}
-
-static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
+static void set_open_measurements(instance *self) {
   const bool is_binary = self->source.binary != NULL;
   const char *not_compiled_reason = "a binary was posted",
              *not_cubin_reason = "the binary is not a cubin, so its variables are unknown and keep their values between launches",
              *spills_unknown_reason = is_binary ? not_compiled_reason : "the compiler did not report it";
-  const rl_nvrtc_result *compiled = &self->compiled;
+  const rl_nvrtc_result *compiled = &self->kernel.compiled;
+  const cudaFuncAttributes *attributes = &self->kernel.attributes;
   const rl_open_measurement measured[OPEN_MEASUREMENT_COUNT] = {
       {"registers_per_thread", (double)attributes->numRegs, NULL},
       {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
@@ -291,8 +199,8 @@ static void set_open_measurements(instance *self, const cudaFuncAttributes *attr
       {"spill_load_bytes", is_binary ? NAN : compiled->spill_load_bytes, spills_unknown_reason},
       {"compile_ms", is_binary ? NAN : compiled->compile_ms, not_compiled_reason},
       {"compile_cached", is_binary ? NAN : compiled->cached, not_compiled_reason},
-      {"restored_variable_bytes", rl_module_variables_restored_bytes(self->variables), not_cubin_reason},
-      {"unrestored_variable_bytes", rl_module_variables_unrestored_bytes(self->variables), not_cubin_reason}};
+      {"restored_variable_bytes", rl_module_variables_restored_bytes(self->kernel.variables), not_cubin_reason},
+      {"unrestored_variable_bytes", rl_module_variables_unrestored_bytes(self->kernel.variables), not_cubin_reason}};
   memcpy(self->open_measurements, measured, sizeof measured);
   self->base.open_measurements = self->open_measurements;
   self->base.open_measurement_count = OPEN_MEASUREMENT_COUNT;
@@ -309,22 +217,21 @@ static int allocate_buffer(instance *self, int index, rl_error *err) {
 static int allocate_arguments(instance *self, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->is_buffer && allocate_buffer(self, i, err) < 0) return -1;
-    if (!argument->is_buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
-    self->argument_pointers[i] = argument->is_buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
+    if (argument->kind == RL_SOURCE_BUFFER && allocate_buffer(self, i, err) < 0) return -1;
   }
-  if (reset(&self->base, err) < 0 || save(&self->base, err) < 0) return -1;
+  if (rl_source_argument_values_set(&self->source, self->buffers, &self->values, err) < 0 || reset(&self->base, err) < 0 ||
+      save(&self->base, err) < 0)
+    return -1;
   return rl_launch_check_open(&self->source, self->buffers, self->base.device->stream, &self->launch_check, err);
 }
 
 static int prepare(instance *self, rl_error *err) {
-  cudaFuncAttributes attributes;
   if (rl_source_cache_get(self->params.source_sha256, &self->source, err) < 0 ||
-      (!self->source.binary && compile(self, err) < 0) || load(self, err) < 0 || check_resources(self, &attributes, err) < 0 ||
+      rl_source_kernel_open(self->base.device, &self->source, (int)self->params.variant_index, &self->kernel, err) < 0 ||
       allocate_arguments(self, err) < 0)
     return -1;
   self->base.ops = self->source.expected ? &ops_with_check : &ops_without_check;
-  set_open_measurements(self, &attributes);
+  set_open_measurements(self);
   return 0;
 }
 

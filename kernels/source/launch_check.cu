@@ -93,7 +93,7 @@ static int enqueue_digests(const rl_launch_check *check, launch_record *record, 
   guard_zones zones = {};
   for (int i = 0; i < check->source->argument_count; i++) {
     const rl_source_argument *argument = &check->source->arguments[i];
-    if (!argument->is_buffer) continue;
+    if (argument->kind != RL_SOURCE_BUFFER) continue;
     const unsigned char *buffer = (const unsigned char *)check->buffers[i];
     const uint64_t bytes = bytes_of(argument);
     zones.buffers[i] = buffer;

@@ -22,7 +22,8 @@ enum {
 typedef struct rl_source_request {
   const char *code, *binary; /* exactly one is not NULL; binary is base64 */
   char entry[RL_SOURCE_ENTRY_SIZE];
-  int64_t grid[3], block[3], dynamic_shared_bytes;
+  int64_t grid[3], block[3], cluster[3], dynamic_shared_bytes; /* cluster: blocks of a cluster; 1, 1, 1: no launch attribute */
+  bool cooperative;
   const cJSON *arguments, *options, *variants, *model, *expected;
 } rl_source_request;
 
@@ -42,15 +43,37 @@ typedef enum rl_source_access {
   RL_SOURCE_OUT    /* filled before every launch with 0xFF bytes, which are NaN in every floating-point type */
 } rl_source_access;
 
+typedef enum rl_source_argument_kind {
+  RL_SOURCE_BUFFER,    /* device memory; the kernel gets its address */
+  RL_SOURCE_SCALAR,    /* a number, by value */
+  RL_SOURCE_TENSOR_MAP /* a CUtensorMap of a buffer, by value */
+} rl_source_argument_kind;
+
+enum { RL_SOURCE_TENSOR_RANK_MAX = 5, RL_SOURCE_TENSOR_MAP_BYTES = 128 };
+
+/* A CUtensorMap of tiles (cuTensorMapEncodeTiled). Dimension 0 is contiguous. */
+typedef struct rl_source_tensor_map {
+  int64_t argument;                                 /* index of the buffer; the elements have its type */
+  int64_t shape[RL_SOURCE_TENSOR_RANK_MAX];         /* elements of each dimension; 0 after the last one */
+  int64_t box[RL_SOURCE_TENSOR_RANK_MAX];           /* elements of a tile; as many as shape has */
+  int64_t strides_bytes[RL_SOURCE_TENSOR_RANK_MAX]; /* of dimensions 1 to rank - 1; 0: packed */
+  int swizzle;                                      /* rl_source_swizzle_bytes[] */
+  int l2_promotion;                                 /* rl_source_promotion_bytes[] */
+  bool fills_nan;                                   /* elements outside of the tensor are NaN; false: 0 */
+  int rank;
+} rl_source_tensor_map;
+extern const int rl_source_swizzle_bytes[], rl_source_promotion_bytes[]; /* 0: none */
+
 typedef struct rl_source_argument {
-  bool is_buffer; /* false: a scalar */
-  int access;     /* rl_source_access of a buffer */
-  int type;       /* rl_source_type */
-  int64_t count;  /* elements of the buffer */
-  int init;       /* rl_source_init, used when initial_contents is NULL */
+  int kind;      /* rl_source_argument_kind */
+  int access;    /* rl_source_access of a buffer */
+  int type;      /* rl_source_type */
+  int64_t count; /* elements of the buffer */
+  int init;      /* rl_source_init, used when initial_contents is NULL */
   int64_t seed;
   unsigned char *initial_contents; /* of a buffer; owned; NULL: they are generated from init and seed */
   double value;                    /* of a scalar */
+  rl_source_tensor_map tensor_map;
 } rl_source_argument;
 
 typedef struct rl_source_variant {

@@ -11,7 +11,12 @@
 #include "base/json.h"
 #include "source/base64.h"
 
-enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535 }; /* limits of every compute capability */
+enum {
+  MAX_BLOCK_THREADS = 1024,
+  MAX_BLOCK_Z = 64,
+  MAX_GRID_YZ = 65535,
+  MAX_CLUSTER_BLOCKS = 16
+}; /* of every compute capability */
 
 const rl_field rl_source_model_fields[] = {
     RL_FIELD(rl_source_model, bytes, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18, .summary = "compulsory bytes of one launch"),
@@ -20,7 +25,18 @@ const rl_field rl_source_model_fields[] = {
     {0}};
 
 const rl_field rl_source_fields[] = {RL_SOURCE_FIELDS, {0}};
-const rl_source_request rl_source_request_defaults = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+const rl_source_request rl_source_request_defaults = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .cluster = {1, 1, 1}};
+
+static int check_cluster(const rl_source_request *request, rl_error *err) {
+  static const char *const grid_pointers[] = {"/grid/0", "/grid/1", "/grid/2"};
+  if (request->cluster[0] * request->cluster[1] * request->cluster[2] > MAX_CLUSTER_BLOCKS)
+    return rl_fail_at(err, "/cluster", "a cluster has at most %d blocks", MAX_CLUSTER_BLOCKS);
+  for (int i = 0; i < 3; i++)
+    if (request->grid[i] % request->cluster[i] != 0)
+      return rl_fail_at(err, grid_pointers[i], "grid must be a multiple of cluster, which is %lld here",
+                        (long long)request->cluster[i]);
+  return 0;
+}
 
 static int check_launch(const rl_source_request *request, rl_error *err) {
   for (int i = 1; i < 3; i++)
@@ -29,7 +45,7 @@ static int check_launch(const rl_source_request *request, rl_error *err) {
   if (request->block[2] > MAX_BLOCK_Z) return rl_fail_at(err, "/block/2", "block may be at most %d here", MAX_BLOCK_Z);
   if (request->block[0] * request->block[1] * request->block[2] > MAX_BLOCK_THREADS)
     return rl_fail_at(err, "/block", "a block has at most %d threads", MAX_BLOCK_THREADS);
-  return 0;
+  return check_cluster(request, err);
 }
 
 static int check_entry(const rl_source_request *request, rl_error *err) {

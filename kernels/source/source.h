@@ -32,6 +32,12 @@ extern const rl_source_request rl_source_request_defaults;
                .summary = "blocks along x, y, z; missing ones are 1"),                                                          \
       RL_FIELD(rl_source_request, block, RL_FIELD_INTS, .required = true, .minimum = 1, .maximum = 1024,                        \
                .summary = "threads of a block along x, y, z; their product is at most 1024"),                                   \
+      RL_FIELD(rl_source_request, cluster, RL_FIELD_INTS, .minimum = 1, .maximum = 16,                                          \
+               .summary =                                                                                                       \
+                   "blocks of a thread block cluster along x, y, z, of which grid is a multiple; default: no cluster, "         \
+                   "or the kernel's __cluster_dims__"),                                                                         \
+      RL_FIELD(rl_source_request, cooperative, RL_FIELD_BOOL,                                                                   \
+               .summary = "cooperative launch: all blocks are resident, so that the grid can synchronize; default false"),      \
       RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT, .minimum = 0, .maximum = 1 << 20,                         \
                .summary = "dynamic shared memory of a block, in bytes; default 0"),                                             \
       RL_FIELD(rl_source_request, arguments, RL_FIELD_ARRAY, .maximum = RL_SOURCE_ARGUMENTS_MAX,                                \

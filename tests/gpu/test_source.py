@@ -218,6 +218,100 @@ def test_binaries(daemon):
     daemon.expect_failure(add_job(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
 
 
+TILE = 32
+COPY_TILE = """#include <cuda.h>
+#include <cuda/barrier>
+#include <cstdint>
+namespace tma = cuda::device::experimental;
+extern "C" __global__ void k(const __grid_constant__ CUtensorMap map, float *to, int width, float *x) {
+  __shared__ alignas(1024) float tile[32][32];
+  __shared__ cuda::barrier<cuda::thread_scope_block> ready;
+  if (threadIdx.x == 0) { init(&ready, blockDim.x); tma::fence_proxy_async_shared_cta(); }
+  __syncthreads();
+  cuda::barrier<cuda::thread_scope_block>::arrival_token token;
+  if (threadIdx.x == 0) {
+    tma::cp_async_bulk_tensor_2d_global_to_shared(&tile, &map, blockIdx.x * 32, blockIdx.y * 32, ready);
+    token = cuda::device::barrier_arrive_tx(ready, 1, sizeof tile);
+  } else token = ready.arrive();
+  ready.wait(std::move(token));
+  for (int i = threadIdx.x; i < 1024; i += blockDim.x) {
+    int row = i / 32, chunk = i % 32 / 4 ^ (SWIZZLED ? row % 8 : 0);
+    to[(blockIdx.y * 32 + row) * width + blockIdx.x * 32 + i % 32] = tile[row][chunk * 4 + i % 4];
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("swizzle", ["none", "128"])
+def test_a_tensor_map_describes_tiles_of_a_buffer(daemon, swizzle):
+    """The kernel copies a matrix of 61 x 100 floats, whose rows are 256 bytes apart, by tiles; elements outside are 0."""
+    columns, rows, stride, width, height = 61, 100, 64, 64, 128
+    source = [float(i) for i in range(stride * rows)]
+    copied = [source[r * stride + c] if r < rows and c < columns else 0.0 for r in range(height) for c in range(width)]
+    tensor_map = {"argument": 3, "shape": [columns, rows], "box": [TILE, TILE], "strides_bytes": [4 * stride], "swizzle": swizzle}
+    arguments = [{"tensor_map": tensor_map}, buffer(count=width * height, access="out"), scalar("int32", width),
+                 buffer(count=stride * rows, init="range", access="in")]
+    code = COPY_TILE.replace("SWIZZLED", str(int(swizzle != "none")))
+    (run,) = daemon.run({**one_block_job(code, arguments, expected={"argument": 1, "values": pack_base64("f", copied)}),
+                         "grid": [width // TILE, height // TILE], "block": [128]})
+    assert run["values"]["relative_error"] == 0
+
+
+CLUSTER_RANK = """#include <cooperative_groups.h>
+extern "C" __global__ void DECLARED k(int *x) {
+  auto cluster = cooperative_groups::this_cluster();
+  __shared__ int rank;
+  if (threadIdx.x == 0) rank = cluster.block_rank();
+  cluster.sync();
+  int other = *cluster.map_shared_rank(&rank, cluster.num_blocks() - 1 - cluster.block_rank());
+  cluster.sync();
+  if (threadIdx.x == 0) x[blockIdx.x] = 100 * cluster.num_blocks() + other;
+}"""
+
+
+@pytest.mark.parametrize(("declared", "cluster", "size"), [("", [4], 4), ("__cluster_dims__(2)", None, 2),
+                                                           ("__cluster_dims__(2)", [2], 2), ("", [16], 16), ("", None, 1)])
+def test_clusters(daemon, declared, cluster, size):
+    expected = {"argument": 0, "values": pack_base64("i", [100 * size + size - 1 - i % size for i in range(32)])}
+    daemon.run({**one_block_job(CLUSTER_RANK.replace("DECLARED", declared), [buffer("int32", 32)], expected=expected,
+                                cluster=cluster), "grid": [32]})
+
+
+def test_clusters_that_do_not_fit_are_refused(daemon):
+    declared = CLUSTER_RANK.replace("DECLARED", "__cluster_dims__(2)")
+    job = one_block_job(declared, [buffer("int32", 32)])
+    daemon.expect_failure({**job, "grid": [3]}, "/grid/0", "clusters of 2 blocks")
+    daemon.expect_failure({**job, "grid": [4], "cluster": [4]}, "/cluster", "2 x 1 x 1")
+    plain = one_block_job(CLUSTER_RANK.replace("DECLARED", ""), [buffer("int32", 32)], cluster=[16],
+                          dynamic_shared_bytes=200 << 10)
+    daemon.expect_failure({**plain, "grid": [32]}, "/cluster", "no space")
+
+
+def test_a_cooperative_grid_synchronizes(daemon):
+    code = """#include <cooperative_groups.h>
+extern "C" __global__ void k(int *x, int *sums) {
+  auto grid = cooperative_groups::this_grid();
+  if (threadIdx.x == 0) atomicAdd(x, 1);
+  grid.sync();
+  if (threadIdx.x == 0) sums[blockIdx.x] = *(volatile int *)x;
+}"""
+    job = one_block_job(code, [buffer("int32", 1), buffer("int32", 64, access="out")], cooperative=True,
+                        expected={"argument": 1, "values": pack_base64("i", [64] * 64)})
+    daemon.run({**job, "grid": [64]})
+    daemon.expect_failure({**job, "grid": [1 << 20]}, "/grid", "cooperative launch")
+
+
+def test_arguments_that_are_not_the_parameters_are_refused(daemon):
+    code = 'extern "C" __global__ void k(float *x, int n, double d) { x[n] = d; }'
+    full = [buffer(count=4), scalar("int32", 1), scalar("fp64", 2)]
+    daemon.run(one_block_job(code, full))
+    daemon.expect_failure(one_block_job(code, full[:2]), "/arguments", "3 parameters")
+    daemon.expect_failure(one_block_job(code, full + [scalar("fp64", 2)]), "/arguments", "3 parameters")
+    daemon.expect_failure(one_block_job(code, [full[0], scalar("int64", 1), full[2]]), "/arguments/1", "4 bytes")
+    structure = 'struct s { char bytes[4000]; };\nextern "C" __global__ void k(s all, char *x) { *x = all.bytes[3999]; }'
+    daemon.expect_failure(one_block_job(structure, [scalar("int8", 1), buffer("int8", 1)]), "/arguments/0", "4000 bytes")
+
+
 def test_every_pass_sees_the_posted_buffers(daemon):
     """The kernel does its work only on unmodified buffers: a replay on modified ones would count almost no instructions."""
     code = """extern "C" __global__ void k(int *x) {

@@ -56,7 +56,8 @@ static void a_minimal_request_is_one_run(void **state) {
   assert_string_equal(source.request.entry, "add");
   assert_int_equal(source.request.grid[0], 4);
   assert_int_equal(source.request.grid[2], 1);
-  assert_true(source.argument_count == 2 && source.arguments[0].is_buffer && source.arguments[0].init == RL_SOURCE_ZEROS);
+  assert_true(source.argument_count == 2 && source.arguments[0].kind == RL_SOURCE_BUFFER &&
+              source.arguments[0].init == RL_SOURCE_ZEROS);
   assert_int_equal(source.arguments[0].access, RL_SOURCE_INOUT);
   assert_true(source.arguments[1].value == 4 && source.expected_argument == -1 && isnan(source.model.bytes));
   rl_source_clear(&source);
@@ -117,12 +118,90 @@ static void errors_in_the_launch(void **state) {
                                           {"block", "\"block\":[1,1,65]", "/block/2"},
                                           {"block", "\"block\":[64,32]", "/block"},
                                           {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
+                                          {"", "\"cluster\":[]", "/cluster"},
+                                          {"", "\"cluster\":[0]", "/cluster/0"},
+                                          {"", "\"cluster\":[17]", "/cluster/0"},
+                                          {"", "\"cluster\":[4,4,2]", "/cluster"},
+                                          {"", "\"cluster\":[3]", "/grid/0"},
+                                          {"", "\"cluster\":[4,2]", "/grid/1"},
+                                          {"", "\"cooperative\":1", "/cooperative"},
                                           {"", "\"samples\":0", "/samples"},
                                           {"", "\"device\":\"cpu\"", "/device"},
                                           {"", "\"source\":\"0123\"", "/source"},
                                           {"", "\"epochs\":1", "/epochs"},
                                           {0}};
   expect_pointers(cases);
+}
+
+/* A request whose second argument is a tensor map of a buffer of 64 x 32 floats. */
+#define TENSOR_MAP(MEMBERS) \
+  "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2048}},{\"tensor_map\":{\"argument\":0" MEMBERS "}}]"
+#define TENSOR_MAP_POINTER(MEMBER) "/arguments/1/tensor_map/" MEMBER
+
+static void errors_in_tensor_maps(void **state) {
+  (void)state;
+  static const invalid_request cases[] = {
+      {"arguments", TENSOR_MAP(""), TENSOR_MAP_POINTER("shape")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32]"), TENSOR_MAP_POINTER("box")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,0],\"box\":[32,8]"), TENSOR_MAP_POINTER("shape/1")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[32]"), TENSOR_MAP_POINTER("box")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[32,8,1]"), TENSOR_MAP_POINTER("box")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[257,8]"), TENSOR_MAP_POINTER("box/0")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[3,8]"), TENSOR_MAP_POINTER("box")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[32,8],\"swizzle\":\"64\""), TENSOR_MAP_POINTER("box")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[32,8],\"swizzle\":\"16\""), TENSOR_MAP_POINTER("swizzle")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,33],\"box\":[32,8]"), TENSOR_MAP_POINTER("shape")},
+      {"arguments", TENSOR_MAP(",\"shape\":[62,32],\"box\":[32,8]"), TENSOR_MAP_POINTER("shape")},
+      {"arguments", TENSOR_MAP(",\"shape\":[4294967296,4294967296,4294967296],\"box\":[32,1,1]"), TENSOR_MAP_POINTER("shape")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,33],\"box\":[32,8],\"strides_bytes\":[256]"), TENSOR_MAP_POINTER("shape")},
+      {"arguments",
+       TENSOR_MAP(",\"shape\":[16,4294967296,4294967296],\"box\":[16,8,1],\"strides_bytes\":[1099511627776,"
+                  "1099511627776]"),
+       TENSOR_MAP_POINTER("shape")},
+      {"arguments", TENSOR_MAP(",\"shape\":[64,32],\"box\":[32,8],\"strides_bytes\":[256,16]"),
+       TENSOR_MAP_POINTER("strides_bytes")},
+      {"arguments", TENSOR_MAP(",\"shape\":[32,32],\"box\":[32,8],\"strides_bytes\":[136]"), TENSOR_MAP_POINTER("strides_bytes")},
+      {"arguments", "\"arguments\":[{\"tensor_map\":{\"argument\":0,\"shape\":[64],\"box\":[32]}}]",
+       "/arguments/0/tensor_map/argument"},
+      {"arguments", "\"arguments\":[{\"tensor_map\":{\"argument\":1,\"shape\":[64],\"box\":[32]}}]",
+       "/arguments/0/tensor_map/argument"},
+      {"arguments",
+       "\"arguments\":[{\"tensor_map\":{\"argument\":1,\"shape\":[64],\"box\":[32],\"fills_nan\":true}},"
+       "{\"buffer\":{\"dtype\":\"int32\",\"count\":64}}]",
+       "/arguments/0/tensor_map/fills_nan"},
+      {"arguments",
+       "\"arguments\":[{\"tensor_map\":{\"argument\":0,\"shape\":[64],\"box\":[32]},"
+       "\"scalar\":{\"dtype\":\"fp32\",\"value\":1}}]",
+       "/arguments/0"},
+      {0}};
+  expect_pointers(cases);
+}
+
+/* Packed strides follow from the shape, and given ones stay; a buffer of exactly the tensor's size suffices. */
+static void tensor_maps_have_strides(void **state) {
+  (void)state;
+  static const struct {
+    const char *members;
+    int rank;
+    int64_t strides_bytes[2];
+  } cases[] = {{",\"shape\":[2048],\"box\":[32]", 1, {0, 0}},
+               {",\"shape\":[64,32],\"box\":[32,8],\"swizzle\":\"128\"", 2, {256, 0}},
+               {",\"shape\":[4,32,16],\"box\":[4,8,1]", 3, {16, 512}},
+               {",\"shape\":[60,32],\"box\":[32,8],\"strides_bytes\":[256]", 2, {256, 0}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char members[512];
+    rl_job_spec spec;
+    rl_error err;
+    rl_source source;
+    snprintf(members, sizeof members, TENSOR_MAP("%s"), cases[i].members);
+    if (parse(request("arguments", members), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
+    assert_int_equal(rl_source_read(spec.source_json, strlen(spec.source_json), &source, &err), 0);
+    const rl_source_tensor_map *map = &source.arguments[1].tensor_map;
+    assert_true(source.arguments[1].kind == RL_SOURCE_TENSOR_MAP && map->rank == cases[i].rank);
+    assert_true(map->strides_bytes[0] == cases[i].strides_bytes[0] && map->strides_bytes[1] == cases[i].strides_bytes[1]);
+    rl_source_clear(&source);
+    rl_job_spec_clear(&spec);
+  }
 }
 
 static void errors_in_the_arguments(void **state) {
@@ -369,6 +448,8 @@ int main(void) {
                                      cmocka_unit_test(errors_in_the_code),
                                      cmocka_unit_test(errors_in_the_launch),
                                      cmocka_unit_test(errors_in_the_arguments),
+                                     cmocka_unit_test(errors_in_tensor_maps),
+                                     cmocka_unit_test(tensor_maps_have_strides),
                                      cmocka_unit_test(errors_in_options_and_variants),
                                      cmocka_unit_test(errors_in_model_and_expected),
                                      cmocka_unit_test(sizes_are_bounded),

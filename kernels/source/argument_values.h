@@ -1,0 +1,19 @@
+/* The values of a posted kernel's arguments, as cudaLaunchKernel takes them. */
+#ifndef RL_SOURCE_ARGUMENT_VALUES_H
+#define RL_SOURCE_ARGUMENT_VALUES_H
+
+#include "source/request.h"
+
+typedef struct rl_source_argument_values {
+  uint64_t words[RL_SOURCE_ARGUMENTS_MAX]; /* addresses of buffers; scalars */
+  unsigned char tensor_maps[RL_SOURCE_ARGUMENTS_MAX][RL_SOURCE_TENSOR_MAP_BYTES];
+  void *pointers[RL_SOURCE_ARGUMENTS_MAX]; /* to the value of each argument, within this struct */
+} rl_source_argument_values;
+
+/* buffers[i]: device memory of argument i if it is a buffer. RL_INPUT: the driver refuses a tensor map. */
+int rl_source_argument_values_set(const rl_source *source, void *const *buffers, rl_source_argument_values *values,
+                                  rl_error *err);
+/* Returns the size in bytes of the kernel parameter that the argument is passed to. */
+size_t rl_source_parameter_bytes(const rl_source_argument *argument);
+
+#endif
