@@ -332,6 +332,35 @@ def test_every_pass_sees_the_posted_buffers(daemon):
         assert 1024 * 2000 < counted < 1024 * 20000, counted
 
 
+def full_report(daemon, body, arguments):
+    """Returns value and reason of each metric of the job's kernel."""
+    job = one_block_job('extern "C" __global__ void k(float *x) { %s }' % body, arguments, passes=["counters"], set="full")
+    (run,) = daemon.run({**job, "grid": [64]})
+    if run["passes"]["counters"] != "completed":
+        pytest.skip(f"no counters: {run['passes']}")
+    (kernel,) = daemon.call("GET", f"/jobs/{run['job']}/kernels?pass=counters")[1]["items"]
+    metrics = {item["metric"]: (item["value"], item.get("reason")) for item in kernel["metrics"]}
+    assert len(metrics) == len(kernel["metrics"]), "a metric was stored twice"
+    return metrics
+
+
+def test_a_first_report_counts_the_special_instructions_of_the_code(daemon):
+    """The counters of special instructions are collected when the SASS is known, after the others. Each kernel is new to the
+    worker. One has atomics and local memory, the other has neither."""
+    number = time.time_ns() % 1000000
+    plain = full_report(daemon, f"x[blockIdx.x * 32 + threadIdx.x] = {number};", [buffer(count=2048)])
+    special = full_report(daemon, f"""float v[64]; v[threadIdx.x] = {number}; v[63 - threadIdx.x] = x[threadIdx.x];
+        for (int i = 0; i < 64; i += int(x[0]) + 1) v[i * 7 % 64] += v[int(x[1] + i) % 64];
+        atomicAdd(x + 32 + threadIdx.x, v[int(x[2])]);""", [buffer(count=2048)])
+    assert set(plain) == set(special)
+    atomics = "smsp__inst_executed_op_global_red.sum"
+    assert special[atomics][0] == 64 and special["l1tex__t_requests_pipe_lsu_mem_local_op_st.sum"][0] > 0
+    assert plain[atomics][0] == 0 and "no atomic instruction" in plain[atomics][1]
+    texture = "smsp__inst_executed_op_texture.sum"
+    assert special[texture] == plain[texture] == (0, special[texture][1]) and "no texture" in special[texture][1]
+    assert 64 * 5 < plain["smsp__inst_executed.sum"][0] < special["smsp__inst_executed.sum"][0]
+
+
 def test_each_launch_starts_from_the_posted_buffers(daemon):
     """A second launch on the same buffers would increment `next` beyond 32 and scale x beyond 1e35; both trap."""
     code = """extern "C" __global__ void k(float *x, int *next) {

@@ -17,6 +17,8 @@
 #include "worker/cupti/check.h"
 #include "worker/cupti/subscriber.h"
 
+enum { SASS_TIMEOUT_MS = 1000 };
+
 typedef struct rl_step_kernel {
   rl_activity_row activity;
   rl_launch_attributes attributes;
@@ -349,12 +351,36 @@ static bool selects_occupancy_curves(const rl_profile_options *profile_options) 
   return false;
 }
 
-static int append_results(const rl_counters *counters, const rl_prepared_profile *prepared, const profiled_step *step,
-                          const double *values, rl_records *records, rl_error *err) {
+/* The counters of one plan. */
+typedef struct collected_counters {
+  const rl_prepared_profile *prepared;
+  double *values; /* values[kernel * prepared->plan->metric_count + metric]; owned */
+} collected_counters;
+
+enum { MAX_PLANS = 2 };
+typedef struct collection {
+  collected_counters plans[MAX_PLANS];
+  size_t plan_count;
+} collection;
+
+static void clear_collection(collection *collected) {
+  for (size_t i = 0; i < collected->plan_count; i++) free(collected->plans[i].values);
+}
+
+static int append_collected(const collection *collected, size_t ordinal, rl_records *records, rl_error *err) {
+  for (size_t i = 0; i < collected->plan_count; i++)
+    if (append_counters(collected->plans[i].prepared, ordinal, collected->plans[i].values, records, err) < 0) return -1;
+  return 0;
+}
+
+/* Appends the kernels with the counters of all plans. The last plan's profile has the other metrics. */
+static int append_results(const rl_counters *counters, const collection *collected, const profiled_step *step,
+                          rl_records *records, rl_error *err) {
+  const rl_prepared_profile *prepared = collected->plans[collected->plan_count - 1].prepared;
   for (size_t k = 0; k < step->kernel_count; k++) {
     const rl_block_resources resources = rl_block_resources_of(&step->kernels[k].activity, step->kernels[k].barriers);
     if (!step->selected[k]) continue;
-    if (append_kernel(counters, step, k, records, err) < 0 || append_counters(prepared, k, values, records, err) < 0 ||
+    if (append_kernel(counters, step, k, records, err) < 0 || append_collected(collected, k, records, err) < 0 ||
         append_other_metrics(counters, &prepared->selection, step, k, records, err) < 0)
       return -1;
     if (selects_occupancy_curves(&prepared->profile_options) &&
@@ -377,21 +403,44 @@ static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   return kernels;
 }
 
-/* Collects the counters and appends all results. A counter that only instructions of absent classes increment is not collected;
- * its value is 0. */
-static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
-                                       rl_records *records, rl_error *err) {
-  const rl_prepared_profile *prepared = NULL;
-  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, profile_options,
-                               rl_instruction_profiler_absent_classes(counters->instruction_profiler), &prepared, err) < 0)
+/* Plans and collects the counters of code without the instructions of absent_classes, except those that *collected has, and adds
+ * them to *collected. */
+static int add_plan(rl_counters *counters, const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
+                    profiled_step *step, collection *collected, rl_error *err) {
+  collected_counters *plan = &collected->plans[collected->plan_count];
+  const rl_prepared_profile *before = collected->plan_count > 0 ? collected->plans[0].prepared : NULL;
+  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, profile_options, absent_classes, before,
+                               &plan->prepared, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_PLANNING);
-  double *values = calloc(step->kernel_count * prepared->plan->metric_count + 1, sizeof *values);
-  if (values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
-  step->replay_count = prepared->plan->passes;
-  int result = collect_counters(prepared->plan, step, values, err);
-  if (result == 0) result = append_results(counters, prepared, step, values, records, err);
-  free(values);
+  plan->values = calloc(step->kernel_count * plan->prepared->plan->metric_count + 1, sizeof *plan->values);
+  if (plan->values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+  collected->plan_count++;
+  step->replay_count += plan->prepared->plan->passes;
+  return collect_counters(plan->prepared->plan, step, plan->values, err);
+}
+
+/* Collects the counters. A counter that only instructions of absent classes increment is not collected; its value is 0. While
+ * nvdisasm runs, collects the counters that every kernel needs; afterwards those of the special instructions that the kernels
+ * have. */
+static int collect_all(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                       collection *collected, rl_error *err) {
+  static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
+  if (rl_instruction_profiler_awaits_sass(counters->instruction_profiler) &&
+      add_plan(counters, profile_options, all_classes, step, collected, err) < 0)
+    return -1;
+  const rl_instruction_classes absent_classes =
+      rl_instruction_profiler_absent_classes(counters->instruction_profiler, collected->plan_count > 0 ? SASS_TIMEOUT_MS : 0);
+  rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_APPENDING);
+  return add_plan(counters, profile_options, absent_classes, step, collected, err);
+}
+
+static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                                       rl_records *records, rl_error *err) {
+  collection collected = {0};
+  int result = collect_all(counters, profile_options, step, &collected, err);
+  if (result == 0) result = append_results(counters, &collected, step, records, err);
+  clear_collection(&collected);
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_EVALUATING);
   return result;
 }

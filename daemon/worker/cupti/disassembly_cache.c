@@ -20,8 +20,10 @@ void rl_disassembly_cache_clear(rl_disassembly_cache *cache) {
   *cache = (rl_disassembly_cache){0};
 }
 
-static bool is_running(const rl_cached_disassembly *entry) { return entry->disassembler.process.pid != 0; }
-static bool has_failed(const rl_cached_disassembly *entry) { return !is_running(entry) && entry->sass.count == 0; }
+bool rl_cached_disassembly_is_running(const rl_cached_disassembly *entry) { return entry->disassembler.process.pid != 0; }
+static bool has_failed(const rl_cached_disassembly *entry) {
+  return !rl_cached_disassembly_is_running(entry) && entry->sass.count == 0;
+}
 
 void rl_disassembly_cache_trim(rl_disassembly_cache *cache) {
   size_t kept = 0;
@@ -40,7 +42,7 @@ static rl_cached_disassembly *find(const rl_disassembly_cache *cache, const char
 
 static size_t count_running(const rl_disassembly_cache *cache) {
   size_t count = 0;
-  for (size_t i = 0; i < cache->count; i++) count += is_running(cache->items[i]);
+  for (size_t i = 0; i < cache->count; i++) count += rl_cached_disassembly_is_running(cache->items[i]);
   return count;
 }
 
@@ -69,5 +71,6 @@ bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry, int timeout_ms
 
 void rl_cached_disassembly_wait(rl_cached_disassembly *entry) {
   rl_error why = {0};
-  if (is_running(entry) && rl_disassembler_finish(&entry->disassembler, &entry->sass, &why) < 0) set_reason(entry, &why);
+  if (rl_cached_disassembly_is_running(entry) && rl_disassembler_finish(&entry->disassembler, &entry->sass, &why) < 0)
+    set_reason(entry, &why);
 }

@@ -29,6 +29,8 @@ rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache,
 void rl_cached_disassembly_wait(rl_cached_disassembly *entry);
 /* Waits at most timeout_ms for the end of nvdisasm. Returns whether the SASS is available. */
 bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry, int timeout_ms);
+/* Returns whether nvdisasm still runs. */
+bool rl_cached_disassembly_is_running(const rl_cached_disassembly *entry);
 void rl_disassembly_cache_clear(rl_disassembly_cache *cache);
 
 #endif

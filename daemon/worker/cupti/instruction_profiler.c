@@ -16,7 +16,7 @@
 #include "worker/cupti/instruction_profiler_internal.h"
 #include "worker/cupti/subscriber.h"
 
-enum { SMALL_CUBIN_BYTES = 256 << 10, SASS_TIMEOUT_MS = 300 };
+enum { SMALL_CUBIN_BYTES = 256 << 10 };
 
 /* Formats the UUID as NVML does: "GPU-01234567-...". */
 static int read_uuid(int device_index, char *text, rl_error *err) {
@@ -127,29 +127,39 @@ static bool needs_sass(const rl_instruction_profiler *profiler) {
   return profiler->selected[RL_COLLECTOR_SASS_METRICS] || profiler->selected[RL_COLLECTOR_PC_SAMPLING];
 }
 
-/* Returns how long to wait for the kernel's SASS before its counters are planned. Without the SASS, the report of an ordinary
- * kernel needs about ten more passes of the range profiler, 30 ms each. nvdisasm takes longer for the large cubins of libraries,
- * whose kernels a worker profiles repeatedly; their later reports find the SASS in the cache. */
-static int sass_timeout_ms(const rl_kernel_instruction_data *kernel) {
-  return kernel->cubin_size <= SMALL_CUBIN_BYTES ? SASS_TIMEOUT_MS : 0;
-}
-
 /* Returns the classes of which the kernel has no instruction. Returns 0 (none) if the kernel's SASS is not available, and when
  * loaded modules define its symbol with different code. */
-static rl_instruction_classes kernel_absent_classes(const rl_instruction_profiler *profiler, size_t index) {
+static rl_instruction_classes kernel_absent_classes(const rl_instruction_profiler *profiler, size_t index, int timeout_ms) {
   const rl_kernel_instruction_data *kernel = &profiler->kernels[index];
   rl_cubin_function unique;
-  if (kernel->disassembly == NULL || !rl_cached_disassembly_is_ready(kernel->disassembly, sass_timeout_ms(kernel)) ||
+  if (kernel->disassembly == NULL || !rl_cached_disassembly_is_ready(kernel->disassembly, timeout_ms) ||
       !rl_loaded_function_find_unique(profiler->request->kernels[index].symbol, &unique) ||
       strcmp(unique.sha256, kernel->function.sha256) != 0)
     return 0;
   return rl_absent_classes(&kernel->disassembly->sass);
 }
 
-rl_instruction_classes rl_instruction_profiler_absent_classes(rl_instruction_profiler *profiler) {
+/* nvdisasm takes longer for the large cubins of libraries, whose kernels a worker profiles repeatedly; their later reports find
+ * the SASS in the cache. */
+static bool expects_sass(const rl_kernel_instruction_data *kernel) {
+  return kernel->disassembly != NULL && kernel->cubin_size <= SMALL_CUBIN_BYTES;
+}
+
+bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler) {
+  bool awaits = false;
+  for (size_t k = 0; k < profiler->request->kernel_count; k++) {
+    if (!rl_is_selected(&profiler->request->kernels[k])) continue;
+    if (!expects_sass(&profiler->kernels[k])) return false;
+    awaits |= !rl_cached_disassembly_is_ready(profiler->kernels[k].disassembly, 0) &&
+              rl_cached_disassembly_is_running(profiler->kernels[k].disassembly);
+  }
+  return awaits;
+}
+
+rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms) {
   rl_instruction_classes absent = ~(rl_instruction_classes)0;
   for (size_t k = 0; k < profiler->request->kernel_count && absent != 0; k++)
-    if (rl_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k);
+    if (rl_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k, timeout_ms);
   return absent;
 }
 

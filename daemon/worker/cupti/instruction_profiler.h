@@ -57,9 +57,12 @@ void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL i
  * begin, if it is still configured, and then disables PC sampling. */
 int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_instruction_profiler_request *request,
                                   rl_error *err);
-/* Call after begin. Returns the classes of instructions that no selected kernel has; none when a kernel's SASS is not yet
- * available or several modules define its symbol with different code. */
-rl_instruction_classes rl_instruction_profiler_absent_classes(rl_instruction_profiler *profiler);
+/* Call after begin. Returns whether nvdisasm still runs, and will soon have the SASS of all selected kernels, because their
+ * cubins are small. */
+bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler);
+/* Call after begin. Waits at most timeout_ms for each kernel's SASS. Returns the classes of instructions that no selected kernel
+ * has; none when a kernel's SASS is not available or several modules define its symbol with different code. */
+rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms);
 int rl_instruction_profiler_collect(rl_instruction_profiler *profiler, rl_records *records, rl_error *err);
 void rl_instruction_profiler_end(rl_instruction_profiler *profiler);
 /* Call between requests. Releases the PC sampling configuration and enables PC sampling again if it is allowed, so that modules

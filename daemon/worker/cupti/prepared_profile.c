@@ -28,9 +28,24 @@ static int read_chip(int device_index, const char **name, rl_error *err) {
   return 0;
 }
 
+static int compare_names(const void *name, const void *item) { return strcmp(name, *(const char *const *)item); }
+
+/* Lists the selection's counters, except those that `collected` has, and returns their number. */
+static size_t list_counters(const rl_prepared_profile *collected, rl_prepared_profile *prepared) {
+  size_t count = 0;
+  for (size_t i = 0; i < prepared->selection.counter_count; i++) {
+    const char *name = prepared->selection.items[i].name;
+    if (collected == NULL || bsearch(name, collected->counter_names, collected->plan->metric_count,
+                                     sizeof *collected->counter_names, compare_names) == NULL)
+      prepared->counter_names[count++] = name;
+  }
+  return count;
+}
+
 static int prepare(rl_prepared_profile *prepared, int device_index, const rl_profile_options *profile_options,
-                   rl_instruction_classes absent_classes, rl_error *err) {
+                   rl_instruction_classes absent_classes, const rl_prepared_profile *collected, rl_error *err) {
   const char *chip = NULL;
+  prepared->excludes_collected = collected != NULL;
   prepared->profile_options = *profile_options;
   prepared->absent_classes = absent_classes;
   if (rl_metric_selection_make(profile_options, absent_classes, &prepared->selection, err) < 0 ||
@@ -38,21 +53,22 @@ static int prepare(rl_prepared_profile *prepared, int device_index, const rl_pro
     return -1;
   prepared->counter_names = calloc(prepared->selection.counter_count + 1, sizeof *prepared->counter_names);
   if (prepared->counter_names == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
-  for (size_t i = 0; i < prepared->selection.counter_count; i++) prepared->counter_names[i] = prepared->selection.items[i].name;
-  return rl_plan_files_open(chip, prepared->counter_names, prepared->selection.counter_count, &prepared->plan, err);
+  return rl_plan_files_open(chip, prepared->counter_names, list_counters(collected, prepared), &prepared->plan, err);
 }
 
 static bool matches(const rl_prepared_profile *prepared, const rl_profile_options *profile_options,
-                    rl_instruction_classes absent_classes) {
-  return prepared->plan != NULL && prepared->profile_options.sections == profile_options->sections &&
-         prepared->absent_classes == absent_classes && strcmp(prepared->profile_options.metrics, profile_options->metrics) == 0;
+                    rl_instruction_classes absent_classes, bool excludes_collected) {
+  return prepared->plan != NULL && prepared->excludes_collected == excludes_collected &&
+         prepared->profile_options.sections == profile_options->sections && prepared->absent_classes == absent_classes &&
+         strcmp(prepared->profile_options.metrics, profile_options->metrics) == 0;
 }
 
 int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
-                             rl_instruction_classes absent_classes, const rl_prepared_profile **found, rl_error *err) {
+                             rl_instruction_classes absent_classes, const rl_prepared_profile *collected,
+                             const rl_prepared_profile **found, rl_error *err) {
   rl_prepared_profile *oldest = &cache->items[0];
   for (rl_prepared_profile *item = cache->items; item < cache->items + RL_MAX_PREPARED_PROFILES; item++) {
-    if (matches(item, profile_options, absent_classes)) {
+    if (matches(item, profile_options, absent_classes, collected != NULL)) {
       item->last_use = ++cache->use_count;
       *found = item;
       return 0;
@@ -60,7 +76,7 @@ int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, cons
     if (item->last_use < oldest->last_use) oldest = item;
   }
   clear(oldest);
-  if (prepare(oldest, device_index, profile_options, absent_classes, err) < 0) {
+  if (prepare(oldest, device_index, profile_options, absent_classes, collected, err) < 0) {
     clear(oldest);
     return -1;
   }
