@@ -18,7 +18,7 @@ sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
 from measure import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
 from measure.host import Host, Skip  # noqa: E402
-from measure.steps import STEPS, checks, kernels, pytorch, reports, suites, training  # noqa: E402
+from measure.steps import STEPS, checks, hostile, kernels, pytorch, reports, suites, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
@@ -526,3 +526,25 @@ def test_an_unknown_step_is_reported(tmp_path):
     done = subprocess.run([str(SOURCE / "scripts" / "gpu-test.sh"), "--out", str(tmp_path), "--steps", "device,dance"],
                           capture_output=True, text=True)
     assert done.returncode != 0 and "dance" in done.stderr
+
+
+def hostile_samples(**last):
+    """Returns samples of 40 groups of posts, of which the last quarter differs by `last`."""
+    usual = {"cold_us": 10.0, "daemon_bytes": 1 << 24, "daemon_descriptors": 30, "workers": 2, "device_bytes": 1 << 30}
+    return [{**usual, **(last if number >= 30 else {})} for number in range(40)]
+
+
+@pytest.mark.parametrize(("last", "failures"), [
+    ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1), ({"daemon_bytes": (1 << 24) + (8 << 20)}, 0),
+    ({"daemon_bytes": (1 << 24) + (8 << 20) + 1}, 1), ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1),
+    ({"device_bytes": 1.009 * (1 << 30)}, 0), ({"device_bytes": 1.011 * (1 << 30)}, 1)])
+def test_hostile_posts_leak(last, failures):
+    assert sum(not row["holds"] for row in hostile.leak_checks(hostile_samples(**last))) == failures
+
+
+@pytest.mark.parametrize(("state", "message", "words", "holds"), [
+    ("completed", "", (), True), ("completed", "", ("/block",), False), ("failed", "/block a block has", ("/block",), True),
+    ("failed", "another reason", ("/block",), False), ("failed", "", (), False), ("refused", "/grid", (), True),
+    ("interrupted", "the daemon stopped", (), False)])
+def test_hostile_posts_have_verdicts(state, message, words, holds):
+    assert hostile.has_verdict(state, message, words) == holds

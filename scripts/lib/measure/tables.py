@@ -311,11 +311,18 @@ def layer_launches(rows):
     return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
 
 
+def hostile(rows):
+    return table(["posts", "honest kernel, cold, µs", "daemon, MB", "files of the daemon", "workers", "device memory, MB"],
+                 [[row["posts"], row["cold_us"], scaled(row["daemon_bytes"], 1e6), row["daemon_descriptors"], row["workers"],
+                   row["device_bytes"] and scaled(row["device_bytes"], 1e6)] for row in rows if "cold_us" in row])
+
+
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "posted": posted,
           "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
           "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged,
-          "slowed": slowed, "neighbour": neighbour, "recorded_mnist": recorded, "recorded_kernels": recorded}
+          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "hostile": hostile, "suites": suites,
+          "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour, "recorded_mnist": recorded,
+          "recorded_kernels": recorded}
 
 
 # Further tables of a step.

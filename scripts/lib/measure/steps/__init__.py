@@ -2,7 +2,7 @@
 import functools
 
 from ..runner import Step
-from . import checks, kernels, layer, pytorch, reports, suites, training
+from . import checks, hostile, kernels, layer, pytorch, reports, suites, training
 
 STEPS = [
     Step("device", checks.device, 1, 30, "properties of the device"),
@@ -35,6 +35,7 @@ STEPS = [
     Step("recorded_kernels", functools.partial(suites.recorded, name="kernels"), 60, 180,
          "values of the blocks of suite kernels, with unchanged code"),
     Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
+    Step("hostile", hostile.hostile, 60, 590, "up to 1000 hostile posts in a row: verdicts, leaks, the time of honest kernels"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
 ]
 
