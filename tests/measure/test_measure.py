@@ -535,9 +535,10 @@ def hostile_samples(**last):
 
 
 @pytest.mark.parametrize(("last", "failures"), [
-    ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1), ({"daemon_bytes": (1 << 24) + (8 << 20)}, 0),
-    ({"daemon_bytes": (1 << 24) + (8 << 20) + 1}, 1), ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1),
-    ({"device_bytes": 1.009 * (1 << 30)}, 0), ({"device_bytes": 1.011 * (1 << 30)}, 1)])
+    ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1),
+    ({"daemon_bytes": (1 << 24) + (8 << 20)}, 0), ({"daemon_bytes": (1 << 24) + (8 << 20) + 1}, 1),
+    ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1), ({"device_bytes": 1.009 * (1 << 30)}, 0),
+    ({"device_bytes": 1.011 * (1 << 30)}, 1)])
 def test_hostile_posts_leak(last, failures):
     assert sum(not row["holds"] for row in hostile.leak_checks(hostile_samples(**last))) == failures
 
