@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from daemon import SOURCE
 from suite_runs import METRIC, run, start, suite, wait, write
 
 
@@ -78,6 +79,13 @@ def test_the_second_run_is_compared_with_the_first(suites, first):
     assert [item["id"] for item in listing][:2] == [second["id"], first["id"]]
     assert listing[0]["counts"] == {"faster": 0, "same": 1, "slower": 0, "inconclusive": 0, "incomparable": 0}
     assert set(listing[0]) < set(second) and all(second[key] == value for key, value in listing[0].items())
+
+
+def test_every_shipped_suite_is_served(start):
+    shipped = {path.stem for path in (SOURCE / "daemon/suite/suites.d").glob("*.json")}
+    listed = {item["name"]: item for item in start().get("/suites").json()["items"]}
+    assert {"mnist", "kernels", "layer"} <= shipped <= set(listed)
+    assert all(listed[name]["problem"] is None for name in shipped)
 
 
 def test_pages_of_runs(suites, first):
