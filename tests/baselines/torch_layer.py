@@ -1,21 +1,29 @@
 #!/usr/bin/env python3
-"""Times the layer of the workload transformer_layer in PyTorch, with the same arithmetic. Prints one JSON object a line.
+"""Times the layer of the workload transformer_layer in PyTorch, with the same arithmetic.
 
-Variants: eager, and compile: torch.compile(mode="max-autotune"), whose step is a CUDA graph, with each backend of attention and
-with gate and up as two products or as one. Times are medians of samples, each between two events, taken as rooflined takes them:
-cold_us of one call after reading other memory, warm_us of back-to-back calls that take about 1 ms, divided by their number. The
-host queues calls faster than the device executes them."""
-import argparse
+Reads a request as a JSON object from each line of the standard input, such as {"tokens": 2048, "dtype": "fp16"}, and prints a
+JSON object for each variant: eager, and compile: torch.compile(mode="max-autotune"), whose step is a CUDA graph. An equal later
+request times the same compiled layer again, without eager. Members of a request are those of LAYER. "compile" lists the compiled
+layers: the backend of attention, and gate and up as two products or as one. An empty object ends an answer.
+
+Times are medians of samples, each between two events, taken as rooflined takes them with the same pause_ms: cold_us of one call
+after reading other memory, warm_us of back-to-back calls that take about 1 ms, divided by their number. The device waits before
+each sample until the host has queued it."""
 import json
 import statistics
+import sys
 import time
+import types
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-WARMUP, IDLE_S, EVICTION_BYTES = 32, 1, 150 << 20  # cold samples before the measured ones; three times L2
+LAYER = {"batch": 1, "tokens": 2048, "cached_tokens": 0, "hidden": 4096, "heads": 32, "ffn": 11008, "dtype": "fp16",
+         "samples": 20, "pause_ms": 0, "compile": ["cudnn,separate"]}
+WARMUP = 32  # cold samples before the measured ones
+QUEUEING_CYCLES = 1000000  # of a kernel that waits, 0.5 ms: longer than the host takes to queue a call
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 
 
@@ -75,29 +83,29 @@ def median_us(events, count):
     return statistics.median(1e3 * start.elapsed_time(stop) / count for start, stop in events)
 
 
-def sample(call, samples, count, evicting_memory):
-    """Takes samples as the device of rooflined does: WARMUP cold ones first, all queued without waiting for the device, from a
-    device that was idle. evicting_memory: memory that is read before each sample; None: no memory is read."""
-    torch.cuda.synchronize()
-    time.sleep(IDLE_S)
-    eviction = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")
-    for _ in range(WARMUP):
-        eviction.view(torch.int32).sum()
-        call()
-    events = []
-    for _ in range(samples):
-        if evicting_memory is not None:
-            evicting_memory.view(torch.int32).sum()
+def evicting_memory():
+    """Returns memory of three times the size of L2."""
+    return torch.zeros(3 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.int8, device="cuda")
+
+
+def sample(call, args, count, is_cold):
+    """Takes WARMUP cold samples and then those that count."""
+    other, events = evicting_memory(), []
+    for number in range(WARMUP + args.samples):
+        torch.cuda.synchronize()
+        time.sleep(1e-3 * args.pause_ms)
+        torch.cuda._sleep(QUEUEING_CYCLES)
+        if number < WARMUP or is_cold:
+            other.view(torch.int32).sum()
         events.append(between_events(call, count))
-    return median_us(events, count)
+    return median_us(events[WARMUP:], count)
 
 
-def measure(call, samples):
+def measure(call, args):
     for _ in range(5):
         call()
     once_us = median_us([between_events(call, 3)], 3)
-    other = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")
-    return {"cold_us": sample(call, samples, 1, other), "warm_us": sample(call, samples, max(1, int(1000 / once_us)), None)}
+    return {"cold_us": sample(call, args, 1, True), "warm_us": sample(call, args, max(1, int(1000 / once_us)), False)}
 
 
 def relative_error(layer, x, args):
@@ -108,39 +116,62 @@ def relative_error(layer, x, args):
     return (difference.norm() / exact(x.float())[0].norm()).item()
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    for name, value in (("batch", 1), ("tokens", 2048), ("cached-tokens", 0), ("hidden", 4096), ("heads", 32), ("ffn", 11008),
-                        ("samples", 20)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--dtype", choices=("fp16", "bf16"), default="fp16")
-    parser.add_argument("--compile", default="cudnn,separate",
-                        help="backend of attention,gate and up: separate or joined …")
-    args = parser.parse_args()
-    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype]
-    subject = {"framework": f"pytorch {torch.__version__}", "device": torch.cuda.get_device_name(), "dtype": args.dtype,
-               "batch": args.batch, "tokens": args.tokens, "cached_tokens": args.cached_tokens}
-    torch.manual_seed(1)
-    x = torch.empty(args.batch, args.tokens, args.hidden, device="cuda").uniform_(-2, 2).to(dtype)
-    torch.backends.fp32_precision = "ieee"
-    with torch.inference_mode():
-        layer = Layer(args, False).cuda().to(dtype)
-        layer.cosine, layer.sine = layer.cosine.float(), layer.sine.float()
-        row = measure(lambda: layer(x), args.samples)
-        print(json.dumps({**subject, "variant": "eager", **row, "relative_error": relative_error(layer, x, args)}), flush=True)
-        for option in args.compile.split():
-            backend, products = option.split(",")
-            layer = Layer(args, products == "joined").cuda().to(dtype)
-            layer.cosine, layer.sine = layer.cosine.float(), layer.sine.float()
+def make_layer(args, joined):
+    layer = Layer(args, joined).cuda().to({"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype])
+    layer.cosine, layer.sine = layer.cosine.float(), layer.sine.float()
+    return layer
+
+
+class Requested:
+    """The layers of one request. `times` yields a row for each."""
+
+    def __init__(self, args):
+        self.args = args
+        self.x = torch.empty(args.batch, args.tokens, args.hidden, device="cuda").uniform_(-2, 2)
+        self.x = self.x.to({"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype])
+        self.compiled = {}  # by option; None: refused
+
+    def first_times(self):
+        eager = make_layer(self.args, False)
+        yield {"variant": "eager", **measure(lambda: eager(self.x), self.args),
+               "relative_error": relative_error(eager, self.x, self.args)}
+        for option in self.args.compile:
             torch.compiler.reset()
-            compiled = torch.compile(layer, mode="max-autotune", fullgraph=True, dynamic=False)
-            try:
-                with sdpa_kernel([BACKENDS[backend], SDPBackend.MATH], set_priority=True):
-                    row = measure(lambda: compiled(x), args.samples)
-            except Exception as error:  # a backend that refuses the shape
-                print(json.dumps({**subject, "variant": f"compile {option}", "refused": str(error)[:200]}), flush=True)
-                continue
-            print(json.dumps({**subject, "variant": f"compile {option}", **row}), flush=True)
+            layer = make_layer(self.args, option.endswith("joined"))
+            self.compiled[option] = torch.compile(layer, mode="max-autotune", fullgraph=True, dynamic=False)
+            yield self.time_compiled(option)
+
+    def time_compiled(self, option):
+        backend = BACKENDS[option.partition(",")[0]]
+        try:
+            with sdpa_kernel([backend, SDPBackend.MATH], set_priority=True):
+                return {"variant": f"compile {option}", **measure(lambda: self.compiled[option](self.x), self.args)}
+        except Exception as error:  # a backend that refuses the shape
+            del self.compiled[option]
+            return {"variant": f"compile {option}", "refused": str(error)[:200]}
+
+    def times(self):
+        if not self.compiled:
+            yield from self.first_times()
+        else:
+            yield from map(self.time_compiled, list(self.compiled))
+
+
+def main():
+    torch.manual_seed(1)
+    torch.backends.fp32_precision = "ieee"
+    subject = {"framework": f"pytorch {torch.__version__}", "device": torch.cuda.get_device_name()}
+    requested = {}
+    with torch.inference_mode():
+        for line in sys.stdin:
+            args = types.SimpleNamespace(**{**LAYER, **json.loads(line)})
+            key = json.dumps(vars(args), sort_keys=True)
+            if key not in requested:
+                requested = {key: Requested(args)}  # the memory of other layers is free again
+            for row in requested[key].times():
+                given = {name: getattr(args, name) for name in ("dtype", "batch", "tokens", "cached_tokens")}
+                print(json.dumps({**subject, **given, **row}), flush=True)
+            print("{}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
 from measure import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
 from measure.host import Host, Skip  # noqa: E402
-from measure.steps import STEPS, checks, hostile, kernels, pytorch, reports, suites, training  # noqa: E402
+from measure.steps import STEPS, checks, hostile, kernels, layer, pytorch, reports, suites, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
@@ -502,6 +502,40 @@ def test_recorded_values_become_a_file(monkeypatch, tmp_path):
                              text=True, check=True).stdout.splitlines()
     assert printed == ["# NVIDIA H200, GPU-1, driver 580; commit abc, 2026-11-28", "suite,metric,block,value",
                        *(f"mnist,train/fp16/epoch_ms_median,{block},{value}" for block, value in enumerate((10, "", 20, 21)))]
+
+
+TORCH_ANSWERS = """
+import json, sys
+for number, line in enumerate(sys.stdin):
+    request = json.loads(line)
+    subject = {"framework": "pytorch 2.11.0+cu130", "dtype": request["dtype"]}
+    if number == 0:
+        print(json.dumps({**subject, "variant": "eager", "cold_us": 300, "warm_us": 290}))
+    print(json.dumps({**subject, "variant": "compile cudnn,separate", "cold_us": 110 + number, "warm_us": 100 + number}))
+    print("{}", flush=True)
+"""
+
+
+def test_the_layer_and_torch_are_timed_in_alternation():
+    times = iter([(100, 100), (100, 99), (100, 98)])
+
+    def run_results(request):
+        assert (request["variants"], request["tokens"], request["pause_ms"]) == (["best"], 2048, layer.PAUSE_MS)
+        cold_us, warm_us = next(times)
+        return [{"measurements": [{"pass": "timing", "name": "time_cold_us_median", "value": cold_us},
+                                  {"pass": "timing", "name": "time_warm_us_median", "value": warm_us}]}]
+
+    with subprocess.Popen([sys.executable, "-c", TORCH_ANSWERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as torch:
+        rows = list(layer.compare_with_torch(types.SimpleNamespace(run_results=run_results), torch, "prefill",
+                                             {"dtype": "fp16", "tokens": 2048}))
+        torch.stdin.close()
+    (check,) = (row for row in rows if "check" in row)
+    assert check["measured"] == [1.11, pytest.approx(101 / 99)] and not check["holds"]
+    shown = tables.layer(rows)
+    assert "| prefill | fp16 | pytorch 2.11.0, eager | 300 | 290 |" in shown
+    assert "| prefill | fp16 | pytorch 2.11.0, compile cudnn,separate | 111 | 101 |" in shown
+    assert "| prefill | fp16 | 1.110 | 1.020 |" in shown
 
 
 def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):

@@ -267,32 +267,50 @@ def soak(rows):
 
 
 def layer(rows):
-    """The variants of each phase and type, with PyTorch's times below them."""
+    """The variants of each phase and type, with PyTorch's times below them; the ratios; the ceilings of products."""
     def line(row):
         framework = f"{row['framework'].partition('+')[0]}, " if "framework" in row else ""
         floor_us, gained, rate = (row.get(name) for name in ("floor_us", "gained_ratio", "product_operations_per_s"))
         return [row["phase"], row["dtype"], framework + row["variant"], number(row["cold_us"], 4), number(row["warm_us"], 4),
                 percent(floor_us / row["cold_us"], 1) if floor_us else MISSING, percent(gained, 1) if gained else MISSING,
                 number(row["token_us"], 3) if "token_us" in row else MISSING, number(rate / 1e12, 4) if rate else MISSING,
-                f"{row['error']:.1e}" if "error" in row else MISSING]
+                f"{row['error']:.1e}" if "error" in row else MISSING, row.get("clock_mhz") or MISSING]
 
-    timed = sorted((row for row in rows if "cold_us" in row), key=lambda row: (row["phase"] != "prefill", row["dtype"] != "fp16"))
-    ratios = table(["phase", "type", "best: times as fast as torch.compile, cold", "warm"], compare_with_compile(timed))
+    timed = sorted((row for row in rows if "token_us" in row), key=phase_and_type)
+    timed += median_torch_rows(rows)
     times = table(["phase", "type", "variant", "cold, µs", "warm, µs", "of the floor", "gained", "a token, µs",
-                   "products, TFLOP/s", "error"], [line(row) for row in timed])
-    return "\n\n".join(part for part in (times, ratios) if part)
+                   "products, TFLOP/s", "error", "least SM clock, MHz"], [line(row) for row in sorted(timed, key=phase_and_type)])
+    ratios = table(["phase", "type", "best: times as fast as torch.compile, cold", "warm"],
+                   [[row["phase"], row["dtype"], number(row["speedup_cold"], 4), number(row["speedup_warm"], 4)]
+                    for row in sorted((row for row in rows if "speedup_cold" in row), key=phase_and_type)])
+    return "\n\n".join(part for part in (times, ratios, layer_ceilings(rows)) if part)
 
 
-def compare_with_compile(rows):
-    """Returns a line for each phase and type with PyTorch's compiled layer: its fastest time over that of the variant best."""
+def phase_and_type(row):
+    return row["phase"] != "prefill", row["dtype"] != "fp16"
+
+
+def median_torch_rows(rows):
+    """Returns a row for each phase, type and variant of PyTorch, with the medians of all rounds."""
+    rounds = {}
+    for row in (row for row in rows if "framework" in row and "cold_us" in row):
+        rounds.setdefault((row["phase"], row["dtype"], row["variant"]), []).append(row)
+    return [{**same[0], **{name: statistics.median(row[name] for row in same) for name in ("cold_us", "warm_us")}}
+            for same in rounds.values()]
+
+
+def layer_ceilings(rows):
+    """The highest rates of products, and the share of each that the products of each variant of prefill reach."""
     lines = []
-    for best in (row for row in rows if row["variant"] == "best"):
-        compiled = [row for row in rows if row["variant"].startswith("compile") and
-                    (row["phase"], row["dtype"]) == (best["phase"], best["dtype"])]
-        if compiled:
-            lines.append([best["phase"], best["dtype"], *(number(min(row[time] for row in compiled) / best[time], 4)
-                                                          for time in ("cold_us", "warm_us"))])
-    return lines
+    for ceiling in (row for row in rows if row.get("large_product_operations_per_s")):
+        variants = [row for row in rows if (row.get("phase"), row.get("dtype")) == ("prefill", ceiling["dtype"]) and
+                    row.get("product_operations_per_s")]
+        for kind in ("large_product_operations_per_s", "tensor_operations_per_s"):
+            name = "product of 8192 × 8192 × 4096" if kind.startswith("large") else "tensor cores (ceilings job)"
+            lines.append([ceiling["dtype"], name, number(ceiling[kind] / 1e12, 4) if ceiling[kind] else MISSING,
+                          ", ".join(f"{row['variant']} {percent(row['product_operations_per_s'] / ceiling[kind], 1)}"
+                                    for row in variants if ceiling[kind])])
+    return table(["type", "ceiling", "TFLOP/s", "share that the products of prefill reach"], lines)
 
 
 def layer_timeline(rows):
