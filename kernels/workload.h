@@ -43,6 +43,13 @@ typedef struct rl_engine_description {
   bool (*skipped_by_auto)(const void *params);
 } rl_engine_description;
 
+/* The field pause_ms of a workload's parameters, which its instance copies to the step's rl_sequence. */
+#define RL_PAUSE_FIELD(type)                                                                      \
+  RL_FIELD(type, pause_ms, RL_FIELD_INT, .minimum = 0, .maximum = RL_PAUSE_MS_MAX,                \
+           .summary =                                                                             \
+               "ms in which the device is idle before each sample; a long pause keeps the power " \
+               "limit from lowering the clocks; default 0")
+
 /* A parameter for which a request may list several values. Each value becomes one run. */
 typedef struct rl_multi_value_parameter {
   const char *field;           /* name of the parameter, which has the type RL_FIELD_CHOICE: "precision" */

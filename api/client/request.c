@@ -51,6 +51,7 @@ static const option_field options[] = {
     {"--ffn", "ffn", NUMBER, "N", "outputs of a layer's gate"},
     {"--causal", "causal", BOOLEAN, "true|false", "whether a token attends only to earlier tokens; default: true"},
     {"--samples", "samples", NUMBER, "N", "timed launches in each cache mode"},
+    {"--pause-ms", "pause_ms", NUMBER, "N", "idle time of the device before each sample"},
     {"--precisions", "precisions", TEXT_LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
     {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "warm-up epochs"},

@@ -10,7 +10,7 @@
 typedef struct kernel_request {
   int kind, kernel, dtype;
   char shape[RL_KERNEL_SHAPE_TEXT_SIZE], variant[32], build[16];
-  int64_t samples, seed;
+  int64_t samples, pause_ms, seed;
   rl_spec_common common;
 } kernel_request;
 
@@ -26,6 +26,7 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, build, RL_FIELD_TEXT, .describe = rl_kernel_describe_builds),
     RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "launches timed with a cold cache, and as many with a warm one; default 20"),
+    RL_PAUSE_FIELD(kernel_request),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs; default 1"),
     RL_SPEC_COMMON_FIELDS(kernel_request),
@@ -48,6 +49,7 @@ static int add_run(const kernel_request *request, const rl_kernel_operator *op, 
   op->workload.defaults(&params);
   params.dtype = request->dtype;
   params.samples = request->samples;
+  params.pause_ms = request->pause_ms;
   params.seed = request->seed;
   snprintf(params.variant, sizeof params.variant, "%s", variant);
   snprintf(params.build, sizeof params.build, "%s", request->build);

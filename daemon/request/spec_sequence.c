@@ -10,7 +10,7 @@
 typedef struct sequence_request {
   int kind;
   const cJSON *kernels;
-  int64_t samples, seed;
+  int64_t samples, pause_ms, seed;
   rl_spec_common common;
 } sequence_request;
 
@@ -22,6 +22,7 @@ const rl_field rl_spec_sequence_fields[] = {
              .fields = rl_kernel_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
     RL_FIELD(sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times of all launches together with a cold cache, and as many with a warm one; default 20"),
+    RL_PAUSE_FIELD(sequence_request),
     RL_FIELD(sequence_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs; default 1"),
     RL_SPEC_COMMON_FIELDS(sequence_request),
@@ -31,7 +32,7 @@ const rl_field rl_spec_sequence_fields[] = {
 static const sequence_request defaults = {.samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
 static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error *err) {
-  rl_kernel_sequence_params params = {.samples = request->samples, .seed = request->seed};
+  rl_kernel_sequence_params params = {.samples = request->samples, .pause_ms = request->pause_ms, .seed = request->seed};
   if (!cJSON_PrintPreallocated((cJSON *)request->kernels, params.kernels, sizeof params.kernels, false))
     return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out",
                       RL_KERNEL_SEQUENCE_TEXT_SIZE - 5);

@@ -158,6 +158,7 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache_s
     memset(eviction_buffer, 1, bytes); /* pages that were never written all map to the kernel's zero page */
   }
   for (uint32_t i = 0; i < count; i++) {
+    rl_sequence_pause(sequence);
     if (rl_observer_cancelled(observer, err) < 0 || rl_sequence_restore(sequence, NULL, err) < 0) return -1;
     if (eviction_buffer) evict_caches(eviction_buffer, bytes);
     const int64_t sample_ns = time_repeats_ns(sequence, repeats, err);

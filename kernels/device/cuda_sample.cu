@@ -69,10 +69,15 @@ static bool is_single_repeat(const sampling *s) { return s->cache == RL_CACHE_CO
 /* Restores the inputs and the cache state. The eviction or the delay also keeps the device busy until the host has queued the
  * whole sample. So the device does not wait for the host within the sample, unless the sequence is enqueued individually. */
 static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
+  if (s->sequence->pause_ms > 0) {
+    if (rl_cuda_wait(device, "sampling", err) < 0) return -1;
+    rl_sequence_pause(s->sequence);
+  }
   if (rl_sequence_restore(s->sequence, device->stream, err) < 0) return -1;
   if (s->cache == RL_CACHE_COLD && evict_l2(device, s, err) < 0) return -1;
   if (s->sequence->enqueued_individually) return rl_cuda_wait(device, "sampling", err);
-  return s->cache == RL_CACHE_WARM && is_single_repeat(s) ? delay_device(device, err) : 0;
+  const bool is_idle = is_single_repeat(s) || s->sequence->pause_ms > 0;
+  return s->cache == RL_CACHE_WARM && is_idle ? delay_device(device, err) : 0;
 }
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
@@ -86,8 +91,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   return rl_sequence_check(s->sequence, device->stream, err);
 }
 
-/* Takes `count` samples, at most MAX_QUEUED. Queues all of them before it waits for the device, so that the device waits for the
- * host only before the first sample. */
+/* Takes `count` samples, at most MAX_QUEUED. Without a pause it queues all of them before it waits for the device, so that the
+ * device waits for the host only before the first sample. */
 static int take_samples(rl_device *device, const sampling *s, uint32_t count, double *device_us, rl_error *err) {
   for (uint32_t i = 0; i < count; i++)
     if (queue_sample(device, s, i, err) < 0) return -1;
@@ -120,22 +125,30 @@ static int capture_sample(rl_device *device, sampling *s, double once_us, rl_err
   return rc;
 }
 
+static int take_all_samples(rl_device *device, const sampling *s, uint32_t count, const rl_observer *observer, double *device_us,
+                            rl_error *err) {
+  const uint32_t max_batch = s->sequence->pause_ms > 0 ? 1 : MAX_QUEUED; /* cancelled() is called between batches */
+  for (uint32_t done = 0; done < count; done += max_batch) {
+    uint32_t batch = count - done < max_batch ? count - done : max_batch;
+    if (rl_observer_cancelled(observer, err) < 0 || take_samples(device, s, batch, device_us + done, err) < 0) return -1;
+  }
+  return 0;
+}
+
 static int sample_all(rl_device *device, sampling *s, rl_cache_state cache, uint32_t count, const rl_observer *observer,
                       double *device_us, rl_error *err) {
-  double warmup_us[MAX_QUEUED];
+  enum { WARMUP = 32 };
+  double warmup_us[WARMUP];
   s->cache = RL_CACHE_COLD;
   s->repeats = 1;
   for (int i = 0; i < 2 * MAX_QUEUED; i++)
     if (rl_cuda_check(cudaEventCreate(&s->events[i]), "creating an event", err) < 0) return -1;
   /* Warm up: modules load and clocks rise. */
-  if (allocate_eviction_buffer(device, s, err) < 0 || take_samples(device, s, MAX_QUEUED, warmup_us, err) < 0) return -1;
+  if (allocate_eviction_buffer(device, s, err) < 0 || take_all_samples(device, s, WARMUP, observer, warmup_us, err) < 0)
+    return -1;
   s->cache = cache;
-  if (capture_sample(device, s, warmup_us[MAX_QUEUED - 1], err) < 0 || take_samples(device, s, 2, warmup_us, err) < 0) return -1;
-  for (uint32_t done = 0; done < count; done += MAX_QUEUED) {
-    uint32_t batch = count - done < MAX_QUEUED ? count - done : MAX_QUEUED;
-    if (rl_observer_cancelled(observer, err) < 0 || take_samples(device, s, batch, device_us + done, err) < 0) return -1;
-  }
-  return 0;
+  if (capture_sample(device, s, warmup_us[WARMUP - 1], err) < 0 || take_samples(device, s, 2, warmup_us, err) < 0) return -1;
+  return take_all_samples(device, s, count, observer, device_us, err);
 }
 
 int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count,

@@ -45,6 +45,8 @@ typedef struct rl_launch {
   void *arg;
 } rl_launch;
 
+enum { RL_PAUSE_MS_MAX = 100 };
+
 typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times */
   const char *name;          /* "begin" "step" "tail" "evaluate" */
   const rl_launch *launches;
@@ -57,6 +59,7 @@ typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times
    * that they include the time in which the device waits for the host. */
   bool enqueued_individually;
   const rl_launch *check_launch; /* runs after each repeat that `sample` times; its time is not part of the sample. NULL: none */
+  uint32_t pause_ms;             /* `sample` idles the device for this time before each sample; at most RL_PAUSE_MS_MAX */
 } rl_sequence;
 
 typedef struct rl_sequence_list { /* sequences run one after another: an iteration (training: one epoch) or an evaluation */

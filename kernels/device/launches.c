@@ -1,7 +1,9 @@
 /* Implements launches.h. */
 #include "device/launches.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "device/ranges.h"
@@ -16,6 +18,12 @@ int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error 
 
 int rl_sequence_check(const rl_sequence *sequence, rl_stream stream, rl_error *err) {
   return sequence->check_launch ? rl_launch_enqueue(sequence->check_launch, stream, err) : 0;
+}
+
+void rl_sequence_pause(const rl_sequence *sequence) {
+  enum { NS_PER_MS = 1000000 };
+  struct timespec left = {.tv_nsec = (long)sequence->pause_ms * NS_PER_MS};
+  while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
 }
 
 static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {

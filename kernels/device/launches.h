@@ -14,6 +14,8 @@ int rl_launch_enqueue(const rl_launch *launch, rl_stream stream, rl_error *err);
 int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error *err);
 /* Enqueues the sequence's check_launch, if it has one. */
 int rl_sequence_check(const rl_sequence *sequence, rl_stream stream, rl_error *err);
+/* Sleeps for the sequence's pause_ms. */
+void rl_sequence_pause(const rl_sequence *sequence);
 /* Enqueues one repeat of the sequence, restore_launch first. Consecutive launches with the same nvtx_range share that range,
  * and each launch has a nested range with its name. Before each launch, checks whether the observer (NULL: none) cancels; after
  * it, reports the launch's span to the observer. */

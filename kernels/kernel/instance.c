@@ -116,8 +116,11 @@ int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *a
   const rl_kernel_operator *op = self->params.op;
   self->variant = rl_kernel_variant_find(op, self->params.variant, err);
   self->launch = (rl_launch){.name = op->workload.name, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
-  self->sequence =
-      (rl_sequence){.name = "launch", .launches = &self->launch, .launch_count = 1, .repeat = (uint64_t)self->params.samples};
+  self->sequence = (rl_sequence){.name = "launch",
+                                 .launches = &self->launch,
+                                 .launch_count = 1,
+                                 .repeat = (uint64_t)self->params.samples,
+                                 .pause_ms = (uint32_t)self->params.pause_ms};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,
                              .deterministic = true,

@@ -24,6 +24,7 @@ const rl_field rl_kernel_params_fields[] = {
     RL_FIELD(rl_kernel_params, build, RL_FIELD_TEXT, .summary = "how the code is compiled"),
     RL_FIELD(rl_kernel_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "launches timed with a cold cache, and as many with a warm one"),
+    RL_PAUSE_FIELD(rl_kernel_params),
     RL_FIELD(rl_kernel_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "seed of the inputs"),
     {0}};
 

@@ -109,7 +109,7 @@ struct rl_kernel_params {
   char variant[32];
   char build[16];                        /* "": the default */
   char shape[RL_KERNEL_SHAPE_TEXT_SIZE]; /* JSON object of the operator's shape */
-  int64_t samples, seed;
+  int64_t samples, pause_ms, seed;
 };
 extern const rl_field rl_kernel_params_fields[];
 

@@ -113,6 +113,7 @@ const rl_field rl_kernel_sequence_fields[] = {
              .summary = "launches, in order"),
     RL_FIELD(rl_kernel_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "samples of the whole sequence, taken with a cold cache and as many with a warm one"),
+    RL_PAUSE_FIELD(rl_kernel_sequence_params),
     RL_FIELD(rl_kernel_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs"),
     {0}};

@@ -14,6 +14,7 @@ enum { RL_KERNEL_SEQUENCE_MAX_MEMBERS = 32, RL_KERNEL_SEQUENCE_TEXT_SIZE = 7168 
 typedef struct rl_kernel_sequence_params {
   char kernels[RL_KERNEL_SEQUENCE_TEXT_SIZE]; /* JSON array of members, each as rl_kernel_sequence_member_fields says */
   int64_t samples;                            /* samples of the time of the whole step */
+  int64_t pause_ms;                           /* before each sample */
   int64_t seed;                               /* a member's seed is derived from this and its index */
 } rl_kernel_sequence_params;
 extern const rl_field rl_kernel_sequence_fields[];

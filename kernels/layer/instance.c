@@ -163,6 +163,7 @@ int rl_layer_open(rl_device *device, const rl_layer_params *params, int stored_d
   self->step = (rl_sequence){.name = "layer",
                              .launches = self->launches,
                              .repeat = (uint64_t)params->samples,
+                             .pause_ms = (uint32_t)params->pause_ms,
                              .enqueued_individually = params->variant == RL_LAYER_BASELINE};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,

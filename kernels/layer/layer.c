@@ -36,6 +36,7 @@ const rl_field rl_layer_fields[] = {
              .summary = "whether a token attends only to itself and to the tokens before it; default true"),
     RL_FIELD(rl_layer_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "number of samples with a cold cache, and of samples with a warm cache; default 20"),
+    RL_PAUSE_FIELD(rl_layer_params),
     RL_FIELD(rl_layer_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of weights and inputs; default 1"),
     {0}};

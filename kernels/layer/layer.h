@@ -41,7 +41,7 @@ typedef struct rl_layer_params {
   int dtype, variant; /* dtype: index into rl_layer_dtype_names, not an rl_dtype */
   int64_t batch, tokens, cached_tokens, hidden, heads, ffn;
   int64_t causal; /* 0: every token attends to all tokens of its sequence */
-  int64_t samples, seed;
+  int64_t samples, pause_ms, seed;
 } rl_layer_params;
 extern const rl_field rl_layer_fields[];
 extern const char *const rl_layer_dtype_names[]; /* "fp16" "bf16", NULL */

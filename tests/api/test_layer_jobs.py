@@ -32,8 +32,9 @@ def test_each_variant_of_the_device_is_a_run(daemon):
 
 
 def test_decode_and_the_other_type(daemon):
-    job_id = daemon.run(layer(tokens=1, cached_tokens=30, dtype="bf16", causal=False, variants=["fused"]))
+    job_id = daemon.run(layer(tokens=1, cached_tokens=30, dtype="bf16", causal=False, variants=["fused"], pause_ms=2))
     (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
+    assert run["params"]["pause_ms"] == 2
     assert (run["variant"], run["floor_precision"]) == ("fused", "bf16")
     assert run["floor_operations"] == 2 * 2 * (4 * 48 * 48 + 3 * 48 * 65) + 4 * 2 * 31 * 48
 
@@ -54,6 +55,7 @@ def test_decode_and_the_other_type(daemon):
     ({"causal": 1}, "/causal"),
     ({"dtype": "fp32"}, "/dtype"),
     ({"samples": 0}, "/samples"),
+    ({"pause_ms": 101}, "/pause_ms"),
     ({"layers": 2}, "/layers")])
 def test_refusals(daemon, change, pointer):
     response = daemon.call("POST", "/jobs", layer(**change))

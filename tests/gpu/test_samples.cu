@@ -67,6 +67,12 @@ static void launches_add_up(void) {
   cold = median_us(&many, RL_CACHE_COLD), warm = median_us(&many, RL_CACHE_WARM);
   printf("%d short launches: cold %.1f us, warm %.1f us\n", SHORT_WAITS, cold, warm);
   expect(cold < 1.25 * warm, "in cold samples the device does not wait for the host");
+  rl_sequence paused = few;
+  paused.pause_ms = 5;
+  cold = median_us(&paused, RL_CACHE_COLD), warm = median_us(&paused, RL_CACHE_WARM);
+  printf("%d launches of %.0f us after a pause: cold %.1f us, warm %.1f us\n", WAITS, WAIT_NS * 1e-3, cold, warm);
+  expect(cold >= EXPECTED_US && cold < 1.6 * EXPECTED_US, "cold samples exclude the pause");
+  expect(warm >= EXPECTED_US && warm < 1.6 * EXPECTED_US, "warm samples exclude the pause");
 }
 
 typedef struct buffer {

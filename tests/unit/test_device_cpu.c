@@ -221,6 +221,21 @@ static void restoring_is_not_timed(void **state) {
   }
 }
 
+static void a_pause_precedes_each_sample(void **state) {
+  rl_device *device = *state;
+  enum { SAMPLES = 3, PAUSE_MS = 20 };
+  int64_t launch_ns = 40000;
+  const rl_launch one = {"one", "kernel", wait_ns, &launch_ns};
+  const rl_sequence sequence = {.name = "launch", .launches = &one, .launch_count = 1, .repeat = 7, .pause_ms = PAUSE_MS};
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
+    double us[SAMPLES];
+    const int64_t begin_ns = rl_monotonic_ns();
+    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache_state)cache, SAMPLES, NULL, us, NULL), 0);
+    assert_true(rl_monotonic_ns() - begin_ns >= INT64_C(1000000) * SAMPLES * PAUSE_MS);
+    assert_true(fmin(us[0], fmin(us[1], us[2])) < 1e3 * PAUSE_MS);
+  }
+}
+
 static bool cancel_third_call(void *context) { return ++*(int *)context == 3; }
 
 static void sampling_can_fail_and_be_cancelled(void **state) {
@@ -246,6 +261,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
       cmocka_unit_test_setup_teardown(properties_describe_the_host, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
+      cmocka_unit_test_setup_teardown(a_pause_precedes_each_sample, open_device, close_device),
       cmocka_unit_test_setup_teardown(each_repeat_is_restored_first, open_device, close_device),
       cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),
       cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),

@@ -146,21 +146,23 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_string_equal(spec.runs[0].workload, "relu");
   assert_string_equal(spec.runs[0].variant, "scalar");
   assert_string_equal(spec.runs[1].variant, "vector");
-  assert_string_equal(spec.runs[1].params,
-                      "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"build\":\"\",\"samples\":20,"
-                      "\"seed\":1}");
-  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
-                         "\"variant\":\"scalar\",\"samples\":7,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
-                         "\"deadline_s\":5}",
-                         &spec, &err),
-                   0);
+  assert_string_equal(
+      spec.runs[1].params,
+      "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"build\":\"\",\"samples\":20,\"pause_ms\":0,"
+      "\"seed\":1}");
+  assert_int_equal(
+      parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
+            "\"variant\":\"scalar\",\"samples\":7,\"pause_ms\":5,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
+            "\"deadline_s\":5}",
+            &spec, &err),
+      0);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.passes, 1u << RL_PASS_COUNTERS);
   assert_int_equal(spec.deadline_s, 5);
-  assert_string_equal(
-      spec.runs[0].params,
-      "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\",\"samples\":7,\"seed\":9}");
+  assert_string_equal(spec.runs[0].params,
+                      "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\","
+                      "\"samples\":7,\"pause_ms\":5,\"seed\":9}");
   /* The canonical request decodes to the same job. */
   if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
   assert_memory_equal(&spec, &again, sizeof spec);
