@@ -42,14 +42,14 @@ typedef struct rl_cached_body {
 rl_body_cache *rl_body_cache_new(size_t max_bytes); /* NULL if memory is exhausted */
 void rl_body_cache_free(rl_body_cache *cache);      /* after all replies have ended */
 /* Makes a body, which the caller releases. Takes ownership of the malloc'ed `text`. add_headers is called for each response of
- * the body. NULL if memory is exhausted, or if replies in progress already use max_bytes. */
+ * the body. Returns NULL if memory is exhausted, or if replies in progress already use max_bytes. */
 rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *text, const char *content_type,
                                    void (*add_headers)(struct MHD_Response *response, const char *etag));
 /* Adds the gzip encoding, unless it exists or memory is exhausted. */
 void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body);
 /* Caches the body, and removes an earlier one with its key. Its dependency and revision must be set. */
 void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
-/* Returns the body with this key, which the caller releases; NULL: none. */
+/* Returns the body with this key, which the caller releases; NULL if the cache has none. */
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
 bool rl_body_cache_has_gzip(rl_body_cache *cache, const rl_cached_body *body);
 void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);

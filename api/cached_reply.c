@@ -133,7 +133,7 @@ static void set_response(rl_http_request *request, rl_cached_body *body, bool gz
     }
 }
 
-/* Returns the current body with this key, which the caller releases; NULL: none. */
+/* Returns the current body with this key, which the caller releases; NULL if the cache has none. */
 static rl_cached_body *find_current(rl_http_request *request, const char *key) {
   rl_server *server = request->server;
   rl_cached_body *body = rl_body_cache_find(server->body_cache, key);

@@ -25,7 +25,8 @@ typedef struct rl_chunk_source {
   bool renews_deadline; /* request_deadline_s limits the time for each 64 KiB, not for the whole reply */
 } rl_chunk_source;
 
-/* Replies with the source's bytes and takes ownership of the source. RL_LIMIT_BUSY: 16 replies are being streamed. */
+/* Replies with the source's bytes and takes ownership of the source. Fails with RL_LIMIT_BUSY if 16 replies are being
+ * streamed. */
 int rl_reply_chunks(rl_http_request *request, const rl_chunk_source *source, const char *content_type, rl_error *err);
 
 #endif

@@ -33,7 +33,7 @@ static const char *keep_text(rl_cursor *cursor, int column, char *to, size_t siz
 }
 #define KEEP_TEXT(CURSOR, COLUMN, TO) keep_text(CURSOR, COLUMN, TO, sizeof(TO))
 
-/* The columns of explained_run.sql. */
+/* Reads the columns of explained_run.sql. */
 static void read_columns(rl_cursor *cursor, stored_run *to) {
   rl_training_run *run = &to->run;
   const char *kind = rl_cursor_text(cursor, 2);

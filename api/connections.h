@@ -22,15 +22,15 @@ typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
 /* limit: maximum number of open connections. If more than seven eighths of it are open, each new connection evicts the one that
- * has waited longest for a complete request: one that never sent a request, or else one that is idle after a reply. NULL on
- * failure. */
+ * has waited longest for a complete request: one that never sent a request, or else one that is idle after a reply. Returns
+ * NULL on failure. */
 rl_connections *rl_connections_new(int64_t limit, rl_error *err);
 void rl_connections_free(rl_connections *connections);
-/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. NULL if memory is exhausted. The functions
- * below accept NULL and do nothing. */
+/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. Returns NULL if memory is exhausted. The
+ * functions below accept NULL and do nothing. */
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
 void rl_connection_remove(rl_connections *connections, rl_connection *connection);
-/* Sets the deadline, a time of rl_monotonic_ns; 0: none. */
+/* Sets the deadline, a time of rl_monotonic_ns; 0: it has none. */
 void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
 /* Returns how many of `limit` connections the requests of one client address may use: a quarter. */
 int64_t rl_connections_max_per_address(int64_t limit);

@@ -30,7 +30,7 @@ int rl_event_batch_read(rl_store *store, rl_event_source source, int64_t after, 
 void rl_event_batch_clear(rl_event_batch *batch);
 
 /* Returns one event as text, "id: 7\nevent: state\ndata: {...}\n\n", malloc'ed; each line of data becomes one data field.
- * NULL if memory is exhausted. */
+ * Returns NULL if memory is exhausted. */
 char *rl_event_format(int64_t sequence, const char *type, const char *data);
 
 #endif

@@ -274,7 +274,7 @@ static void run_refill(rl_pool_task *task) {
          (long long)stream->feed->source.id, err.message);
 }
 
-/* Writes the feed's events after last_sequence. -1 if memory is exhausted. */
+/* Writes the feed's events after last_sequence. Returns -1 if memory is exhausted. */
 static int write_feed_events(event_stream *stream) {
   const event_feed *feed = stream->feed;
   while (stream->last_sequence < feed->last_sequence) {
@@ -340,8 +340,8 @@ static void close_stream(rl_http_stream *http) {
 
 /* --- opening a stream -------------------------------------------------------------------------------------------------- */
 
-/* Returns the source's feed; adds one if there is none. A new feed is empty; its first read begins after last_sequence. NULL if
- * memory is exhausted. The caller holds the lock. */
+/* Returns the source's feed; adds one if there is none. A new feed is empty; its first read begins after last_sequence. Returns
+ * NULL if memory is exhausted. The caller holds the lock. */
 static event_feed *find_or_add_feed(rl_event_streams *streams, rl_event_source source, int64_t last_sequence) {
   event_feed *feed = find_feed(streams, source);
   if (feed != NULL) return feed;
@@ -378,7 +378,7 @@ static int add_stream(event_stream *stream, rl_event_source source, int64_t even
   return rc;
 }
 
-/* Writes the first batch of events and adds the stream. RL_HTTP 404 for an unknown source. */
+/* Writes the first batch of events and adds the stream. Fails with RL_HTTP 404 if there is no such source. */
 static int begin_stream(event_stream *stream, rl_event_source source, rl_error *err) {
   int64_t events;
   bool is_final;
@@ -388,7 +388,7 @@ static int begin_stream(event_stream *stream, rl_event_source source, rl_error *
   return add_stream(stream, source, events, err);
 }
 
-/* Opens a stream of the source's events after last_sequence. NULL on failure. */
+/* Opens a stream of the source's events after last_sequence. Returns NULL on failure. */
 static event_stream *open_stream(rl_http_request *request, rl_event_source source, int64_t last_sequence, rl_error *err) {
   event_stream *stream = calloc(1, sizeof *stream);
   if (stream == NULL) {

@@ -16,7 +16,7 @@ typedef struct rl_event_streams rl_event_streams;
 typedef struct rl_server rl_server;
 
 /* Makes the streams of a server. limit: maximum number of streams. The server's pools must be stopped before the streams are
- * freed. NULL if memory is exhausted. */
+ * freed. Returns NULL if memory is exhausted. */
 rl_event_streams *rl_event_streams_new(rl_server *server, int64_t limit);
 void rl_event_streams_free(rl_event_streams *streams);
 /* Starts the read of the job's new events into its feed. Callback for rl_queue_set_listener; context: the rl_event_streams. */

@@ -22,8 +22,8 @@ struct rl_http_stream {
 
 int rl_http_stream_write(rl_http_stream *stream, const char *bytes, size_t length, rl_error *err);
 int rl_http_stream_write_text(rl_http_stream *stream, const char *text, rl_error *err);
-/* Makes a response that reads from the stream, whose callbacks must be set, and takes ownership of the stream. block_bytes: size
- * of MHD's send buffer. NULL if memory is exhausted. */
+/* Makes a response that reads from the stream, whose callbacks must be set, and takes ownership of the stream. block_bytes:
+ * size of MHD's send buffer. Returns NULL if memory is exhausted. */
 struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_http_request *request, size_t block_bytes,
                                              const char *content_type);
 /* Frees a stream that has no response. */

@@ -21,7 +21,7 @@ typedef struct rl_csv_kernel {
   const rl_metric_values *values;
 } rl_csv_kernel;
 
-/* Print the details page: for each section one line per metric, in scaled units, and one line per finding. */
+/* Print the details page. It has one line for each metric of each section, in scaled units, and one line for each finding. */
 void rl_csv_print_details_header(FILE *out, rl_csv_details details);
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
 
@@ -29,7 +29,7 @@ void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details
 void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
 
 enum { RL_CSV_DIMENSIONS = 6 };
-/* The raw page's metrics of the grid, in blocks, and of the block, in threads, with ncu's units. */
+/* The raw page's metrics of the launch dimensions, with ncu's units: the grid in blocks, the block in threads. */
 extern const struct rl_csv_dimension {
   const char *name, *unit, *extent; /* extent: "grid" or "block" */
   int axis;
@@ -45,8 +45,8 @@ typedef struct rl_csv_column {
 
 /* Returns the column of a metric: a collected one, one of analyze/computed_metrics.h, or one of rl_csv_dimensions. */
 rl_csv_column rl_csv_column_make(const char *name);
-/* Print the raw page: one line per kernel, one column per metric, in unscaled units. The second line of the page has the units.
- */
+/* Print the raw page. It has one line for each kernel and one column for each metric, in unscaled units. The second line of the
+ * page has the units. */
 void rl_csv_print_raw_header(FILE *out, const rl_csv_column *columns, size_t count);
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const rl_csv_column *columns, size_t count);
 

@@ -58,12 +58,12 @@ const rl_field rl_compare_runs_query[] = {
              .summary = "names: only the pairs of kernels, without sections and findings; default full"),
     {0}};
 
-/* ordinal -1: any kernel. */
+/* Binds NULL, which stands for any kernel, if the ordinal is -1. */
 static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
   return (rl_binding){name, ordinal >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = ordinal};
 }
 
-/* Returns the object as text without its closing brace, followed by ,"kernels":[ . NULL if memory is exhausted. */
+/* Returns the object as text without its closing brace, followed by ,"kernels":[ . Returns NULL if memory is exhausted. */
 static char *print_head(const cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object), *head = NULL;
   if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;

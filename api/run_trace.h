@@ -29,14 +29,14 @@ typedef struct rl_run_trace {
   rl_trace_index index;
 } rl_run_trace;
 
-/* Reads the state of a run's trace. RL_HTTP 404: there is no such run. */
+/* Reads the state of a run's trace. Fails with RL_HTTP 404 if there is no such run. */
 int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err);
-/* Checks the number of rows. RL_HTTP 422: the trace has more than 2,000,000 rows. */
+/* Checks the number of rows. Fails with RL_HTTP 422 if the trace has more than 2,000,000 rows. */
 int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err);
 
 /* Reads the trace of a run. *trace must not be moved, because the index points into it. The caller clears it, even after a
- * failure. RL_HTTP 404: there is no such run; RL_HTTP 422: the trace has too many rows. While it waits for other traces, it also
- * fails like rl_request_budget_check. */
+ * failure. Fails with RL_HTTP 404 if there is no such run; with RL_HTTP 422 if the trace has too many rows. While it waits for
+ * other traces, it also fails like rl_request_budget_check. */
 int rl_run_trace_read(rl_store *store, rl_request_budget *budget, int64_t run_id, rl_run_trace *trace, rl_error *err);
 void rl_run_trace_clear(rl_run_trace *trace);
 

@@ -23,8 +23,8 @@ typedef struct rl_server_parts {
   struct rl_suite_runner *suite_runner;
 } rl_server_parts;
 
-/* Starts the server. *port receives the port on which it listens. config and parts must outlive the server. RL_INPUT: the address
- * is not loopback, and either there is no token, or neither TLS nor behind_proxy is set. */
+/* Starts the server. *port receives the port on which it listens. config and parts must outlive the server. Fails with RL_INPUT
+ * if the address is not loopback, and either there is no token, or neither TLS nor behind_proxy is set. */
 int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_server **server, int *port, rl_error *err);
 /* Opens a connection to the server for a health check; the limits on clients' connections don't apply to it. Returns a
  * non-blocking descriptor, which the caller closes, or -1. */

@@ -72,7 +72,7 @@ static int open_regular(int web_folder_fd, const char *path, struct stat *status
   return -1;
 }
 
-/* Opens the regular file of a request's path; -1: no such file. */
+/* Opens the regular file of a request's path. Returns -1 if there is no such file. */
 static int open_file(const rl_server *server, const char *path, struct stat *status) {
   path = file_path(path);
   if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;

@@ -7,7 +7,7 @@
 #include "api/http_request.h"
 #include "request/spec.h"
 
-/* Sets *key to the Idempotency-Key header; NULL: the request has none. RL_INPUT: it is malformed. */
+/* Sets *key to the Idempotency-Key header; NULL: the request has none. Fails with RL_INPUT if it is malformed. */
 int rl_http_request_idempotency_key(rl_http_request *request, const char **key, rl_error *err);
 /* Sets whether this client may post code. Posting code requires a token, even if the server requires no token for other requests.
  * */

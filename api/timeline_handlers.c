@@ -30,7 +30,7 @@ static cJSON *interval_json(const rl_trace_events *events, const rl_idle_interva
 
 static int64_t duration_ns(const rl_idle_interval *interval) { return interval->end_ns - interval->start_ns; }
 
-/* The longest intervals of a class, longest first. */
+/* Returns the longest intervals of a class, the longest first. */
 static cJSON *longest_json(const rl_trace_events *events, const rl_time_classes *classes, rl_time_class time_class) {
   const rl_idle_interval *longest[LONGEST_INTERVALS + 1];
   size_t count = 0;

@@ -50,7 +50,7 @@ static int compare_lanes(const void *left, const void *right) {
   return rl_lane_key_compare(&(*a)->key, &(*b)->key);
 }
 
-/* In the order of the lanes of a picture. */
+/* Adds the lanes in the order in which a picture shows them. */
 static void add_lanes(cJSON *document, const rl_timeline_statistics *statistics) {
   const rl_lane_statistics *lanes[RL_MAX_LANES];
   cJSON *array = cJSON_AddArrayToObject(document, "lanes");

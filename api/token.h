@@ -12,8 +12,8 @@ enum { RL_TOKEN_SIZE = 44 /* 43 characters */, RL_TOKEN_HASH_SIZE = 65 /* 64 hex
 int rl_token_generate(char *token, rl_error *err);
 /* Writes the token's hash into hash[RL_TOKEN_HASH_SIZE]. Any text has a hash; the store knows which hashes are valid. */
 int rl_token_hash(const char *token, char *hash, rl_error *err);
-/* Checks that a token's name is not empty, is UTF-8, and has no control characters, which a terminal would interpret. RL_INPUT
- * otherwise. */
+/* Checks that a token's name is not empty, is UTF-8, and has no control characters, which a terminal would interpret. Fails
+ * with RL_INPUT otherwise. */
 int rl_token_check_name(const char *name, rl_error *err);
 
 #endif

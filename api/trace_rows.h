@@ -29,8 +29,8 @@ int rl_trace_window_find(rl_store *store, int64_t run_id, int64_t from_ns, int64
                          int64_t *end_ns, rl_error *err);
 
 /* --- members of replies -------------------------------------------------------------------------------------------------- */
-/* Adds the run of the request and why there is no trace; then also the members, which end with NULL, as null. RL_HTTP 404: there
- * is no such run. */
+/* Adds the run of the request and why there is no trace; then also the members, which end with NULL, as null. Fails with
+ * RL_HTTP 404 if there is no such run. */
 int rl_add_trace_state(cJSON *document, rl_http_request *request, const char *const members[], bool *has_trace, rl_error *err);
 void rl_add_trace_window(cJSON *document, int64_t end_ns, const rl_trace_window *window);
 void rl_add_lane_key(cJSON *object, rl_lane_key key);
@@ -43,7 +43,7 @@ typedef struct rl_mentioned_names {
   size_t number_capacity;
 } rl_mentioned_names;
 
-/* Sets *number to the name's number. RL_ERRNO: out of memory. */
+/* Sets *number to the name's number. Fails with RL_ERRNO if memory is exhausted. */
 int rl_mentioned_names_add(rl_mentioned_names *names, uint32_t ordinal, uint32_t *number, rl_error *err);
 /* Sets *array to the texts by number, which the caller deletes. */
 int rl_mentioned_names_read(rl_store *store, int64_t run_id, const rl_mentioned_names *names, cJSON **array, rl_error *err);

@@ -19,8 +19,8 @@ typedef struct rl_phase_timestamps {
   size_t steps; /* number of recorded steps: the first steps of the launch */
   size_t blocks;
   uint64_t begin_ns, end_ns; /* first and last timestamp of the launch in any block */
-  /* [blocks][steps][1 + phase_count]: when the block began the step, then when it ended each phase. For a phase in which the
-   * block took no part: 0, or a time before the end of the previous phase. */
+  /* Array [blocks][steps][1 + phase_count] of times in ns: the start of the step in this block, then the end of each phase. For
+   * a phase in which the block took no part: 0, or a time before the end of the previous phase. */
   const uint64_t *ns;
   /* Number of microbatches in a step. Each overwrites the timestamps of the previous one, so only the phases of the last
    * microbatch are recorded. The time of the earlier microbatches is part of the first phase that is recorded after them. */

@@ -13,7 +13,7 @@ typedef struct rl_thread_pool rl_thread_pool;
 typedef void rl_task(void *context, uint32_t task, uint32_t thread);
 
 /* Creates a pool of `count` threads, at most 64, the caller included. count 0: one thread for each core of the affinity mask.
- * NULL with err on failure. */
+ * Returns NULL and fills err on failure. */
 rl_thread_pool *rl_thread_pool_open(int count, rl_error *err);
 uint32_t rl_thread_pool_thread_count(const rl_thread_pool *pool); /* the caller included */
 /* Calls task for the numbers 0 .. task_count - 1 and returns when all calls have returned. Not reentrant: one caller at a time.

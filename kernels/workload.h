@@ -39,7 +39,7 @@ typedef struct rl_engine_description {
    * unsupported parameter, such as "/precision". NULL: all values of all parameters are supported. */
   int (*supports)(const void *params, rl_error *err);
   /* True when the choice "auto" must skip this engine for params, because an engine further down in rl_engines is faster for
-   * them. NULL: never skipped. */
+   * them. NULL: it is never skipped. */
   bool (*skipped_by_auto)(const void *params);
 } rl_engine_description;
 
@@ -94,7 +94,7 @@ typedef struct rl_iteration_results {
   double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
 } rl_iteration_results;
 
-/* Comparison of a result with a reference. */
+/* The comparison of a result with a reference. */
 typedef struct rl_check {
   double relative_error; /* NAN: there is no reference */
   double tolerance;      /* largest relative_error of a correct result */
@@ -122,8 +122,8 @@ typedef struct rl_instance_ops {
   void (*close)(rl_instance *instance);
   /* Runs the step once and compares its output with a reference. NULL: there is no reference. */
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
-  /* Reads what the sequence's check_launch found, and returns in *count how many launches it has checked since the last call. -1
-   * with RL_ERRNO, EDOM when one of them was wrong. NULL: timed launches are not checked. */
+  /* Reads what the sequence's check_launch found, and returns in *count how many launches it has checked since the last call.
+   * Returns -1 with RL_ERRNO, EDOM when one of them was wrong. NULL: timed launches are not checked. */
   int (*read_launch_checks)(rl_instance *instance, uint64_t *count, rl_error *err);
   /* Turns the recording of timestamps inside launches (phase_timestamps.h) on or off. It applies to executables that are
    * instantiated from now on. Recording costs some time. NULL: no launch of the instance can record timestamps. */
@@ -168,7 +168,7 @@ struct rl_instance {
 typedef struct rl_engine {
   const rl_engine_description *description;
   int (*open)(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
-  /* The same as description->supports for the current device. NULL: every device of the kind runs the engine. */
+  /* Decides the same as description->supports, for the current device. NULL: every device of the kind runs the engine. */
   int (*device_supports)(const void *params, rl_error *err);
 } rl_engine;
 

@@ -127,7 +127,7 @@ static void record_step(const bisection *search, const char *commit, const char 
   fprintf(stderr, "%.*s is %s%s%s\n", SHORT_COMMIT_LENGTH, commit, outcome, *reason != '\0' ? ": " : "", reason);
 }
 
-/* Returns the exit status of the build; -1 with err after Ctrl-C. */
+/* Returns the exit status of the build; returns -1 and fills err after Ctrl-C. */
 static int build_commit(const bisection *search, const char *commit, rl_error *err) {
   char line[512], variable[COMMIT_SIZE + 20];
   snprintf(variable, sizeof variable, "ROOFLINED_COMMIT=%s", commit);

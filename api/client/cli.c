@@ -1,4 +1,4 @@
-/* Usage errors and checks of arguments. */
+/* Reports usage errors and checks arguments. */
 #include "api/client/cli.h"
 
 #include <errno.h>

@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 
-/* Reads the first line of $CREDENTIALS_DIRECTORY/rooflined-token into token, without surrounding white space. Empty: there is no
- * such credential, or it is blank. RL_ERRNO: the credential can't be read, or is longer than the buffer. */
+/* Reads the first line of $CREDENTIALS_DIRECTORY/rooflined-token into token, without surrounding white space. token is empty if
+ * there is no such credential, or if it is blank. Fails with RL_ERRNO if the credential can't be read, or is longer than the
+ * buffer. */
 int rl_credential_read_token(char *token, size_t size, rl_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* HTTP requests to the daemon with libcurl. A status of 400 or more becomes RL_HTTP with the status as code and the problem
- * document's text. RL_WIRE: the daemon did not respond; RL_WIRE_TRUNCATED: the connection broke after it was established. Ctrl-C
- * ends a request with RL_ERRNO, EINTR. One thread. */
+ * document's text. Fails with RL_WIRE if the daemon did not respond; with RL_WIRE_TRUNCATED if the connection broke after it
+ * was established. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 
@@ -31,9 +31,9 @@ typedef struct rl_download {
   void *context;
   char file_name[RL_FILE_NAME_SIZE]; /* file name in Content-Disposition, without a folder; "": the header is missing */
 } rl_download;
-/* Gets a file. RL_HTTP with code 0: the daemon ended the reply early. RL_ERRNO: write returned false. */
+/* Gets a file. RL_HTTP with code 0: the daemon ended the reply early. Fails with RL_ERRNO if write returned false. */
 int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err);
-/* Gets a JSON document, which the caller deletes. NULL with err on failure. */
+/* Gets a JSON document, which the caller deletes. Returns NULL and fills err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
 /* rl_http_get of /jobs/ID followed by subpath ("/results", or "" for the job itself). */
 cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *subpath, rl_error *err);

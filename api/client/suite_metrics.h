@@ -12,9 +12,9 @@
 /* Writes a metric's unit into unit[RL_CELL_SIZE] and returns it: "ms" for train/fp16/epoch_ms_median, "images/s" for
  * images_per_s, "1" for a name without a unit. */
 char *rl_metric_unit(char *unit, const char *key);
-/* Formats a value in the metric's unit, as for a table; "—" for NAN. Returns cell. */
+/* Formats a value in the metric's unit, as for a table; NAN is shown as "—". Returns cell. */
 char *rl_metric_format(char *cell, const char *key, double value);
-/* Formats ratio as a signed percentage, "—" for NAN. Returns cell. */
+/* Formats ratio as a signed percentage, NAN is shown as "—". Returns cell. */
 char *rl_metric_format_change(char *cell, double ratio);
 /* Formats the interval of a verdict in percent, "[-0.4, +0.6]". An unknown end is "?". Returns cell. */
 char *rl_metric_format_interval(char *cell, const cJSON *verdict);

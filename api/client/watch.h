@@ -12,7 +12,7 @@ typedef int (*rl_print_once)(rl_cli *cli, FILE *out, void *context, bool *has_en
 
 /* Removes a flag from the command's arguments. Returns whether it was there. */
 bool rl_take_flag(rl_cli *cli, const char *flag);
-/* Whether a job in this state changes no more: "completed", "failed", "cancelled". */
+/* Returns whether a job in this state has ended: "completed", "failed" or "cancelled". */
 bool rl_job_state_has_ended(const char *state);
 /* Prints to standard output each time the text has changed, every second, until it has ended; a terminal is cleared before.
  * Without `repeats` prints once. */

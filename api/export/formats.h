@@ -22,9 +22,9 @@ typedef struct rl_export_format {
 extern const char *const rl_export_format_names[]; /* "chrome" "perfetto" ..., NULL */
 extern const rl_export_format rl_export_formats[]; /* sorted like rl_export_format_names */
 
-/* Opens a source of the target's measurements as OpenMetrics text. In openmetrics.c. */
+/* Opens a source of the target's measurements as OpenMetrics text. Defined in openmetrics.c. */
 int rl_openmetrics_open(rl_store *store, rl_export_target *target, rl_chunk_source *source, rl_error *err);
-/* Opens a source of the target's trace as an SQLite database with the tables of `nsys export`. In nsys.c. */
+/* Opens a source of the target's trace as an SQLite database with the tables of `nsys export`. Defined in nsys.c. */
 int rl_nsys_open(rl_store *store, rl_export_target *target, rl_chunk_source *source, rl_error *err);
 
 #endif

@@ -24,8 +24,8 @@ typedef struct rl_change_point {
   double p_value;       /* share of permutations whose energy statistic is at least as large */
 } rl_change_point;
 
-/* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all. Skips values that are not
- * finite. RL_ERRNO: out of memory. */
+/* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all. Skips values that are
+ * not finite. Fails with RL_ERRNO if memory is exhausted. */
 int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
                           rl_error *err);
 

@@ -1,5 +1,5 @@
 /* The rates of a trace's copies by direction and kinds of memory, and the time that copies of pageable memory would take at the
- * rate of pinned memory. Pure. */
+ * rate of pinned memory. All functions are pure. */
 #ifndef RL_ANALYZE_COPY_RATES_H
 #define RL_ANALYZE_COPY_RATES_H
 

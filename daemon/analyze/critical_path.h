@@ -45,7 +45,7 @@ typedef struct rl_critical_path {
                       two */
 } rl_critical_path;
 
-/* The caller clears the result. RL_ERRNO: out of memory. */
+/* The caller clears the result. Fails with RL_ERRNO if memory is exhausted. */
 int rl_critical_path_compute(const rl_trace_index *index, rl_critical_path *path, rl_error *err);
 void rl_critical_path_clear(rl_critical_path *path);
 /* Returns why the path is unknown; NULL: it is known. */

@@ -152,7 +152,7 @@ static time_left all_time(const rl_metric_values *values) {
   return left;
 }
 
-/* Returns the estimate, limited to the remaining time of its part, and subtracts it from that time. NAN: less than
+/* Returns the estimate, limited to the remaining time of its part, and subtracts it from that time. Returns NAN if less than
  * RL_LEAST_SAVING_PCT remains. */
 static double take_time(time_left *left, rl_time_part part, double estimate) {
   double taken = fmin(estimate, fmin(left->whole, left->part[part]));

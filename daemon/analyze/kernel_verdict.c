@@ -183,7 +183,7 @@ static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_boun
 }
 
 /* Returns the percentage of the multiprocessors' time in which they have no block: some never get one, others have finished
- * theirs. NAN: unknown. */
+ * theirs. Returns NAN if it is unknown. */
 static double idle_without_blocks(const rl_metric_values *values) {
   return 100 * fmax(0, 1 - rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
 }

@@ -1,6 +1,6 @@
-/* The first sentence of a kernel's report: the resource that bounds the kernel, the metric that shows it, and the first thing to
- * try. Pure. Uses the thresholds of the rules (thresholds.h). The verdict refines the roofline's classification, and differs from
- * it only for atomic operations on few addresses. */
+/* The first sentence of a kernel's report: the resource that bounds the kernel, the metric that shows it, and the first thing
+ * to try. All functions are pure. Uses the thresholds of the rules (thresholds.h). The verdict refines the roofline's
+ * classification, and differs from it only for atomic operations on few addresses. */
 #ifndef RL_ANALYZE_KERNEL_VERDICT_H
 #define RL_ANALYZE_KERNEL_VERDICT_H
 

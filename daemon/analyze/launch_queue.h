@@ -1,5 +1,5 @@
 /* The launch queue over time: the operations whose launch call has returned but that have not started. An empty queue while the
- * device is idle means that the host launches too late. Pure. */
+ * device is idle means that the host launches too late. All functions are pure. */
 #ifndef RL_ANALYZE_LAUNCH_QUEUE_H
 #define RL_ANALYZE_LAUNCH_QUEUE_H
 
@@ -28,7 +28,7 @@ typedef struct rl_launch_queue {
   int64_t slice_start_ns[RL_QUEUE_SLICES + 1]; /* slices differ in length by at most 1 ns */
 } rl_launch_queue;
 
-/* classes: computed from the same index. The caller clears the result. RL_ERRNO: out of memory. */
+/* classes: computed from the same index. The caller clears the result. Fails with RL_ERRNO if memory is exhausted. */
 int rl_launch_queue_compute(const rl_trace_index *index, const rl_time_classes *classes, rl_launch_queue *queue, rl_error *err);
 void rl_launch_queue_clear(rl_launch_queue *queue);
 

@@ -1,4 +1,4 @@
-/* Recognizes samples with two modes, such as the times of processes that run at one of two clocks. Pure. */
+/* Recognizes samples with two modes, such as the times of processes that run at one of two clocks. All functions are pure. */
 #ifndef RL_ANALYZE_MODES_H
 #define RL_ANALYZE_MODES_H
 

@@ -1,10 +1,10 @@
-/* Time classes of each phase of an iteration ("forward", "backward", "optimizer"). A phase gets the time of the operations of its
- * launches, and the idle time before them.
+/* Time classes of each phase of an iteration ("forward", "backward", "optimizer"). A phase gets the time of the operations of
+ * its launches, and the idle time before them.
  *
  * The activity rows do not record to which launch of the iteration a kernel belongs, but the summaries of the kernels do
  * (rl_kernel, and rl_phase for a kernel that executes several phases). So the time of all operations with a name is divided in
  * proportion to the totals of its summaries. If all launches of a kernel belong to one phase, the result is exact; else each
- * class of the kernel's time is divided in the same proportion. Pure. */
+ * class of the kernel's time is divided in the same proportion. All functions are pure. */
 #ifndef RL_ANALYZE_PHASE_TIMES_H
 #define RL_ANALYZE_PHASE_TIMES_H
 

@@ -21,9 +21,10 @@ typedef struct rl_rank_test {
   bool exact;     /* false: normal approximation with corrections for ties and continuity */
 } rl_rank_test;
 
-/* Tests whether one of two samples tends to be greater (Mann-Whitney U, the Wilcoxon rank-sum test). Equal values get the mean of
- * their ranks. The p-value is exact up to RL_RANK_TEST_EXACT_PAIRS pairs, also with ties: it counts all divisions of these ranks
- * into two samples; under the null hypothesis all are equally probable. Values are finite. RL_ERRNO: out of memory. */
+/* Tests whether one of two samples tends to be greater (Mann-Whitney U, the Wilcoxon rank-sum test). Equal values get the mean
+ * of their ranks. The p-value is exact up to RL_RANK_TEST_EXACT_PAIRS pairs, also with ties: it counts all divisions of these
+ * ranks into two samples; under the null hypothesis all are equally probable. Values are finite. Fails with RL_ERRNO if memory
+ * is exhausted. */
 int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_t b_count, rl_rank_test *test, rl_error *err);
 
 /* Returns the smallest p-value of samples without ties: 2 / C(a_count + b_count, a_count), at most 1. */
@@ -36,13 +37,13 @@ typedef struct rl_ratio_interval {
 
 /* Estimates the ratio b / a of two samples of positive values, and its confidence interval: all ratios r for which a two-sided
  * rank test at level `alpha` can't tell r * a from b. Compares logarithms, since a slow-down multiplies a time: the interval of
- * a / b has the reciprocal bounds. The interval is closed, so with ties its confidence is at least 1 - alpha.
- * RL_INPUT: a value is not positive, or a sample is empty; RL_ERRNO: out of memory. */
+ * a / b has the reciprocal bounds. The interval is closed, so with ties its confidence is at least 1 - alpha. Fails with
+ * RL_INPUT if a value is not positive, or a sample is empty; fails with RL_ERRNO if memory is exhausted. */
 int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b, size_t b_count, double alpha,
                                 rl_ratio_interval *interval, rl_error *err);
 
-/* Writes Benjamini and Hochberg's adjusted p-values, in the order of p_values: adjusted <= q selects with a false discovery rate
- * of at most q. A NAN is ignored and stays NAN. RL_ERRNO: out of memory. */
+/* Writes Benjamini and Hochberg's adjusted p-values, in the order of p_values: adjusted <= q selects with a false discovery
+ * rate of at most q. A NAN is ignored and stays NAN. Fails with RL_ERRNO if memory is exhausted. */
 int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, rl_error *err);
 
 typedef struct rl_quartiles {

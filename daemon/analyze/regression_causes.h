@@ -75,7 +75,7 @@ typedef struct rl_causes {
   double difference_us; /* difference of the runs' total_us; the sum of the items */
 } rl_causes;
 
-/* The caller clears *causes. RL_INPUT: a kernel's time is not finite; RL_ERRNO: out of memory. */
+/* The caller clears *causes. Fails with RL_INPUT if a kernel's time is not finite; fails with RL_ERRNO if memory is exhausted. */
 int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err);
 void rl_causes_clear(rl_causes *causes);
 

@@ -156,7 +156,7 @@ static rl_roof_model compute_model(const rl_metric_values *values, double durati
 
 /* --- classification ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the unit that is closest to its peak; -1 if no unit executed an operation. */
+/* Returns the unit that is closest to its peak; returns -1 if no unit executed an operation. */
 static int busiest_unit(const rl_roof *units) {
   int busiest = -1;
   double max_share = 0;

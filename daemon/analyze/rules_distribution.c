@@ -29,7 +29,7 @@ const rl_rule rl_rules_distribution[] = {
                 {"elapsed", "sm__cycles_elapsed.max"},
                 RL_GRID,
                 RL_SM_COUNT},
-     /* average_used: the average over multiprocessors with blocks */
+     /* average_used is the average over the multiprocessors that executed blocks. */
      .terms = {{"used", "min(blocks, sms)"}, {"average_used", "min(longest, average * sms / used)"}},
      .condition = "longest >= 0.5 * elapsed && longest - average_used >= 0.15 * longest",
      .speedup = "100 * (longest - average_used) / elapsed",

@@ -35,7 +35,7 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
 #define RL_THEORETICAL_PCT \
   { "theoretical", "sm__maximum_warps_per_active_cycle_pct" }
 
-/* Shared by the rules about waiting for global memory. */
+/* The rules about waiting for global memory share these inputs. */
 #define RL_LONG_SCOREBOARD_INPUTS                                                          \
   {"stalled", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"}, \
       {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"}, RL_ISSUED, RL_COMPUTE_PCT, RL_MEMORY_PCT

@@ -1,5 +1,5 @@
 /* The time that each thread spends in launch calls, synchronising calls and blocking copies, and the idle time before the
- * operations that it launches. Pure. */
+ * operations that it launches. All functions are pure. */
 #ifndef RL_ANALYZE_THREAD_TIMES_H
 #define RL_ANALYZE_THREAD_TIMES_H
 

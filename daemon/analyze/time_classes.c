@@ -279,8 +279,8 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   return 0;
 }
 
-/* Returns the first of the delays of the thread that is in progress at start_ns; DELAY_COUNT: none. Sets *end_ns, the end of the
- * time, to where that changes, if it does so earlier, and *call to the delaying call. */
+/* Returns the first of the delays of the thread that is in progress at start_ns; returns DELAY_COUNT if there is none. Sets
+ * *end_ns, the end of the time, to where that changes, if it does so earlier, and *call to the delaying call. */
 static delay delay_at(const analysis *a, uint32_t thread, int count, int64_t start_ns, int64_t *end_ns, event_ref *call) {
   for (int i = 0; i < count; i++) {
     const call_span *span = first_span_after(&a->delays[i], thread, start_ns);

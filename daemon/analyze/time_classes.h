@@ -85,7 +85,8 @@ typedef struct rl_time_observer {
   void *context;
 } rl_time_observer;
 
-/* The caller clears the result. Its pointers are into the index. observer: NULL: none. RL_ERRNO: out of memory. */
+/* The caller clears the result. Its pointers are into the index. observer: NULL: none. Fails with RL_ERRNO if memory is
+ * exhausted. */
 int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
                             rl_error *err);
 void rl_time_classes_clear(rl_time_classes *classes);

@@ -36,7 +36,8 @@ static int compare_start(const void *a, const void *b, void *context) {
   return (*(const size_t *)a > *(const size_t *)b) - (*(const size_t *)a < *(const size_t *)b);
 }
 
-/* Returns the indices of the rows that `filter` accepts, sorted by start; equal starts keep their order. NULL: out of memory. */
+/* Returns the indices of the rows that `filter` accepts, sorted by start; equal starts keep their order. Returns NULL if memory
+ * is exhausted. */
 static size_t *sorted_indices(const rl_activity_row *rows, size_t count, bool (*filter)(const rl_activity_row *),
                               size_t *index_count) {
   size_t *indices = malloc((count + 1) * sizeof *indices);

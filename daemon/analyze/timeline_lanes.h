@@ -1,5 +1,5 @@
 /* The lanes of a timeline at the resolution of a picture: rows that last at least one step of the resolution stay as they are,
- * and shorter ones are merged where more than one starts in a step. Pure. */
+ * and shorter ones are merged where more than one starts in a step. All functions are pure. */
 #ifndef RL_ANALYZE_TIMELINE_LANES_H
 #define RL_ANALYZE_TIMELINE_LANES_H
 
@@ -70,9 +70,9 @@ typedef struct rl_timeline_lanes {
  * is 1 to RL_MAX_STEPS; 0 <= from_ns < to_ns. The caller clears the lanes. */
 void rl_timeline_lanes_init(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns, size_t max_steps);
 /* Adds a row, or the sum of several that start within a step. Rows beyond RL_MAX_LONG_ITEMS are merged whatever they last.
- * RL_ERRNO: out of memory. */
+ * Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_lanes_add(rl_timeline_lanes *lanes, rl_lane_key key, const rl_lane_item *item, rl_error *err);
-/* Puts the items of each lane in order and computes their depths. RL_ERRNO: out of memory. */
+/* Puts the items of each lane in order and computes their depths. Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_lanes_finish(rl_timeline_lanes *lanes, rl_error *err);
 void rl_timeline_lanes_clear(rl_timeline_lanes *lanes);
 

@@ -1,4 +1,4 @@
-/* The statistics of a time window of a trace: the busy time of each lane, and the rows of each name. Pure. */
+/* The statistics of a time window of a trace: the busy time of each lane, and the rows of each name. All functions are pure. */
 #ifndef RL_ANALYZE_TIMELINE_STATISTICS_H
 #define RL_ANALYZE_TIMELINE_STATISTICS_H
 
@@ -40,7 +40,7 @@ typedef struct rl_timeline_statistics {
 } rl_timeline_statistics;
 
 /* The caller sets from_ns and to_ns of a zeroed struct, and clears it. */
-/* Adds a row that overlaps the window. RL_ERRNO: out of memory. */
+/* Adds a row that overlaps the window. Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_statistics_add(rl_timeline_statistics *statistics, rl_lane_key key, int64_t start_ns, int64_t end_ns,
                                uint32_t name, rl_error *err);
 void rl_timeline_statistics_finish(rl_timeline_statistics *statistics);

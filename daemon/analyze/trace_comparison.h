@@ -1,6 +1,6 @@
-/* Compares the traces of two runs, row by row: what operations of a name take, and how long the device is idle before them. Each
- * nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their difference. Pure.
- */
+/* Compares the traces of two runs, row by row: what operations of a name take, and how long the device is idle before them.
+ * Each nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their
+ * difference. All functions are pure. */
 #ifndef RL_ANALYZE_TRACE_COMPARISON_H
 #define RL_ANALYZE_TRACE_COMPARISON_H
 
@@ -44,7 +44,7 @@ typedef struct rl_trace_times {
   char *texts; /* memory of the names' texts */
 } rl_trace_times;
 
-/* The caller clears the result. RL_ERRNO: out of memory. */
+/* The caller clears the result. Fails with RL_ERRNO if memory is exhausted. */
 int rl_trace_times_compute(const rl_trace_index *index, rl_trace_times *times, rl_error *err);
 void rl_trace_times_clear(rl_trace_times *times);
 
@@ -55,7 +55,7 @@ typedef struct rl_trace_comparison {
   size_t count;
 } rl_trace_comparison;
 
-/* The caller clears the result, whose names are those of the times. RL_ERRNO: out of memory. */
+/* The caller clears the result, whose names are those of the times. Fails with RL_ERRNO if memory is exhausted. */
 int rl_trace_comparison_compute(const rl_trace_times *a, const rl_trace_times *b, rl_trace_comparison *comparison, rl_error *err);
 void rl_trace_comparison_clear(rl_trace_comparison *comparison);
 

@@ -1,5 +1,5 @@
 /* The events of a trace in the orders that the analyses need: operations by start, each with the API call that launched it, and
- * API calls by correlation id. Pure. */
+ * API calls by correlation id. All functions are pure. */
 #ifndef RL_ANALYZE_TRACE_INDEX_H
 #define RL_ANALYZE_TRACE_INDEX_H
 
@@ -66,8 +66,8 @@ typedef struct rl_trace_index {
   int64_t start_ns, end_ns; /* the window: from the first start to the last end of an operation; 0: there is no operation */
 } rl_trace_index;
 
-/* The caller clears the index. It copies events->items, which may then be freed; the names must outlive it. RL_ERRNO: out of
- * memory. RL_INPUT: an event ends before it starts, or names no name. */
+/* The caller clears the index. It copies events->items, which may then be freed; the names must outlive it. Fails with RL_ERRNO
+ * if memory is exhausted. Fails with RL_INPUT if an event ends before it starts, or names no name. */
 int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err);
 void rl_trace_index_clear(rl_trace_index *index);
 

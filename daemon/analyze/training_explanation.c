@@ -1,4 +1,4 @@
-/* One function for each sentence. The parts of a traced epoch are its kernels, or the phases of kernels that record them. */
+/* Each sentence has its own function. The parts of a traced epoch are its kernels, or the phases of kernels that record them. */
 #include "analyze/training_explanation.h"
 
 #include <errno.h>

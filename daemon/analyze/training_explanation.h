@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Where the time of a traced epoch goes. A kernel belongs to the class of its verdict, whole. */
+/* Classes of the time of a traced epoch. A kernel belongs to the class of its verdict, whole. */
 typedef enum rl_epoch_class {
   RL_EPOCH_ARITHMETIC, /* kernels that a pipeline or the issue slots bound */
   RL_EPOCH_MEMORY,     /* kernels that DRAM, L2, L1, shared memory, atomics, or the pipelines of memory instructions bound */

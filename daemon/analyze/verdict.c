@@ -161,7 +161,7 @@ static int estimate_deviation(const sample *s, double *deviation, rl_error *err)
 }
 
 /* Estimates the limit without a history. Assumes that runs vary as much as blocks do, whose deviation is estimated. Writes
- * Student's limit for the difference of two such runs, as a ratio; NAN: too few blocks. */
+ * Student's limit for the difference of two such runs, as a ratio; returns NAN if there are too few blocks. */
 static int estimate_limit_without_history(const sample *baseline, const sample *current, size_t metrics, double *limit,
                                           rl_error *err) {
   double blocks = fmin((double)baseline->count, (double)current->count), deviations[2];
@@ -191,7 +191,7 @@ typedef struct phrase {
   char text[160];
 } phrase;
 
-/* "0.31", "8.2" or "130", for a ratio. */
+/* Formats a ratio as a percentage: "0.31", "8.2" or "130". */
 static phrase in_percent(double ratio) {
   phrase p;
   double percent = 100 * ratio;
@@ -199,7 +199,7 @@ static phrase in_percent(double ratio) {
   return p;
 }
 
-/* "8.2 % above", "0.31 % below" or "equal to". */
+/* Formats an effect: "8.2 % above", "0.31 % below" or "equal to". */
 static phrase describe_effect(double effect) {
   phrase p;
   if (effect == 0) snprintf(p.text, sizeof p.text, "equal to");

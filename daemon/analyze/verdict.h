@@ -92,8 +92,8 @@ typedef struct rl_verdict_summary {
 } rl_verdict_summary;
 
 /* Judges all metrics together, since their p-values are adjusted together. Writes metric_count judgements. A metric with
- * needs_confirmation is judged finally when the call is repeated with confirmation blocks. If they can't be measured, its verdict
- * stays inconclusive. RL_INPUT: a threshold is not positive; RL_ERRNO: out of memory. */
+ * needs_confirmation is judged finally when the call is repeated with confirmation blocks. If they can't be measured, its
+ * verdict stays inconclusive. Fails with RL_INPUT if a threshold is not positive; fails with RL_ERRNO if memory is exhausted. */
 int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
                            rl_error *err);
 
@@ -101,8 +101,8 @@ int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *
 size_t rl_verdict_count_needed_blocks(size_t metrics);
 
 /* Finds a block that differs from the median by more than the threshold and lies beyond Tukey's outer fences. A named baseline
- * with such a block hides regressions: its rank test can't be significant. Returns count if there is none. RL_ERRNO: out of
- * memory. */
+ * with such a block hides regressions: its rank test can't be significant. Returns count if there is none. Fails with RL_ERRNO
+ * if memory is exhausted. */
 int rl_verdict_find_outlying_block(const double *values, size_t count, double threshold_ratio, size_t *block, rl_error *err);
 
 /* The conditions that must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */

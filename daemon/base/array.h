@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/* Makes space for one more item in an array of `count` items. array_pointer: address of the caller's pointer to the items. If the
- * array is full, doubles its capacity, which may move the items. RL_ERRNO: out of memory; the array is unchanged. */
+/* Makes space for one more item in an array of `count` items. array_pointer: address of the caller's pointer to the items. If
+ * the array is full, doubles its capacity, which may move the items. Fails with RL_ERRNO: out of memory; the array is
+ * unchanged. */
 int rl_array_reserve(void *array_pointer, size_t count, size_t *capacity, size_t item_size, rl_error *err);
 
 #ifdef __cplusplus

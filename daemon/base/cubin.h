@@ -28,10 +28,10 @@ typedef struct rl_cubin_variable {
   uint64_t size;    /* number of bytes */
 } rl_cubin_variable;
 
-/* Finds the function `name` (mangled). -1 with RL_INPUT when the cubin is malformed or has no such function. */
+/* Finds the function `name` (mangled). Returns -1 with RL_INPUT when the cubin is malformed or has no such function. */
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
 /* Returns the number of variables in writable memory (sections .nv.global and .nv.global.init), and stores the first `capacity`
- * of them. -1 with RL_INPUT when the cubin is malformed. */
+ * of them. Returns -1 with RL_INPUT when the cubin is malformed. */
 int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* The error object. A fallible function returns -1 and fills its last argument, an rl_error. An rl_error has a fixed size, so
- * that errors can be reported when memory is out. Only the code that ends a job, a request or the program logs or sends an error.
- * */
+/* The error object of all functions that can fail. A fallible function returns -1 and fills its last argument, an rl_error. An
+ * rl_error has a fixed size, so that errors can be reported when memory is out. Only the code that ends a job, a request or the
+ * program logs or sends an error. */
 #ifndef RL_BASE_ERROR_H
 #define RL_BASE_ERROR_H
 
@@ -71,7 +71,7 @@ int rl_fail(rl_error *err, rl_error_domain domain, int code, const char *format,
 /* Like rl_fail with RL_INPUT, for the field of a JSON document that `pointer` names: rl_fail_at(err, "/epochs", "must be ...").
  */
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Like rl_fail with RL_ERRNO and errno. Appends ": <strerror(errno)>" to the message. */
+/* Does the same as rl_fail with RL_ERRNO and errno. Appends ": <strerror(errno)>" to the message. */
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prepends the formatted text and ": " to the message of err. Returns -1. */
 int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

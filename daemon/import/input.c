@@ -20,7 +20,8 @@ struct rl_input {
   unsigned char compressed[CHUNK_BYTES], output[CHUNK_BYTES];
 };
 
-/* Reads up to CHUNK_BYTES of the file. Returns the number of bytes read; 0 at the end of the file; -1 and err. */
+/* Reads up to CHUNK_BYTES of the file. Returns the number of bytes read; 0 at the end of the file; returns -1 and fills err on
+ * failure. */
 static ssize_t read_file(rl_input *input, unsigned char *data, rl_error *err) {
   ssize_t got;
   do got = pread(input->descriptor, data, CHUNK_BYTES, input->read_bytes);

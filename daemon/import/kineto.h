@@ -9,7 +9,8 @@
 #include "import/trace.h"
 
 /* Reads the whole input into the trace. Memory is bounded: a token may have at most 1 MiB, and values may be nested 64 deep.
- * RL_INPUT: the JSON is malformed or exceeds a limit, or an event has invalid times. RL_ERRNO with ECANCELED: cancelled. */
+ * Fails with RL_INPUT if the JSON is malformed or exceeds a limit, or an event has invalid times. Fails with RL_ERRNO,
+ * ECANCELED, if the observer cancels. */
 int rl_kineto_read(rl_input *input, const rl_import_observer *observer, rl_trace *trace, rl_error *err);
 
 #endif

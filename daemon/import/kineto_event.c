@@ -61,7 +61,7 @@ static int set_time(const char *text, size_t length, const char *member, int64_t
   return 0;
 }
 
-/* FNV-1a. */
+/* The hash function is FNV-1a. */
 static void hash_thread(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   uint64_t hash = event->thread_hash ^ (UINT64_C(0xcbf29ce484222325) + field);
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);

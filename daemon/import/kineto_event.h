@@ -42,19 +42,20 @@ typedef struct rl_kineto_event {
   int dimension; /* number of elements read of the current array: grid or block */
 } rl_kineto_event;
 
-/* Returns the field for a member's key; RL_EVENT_FIELD_COUNT: the member is ignored. in_args: the member is in "args". */
+/* Returns the field for a member's key; with RL_EVENT_FIELD_COUNT if the member is ignored. in_args: the member is in "args". */
 rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args);
 /* Clears an event; keeps the buffer of its name. */
 void rl_kineto_event_begin(rl_kineto_event *event);
-/* Set a field. RL_INPUT: a time is not a number or out of range, or the name is too long. Other invalid values are ignored. */
+/* Set a field. Fails with RL_INPUT if a time is not a number or out of range, or the name is too long. Other invalid values are
+ * ignored. */
 int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 
 typedef struct rl_open_events rl_open_events;                    /* B events whose E has not been read */
 rl_open_events *rl_open_events_new(void);                        /* NULL: out of memory */
 void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts the B events without an E as skipped */
-/* Converts a complete event: adds its row to the trace, keeps it until its E event (phase B), or counts it as skipped. RL_INPUT:
- * the event lacks a time, or its times are invalid. */
+/* Converts a complete event: adds its row to the trace, keeps it until its E event (phase B), or counts it as skipped. Fails
+ * with RL_INPUT if the event lacks a time, or its times are invalid. */
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err);
 
 #endif

@@ -7,8 +7,9 @@
 #include "import/observer.h"
 #include "import/trace.h"
 
-/* Reads the database in an open file into the trace; opens no other file. RL_INPUT: the file is not a database, is damaged,
- * exceeds a limit, has none of nsys's tables, or has a row with invalid times. RL_ERRNO with ECANCELED: cancelled. */
+/* Reads the database in an open file into the trace; opens no other file. Fails with RL_INPUT if the file is not a database, is
+ * damaged, exceeds a limit, has none of nsys's tables, or has a row with invalid times. Fails with RL_ERRNO, ECANCELED, if the
+ * observer cancels. */
 int rl_nsys_read(int descriptor, const rl_import_observer *observer, rl_trace *trace, rl_error *err);
 
 #endif

@@ -32,14 +32,14 @@ typedef struct rl_trace rl_trace;
 rl_trace *rl_trace_new(void); /* NULL: out of memory */
 void rl_trace_free(rl_trace *trace);
 
-/* Sets *index to the index of a name; adds the name if it is new. Bytes that are not UTF-8 become question marks. RL_INPUT: the
- * name is too long, or the trace has too many names. */
+/* Sets *index to the index of a name; adds the name if it is new. Bytes that are not UTF-8 become question marks. Fails with
+ * RL_INPUT if the name is too long, or the trace has too many names. */
 int rl_trace_add_name(rl_trace *trace, const char *text, size_t length, uint32_t *index, rl_error *err);
 /* Converts a graph node's number in the file to rl_activity_row.graph_node. The number is CUPTI's (the graph in the upper 32
  * bits; the node, counted from 0, in the lower), or, in rooflined's exports, already the value of the row. */
 uint32_t rl_trace_graph_node(int64_t number);
-/* Adds a row. Its times are those of the file's clock. `process` must be set for operations too. RL_INPUT: a time is negative,
- * the row ends before it starts, or the trace has too many rows. */
+/* Adds a row. Its times are those of the file's clock. `process` must be set for operations too. Fails with RL_INPUT if a time
+ * is negative, the row ends before it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);
 void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind);
 /* Counts a record whose times the profiler could not collect. */
@@ -51,9 +51,9 @@ void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *prod
 /* Call if the file has only the sum of static and dynamic shared memory of kernels. */
 void rl_trace_set_shared_memory_is_sum(rl_trace *trace);
 
-/* Moves the trace to *records: metadata, names, rows, kernels and measurements. Rows are in order of start; times are relative to
- * the first start. *notes: malloc'ed text with one line for each kind of events that were read or left out. RL_INPUT: the trace
- * has no row. */
+/* Moves the trace to *records: metadata, names, rows, kernels and measurements. Rows are in order of start; times are relative
+ * to the first start. *notes: malloc'ed text with one line for each kind of events that were read or left out. Fails with
+ * RL_INPUT if the trace has no row. */
 int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_trace_cleanup, rl_trace *, rl_trace_free, NULL)

@@ -1,5 +1,6 @@
-/* The metric catalogue. A section of the report consists of rows; a row's value is an expression over raw metrics, which a worker
- * collects. schema/catalogue.py generates the tables from schema/metrics/. Constant data, linked by the daemon and by workers. */
+/* The metric catalogue. A section of the report consists of rows; a row's value is an expression over raw metrics, which a
+ * worker collects. schema/catalogue.py generates the tables from schema/metrics/. The data are constant; the daemon and the
+ * workers link them. */
 #ifndef RL_MODEL_CATALOGUE_H
 #define RL_MODEL_CATALOGUE_H
 

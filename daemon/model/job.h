@@ -53,7 +53,7 @@ typedef enum rl_job_state {
 extern const char *const rl_job_state_names[]; /* "queued" "running" ..., NULL-terminated */
 bool rl_job_is_final(rl_job_state state);
 
-/* Kind, state and times of a job; wall clock in ns, 0: not yet started or finished. */
+/* Kind, state and times of a job. Times are in ns since 1970; 0: the job has not started or finished yet. */
 typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;

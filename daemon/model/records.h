@@ -151,7 +151,7 @@ typedef enum rl_memory_kind {
 } rl_memory_kind;
 extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* names by rl_memory_kind; NULL: the kind has no name */
 
-/* Recorded by the activity pass: one record of the trace. A ROWS frame between worker and daemon contains these structs as they
+/* One record of the trace that the activity pass makes. A ROWS frame between worker and daemon contains these structs as they
  * are: packed, little-endian. Times are in ns since the trace began. */
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;

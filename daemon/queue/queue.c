@@ -89,7 +89,7 @@ static device *find_device(rl_queue *queue, const char *id) {
   return NULL;
 }
 
-/* Returns the device that runs the job; NULL: none. */
+/* Returns the device that runs the job; returns NULL if there is none. */
 static device *find_device_of_job(rl_queue *queue, int64_t job_id) {
   for (int i = 0; i < queue->device_count; i++)
     if (queue->devices[i].job_id == job_id) return &queue->devices[i];
@@ -407,7 +407,7 @@ int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atom
   return rl_store_discard_activity(queue->store, claim->pass_id, stop, err);
 }
 
-/* Copies the id of the device that runs the claim's job; "": none. */
+/* Copies the id of the device that runs the claim's job; writes "" if there is none. */
 static void copy_device_id(rl_queue *queue, const rl_claim *claim, char id[sizeof((device *)0)->id]) {
   lock(queue);
   const device *entry = find_device_of_job(queue, claim->job_id);

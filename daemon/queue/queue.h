@@ -34,17 +34,17 @@ int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *us
 /* Sets the engines that the device can't run, one name per line. rl_queue_submit refuses jobs that name one of them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
-/* Sets the deadline, in seconds after the start, of jobs that name none. Default 3600. */
+/* Sets the deadline, in seconds after the start, of jobs that name none. The default is 3600. */
 void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
 
-/* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were measured.
- * Off by default. */
+/* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were
+ * measured. Refresh is off by default. */
 void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh);
 
 /* Accepts a job and sets *id. key: the Idempotency-Key, or NULL. *existing becomes true, and *id the earlier job's id, if a job
- * with this key and body hash exists. Fills in spec->device if it is "". Errors: RL_INPUT at /device (unknown or unusable device,
- * or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping), RL_STORAGE
- * (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
+ * with this key and body hash exists. Fills in spec->device if it is "". Fails with RL_INPUT at /device (unknown or unusable
+ * device, or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping),
+ * RL_STORAGE (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
 int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err);
 /* Checks a job as rl_queue_submit does, without accepting it: its device, the engines and the variants. Fills in spec->device. */
@@ -56,7 +56,7 @@ int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
 /* Waits at most timeout_ms for the next pass of a device: of its running job, else of its oldest queued job, which starts.
- * Returns 1 and fills *claim, which the caller clears; 0 on a timeout or when the queue stops. */
+ * Returns 1 and fills *claim, which the caller clears; returns 0 on a timeout or when the queue stops. */
 int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* Returns the id of the device's running job; 0: none. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);

@@ -7,7 +7,7 @@
 
 enum { RL_JOB_KINDS_MAX = 8 }; /* the arrays below are indexed as rl_job_kinds */
 
-/* Upper bounds of the histograms' buckets. */
+/* Upper bounds of the histograms' buckets, in seconds. */
 extern const double rl_job_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
 
 typedef struct rl_job_statistics {

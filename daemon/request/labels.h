@@ -8,8 +8,8 @@
 
 enum { RL_JOB_LABELS_SIZE = 2048 };
 
-/* Validates a JSON merge patch (RFC 7396) of the members "name" and "tags" of a job's request, and writes it without nulls: null
- * becomes "" or []. Errors: RL_INPUT with a JSON pointer; also if the patch has neither member. */
+/* Validates a JSON merge patch (RFC 7396) of the members "name" and "tags" of a job's request, and writes it without nulls:
+ * null becomes "" or []. Fails with RL_INPUT with a JSON pointer; also if the patch has neither member. */
 int rl_job_labels_parse(const char *text, size_t length, char patch[RL_JOB_LABELS_SIZE], rl_error *err);
 
 #endif

@@ -17,11 +17,11 @@ typedef struct rl_job_policy { /* limits that follow from the configuration and 
   const char *builds;          /* named_paths.h: the builds that jobs may name; NULL: any */
 } rl_job_policy;
 
-/* Validates and expands the JSON text of a request. Errors: RL_INPUT with a JSON pointer to the field; RL_HTTP 403 or 401 when
- * the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
+/* Validates and expands the JSON text of a request. Fails with RL_INPUT with a JSON pointer to the field; fails with RL_HTTP
+ * 403 or 401 if the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
-/* Makes the job that imports an uploaded trace. deadline_s 0: as configured. The caller clears *spec. RL_INPUT: a member of
- * params is not valid. */
+/* Makes the job that imports an uploaded trace. deadline_s 0: as configured. The caller clears *spec. Fails with RL_INPUT if a
+ * member of params is not valid. */
 int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t deadline_s, rl_job_spec *spec, rl_error *err);
 /* Checks the runs against spec->device, which must be set, and removes kernel variants that the device does not have.
  * unsupported_engines: names, one a line, of the engines that the device's worker reported as unsupported. Returns -1 with

@@ -39,7 +39,7 @@ static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error 
   return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
 
-/* Returns the requested kernels with all defaults filled in; the caller deletes the array. NULL on error. */
+/* Returns the requested kernels with all defaults filled in; the caller deletes the array. Returns NULL on error. */
 static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;

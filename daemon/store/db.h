@@ -38,7 +38,7 @@ int rl_db_run_bound(rl_db *db, const char *name, const rl_binding *bindings, int
 /* Executes a prepared statement whose parameters are these integers, by position. Returns 0 or -1. */
 int rl_db_run_positional(rl_db *db, sqlite3_stmt *statement, const int64_t *values, int count, rl_error *err);
 
-/* rl_db_run_bound and rl_db_query_row_bound with the bindings as trailing arguments. */
+/* Call rl_db_run_bound and rl_db_query_row_bound with the trailing arguments as bindings. */
 #define rl_db_run(DB, ERR, NAME, ...) rl_db_run_bound((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (ERR))
 #define rl_db_query_row(DB, ERR, NAME, STATEMENT, ...) \
   rl_db_query_row_bound((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (STATEMENT), (ERR))

@@ -110,7 +110,7 @@ RL_DEFINE_CLEANUP(cursor_cleanup, rl_cursor *, free_cursor, NULL)
 
 void rl_store_limit_queries(const rl_query_limit *limit) { thread_limit = limit; }
 
-/* SQLite's progress handler. Returns 1 to interrupt the query. */
+/* SQLite calls this progress handler every STEPS_BETWEEN_CHECKS steps. Returns 1 to interrupt the query. */
 static int check_limit(void *context) {
   (void)context;
   return thread_limit != NULL && thread_limit->is_exceeded(thread_limit->context);

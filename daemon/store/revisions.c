@@ -1,5 +1,5 @@
 /* Maps the WAL index of SQLite to read its change counter. A revision is 0 (unknown) during a commit of this process
- * (`committing`) and if the index can't be mapped. A commit of another program raises `everything`. */
+ * (`committing`) and if the index can't be mapped. A commit of another program increases `everything`. */
 #include "store/revisions.h"
 
 #include <stddef.h>

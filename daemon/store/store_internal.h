@@ -59,7 +59,7 @@ int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
 /* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: which data of
  * readers the transaction changed, if it wrote any row; empty: no change that readers see. */
 int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
-/* Like rl_store_end_change, with a change of everything. */
+/* Does the same as rl_store_end_change, for a change of all data. */
 int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
@@ -101,8 +101,8 @@ int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, cons
  * max_crashes. Called inside a transaction, before any worker starts. */
 int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err);
 
-/* Read for rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs on the given connection: a reader, or the writer
- * inside a transaction. */
+/* Implement rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs. db: a reader, or the writer inside a
+ * transaction. */
 int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);

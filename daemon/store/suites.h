@@ -64,7 +64,7 @@ typedef struct rl_suite_outcome {
   const rl_suite_verdict *verdicts;
   int verdict_count, method_version;
 } rl_suite_outcome;
-/* Ends a suite run. RL_HTTP 404: there is no such run; RL_SUITE_ENDED. */
+/* Ends a suite run. Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if it has ended. */
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err);
 /* Returns 1 and an unfinished job of a suite run that has ended; 0 if there is none. */
 int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);

@@ -54,7 +54,7 @@ bool rl_store_knows_token(rl_store *store, const char *hash) {
 }
 
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  /* Read before the query, so that a later change invalidates its result. */
+  /* The revision is read before the query, so that a later change invalidates the query's result. */
   const uint64_t revision = rl_store_revision(store, RL_REVISION_OTHER, 0);
   *known = is_known(store, hash, revision);
   if (*known) return 0;

@@ -34,7 +34,7 @@ typedef struct rl_webhook_attempt {
 /* Records an attempt to deliver the event. */
 int rl_store_webhook_record(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt, rl_error *err);
 
-/* Counted since rl_store_webhook_enable. */
+/* The counters begin at rl_store_webhook_enable. */
 typedef struct rl_webhook_counts {
   int64_t pending; /* number of events that were pending at the time of the call */
   int64_t delivered, failed_attempts, given_up;

@@ -115,21 +115,22 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-/* Returns the object without these members as JSON text. The caller frees it; NULL: out of memory. */
+/* Returns the object without these members as JSON text. The caller frees it; returns NULL if memory is exhausted. */
 static char *print_without(const char *text, const char *const *names, size_t count) {
   RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_Parse(text);
   for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
   return object != NULL ? cJSON_PrintUnformatted(object) : NULL;
 }
 
-/* Returns a run's parameters as JSON text, without those that differ between versions of posted code. The caller frees it; NULL:
- * out of memory. */
+/* Returns a run's parameters as JSON text, without those that differ between versions of posted code. The caller frees it;
+ * returns NULL if memory is exhausted. */
 static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
   static const char *const hashes[] = {"source", "code_sha256"};
   return spec->source_json == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
 }
 
-/* Returns the arguments, grid and options of posted code, and "" for other jobs. The caller frees it; NULL: out of memory. */
+/* Returns the arguments, grid and options of posted code, and "" for other jobs. The caller frees it; returns NULL if memory is
+ * exhausted. */
 static char *print_program(const rl_job_spec *spec) {
   static const char *const versions[] = {"code", "binary"};
   return spec->source_json == NULL ? strdup("") : print_without(spec->source_json, versions, 2);

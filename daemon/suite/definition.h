@@ -57,14 +57,15 @@ typedef struct rl_suite {
   char sha256[RL_SHA256_SIZE]; /* SHA-256 of text */
 } rl_suite;
 
-/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; RL_HTTP 403 or 401 if the
- * policy forbids posted code. */
+/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; fails with RL_HTTP 403 or 401
+ * if the policy forbids posted code. */
 int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
-/* The same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
+/* Does the same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
 int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 void rl_suite_free(rl_suite *suite); /* accepts NULL */
-/* Makes the suite that a run measures as its baseline: the same jobs, in whose requests the members of `request` replace those of
- * the same name. It has no metrics. The caller frees *baseline. RL_INPUT at /against_request/...; RL_HTTP as rl_suite_decode. */
+/* Makes the suite that a run measures as its baseline: the same jobs, in whose requests the members of `request` replace those
+ * of the same name. It has no metrics. The caller frees *baseline. Fails with RL_INPUT at /against_request/... if a request is
+ * invalid, and with RL_HTTP like rl_suite_decode. */
 int rl_suite_make_measured_baseline(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **baseline,
                                     rl_error *err);
 /* Changes the JSON pointer of an error in a measured baseline from /jobs/0/request/engine to /against_request/engine. */
@@ -82,7 +83,7 @@ void rl_suite_format_key(const char *job, const char *variant, const char *metri
 /* Copies the job and the variant of a key. Returns false if the text is not a key. */
 bool rl_suite_split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]);
 const rl_suite_metric *rl_suite_find_metric_by_key(const rl_suite *suite, const char *key);
-/* Returns the body of POST /jobs for a job of the suite, which the caller frees. NULL: out of memory. */
+/* Returns the body of POST /jobs for a job of the suite, which the caller frees. Returns NULL if memory is exhausted. */
 char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes, bool fresh_worker);
 
 /* Returns the JSON Schema of definitions; the caller deletes it. */

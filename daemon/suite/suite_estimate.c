@@ -14,7 +14,7 @@ const char *rl_suite_estimate_basis_name(rl_suite_estimate_basis basis) {
   return names[basis];
 }
 
-/* Returns the second column of the only row; NAN: NULL or no row. */
+/* Returns the second column of the only row; returns NAN if it is NULL or there is no row. */
 static double read_seconds(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *first;

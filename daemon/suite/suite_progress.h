@@ -29,7 +29,7 @@ typedef struct rl_suite_progress {
   int row_count;
 } rl_suite_progress;
 
-/* Reads a suite run; the caller clears *progress, also after a failure. RL_HTTP 404. */
+/* Reads a suite run; the caller clears *progress, also after a failure. Fails with RL_HTTP 404 if there is no such run. */
 int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err);
 void rl_suite_progress_clear(rl_suite_progress *progress);
 
@@ -46,7 +46,7 @@ bool rl_suite_has_time(const rl_suite_progress *progress);
 int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role);
 /* Returns the last row of a job that failed in every block of the role, if there are at least two blocks; NULL: there is none. */
 const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role);
-/* Returns whether a block measures its baseline first. Pseudo-random in order_seed and block. */
+/* Returns whether a block measures its baseline first. The order is pseudo-random and depends on order_seed and block only. */
 bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block);
 /* Returns the number of blocks that may replace dropped ones: half as many as the suite has. */
 int64_t rl_suite_max_replacements(const rl_suite *suite);
@@ -56,7 +56,7 @@ int64_t rl_suite_max_replacements(const rl_suite *suite);
  * those of its baseline, is measured again in a block with a number of at least suite->blocks, within the time budget. */
 bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
                         rl_suite_step *step);
-/* Returns the body of POST /jobs for a step, which the caller frees; NULL: out of memory. */
+/* Returns the body of POST /jobs for a step, which the caller frees; returns NULL if memory is exhausted. */
 char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step);
 
 #endif

@@ -33,7 +33,8 @@ static int check_outliers(const rl_suite_series *series, double median, double t
                 block, series->metric, series->values[block], median);
 }
 
-/* needed: blocks of each metric. A metric without any values, which the device can't measure, is accepted. */
+/* Checks the series of one metric. needed: minimum number of blocks with values. A metric without any values, which the device
+ * can't measure, is accepted. */
 static int check_series(const rl_suite *suite, const rl_suite_series *series, size_t needed, rl_error *err) {
   size_t finite_count;
   double median = rl_suite_series_median(series, &finite_count);

@@ -39,11 +39,12 @@ typedef struct rl_suite_submission {
  * (same key, other body), 429 (queue_limit reached), 503 (stopping). */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            rl_suite_estimate *estimate, rl_error *err);
-/* Cancels a suite run and its current job. RL_HTTP 404; RL_SUITE_ENDED. */
+/* Cancels a suite run and its current job. Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if it has
+ * ended. */
 int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err);
 
-/* Returns the estimated duration of a run on the suite's device, or the default device. RL_SUITE_ESTIMATE_NONE: no device can run
- * it. */
+/* Returns the estimated duration of a run on the suite's device, or the default device. Fails with RL_SUITE_ESTIMATE_NONE if no
+ * device can run it. */
 rl_suite_estimate rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite);
 
 RL_DEFINE_CLEANUP(rl_suite_runner_cleanup, rl_suite_runner *, rl_suite_runner_close, NULL)

@@ -9,7 +9,8 @@
 
 #include "analyze/rank_test.h"
 
-/* Returns the last series if it belongs to the metric, else a new series; NULL: out of memory. Rows are sorted by metric. */
+/* Returns the last series if it belongs to the metric, else a new series; returns NULL if memory is exhausted. Rows are sorted
+ * by metric. */
 static rl_suite_series *find_or_add(rl_suite_series_list *list, const char *metric) {
   if (list->count > 0 && strcmp(list->items[list->count - 1].metric, metric) == 0) return &list->items[list->count - 1];
   rl_suite_series *grown = realloc(list->items, (size_t)(list->count + 1) * sizeof *grown);

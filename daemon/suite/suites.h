@@ -31,8 +31,8 @@ typedef struct rl_suite_list {
   rl_suite_entry entries[];
 } rl_suite_list;
 
-/* folders: separated by colons. If several folders have a file of the same name, the first counts. A missing folder has no
- * suites. */
+/* folders: paths, separated by colons. If several folders have a file of the same name, the first counts. A missing folder has
+ * no suites. */
 int rl_suites_open(const char *folders, const rl_job_policy *policy, rl_suites **suites, rl_error *err);
 void rl_suites_close(rl_suites *suites); /* accepts NULL */
 

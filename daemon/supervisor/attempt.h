@@ -11,7 +11,7 @@
 
 enum { RL_POLL_INTERVAL_MS = 100 }; /* interval between checks for a cancellation, a stop of the daemon, and a deadline */
 
-/* Result of an attempt. */
+/* The result of an attempt. */
 typedef enum rl_attempt_result {
   RL_ATTEMPT_DONE,
   RL_ATTEMPT_UNAVAILABLE,
@@ -48,11 +48,11 @@ rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt);
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt);
 /* Sends the request and reads frames until the attempt ends. Never returns CONTINUE. */
 rl_attempt_result rl_attempt_run(rl_attempt *attempt);
-/* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. RL_STORAGE: the log is kept. */
+/* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. Fails with RL_STORAGE if the log is kept. */
 int rl_attempt_store_log(rl_attempt *attempt, rl_error *err);
 
 /* Stores activity rows in slices and removes them from `records`, until at most max_left rows are left. If the job has ended,
- * removes all rows without storing them. RL_STORAGE: the rows stay in `records`, and the call can be repeated. */
+ * removes all rows without storing them. Fails with RL_STORAGE if the rows stay in `records`, and the call can be repeated. */
 int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err);
 /* Deletes activity rows that an earlier attempt stored. Returns CONTINUE, or the result that ends the attempt. */
 rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt);

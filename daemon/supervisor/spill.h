@@ -23,19 +23,19 @@ typedef struct rl_spilled_pass {
 } rl_spilled_pass;
 void rl_spilled_pass_clear(rl_spilled_pass *pass); /* frees records and log */
 
-/* Opens the spill file of a device, or creates it. Allocates `size` bytes unless it already has that size. RL_ERRNO: for example
- * ENOSPC. */
+/* Opens the spill file of a device, or creates it. Allocates `size` bytes unless it already has that size. Fails with RL_ERRNO,
+ * for example ENOSPC. */
 int rl_spill_open(const char *folder, const char *device, int64_t size, rl_spill **spill, rl_error *err);
 /* Opens an existing spill file, whatever its size. */
 int rl_spill_open_existing(const char *path, rl_spill **spill, rl_error *err);
 void rl_spill_close(rl_spill *spill);
 
-/* Removes the activity rows that were stored after the file was written. stored_rows: number of rows of the pass in the database.
- * RL_WIRE: rows are missing between the stored rows and the rows of the file. */
+/* Removes the activity rows that were stored after the file was written. stored_rows: number of rows of the pass in the
+ * database. Fails with RL_WIRE if rows are missing between the stored rows and the rows of the file. */
 int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err);
 
-/* Replaces the content of the file and waits until it is on disk (fdatasync). Borrows the members of *pass. RL_WIRE_LIMIT: the
- * file is too small. After a failure the file is empty. */
+/* Replaces the content of the file and waits until it is on disk (fdatasync). Borrows the members of *pass. Fails with
+ * RL_WIRE_LIMIT if the file is too small. After a failure the file is empty. */
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err);
 /* Returns 1 and fills *pass, which the caller clears; 0 if the file is empty; -1 with RL_WIRE or RL_ERRNO if it is damaged. */
 int rl_spill_read(rl_spill *spill, rl_spilled_pass *pass, rl_error *err);

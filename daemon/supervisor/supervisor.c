@@ -95,7 +95,8 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
   else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
 }
 
-/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. RL_WIRE: protocol error or time-out. */
+/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. Fails with RL_WIRE after a protocol error or a
+ * time-out. */
 static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
                      rl_error *err) {
   int64_t deadline_ns = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;

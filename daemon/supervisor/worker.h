@@ -22,7 +22,7 @@ typedef struct rl_worker {
 } rl_worker;
 
 /* Starts the process, whose first frame must be HELLO. file: a descriptor that the process inherits as RL_INHERITED_DESCRIPTOR;
- * -1: none. Call rl_worker_end even after a failure. Errors: RL_ERRNO, RL_WIRE. */
+ * -1: it has none. Call rl_worker_end even after a failure. Fails with RL_ERRNO, RL_WIRE. */
 int rl_worker_start(rl_worker *worker, int file, rl_error *err);
 /* Closes the worker's standard input, waits grace_ms for its exit, then kills it. exit_status receives the exit status as text;
  * it is unchanged when no process runs. */
@@ -47,7 +47,8 @@ void rl_worker_select_build(rl_worker *worker, const char *build);
 
 /* Calls rl_frame_read, and counts the frame and its bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Checks that a frame is the HELLO of this worker and that the worker is usable. Copies its unsupported_engines. RL_WIRE. */
+/* Checks that a frame is the HELLO of this worker and that the worker is usable. Copies its unsupported_engines. Fails with
+ * RL_WIRE if one of these is not the case. */
 int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err);
 
 #endif

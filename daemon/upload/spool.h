@@ -27,13 +27,13 @@ void rl_upload_spool_collect(rl_upload_spool *spool);
  * RL_INPUT or RL_ERRNO. */
 int rl_upload_open_file(rl_upload_spool *spool, const char *params, rl_error *err);
 
-/* Begins an upload, without using the disk. RL_LIMIT_BUSY: RL_UPLOADS_MAX are in progress. */
+/* Begins an upload, without using the disk. Fails with RL_LIMIT_BUSY if RL_UPLOADS_MAX uploads are in progress. */
 int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err);
-/* Appends to the file, which the first call creates. RL_HTTP 413: larger than file_bytes; RL_HTTP 503: the folder would exceed
- * total_bytes; RL_ERRNO: for example ENOSPC. */
+/* Appends to the file, which the first call creates. Fails with RL_HTTP 413 if the file is larger than file_bytes; with RL_HTTP
+ * 503 if the folder would exceed total_bytes; with RL_ERRNO, for example ENOSPC. */
 int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *err);
 /* Puts the file on disk, and sets the members of *params that follow from it: upload, bytes, sha256, and format if it is AUTO.
- * RL_INPUT: the file has no supported format. */
+ * Fails with RL_INPUT if the file has no supported format. */
 int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err);
 /* The job that needs the file is in the database: rl_upload_end keeps the file. */
 void rl_upload_keep(rl_upload *upload);

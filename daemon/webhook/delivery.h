@@ -12,11 +12,11 @@
 
 typedef struct rl_webhook_client rl_webhook_client;
 
-/* ca_file: PEM of the authorities that a server's certificate is checked against; "": the system's. url and ca_file must outlive
- * the client. RL_INPUT: ca_file can't be read. */
+/* ca_file: PEM of the authorities that a server's certificate is checked against; "": the system's. url and ca_file must
+ * outlive the client. Fails with RL_INPUT: ca_file can't be read. */
 int rl_webhook_client_open(const char *url, const char *ca_file, rl_webhook_client **client, rl_error *err);
 void rl_webhook_client_close(rl_webhook_client *client);
-/* Ends the current and all later posts at once. Any thread. */
+/* Ends the current and all later posts at once. Any thread may call it. */
 void rl_webhook_client_interrupt(rl_webhook_client *client);
 
 typedef struct rl_webhook_post {

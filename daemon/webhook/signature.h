@@ -15,7 +15,7 @@ typedef struct rl_webhook_key {
   size_t length;
 } rl_webhook_key;
 
-/* Decodes "whsec_" and 24 to 64 bytes in base64; the prefix may be absent. RL_INPUT. */
+/* Decodes "whsec_" and 24 to 64 bytes in base64; the prefix may be absent. Fails with RL_INPUT if the text has another form. */
 int rl_webhook_key_decode(const char *text, rl_webhook_key *key, rl_error *err);
 /* Reads the key from the first line of a file. A relative path is one in $CREDENTIALS_DIRECTORY (systemd's LoadCredential=).
  * RL_INPUT names the file. */

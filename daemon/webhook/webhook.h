@@ -14,8 +14,8 @@ typedef struct rl_webhook_target {
   int64_t retry_s;               /* pause after the first failure */
 } rl_webhook_target;
 
-/* Starts the thread; from now on suite runs that end store events. url and store must outlive the webhook. RL_INPUT: the secret
- * or the authorities can't be read. */
+/* Starts the thread; from now on suite runs that end store events. url and store must outlive the webhook. Fails with RL_INPUT
+ * if the secret or the authorities can't be read. */
 int rl_webhook_open(rl_store *store, const rl_webhook_target *target, rl_webhook **webhook, rl_error *err);
 /* Interrupts a delivery, which is repeated after the next start, and stops the thread. No suite run may end meanwhile. Accepts
  * NULL. */

@@ -11,7 +11,8 @@
 
 #include "base/error.h"
 
-/* Starts the heartbeat thread, which writes to this descriptor and calls `failed` when a write fails. RL_ERRNO. */
+/* Starts the heartbeat thread, which writes to this descriptor and calls `failed` when a write fails. Fails with RL_ERRNO if
+ * the thread can't be started. */
 int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err);
 /* A request begins: HEARTBEAT frames may be sent from now on. */
 void rl_heartbeat_begin_request(void);

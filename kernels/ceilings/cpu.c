@@ -150,7 +150,8 @@ static void close_ceilings(rl_instance *instance) {
 }
 
 /* Chooses the sizes. DRAM: three times the L3 cache, but at least 96 and at most 768 MiB, so that a sweep finds hardly any data
- * of the previous sweep in the cache. L3: a third of the cache. Sets *has_l3 to whether the L3 rate can be measured. */
+ * of the previous sweep in the cache. For L3, the arrays fill a third of the cache. Sets *has_l3 to whether the L3 rate can be
+ * measured. */
 static void choose_sizes(ceilings *self, bool *has_l3) {
   const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);

@@ -1,4 +1,4 @@
-/* Shared by the files of the CUDA engine of the workload "ceilings". Included by .cu files only. */
+/* Declarations that the files of the CUDA engine of the workload "ceilings" share. Included by .cu files only. */
 #ifndef RL_CEILINGS_CUDA_H
 #define RL_CEILINGS_CUDA_H
 

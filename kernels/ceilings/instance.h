@@ -17,7 +17,7 @@ typedef struct rl_ceilings_instance { /* first member of an engine's own struct 
   rl_sequence sequence;
 } rl_ceilings_instance;
 
-/* For rl_engine.supports. */
+/* Implements rl_engine.supports. */
 int rl_ceilings_supports(const void *params, rl_error *err);
 /* Initialises a zeroed instance. No rate has a launch; each is null with `reason` until rl_ceilings_add. close frees the engine's
  * whole struct. */

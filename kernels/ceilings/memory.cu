@@ -40,7 +40,7 @@ __device__ static inline void keep_result(uint4 sum, uint4 *sink) {
   if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
 
-/* Returns the index of the thread's first uint4 in an array. N: accesses of a thread. */
+/* Returns the index of the thread's first uint4 in an array. N is the number of accesses of a thread. */
 template <int N> __device__ static inline size_t first_index(uint32_t slices) {
   return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x;
 }

@@ -26,8 +26,8 @@ struct rl_executable {
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* rl_device_ops.allocate. Refuses more than the physical memory: Linux would overcommit, and its OOM killer would end a process
- * once the pages are used. */
+/* Implements rl_device_ops.allocate. Refuses more than the physical memory: Linux would overcommit, and its OOM killer would
+ * end a process once the pages are used. */
 static int cpu_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);

@@ -89,8 +89,8 @@ static void report_progress(const run_queue *queue, uint64_t done) {
     queue->observer->progress(queue->observer->context, done, queue->total_repeats);
 }
 
-/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the progress that the wait has shown. -1
- * with ECANCELED when the observer cancels. */
+/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the progress that the wait has shown.
+ * Returns -1 with ECANCELED when the observer cancels. */
 static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *err) {
   size_t slot = queue->queued_units % RL_CUDA_MAX_IN_FLIGHT;
   if (queue->queued_units >= RL_CUDA_MAX_IN_FLIGHT) {

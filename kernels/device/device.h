@@ -32,7 +32,7 @@ typedef struct rl_memory_usage { /* bytes requested from rl_device_ops.allocate 
   uint64_t total_bytes, peak_total_bytes;
 } rl_memory_usage;
 
-/* CUDA: the cudaStream_t. CPU: NULL, launches run at once on the caller's thread. */
+/* On CUDA it is a cudaStream_t. On the CPU it is NULL, and launches run at once on the caller's thread. */
 typedef void *rl_stream;
 
 /* A named unit of work, executed in stream order. Its arguments do not change between iterations (values that change, such as the
@@ -106,7 +106,8 @@ typedef struct rl_device_ops {
   /* Prepares a sequence list to run; CUDA: captures graphs. The list and all that it points to must outlive the executable. */
   int (*instantiate)(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err);
   void (*free_executable)(rl_device *device, rl_executable *executable);
-  /* Runs an executable once and waits until the device is idle. -1 with RL_ERRNO, ECANCELED when cancelled() returned true. */
+  /* Runs an executable once and waits until the device is idle. Returns -1 with RL_ERRNO, ECANCELED when cancelled() returned
+   * true. */
   int (*run)(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
   /* The same as run, without graphs: enqueues each launch once per repeat, inside NVTX ranges with its nvtx_range and its name.
    */
@@ -133,18 +134,18 @@ struct rl_device {
   rl_stream stream;
   int threads; /* CPU: threads of the pool; 0 on CUDA */
   rl_memory_usage memory_usage;
-  /* Observer of the request being served; NULL: none. For operations without an observer argument: opening and checking an
+  /* Observer of the request being served; NULL: none. Operations without an observer argument use it: opening and checking an
    * instance. */
   const rl_observer *observer;
   /* Receives a compiler's log of at most 64 KiB while an instance is opened; NULL: logs are dropped. */
   void (*log)(const char *text);
 };
 
-/* -1 with RL_ERRNO, ECANCELED when the observer (NULL: none) asks to cancel. On the device's thread. */
+/* Returns -1 with RL_ERRNO, ECANCELED when the observer (NULL: none) asks to cancel. Called on the device's thread. */
 int rl_observer_cancelled(const rl_observer *observer, rl_error *err);
 int rl_device_cancelled(const rl_device *device, rl_error *err); /* the same for device->observer */
 
-/* Bookkeeping for implementations of allocate and release. */
+/* Implementations of allocate and release call these to count the allocated bytes. */
 void rl_memory_usage_add(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
 void rl_memory_usage_remove(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
 
@@ -152,7 +153,8 @@ void rl_memory_usage_remove(rl_memory_usage *usage, rl_memory_purpose purpose, s
 
 /* Opens the device. NULL with err when it is not usable. The caller closes it with ops->close. */
 rl_device *rl_device_open(int index, rl_error *err);
-/* Returns the number of devices of this kind; 0 with the reason in err (no driver, no device, library missing). */
+/* Returns the number of devices of this kind; returns 0 and the reason in err if there is no driver or no device, or if a
+ * library is missing. */
 int rl_device_count(rl_error *err);
 /* Returns properties of device `index` as a compact JSON object, whose keys end with units. CUDA: name, uuid, driver, library
  * versions, SM count, clocks, memory_bytes, ...; CPU: model name, cores, threads, ISA, caches, OpenBLAS build. The caller frees

@@ -1,7 +1,7 @@
-/* The operator attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are [batch][heads][sequence][head_size], K and
- * V are [batch][kv_heads][sequence][head_size]: heads / kv_heads consecutive heads share one head of K and V (grouped-query
- * attention). With `causal`, a row attends only to itself and to the rows before it. An output segment (kernel.h) is a row of one
- * head. Variants: gemm.c. Shape functions have the parameter s, the shape. */
+/* The operator attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are [batch][heads][sequence][head_size], K
+ * and V are [batch][kv_heads][sequence][head_size]: heads / kv_heads consecutive heads share one head of K and V (grouped-query
+ * attention). With `causal`, a row attends only to itself and to the rows before it. An output segment (kernel.h) is a row of
+ * one head. The variants are those of gemm (gemm.c). Shape functions have the parameter s, the shape. */
 #include <math.h>
 
 #include "kernel/kernel.h"

@@ -101,7 +101,7 @@ template <class CONFIG, class T> struct smem_stage {
     cp_async_16(&(*this)[i], (const vector *)thread_row + i * CONFIG::COMPUTE_THREADS);
   }
   /* Begins to copy the thread's part of a row into this stage, and commits the copies as one cp.async group. thread_row: as in
-   * prefetch_vector; NULL: commits an empty group. */
+   * prefetch_vector; NULL: the group is empty. */
   __device__ void prefetch(const T *thread_row, uint32_t valid_vectors) const {
 #pragma unroll
     for (int i = 0; i < CONFIG::VECTORS_PER_THREAD; i++)
@@ -264,7 +264,7 @@ template <int COUNT> struct row_window {
   }
 };
 
-/* The program of the reduction warp: step 2 of each row. first_row: row 0 of the cluster. block_elements: number of elements of
+/* Executes step 2 of each row, in the reduction warp. first_row: row 0 of the cluster. block_elements: number of elements of
  * the block's part of a row. blocks: number of blocks of the cluster. */
 template <class CONFIG, class M, class STATE, class OUTPUT>
 __device__ static void reduction_warp(exchange_ring<CONFIG, STATE, OUTPUT> &ring, row_scheduler scheduler, uint32_t first_row,
@@ -363,7 +363,8 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
                           ? local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), CONFIG::VECTORS_PER_THREAD, elements_of_warp)
                           : local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), valid_vectors, elements_of_warp));
     } else drain_iterations--;
-    /* The stage of row n - READ_AHEAD_ROWS. Adding STAGES keeps the number from being negative, and does not change the stage. */
+    /* This stage had row n - READ_AHEAD_ROWS. Adding STAGES keeps the number from being negative, and does not change the
+     * stage. */
     const smem_stage<CONFIG, T> stage = stage_0.of_row(n + CONFIG::STAGES - CONFIG::READ_AHEAD_ROWS);
     if (window[0] < table.rows) {
       const OUTPUT output = ring.wait_result(n - CONFIG::READ_AHEAD_ROWS, &window[PREFETCH_INDEX]);

@@ -25,7 +25,7 @@ template <const rl_kernel_launcher *LAUNCHER> static int rl_kernel_enqueue(void 
   return LAUNCHER->launch((const rl_kernel_instance *)arg, (cudaStream_t)stream, err);
 }
 
-/* rl_engine_description.supports */
+/* Implements rl_engine_description.supports. */
 static inline int rl_kernel_cuda_supports(const void *params, rl_error *err) {
   return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_device_check((const rl_kernel_params *)params, RL_DEVICE_CUDA, err);
 }
@@ -35,12 +35,12 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
   return rl_kernel_cuda_open(device, params, LAUNCHER, rl_kernel_enqueue<LAUNCHER>, instance, err);
 }
 
-/* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER: a static const rl_kernel_launcher. */
+/* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER is a static const rl_kernel_launcher. */
 #define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                                                  \
   static const rl_engine_description description_of_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports}; \
   extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                                             \
   const rl_engine rl_kernel_cuda_##NAME = {&description_of_##NAME, rl_kernel_open_engine<&LAUNCHER>};
-/* RL_KERNEL_CUDA_ENGINE for hand-written kernels that need only the buffers. LAUNCH: rl_kernel_launcher.launch. */
+/* RL_KERNEL_CUDA_ENGINE for hand-written kernels that need only the buffers. LAUNCH implements rl_kernel_launcher.launch. */
 #define RL_KERNEL_CUDA(NAME, LAUNCH)                             \
   static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)

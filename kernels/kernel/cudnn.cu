@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-/* rl_kernel_instance.engine_state. */
+/* State of the engine, stored in rl_kernel_instance.engine_state. */
 typedef struct engine {
   rl_device *device;
   cudnnHandle_t cudnn;

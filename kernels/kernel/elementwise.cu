@@ -55,7 +55,7 @@ static divisor divisor_of(uint32_t number) {
   return {number, (uint32_t)(((1ull << shift) + number - 1) / number), shift};
 }
 
-/* Returns the element of the second input that belongs to element i; 0 for an operator without a second input. */
+/* Returns the element of the second input that belongs to element i; returns 0 for an operator without a second input. */
 template <class OP, class T> __device__ static inline T load_second(const T *second, uint32_t i, const divisor &columns) {
   if (!OP::HAS_SECOND) return T(0.0f);
   return second[OP::SHARED_ROW ? columns.remainder(i) : i];

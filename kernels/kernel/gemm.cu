@@ -8,7 +8,7 @@
 enum { M, N, K }; /* indices of the shape's sizes */
 enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED_ALGORITHMS = 32 };
 
-/* rl_kernel_instance.engine_state. */
+/* State of the engine, stored in rl_kernel_instance.engine_state. */
 typedef struct engine {
   rl_device *device;
   cublasLtHandle_t cublas;

@@ -22,7 +22,7 @@ typedef struct rl_kernel_instance {
   void (*engine_close)(void *engine_state); /* frees engine_state; NULL: there is none */
 } rl_kernel_instance;
 
-/* Checks what all engines require of rl_kernel_params; for rl_engine.supports. -1 with RL_INPUT. */
+/* Checks what all engines require of rl_kernel_params; for rl_engine.supports. Returns -1 with RL_INPUT. */
 int rl_kernel_supports(const void *params, rl_error *err);
 /* Allocates an instance and its buffers and fills the inputs. Its iteration is one launch of enqueue, whose arg is the instance,
  * repeated params->samples times. */
@@ -30,7 +30,7 @@ int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *a
                    rl_kernel_instance **instance, rl_error *err);
 /* check.c: sets every byte of the output to 0xff, which is a NaN in every type, so that the check finds elements not written. */
 int rl_kernel_poison(rl_kernel_instance *instance, rl_error *err);
-/* check.c: for rl_instance_ops.check. */
+/* Implements rl_instance_ops.check (check.c). */
 int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err);
 
 #ifdef __cplusplus

@@ -62,13 +62,13 @@ typedef struct rl_kernel_params rl_kernel_params;
 typedef struct rl_kernel_operator {
   rl_workload workload;
   const rl_field *shape_fields; /* fields of rl_kernel_shape, under the API's names of the sizes */
-  /* Checks relations between sizes. -1 with RL_INPUT at /shape/SIZE. NULL: every combination is valid. */
+  /* Checks relations between sizes. Returns -1 with RL_INPUT at /shape/SIZE. NULL: every combination is valid. */
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);
   uint32_t dtypes;             /* bit i: rl_dtype i is supported */
   const char *const *variants; /* names, NULL-terminated, at most RL_RUNS_MAX; engines receive the index */
   /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
   uint32_t gpu_only_variants;
-  /* -1 with RL_INPUT for parameters that the operator, but not its GPU engine supports. NULL: all are supported. */
+  /* Returns -1 with RL_INPUT for parameters that the operator, but not its GPU engine supports. NULL: all are supported. */
   int (*gpu_check)(const rl_kernel_params *params, rl_error *err);
   const char *const *builds; /* ways to compile the kernel, the default first, NULL-terminated; NULL: only one way */
   uint32_t input_count;
@@ -87,7 +87,8 @@ typedef struct rl_kernel_operator {
   rl_kernel_compute_float *compute_float;   /* fast; the CPU engine runs it for the other types */
   double (*operations)(const rl_kernel_shape *shape);
   double (*reference_operations)(const rl_kernel_shape *shape); /* operations of reference; NULL: as many as operations */
-  /* Largest relative error of a correct result, in units in the last place of the type that is computed in; 0: exact. */
+  /* Largest relative error of a correct result, in units in the last place of the type that is computed in; 0: the results must
+   * be exact. */
   double (*tolerance_ulps)(const rl_kernel_shape *shape);
   /* Error that truncation by tensor cores may add to tolerance_ulps for tf32, fp16 and bf16. NULL: none. */
   double (*truncation_ulps)(const rl_kernel_shape *shape);
@@ -130,17 +131,17 @@ static inline int64_t rl_kernel_saturating_mul(int64_t a, int64_t b) {
   return a > RL_KERNEL_ELEMENTS_MAX / b ? (int64_t)RL_KERNEL_ELEMENTS_MAX + 1 : a * b;
 }
 
-/* Decodes a shape and checks its bounds. -1 with RL_INPUT and a pointer at or below /shape. */
+/* Decodes a shape and checks its bounds. Returns -1 with RL_INPUT and a pointer at or below /shape. */
 int rl_kernel_shape_decode(const rl_kernel_operator *op, const cJSON *object, rl_kernel_shape *shape, rl_error *err);
-/* The same for params->shape. */
+/* Does the same for params->shape. */
 int rl_kernel_params_shape(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
-/* -1 with RL_INPUT at /dtype when the operator does not support the type. */
+/* Returns -1 with RL_INPUT at /dtype when the operator does not support the type. */
 int rl_kernel_dtype_check(const rl_kernel_operator *op, int dtype, rl_error *err);
 /* Returns the index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_operator *op, const char *name, rl_error *err);
-/* -1 with RL_INPUT at /variant when the CPU does not have the variant. */
+/* Returns -1 with RL_INPUT at /variant when the CPU does not have the variant. */
 int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, rl_error *err);
-/* -1 with RL_INPUT when devices of this kind do not support the parameters. */
+/* Returns -1 with RL_INPUT when devices of this kind do not support the parameters. */
 int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err);
 /* Returns the index of the build, 0 for ""; -1 with RL_INPUT at /build. */
 int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err);

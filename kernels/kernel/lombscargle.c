@@ -75,7 +75,7 @@ static void reference(const rl_kernel_shape *shape, const double *const *in, int
   for (int64_t i = 0; i < count; i++) out[i] = power_by_definition(in[FREQUENCY][i], shape->size[SAMPLES], in[TIME], in[VALUE]);
 }
 
-/* See loops/lombscargle.h. */
+/* loops/lombscargle.h describes them. */
 enum { GROUP_FREQUENCIES = 32, GROUPS_PER_CHUNK = 16, CHUNK_FREQUENCIES = GROUP_FREQUENCIES * GROUPS_PER_CHUNK };
 #define RL_LOOPS_HEADER "kernel/loops/lombscargle.h"
 #include "kernel/float_and_double.h"

@@ -30,7 +30,7 @@ typedef struct version { /* a line of lombscargle_versions.txt */
   int option_count;
 } version;
 
-/* rl_kernel_instance.engine_state. */
+/* State of the engine, stored in rl_kernel_instance.engine_state. */
 typedef struct engine {
   cudaLibrary_t library;
   cudaKernel_t kernel;

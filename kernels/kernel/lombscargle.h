@@ -1,4 +1,4 @@
-/* Shared by the definition of the Lomb-Scargle operator (lombscargle.c) and its CUDA engine (lombscargle.cu). */
+/* Declarations that the definition of the Lomb-Scargle operator (lombscargle.c) and its CUDA engine (lombscargle.cu) share. */
 #ifndef RL_KERNELS_KERNEL_LOMBSCARGLE_H
 #define RL_KERNELS_KERNEL_LOMBSCARGLE_H
 

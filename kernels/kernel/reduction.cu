@@ -78,7 +78,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__re
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
-/* The kernel for short rows. lanes_per_row: a power of two, at most a warp. */
+/* Kernel for short rows. lanes_per_row is a power of two, at most the size of a warp. */
 template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t lanes_per_row) {
   typedef typename arithmetic<T>::type M;

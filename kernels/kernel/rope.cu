@@ -49,7 +49,7 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
   *x = rotated_x;
 }
 
-/* The variant scalar. half_head: head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
+/* Kernel of the variant scalar. half_head is head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half_head,
            const double2 *__restrict__ turns_per_position) {
@@ -63,7 +63,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
   narrow(right, &y[first + half_head]);
 }
 
-/* The variant vector. half_head: as in scalar. */
+/* Kernel of the variant vector. half_head is head_size / 2, the number of pairs of a head. */
 template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half_head,
            uint32_t tokens_per_block, const double2 *__restrict__ turns_per_position) {

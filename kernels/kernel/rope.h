@@ -1,4 +1,4 @@
-/* Shared by the definition of rope (rope.c) and its CUDA kernels (rope.cu). */
+/* Declarations that the definition of rope (rope.c) and its CUDA kernels (rope.cu) share. */
 #ifndef RL_KERNELS_KERNEL_ROPE_H
 #define RL_KERNELS_KERNEL_ROPE_H
 

@@ -1,5 +1,6 @@
-/* Shared by the row kernels (rows.cuh): reductions over groups of threads, and the vectors of a row that a thread processes. M is
- * the arithmetic type, float or double; T is the element type; a vector is WIDTH elements that one access loads or stores. */
+/* Parts that the row kernels (rows.cuh) share: reductions over groups of threads, and the vectors of a row that a thread
+ * processes. M is the arithmetic type, float or double; T is the element type; a vector is WIDTH elements that one access loads
+ * or stores. */
 #ifndef RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 #define RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 

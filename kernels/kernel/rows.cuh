@@ -78,7 +78,7 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
   store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, assigned);
 }
 
-/* The kernel streamed: a block per row. Reads each row twice; the second read may hit L2. */
+/* The kernel `streamed` processes a row with each block. Reads each row twice; the second read may hit L2. */
 template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;

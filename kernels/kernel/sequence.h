@@ -22,15 +22,16 @@ extern const rl_field rl_kernel_sequence_member_fields[];
 extern const rl_workload rl_kernel_sequence;
 extern const rl_engine rl_kernel_sequence_cpu, rl_kernel_sequence_cuda; /* sequence_engine.c, linked by the workers alone */
 
-/* Decodes the parameters of the members into members[RL_KERNEL_SEQUENCE_MAX_MEMBERS] and their number into *count. -1 with
- * RL_INPUT and a pointer at or below /kernels. */
+/* Decodes the parameters of the members into members[RL_KERNEL_SEQUENCE_MAX_MEMBERS] and their number into *count. Returns -1
+ * with RL_INPUT and a pointer at or below /kernels. */
 int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err);
-/* The same for params->kernels and params->seed. */
+/* Does the same for params->kernels and params->seed. */
 int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
                                      rl_error *err);
-/* -1 with RL_INPUT at or below /kernels/N when devices of this kind do not support a member. */
+/* Returns -1 with RL_INPUT at or below /kernels/N when devices of this kind do not support a member. */
 int rl_kernel_sequence_check(const rl_kernel_sequence_params *params, rl_device_kind kind, rl_error *err);
-/* Returns a JSON array that decodes to these members, defaults filled in. The caller deletes it. NULL when out of memory. */
+/* Returns a JSON array that decodes to these members, defaults filled in. The caller deletes it. Returns NULL when out of
+ * memory. */
 cJSON *rl_kernel_sequence_encode(const rl_kernel_params *members, size_t count);
 
 #ifdef __cplusplus

@@ -71,7 +71,7 @@ template <class T> struct tile_config {
   };
 };
 
-/* A word of a padded tile. */
+/* The type of a word of a padded tile. */
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
 /* A thread's share of a padded tile. A thread reads READ_GROUPS groups of vectors along rows; a group consists of ROWS_OF_WORD
@@ -132,7 +132,7 @@ template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[t
   }
 }
 
-/* The variant padded, if rows and columns are multiples of 16 bytes. A block per tile. */
+/* The variant padded, if rows and columns are multiples of 16 bytes. Each block transposes a tile. */
 template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
     padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = tile_config<T>::SIDE };
@@ -143,8 +143,8 @@ template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
   else transpose_tile<T, false>(tile, x, y, rows, columns, corner);
 }
 
-/* The variant padded for any numbers of rows and columns, element by element. Two elements of 2 bytes share a bank; their pitch
- * is an odd number of 4-byte words. */
+/* Kernel of the variant padded for any numbers of rows and columns. It moves single elements. Two elements of 2 bytes share a
+ * bank; their pitch is an odd number of 4-byte words. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = tile_config<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), STEPS = SIDE * SIDE / BLOCK };

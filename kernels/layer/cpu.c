@@ -22,7 +22,7 @@ enum { MIN_PANEL = 16, MAX_PANEL = 512 /* columns of a product that a thread com
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
 
-/* Stored in rl_layer_instance.engine_state. */
+/* State of the engine, stored in rl_layer_instance.engine_state. */
 typedef struct cpu_layer {
   rl_device *device;
   float *normed;    /* [rows][hidden] */
@@ -69,8 +69,8 @@ static int normalize(rl_layer_instance *self, const float *x, int weight, rl_err
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* out = x · weightᵀ. In the variant `fused` also adds the residual or applies the gate. The rows of a sequence are adjacent in
- * `out`; the first row of sequence i is out + i · sequence_stride. */
+/* Computes out = x · weightᵀ. In the variant `fused` also adds the residual or applies the gate. The rows of a sequence are
+ * adjacent in `out`; the first row of sequence i is out + i · sequence_stride. */
 typedef struct product {
   const rl_layer_instance *self;
   const float *x, *weight;

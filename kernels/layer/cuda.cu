@@ -29,7 +29,7 @@ static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false},
 
 typedef enum layer_product { Q, K, V, QKV, O, GATE, UP, GATE_UP, DOWN, PRODUCT_COUNT } layer_product;
 
-/* Stored in rl_layer_instance.engine_state. */
+/* State of the engine, stored in rl_layer_instance.engine_state. */
 typedef struct cuda_layer {
   rl_device *device;
   cublasLtHandle_t cublas;
@@ -195,7 +195,7 @@ static cudaDataType_t cuda_type(const rl_layer_instance *self) {
   return self->stored_dtype == RL_DTYPE_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend. Matrices are row-major; cuBLASLt, which is
+/* Computes out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend. Matrices are row-major; cuBLASLt, which is
  * column-major, computes outᵀ = weight · xᵀ. */
 typedef struct projection {
   const void *x, *weight;
@@ -311,7 +311,8 @@ static const choice choices[] = {
      enqueue_our_product<GATE_UP>},
     {DOWN, "down", "library_down_residual_us", "our_down_residual_us", enqueue_product<DOWN>, enqueue_our_product<DOWN>}};
 
-/* Adds measurements of both times, which were taken with a warm cache. NAN: the choice came from the tuning cache. */
+/* Adds measurements of both times, which were taken with a warm cache. The times are NAN if the choice came from the tuning
+ * cache. */
 static void record_times(rl_layer_instance *self, const choice *c, double library_us, double our_us) {
   static const char reason[] = "the choice was taken from the tuning cache";
   rl_open_measurement *next = state_of(self)->measurements + self->base.open_measurement_count;

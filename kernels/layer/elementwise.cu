@@ -30,7 +30,7 @@ template <class T> int launch_norm(const rl_layer_norm *n, cudaStream_t stream, 
 
 /* --- rope -------------------------------------------------------------------------------------------------------------- */
 
-/* Each block rotates q and k of one token. VECTOR: elements per vector; it divides half_head. */
+/* Each block rotates q and k of one token. VECTOR is the number of elements per vector; it divides half_head. */
 template <class T, int VECTOR> __global__ void __launch_bounds__(THREADS)
     rotate(T *__restrict__ qkv, uint32_t tokens, uint32_t first_position, uint32_t context, uint32_t hidden, uint32_t half_head,
            const float2 *__restrict__ rotations) {

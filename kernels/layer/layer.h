@@ -62,7 +62,7 @@ static inline int64_t rl_layer_qkv_row(const rl_layer_params *p, int64_t row) {
   return row / p->tokens * rl_layer_context(p) + rl_layer_position(p, row);
 }
 
-/* Checks that the sizes are consistent and not too large. RL_INPUT: they are not. */
+/* Checks that the sizes are consistent and not too large. Fails with RL_INPUT if they are not. */
 int rl_layer_check_sizes(const rl_layer_params *params, rl_error *err);
 /* Returns the number of operations of the products with weights, that is, without attention. */
 double rl_layer_product_operations(const rl_layer_params *params);

@@ -32,7 +32,7 @@ static descriptor create_convolution(const rl_conv_shape *s) {
   return convolution;
 }
 
-/* The attributes of each pass. */
+/* The attributes of cuDNN's operation for each pass. */
 static const struct pass_names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;

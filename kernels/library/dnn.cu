@@ -49,7 +49,7 @@ static int fail_refused(const char *name, rl_error *err) {
 
 /* --- the graph --------------------------------------------------------------------------------------------------------- */
 
-/* Returns a tensor owned by the graph; NULL when cuDNN refuses. */
+/* Returns a tensor owned by the graph; returns NULL when cuDNN refuses. */
 static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides,
                              bool is_virtual, bool is_by_value) {
   int64_t uid = graph->tensor_count + 1, alignment = 16;
@@ -99,7 +99,7 @@ void rl_dnn_graph_close(rl_dnn_graph *graph) {
   for (int64_t i = 0; i < graph->tensor_count; i++) rl_dnn_release(&graph->tensors[i]);
 }
 
-/* Creates cuDNN's operation graph; NULL when cuDNN refuses. */
+/* Creates cuDNN's operation graph; returns NULL when cuDNN refuses. */
 static descriptor create_operation_graph(cudnnHandle_t handle, const rl_dnn_graph *graph) {
   rl_dnn_owned operation_graph = graph->is_refused ? NULL : rl_dnn_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (!rl_dnn_set(operation_graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
@@ -275,7 +275,7 @@ static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   p->plan = NULL;
 }
 
-/* Times the configurations, moves the plan to use into p and returns its index; -1 when none ran. */
+/* Times the configurations, moves the plan to use into p and returns its index; returns -1 if none ran. */
 static int64_t choose(rl_dnn *p, const configurations *c, const rl_dnn_search *search, rl_stream stream) {
   candidate best = {}, best_deterministic = {};
   int tried = 0;

@@ -39,7 +39,8 @@ rl_dnn_descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value);
 void rl_dnn_add(rl_dnn_graph *graph, rl_dnn_descriptor operation);
 void rl_dnn_graph_close(rl_dnn_graph *graph);
 
-/* Create a descriptor, set an attribute to values, set an attribute to another descriptor. NULL or false when cuDNN refuses. */
+/* Create a descriptor, set an attribute to values, set an attribute to another descriptor. They return NULL or false when cuDNN
+ * refuses. */
 rl_dnn_descriptor rl_dnn_create(cudnnBackendDescriptorType_t type);
 bool rl_dnn_set(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                 const void *values);
@@ -67,10 +68,10 @@ typedef struct rl_dnn_search {
 
 typedef struct rl_dnn rl_dnn;
 
-/* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages; must
- * outlive the plan. key: of the choice in the tuning cache. The trials overwrite the output; fill the inputs first. A
- * deterministic configuration is preferred when it is within 5 % of the fastest. -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED
- * when cuDNN does not support the graph. The graph may be closed afterwards. */
+/* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages;
+ * must outlive the plan. key: of the choice in the tuning cache. The trials overwrite the output; fill the inputs first. A
+ * deterministic configuration is preferred when it is within 5 % of the fastest. Returns -1 with RL_CUDNN,
+ * CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the graph. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
 /* Sets the workspace, at least rl_dnn_chosen(plan)->workspace_bytes, which the caller owns. Call before the first enqueue. */

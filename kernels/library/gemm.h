@@ -23,8 +23,8 @@ typedef struct rl_gemm_shape {
 typedef struct rl_gemm rl_gemm;
 
 /* Times up to max_trials algorithms (1: takes the first that runs), each with at most workspace_bytes of workspace, on the
- * current contents of the buffers. Overwrites D. -1 with RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED when cuBLASLt does not support
- * the shape. */
+ * current contents of the buffers. Overwrites D. Returns -1 with RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED when cuBLASLt does not
+ * support the shape. */
 int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *workspace,
                  size_t workspace_bytes, int max_trials, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Sets *us to the device time of the work that one enqueue(arg) enqueues, in microseconds: the shortest of a few rounds. -1 when
- * enqueue fails or can't be captured; the device stays usable. */
+/* Sets *us to the device time of the work that one enqueue(arg) enqueues, in microseconds: the shortest of a few rounds.
+ * Returns -1 when enqueue fails or can't be captured; the device stays usable. */
 int rl_tune_measure_us(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                        rl_error *err);
 /* Fills memory with `count` reproducible values in [-1, 1), of 4 bytes (float) or 2 bytes (half). Timing on zeros is not

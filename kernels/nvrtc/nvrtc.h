@@ -39,8 +39,9 @@ typedef struct rl_nvrtc_result {
   bool cached;                                /* the cache had the result */
 } rl_nvrtc_result;
 
-/* Compiles, or reads the result from the cache. -1 with RL_INPUT at /code and the first error when the code does not compile or
- * crashes the compiler; -1 with RL_ERRNO when there is no compiler or no sandbox. Clear the result in any case. */
+/* Compiles, or reads the result from the cache. Returns -1 with RL_INPUT at /code and the first error when the code does not
+ * compile or crashes the compiler; -1 with RL_ERRNO when there is no compiler or no sandbox. The caller clears the result, also
+ * after a failure. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
 

@@ -4,8 +4,8 @@
 /* NAME is a header of C++ and of CCCL. */
 #define IN_STD "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
 #define CPP(X, NAME) X(#NAME, "#include <cuda/std/" #NAME ">\n" IN_STD)
-/* <cNAME> of C++ and <NAME.h> of C. CCCL has cNAME; its types and functions are in the global namespace too. MACROS: those that
- * CCCL lacks when NVRTC compiles. */
+/* <cNAME> of C++ and <NAME.h> of C. CCCL has cNAME; its types and functions are in the global namespace too. MACROS are the
+ * macros that CCCL lacks when NVRTC compiles. */
 #define C(X, NAME, MACROS)                                       \
   X("c" #NAME, MACROS "#include <cuda/std/c" #NAME ">\n" IN_STD) \
   X(#NAME ".h", MACROS "#include <cuda/std/c" #NAME ">\n")

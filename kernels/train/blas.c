@@ -28,7 +28,7 @@ typedef struct blas {
 
 /* --- forward ----------------------------------------------------------------------------------------------------------- */
 
-/* rl_batch_chunk_task: conv1, ReLU and pooling of the images of a chunk. */
+/* An rl_batch_chunk_task. Computes conv1, ReLU and pooling for the images of a chunk. */
 static void conv1_forward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   scratch *thread_scratch = &((blas *)layers)->scratch[thread];
   float weight_buffer[9 * RL_CONV1_CHANNELS], bias_buffer[RL_CONV1_CHANNELS];
@@ -51,7 +51,7 @@ static void im2col_images(const rl_layers *layers, scratch *thread_scratch, uint
   }
 }
 
-/* rl_batch_chunk_task: conv2, ReLU and pooling of the images of a chunk, BLOCK_IMAGES images at a time. */
+/* An rl_batch_chunk_task. Computes conv2, ReLU and pooling for the images of a chunk, BLOCK_IMAGES images at a time. */
 static void conv2_forward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   scratch *thread_scratch = &((blas *)layers)->scratch[thread];
   float bias_buffer[RL_CONV2_CHANNELS];
@@ -79,7 +79,8 @@ static void conv2_forward(rl_cpu_train *train, uint32_t n) { rl_run_batch_chunks
 
 /* --- backward ---------------------------------------------------------------------------------------------------------- */
 
-/* rl_batch_chunk_task: the gradients of conv2's weights and bias, summed over the chunk, and of its input (d_pooled1). */
+/* An rl_batch_chunk_task. Computes the gradients of conv2's weights and bias, summed over the chunk, and of its input
+ * (d_pooled1). */
 static void conv2_backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   blas *engine = (blas *)layers;
   scratch *thread_scratch = &engine->scratch[thread];
@@ -111,7 +112,7 @@ static void conv2_backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32
   }
 }
 
-/* rl_batch_chunk_task: the gradients of conv1's weights and bias, summed over the chunk. */
+/* An rl_batch_chunk_task. Computes the gradients of conv1's weights and bias, summed over the chunk. */
 static void conv1_backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   blas *engine = (blas *)layers;
   memset(chunk.sums, 0, sizeof(float) * (9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS));
@@ -143,7 +144,7 @@ static const rl_cpu_layer backward[] = {{"fc2_backward", rl_fc2_backward},
                                         {"conv1_backward", conv1_backward},
                                         {0}};
 
-/* rl_cpu_engine_ops.parameter_index */
+/* Implements rl_cpu_engine_ops.parameter_index. */
 static uint32_t parameter_index(uint32_t parameter) {
   if (parameter < rl_tensor_offset(RL_CONV2_W) || parameter >= rl_tensor_offset(RL_CONV2_B))
     return rl_layers_parameter_index(parameter);

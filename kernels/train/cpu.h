@@ -34,7 +34,8 @@ typedef struct rl_cpu_engine_ops {
   bool threaded;                          /* false: one thread */
   size_t size;                            /* size of the engine's struct, which starts with rl_cpu_train */
   const rl_cpu_layer *forward, *backward; /* from x to logits and from d_logits to gradients; each ends with {0} */
-  /* Returns the index in the engine's arrays of a parameter that PyTorch's layout has at index `parameter`. NULL: the same. */
+  /* Returns the index in the engine's arrays of a parameter that PyTorch's layout has at index `parameter`. NULL: the same
+   * layout. */
   uint32_t (*parameter_index)(uint32_t parameter);
   int (*prepare)(rl_cpu_train *train, rl_error *err); /* allocates the engine's arrays with rl_cpu_allocate */
   void (*on_start)(rl_cpu_train *train);              /* called when an epoch or an evaluation starts; may be NULL */

@@ -23,7 +23,7 @@ typedef struct fused {
   scratch *scratch;               /* [threads] */
 } fused;
 
-/* rl_batch_chunk_task: both convolutions, ReLU and pooling of the images of a chunk. */
+/* An rl_batch_chunk_task. Computes both convolutions, ReLU and pooling for the images of a chunk. */
 static void forward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   fused *engine = (fused *)layers;
   scratch *thread_scratch = &engine->scratch[thread];
@@ -44,7 +44,7 @@ static void forward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thre
   }
 }
 
-/* rl_batch_chunk_task: the gradients of both convolutions, summed over the chunk. */
+/* An rl_batch_chunk_task. Computes the gradients of both convolutions, summed over the chunk. */
 static void backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
   fused *engine = (fused *)layers;
   scratch *thread_scratch = &engine->scratch[thread];

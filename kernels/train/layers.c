@@ -106,7 +106,7 @@ void rl_fc1_forward(rl_cpu_train *train, uint32_t n) {
   rl_store_values(layers, layers->hidden, 0, (size_t)n * RL_FC1_OUTPUTS, layers->hidden_floats);
 }
 
-/* fp16: rounds values to binary16, in place. */
+/* Rounds values to binary16, in place, if the precision is fp16. */
 static void round_to_half(const rl_layers *layers, size_t count, float *values) {
   uint16_t halves[256];
   for (size_t i = 0; layers->train.fp16 && i < count; i += 256) {

@@ -38,7 +38,8 @@ typedef struct rl_layers { /* base of the structs of the engines blas and fused 
   rl_values hidden;           /* output of fc1 after ReLU */
   rl_values d_fc1, d_pooled2; /* gradients of fc1's output before ReLU, and of pooled2 */
   uint8_t *argmax1, *argmax2; /* positions of the maxima of pooled1 and pooled2, in their layouts */
-  /* As floats: pooled2 and d_pooled2 [n][2304], hidden and d_fc1 [n][128]. fp16: converted copies; fp32: the same arrays. */
+  /* The arrays pooled2 and d_pooled2 [n][2304], hidden and d_fc1 [n][128] as floats. In fp16 these are converted copies, in
+   * fp32 the same arrays. */
   float *pooled2_floats, *d_pooled2_floats, *hidden_floats, *d_fc1_floats;
   float *chunk_sums;  /* [RL_BATCH_CHUNKS][RL_CONV_GRADIENTS] */
   float *fc1_weights; /* fp16: for each thread, those weights of fc1 that its current task uses, as floats */

@@ -21,7 +21,7 @@ typedef struct rl_oracle_conv {
 } rl_oracle_conv;
 extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* the model's convolutions */
 
-/* x[n][in][size][size], w[out][in][3][3], b[out], y[n][out][side][side] */
+/* Shapes: x[n][in][size][size], w[out][in][3][3], b[out], y[n][out][side][side]. */
 void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x, const double *w, const double *b, double *y);
 void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const double *dy, const double *w, double *dx);
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
@@ -33,7 +33,7 @@ void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const do
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax);
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx);
 
-/* y[n][out] = x[n][in] w[out][in]ᵀ + b[out] */
+/* Computes y[n][out] = x[n][in] w[out][in]ᵀ + b[out]. */
 void rl_oracle_linear_forward(int n, int in, int out, const double *x, const double *w, const double *b, double *y);
 void rl_oracle_linear_input_gradient(int n, int in, int out, const double *dy, const double *w, double *dx);
 void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, const double *dy, double *dw, double *db);

@@ -31,7 +31,7 @@ static void round_all(const reference *self, size_t count, double *values) {
   for (size_t i = 0; i < count; i++) values[i] = round_value(self, values[i]);
 }
 
-/* WEIGHTS(TENSOR) and GRADIENTS(TENSOR): address of the tensor's weights and of their gradients. */
+/* WEIGHTS(TENSOR) and GRADIENTS(TENSOR) are the addresses of the tensor's weights and of their gradients. */
 #define WEIGHTS(TENSOR) ((const double *)self->weights + rl_tensor_offsets[TENSOR])
 #define GRADIENTS(TENSOR) (self->gradients + rl_tensor_offsets[TENSOR])
 

@@ -34,11 +34,12 @@ typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed
 int rl_disassembler_start(const char *nvdisasm_path, const void *cubin, size_t size, uint32_t symbol_index,
                           rl_disassembler *disassembler, rl_error *err);
 /* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
- * -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
+ * Returns -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
 int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err);
 void rl_disassembler_stop(rl_disassembler *disassembler); /* ends the process and discards its output */
 
-/* Parses nvdisasm's output; lines without an instruction are ignored. -1 with RL_INPUT when it holds several functions. */
+/* Parses nvdisasm's output; lines without an instruction are ignored. Returns -1 with RL_INPUT when it holds several
+ * functions. */
 int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disassembly, rl_error *err);
 /* Returns the instruction at `offset`, or NULL. */
 const rl_sass_instruction *rl_disassembly_find(const rl_disassembly *disassembly, int64_t offset);

@@ -12,8 +12,8 @@ double rl_operands_hfma2_moves(const rl_instruction_profile *profile);
 /* Returns the executed threads of HADD2 instructions that add RZ. They are conversions and moves. */
 double rl_operands_hadd2_moves(const rl_instruction_profile *profile);
 /* Returns the bytes of executed accesses to local memory at constant offsets from the stack pointer R1: the compiler generates
- * such accesses for spilled registers. NAN when the code also has arrays in local memory, because they are also accessed in this
- * way. */
+ * such accesses for spilled registers. Returns NAN when the code also has arrays in local memory, because they are also
+ * accessed in this way. */
 double rl_operands_spilled_bytes(const rl_instruction_profile *profile);
 /* Returns the executed warp instructions of loads from global memory whose address depends, in a loop, on an earlier result of
  * the same load. Ignores dependencies through predicates, uniform registers and memory. */

@@ -14,7 +14,7 @@ typedef struct rl_aliased_mapping {
   bool mapped;  /* false: address comes from cudaMalloc */
 } rl_aliased_mapping;
 
-/* Maps `bytes` in the current context. chunk_bytes is rounded up to the device's allocation granularity. Errors: RL_CUDA. */
+/* Maps `bytes` in the current context. chunk_bytes is rounded up to the device's allocation granularity. Fails with RL_CUDA. */
 int rl_aliased_mapping_open(rl_aliased_mapping *mapping, int device, size_t bytes, size_t chunk_bytes, rl_error *err);
 /* Unmaps and frees the range. The device must have finished its writes to it. A zeroed mapping is allowed. */
 void rl_aliased_mapping_close(rl_aliased_mapping *mapping);

@@ -25,7 +25,7 @@ void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream);
 /* Flushes the caches before each launch i with flush_before[i], until rl_cache_flush_disable. flush_before: `count` entries,
  * which must stay valid until then. */
 int rl_cache_flush_enable(rl_cache_flush *flush, const bool *flush_before, uint64_t count, rl_error *err);
-/* Returns the number of launches since rl_cache_flush_enable in *launches. -1 when a flush failed. */
+/* Returns the number of launches since rl_cache_flush_enable in *launches. Returns -1 when a flush failed. */
 int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
 
 #endif

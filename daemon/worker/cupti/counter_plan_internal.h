@@ -4,8 +4,8 @@
 
 #include "worker/cupti/counter_plan.h"
 
-/* Creates a host object of CUPTI's range profiler; the caller deinitialises it. -1 with RL_CUPTI when CUPTI does not know the
- * chip. */
+/* Creates a host object of CUPTI's range profiler; the caller deinitialises it. Returns -1 with RL_CUPTI when CUPTI does not
+ * know the chip. */
 int rl_profiler_host_open(const char *chip, void **host, rl_error *err);
 /* Creates a plan for `count` metrics without groups and without reasons. */
 int rl_counter_plan_new(size_t count, rl_counter_plan **plan, rl_error *err);

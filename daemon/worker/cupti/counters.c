@@ -134,7 +134,7 @@ static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_clu
   return rl_trace_stop(trace, traced, result < 0 ? NULL : err) < 0 ? -1 : result;
 }
 
-/* Returns a copy of the trace's correlations, sorted by correlation id. NULL: out of memory. */
+/* Returns a copy of the trace's correlations, sorted by correlation id. Returns NULL if memory is exhausted. */
 static rl_external_correlation *sorted_correlations(const rl_trace_result *traced) {
   rl_external_correlation *sorted = calloc(traced->correlation_count + 1, sizeof *sorted);
   if (sorted == NULL) return NULL;
@@ -217,8 +217,8 @@ static bool kernel_matches(const rl_profile_options *profile_options, const rl_l
          fnmatch(profile_options->kernel_pattern, launch->name, 0) == 0;
 }
 
-/* Selects the kernels that match the pattern: all of them, or the one with index matching_index among them. -1 with RL_INPUT when
- * there is none. */
+/* Selects the kernels that match the pattern: all of them, or the one with index matching_index among them. Returns -1 with
+ * RL_INPUT when there is none. */
 static int select_kernels(const rl_profile_options *profile_options, profiled_step *step, rl_error *err) {
   int64_t matching = 0; /* kernels that match so far */
   step->selected = calloc(step->kernel_count + 1, sizeof *step->selected);

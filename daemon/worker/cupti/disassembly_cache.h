@@ -22,7 +22,7 @@ typedef struct rl_disassembly_cache {
 /* Removes failed entries, so that the next request tries again (on a busy machine the first run of nvdisasm may exceed its time
  * limit). Removes all entries when there are more than 64. The caller must not hold a pointer to an entry. */
 void rl_disassembly_cache_trim(rl_disassembly_cache *cache);
-/* Returns the function's entry. Adds it and starts nvdisasm if there is none. NULL when memory is out. */
+/* Returns the function's entry. Adds it and starts nvdisasm if there is none. Returns NULL when memory is out. */
 rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache, const rl_cubin_function *function,
                                                     const void *cubin, size_t size);
 /* Waits until nvdisasm has ended. */

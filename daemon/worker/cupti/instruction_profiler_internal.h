@@ -56,7 +56,7 @@ static inline bool rl_is_selected(const rl_launched_kernel *kernel) { return ker
 
 typedef int rl_instruction_profiler_function(rl_instruction_profiler *profiler, rl_error *err);
 
-/* Functions of instruction_profiler_replay.c. RL_CUPTI: the device or the driver does not support the collection. */
+/* Functions of instruction_profiler_replay.c. Fails with RL_CUPTI if the device or the driver does not support the collection. */
 /* Restores the inputs and replays the step. Calls `begin` before and `end` after each launch that has a selected kernel;
  * profiler->launch_index is the index of the launch. */
 int rl_instruction_profiler_replay(rl_instruction_profiler *profiler, rl_instruction_profiler_function *begin,

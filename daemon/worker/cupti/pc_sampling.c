@@ -36,7 +36,7 @@ struct rl_pc_sampling {
 };
 
 /* Returns a copy of the name that is valid until the process ends: the sink keeps counts that point to it after the
- * rl_pc_sampling is freed. NULL: out of memory. */
+ * rl_pc_sampling is freed. Returns NULL if memory is exhausted. */
 static const char *intern_name(const char *name) {
   static char *interned[MAX_STALL_REASONS];
   size_t i = 0;

@@ -1,9 +1,9 @@
 /* PC sampling: CUPTI samples the program counters and the stall reasons of the SMs' warps. Not thread-safe; the process has one
- * CUDA context. Errors: RL_CUPTI.
+ * CUDA context. Fails with RL_CUPTI.
  *
- * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled. While it is enabled, activity records
- * and counters can't be collected. So PC sampling is enabled when the context is created, and disabled only between forbid and
- * allow, around other measurements. PC sampling that is enabled but not started costs no time. */
+ * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled. While it is enabled, activity
+ * records and counters can't be collected. So PC sampling is enabled when the context is created, and disabled only between
+ * forbid and allow, around other measurements. PC sampling that is enabled but not started costs no time. */
 #ifndef RL_CUPTI_PC_SAMPLING_H
 #define RL_CUPTI_PC_SAMPLING_H
 

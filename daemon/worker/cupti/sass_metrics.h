@@ -1,5 +1,5 @@
 /* Collects CUPTI's SASS metrics (smsp__sass_*): exact counts per instruction, which code that CUPTI inserts into the kernels
- * increments. Not thread-safe. Errors: RL_CUPTI. */
+ * increments. Not thread-safe. Fails with RL_CUPTI. */
 #ifndef RL_CUPTI_SASS_METRICS_H
 #define RL_CUPTI_SASS_METRICS_H
 
