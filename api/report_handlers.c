@@ -17,7 +17,7 @@
 
 typedef struct report_query {
   int64_t kernel; /* ordinal of the kernel; -1: all kernels */
-  int format, page, print_details;
+  int format, page, print_details, detail;
 } report_query;
 
 typedef struct compare_query {
@@ -30,8 +30,10 @@ enum { COLUMN_KERNEL, COLUMN_METRICS, COLUMN_SERIES, COLUMN_INSTRUCTIONS }; /* c
 enum { COLUMN_PAIR, COLUMN_METRICS_A, COLUMN_METRICS_B };                   /* columns of RL_QUERY_COMPARE_KERNELS */
 enum { FORMAT_JSON, FORMAT_CSV };
 enum { PAGE_DETAILS, PAGE_RAW };
-enum { DETAIL_FULL, DETAIL_NAMES };
-static const char *const detail_names[] = {"full", "names", NULL};
+enum { COMPARE_FULL, COMPARE_NAMES };
+static const char *const compare_detail_names[] = {"full", "names", NULL};
+enum { REPORT_FULL, REPORT_VERDICTS };
+static const char *const report_detail_names[] = {"full", "verdicts", NULL};
 static const char *const format_names[] = {"json", "csv", NULL};
 static const char *const page_names[] = {"details", "raw", NULL};
 
@@ -43,6 +45,8 @@ const rl_field rl_get_run_report_query[] = {
     RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = page_names, .summary = "csv: the page of ncu; default details"),
     RL_FIELD(report_query, print_details, RL_FIELD_CHOICE, .names = rl_csv_details_names,
              .summary = "csv: rows of the details page: the sections' headers, their tables (body), or all; default header"),
+    RL_FIELD(report_query, detail, RL_FIELD_CHOICE, .names = report_detail_names,
+             .summary = "json: verdicts: kernels without sections, series and instructions; default full"),
     {0}};
 const rl_field rl_compare_runs_query[] = {
     RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
@@ -54,7 +58,7 @@ const rl_field rl_compare_runs_query[] = {
     RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary =
                  "Only the kernel of b with this ordinal; together with kernel: compares these two, even if their names differ"),
-    RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = detail_names,
+    RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = compare_detail_names,
              .summary = "names: only the pairs of kernels, without sections and findings; default full"),
     {0}};
 
@@ -85,14 +89,21 @@ static const char *no_counters_reason(const rl_report_run *run) {
   return reason != NULL ? reason : "the counters pass did not count this kernel";
 }
 
+/* Adds the sections of a kernel; null with a reason: it was not counted, or the client wants verdicts alone. */
+static void add_sections(cJSON *kernel, const rl_report_stream *stream, const rl_kernel_metrics *metrics) {
+  const char *reason = stream->only_verdicts                     ? "the request asks for verdicts alone"
+                       : cJSON_GetArraySize(metrics->kernel) > 0 ? NULL
+                                                                 : no_counters_reason(&stream->a);
+  cJSON_AddItemToObject(kernel, "sections",
+                        reason == NULL ? rl_report_sections(&stream->a.view, &metrics->values) : cJSON_CreateNull());
+  cJSON_AddItemToObject(kernel, "reason", reason != NULL ? cJSON_CreateString(reason) : cJSON_CreateNull());
+}
+
 static char *render_json(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
   RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
   if (rl_kernel_metrics_parse(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
-  cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]), *sections = NULL, *reason = NULL;
-  if (cJSON_GetArraySize(metrics.kernel) > 0) sections = rl_report_sections(&stream->a.view, &metrics.values);
-  else reason = cJSON_CreateString(no_counters_reason(&stream->a));
-  cJSON_AddItemToObject(kernel, "sections", sections != NULL ? sections : cJSON_CreateNull());
-  cJSON_AddItemToObject(kernel, "reason", reason != NULL ? reason : cJSON_CreateNull());
+  cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]);
+  add_sections(kernel, stream, &metrics);
   cJSON *library = rl_report_library(stream->a.row, kernel, &metrics.values);
   cJSON_AddItemToObject(kernel, "verdict", rl_report_verdict(&metrics.values, cJSON_IsObject(library)));
   cJSON_AddItemToObject(kernel, "library", library);
@@ -101,8 +112,8 @@ static char *render_json(rl_report_stream *stream, const char *const columns[RL_
   cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values, instructions));
   cJSON_Delete(instructions);
   cJSON_AddItemToObject(kernel, "roofline", rl_report_roofline(&metrics.values));
-  cJSON_AddRawToObject(kernel, "series", columns[COLUMN_SERIES]);
-  cJSON_AddRawToObject(kernel, "instructions", columns[COLUMN_INSTRUCTIONS]);
+  cJSON_AddRawToObject(kernel, "series", stream->only_verdicts ? "[]" : columns[COLUMN_SERIES]);
+  cJSON_AddRawToObject(kernel, "instructions", stream->only_verdicts ? "[]" : columns[COLUMN_INSTRUCTIONS]);
   return print_and_delete(kernel, err);
 }
 
@@ -256,6 +267,7 @@ static int prepare_json(rl_report_stream *stream, const report_query *query, rl_
   stream->separator = ",";
   stream->tail = "]}";
   stream->render = render_json;
+  stream->only_verdicts = query->detail == REPORT_VERDICTS;
   if (query->kernel <= 0 && (stream->substitute_row = make_substitute_row(&stream->a, err)) == NULL) return -1;
   stream->head = print_head(stream->a.row, err);
   return stream->head != NULL ? 0 : -1;
@@ -382,7 +394,7 @@ static int prepare_comparison(rl_store *store, const compare_query *query, rl_re
   if (add_comparison(store, query, document, err) < 0) return -1;
   stream->separator = ",";
   stream->tail = "]}";
-  stream->render = query->detail == DETAIL_FULL ? render_pair : render_pair_names;
+  stream->render = query->detail == COMPARE_FULL ? render_pair : render_pair_names;
   stream->head = print_head(document, err);
   return stream->head != NULL ? 0 : -1;
 }
@@ -390,7 +402,7 @@ static int prepare_comparison(rl_store *store, const compare_query *query, rl_re
 /* Returns true for a comparison with the sections and findings of all kernels. */
 bool rl_runs_comparison_is_heavy(const rl_http_request *request) {
   const char *detail = rl_http_request_parameter(request, "detail");
-  bool names_only = detail != NULL && strcmp(detail, detail_names[DETAIL_NAMES]) == 0;
+  bool names_only = detail != NULL && strcmp(detail, compare_detail_names[COMPARE_NAMES]) == 0;
   return !names_only && rl_http_request_parameter(request, "kernel") == NULL;
 }
 
@@ -402,7 +414,7 @@ int rl_handle_compare_runs(rl_http_request *request, rl_error *err) {
                            {":b", RL_SQL_INTEGER, .integer = query.b},
                            ordinal_binding(":kernel_a", query.kernel),
                            ordinal_binding(":kernel_b", query.kernel_b),
-                           {":numbers", RL_SQL_INTEGER, .integer = query.detail == DETAIL_FULL}};
+                           {":numbers", RL_SQL_INTEGER, .integer = query.detail == COMPARE_FULL}};
   RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
   if (stream == NULL || read_compared_run(store, query.a, query.kernel, &stream->a, err) < 0) return -1;
   if (read_compared_run(store, query.b, query.kernel_b, &stream->b, err) < 0) return -1;

@@ -32,6 +32,7 @@ typedef struct rl_report_stream {
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
   rl_csv_details details;
+  bool only_verdicts;        /* JSON: without sections, series and instructions */
   const char **metric_names; /* malloc'ed, sorted: the metrics of the raw page */
   size_t metric_count;
   rl_csv_column *raw_columns; /* of these metrics */

@@ -105,6 +105,7 @@ async function selectPair(ordinalA, ordinalB) {
   byId('kernel-b').disabled = selectedPair.a === null;
   byId('kernel-b').options[0].disabled = selectedPair.b !== null;
   drawPair();
+  await drawBounds(pair);
 }
 
 /** Selects a pair and stores it in the page's URL. */
@@ -193,6 +194,16 @@ function drawPairVerdict(pair) {
   byId('pair-verdict').textContent = pairVerdict(pair);
   byId('pair-verdict').hidden = byId('pair-verdict').textContent === '';
   byId('pair-verdict').dataset.judgement = (duration && judge(duration.metric, duration.relative)) ?? 'same';
+}
+
+/** Shows what bounds each kernel of a pair. */
+async function drawBounds(pair) {
+  const verdictOf = async (run, kernel) => kernel && (await get(`/runs/${run}/report?kernel=${kernel.ordinal}&detail=verdicts`))
+    .kernels[0].verdict.message;
+  const verdicts = await Promise.all([verdictOf(a, pair.a), verdictOf(b, pair.b)]);
+  if (pair !== selectedPair) return; // another pair was selected
+  byId('bounds').replaceChildren(...['A', 'B'].flatMap((side, index) => (verdicts[index] === null ? []
+    : [createElement('dt', {}, side), createElement('dd', {}, verdicts[index])])));
 }
 
 function drawPair() {

@@ -5,6 +5,7 @@ import { differenceTo, getBaseline, pin, pinned, unpin, valuesOf } from '/lib/ba
 import { drawContents } from '/lib/contents.js';
 import { drawInstructions, showLine } from '/lib/instructions.js';
 import { drawKernelBars } from '/lib/kernel_bars.js';
+import { drawKernelVerdicts } from '/lib/kernel_verdicts.js';
 import { accessTable } from '/lib/memory.js';
 import { drawMemoryChart } from '/lib/memory_chart.js';
 import { drawProblem, showErrors } from '/lib/problem.js';
@@ -32,9 +33,9 @@ function property(name, text, reason) {
     ? createElement('dd', { class: 'null', ...attributesOfMissingValue(reason) }, '—') : createElement('dd', {}, text));
 }
 
-function metricProperty(kernel, name, metric) {
+function metricProperty(kernel, name, metric, formatValue = format.rowValue) {
   const row = rowOf(kernel, metric);
-  const item = property(name, row ? format.rowValue(row) : null, row?.reason ?? kernel.reason ?? 'its section was not collected');
+  const item = property(name, row ? formatValue(row) : null, row?.reason ?? kernel.reason ?? 'its section was not collected');
   item.lastChild.append(differenceTo(baseline, metric, row?.value) ?? '');
   return item;
 }
@@ -65,7 +66,7 @@ function drawHead(report, kernel) {
     metricProperty(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
     metricProperty(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
     metricProperty(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
-    metricProperty(kernel, 'Registers per thread', 'launch__registers_per_thread'));
+    metricProperty(kernel, 'Registers per thread', 'launch__registers_per_thread', ({ value }) => format.count(value)));
 }
 
 /** Lists the run's kernels of the same pass. If several symbols have the same launch name, shows the symbols too. */
@@ -208,14 +209,15 @@ async function load(requested) {
     drawProblem({ status: 404, title: 'Not found', message: `Run ${run} has no kernel ${ordinal}.` });
     return;
   }
-  const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`),
+  const [job, kernels, code, { kernels: verdicts }] = await Promise.all([get(`/jobs/${report.job}`),
     getAllPages(`/jobs/${report.job}/kernels?run=${run}&limit=1000&most_metrics=0`),
-    report.kind === 'source' ? postedCode(report.job) : null]);
+    report.kind === 'source' ? postedCode(report.job) : null, get(`/runs/${run}/report?detail=verdicts`)]);
   byId('report').hidden = false;
   drawBaseline(ordinal);
   drawHead(report, kernel);
   drawKernelSelect(kernels, kernel);
   drawLinks(job);
+  drawKernelVerdicts(run, verdicts, ordinal);
   drawFindings(kernel.findings);
   drawRoofline(kernel.roofline);
   drawRoofs(kernel.roofline);

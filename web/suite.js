@@ -29,11 +29,11 @@ const runColumns = [
   { label: 'Run', number: true, cell: (run) => runLink(run.id) },
   { label: 'Verdict', cell: (run) => createElement('td', {}, verdictBadge(run)) },
   { label: 'When', cell: (run) => createElement('td', {}, format.dateTime(run.finished_at ?? run.created_at)) },
-  { label: 'Metrics', cell: (run) => createElement('td', {}, countsText(run.counts)) },
+  { label: 'Metrics', cell: (run) => createElement('td', { class: 'words' }, countsText(run.counts),
+    createElement('span', { class: 'quiet job-details' }, run.quarantine_reason ?? run.reason ?? '')) },
   { label: 'Against', cell: (run) => createElement('td', {}, run.against ?? 'last runs') },
   { label: 'Device', cell: (run) => createElement('td', {}, run.device_name ?? run.device) },
   { label: 'Commit', cell: commitCell },
-  { label: 'Reason', cell: (run) => createElement('td', { class: 'words' }, run.quarantine_reason ?? run.reason ?? '') },
 ];
 
 function drawRuns() {

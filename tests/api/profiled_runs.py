@@ -19,10 +19,10 @@ def stalls(**counts):
 
 INSTRUCTIONS = [
     {"offset": 0, "opcode": "LDG", "sass": "LDG.E.128 R4, desc[UR4][R2.64] ;", "file": "relu.cu", "line": 12,
-     "counts": json.dumps({"smsp__sass_inst_executed": 131072,
+     "counts": json.dumps({"inst_executed": 131072,
                            **stalls(wait=3, long_scoreboard=36, lg_throttle=1, lg_throttle_not_issued=1)})},
     {"offset": 16, "opcode": "HMNMX2", "sass": "HMNMX2 R4, R4, RZ, !PT ;", "file": "relu.cu", "line": 13,
-     "counts": json.dumps({"smsp__sass_inst_executed": 131072})},
+     "counts": json.dumps({"inst_executed": 131072})},
     {"offset": 32, "opcode": "EXIT", "sass": "EXIT ;", "counts": "{}"},
 ]
 

@@ -58,7 +58,7 @@ def job(rows):
     job = rows.job(kind="train")
     fp32 = train(rows, job, "fp32", 40.0, [kernel("conv2_forward", 30000.0), kernel("adam", 9000.0)],
                  [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
-    instructions = [{"offset": 16 * i, "opcode": opcode, "sass": sass, "counts": json.dumps({"smsp__sass_inst_executed": count})}
+    instructions = [{"offset": 16 * i, "opcode": opcode, "sass": sass, "counts": json.dumps({"inst_executed": count})}
                     for i, (opcode, sass, count) in enumerate(INSTRUCTIONS)]
     shares = (("conv2_forward", 0.25), ("backward_barrier", 0.25), ("adam", 0.5))
     phases = [{"name": name, "steps": 32, "blocks": 128, "share_ratio": share} for name, share in shares]

@@ -154,6 +154,18 @@ def test_findings_in_the_details(daemon, reference):
         assert (line["Estimated Speedup"] != "") == (finding.get("speedup_pct") is not None)
 
 
+def test_verdicts_alone(daemon, reference):
+    whole, short = (daemon.get(f"/runs/{reference}/report?detail={detail}") for detail in ("full", "verdicts"))
+    assert len(short.content) < len(whole.content) / 10
+    (kernel,), (brief,) = whole.json()["kernels"], short.json()["kernels"]
+    assert kernel["sections"] and kernel["instructions"] is not None
+    assert (brief["sections"], brief["series"], brief["instructions"]) == (None, [], [])
+    assert brief["reason"] == "the request asks for verdicts alone"
+    for member in ("name", "verdict", "findings", "roofline", "library"):
+        assert brief[member] == kernel[member], member
+    assert daemon.get(f"/runs/{reference}/report?detail=names").status_code == 400
+
+
 def test_one_finding_for_one_cause(daemon, reference):
     (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
     findings = kernel["findings"]

@@ -193,15 +193,15 @@ test('series and instructions are shown', async () => {
   const page = await openReport();
   assert.equal(await page.locator('#series-charts canvas').count(), 2);
   const captions = await page.locator('#series-charts figcaption').allInnerTexts();
-  assert.ok(captions.includes('Occupancy by registers, resident warps per SM · x: registers per thread · dot: this kernel, '
-    + '64 at 16'), captions.join('; '));
+  assert.ok(captions.includes('Occupancy by registers, resident warps per SM · dot: this kernel, 64 at 16'),
+    captions.join('; '));
   await page.locator('#instruction-table summary', { hasText: '3 instructions' }).click();
   await page.locator('#instruction-table tbody tr').first().waitFor();
   assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(),
-    ['Offset', 'Instruction', 'Source', 'inst_executed', 'Stalls']);
+    ['Offset', 'Instruction', 'Samples', 'Stalls', 'Source', 'Executed']);
   assert.deepEqual(await page.locator('#instruction-table tbody th').allInnerTexts(), ['0x0000', '0x0010', '0x0020']);
   const rows = await page.locator('#instruction-table tbody tr').allInnerTexts();
-  assert.match(rows[0], /LDG\.E\.128 R4.*relu\.cu:12.*131.072.*long scoreboard 36 · wait 3 · lg throttle 1$/s);
+  assert.match(rows[0], /LDG\.E\.128 R4.*40.*long scoreboard 36 · wait 3 · lg throttle 1.*relu\.cu:12.*131.072$/s);
   assert.match(rows[2], /EXIT ;.*—/s);
   await page.locator('#kernel').selectOption('1');
   await page.locator('body[data-loaded="1"]').waitFor();
@@ -220,8 +220,8 @@ test('the report opens on the kernel that takes the most time', async () => {
 test('the memory chart shows the traffic of each link and the hit rates', async () => {
   const page = await openReport(1);
   const texts = await page.locator('#memory-chart text').allTextContents();
-  for (const expected of ['Kernel', 'Global', '262K inst', 'L1/TEX', '0.3 %', 'L2', '88.1 %', 'Device memory', '3.0 MiB · 2.0 %',
-    '16.0 MiB · 11 %']) {
+  for (const expected of ['Kernel', 'Global', '262K inst', 'L1/TEX', '0.3 %', 'L2', '88.1 %', 'Device memory', '3.0 MiB', '2.0 %',
+    '16.0 MiB', '11 %']) {
     assert.ok(texts.includes(expected), `${expected} is not in ${texts}`);
   }
   assert.ok(!texts.includes('Texture'), 'a memory space without traffic is omitted');
@@ -263,7 +263,7 @@ test('every value has its difference to a pinned baseline', async () => {
 test('the contents list the sections, stay on the screen, and lead to them', async () => {
   const page = await openReport(1);
   assert.deepEqual(await page.locator('#contents a').allInnerTexts(),
-    ['Summary', 'Findings', 'Roofline', 'Memory chart', 'Stalls and instructions', 'Sections']);
+    ['Summary', 'Kernels of the run', 'Findings', 'Roofline', 'Memory chart', 'Stalls and instructions', 'Sections']);
   await page.locator('#contents a', { hasText: 'Sections' }).focus();
   await page.keyboard.press('Enter');
   await page.locator('#contents a[aria-current]', { hasText: 'Sections' }).waitFor();
@@ -403,7 +403,7 @@ test('the report of a run without counters says why it has no sections, and has 
   await page.locator('body[data-loaded="0"]').waitFor();
   assert.equal(await page.locator('#no-sections').innerText(), 'No sections: the job did not ask for the counters pass');
   assert.equal(await page.locator('#roofline-chart circle').count(), 1);
-  assert.match(await page.locator('#roofline-legend').innerText(), /Model at 0\.125 per byte/);
+  assert.match(await page.locator('#roofline-legend').innerText(), /Model at 0\.125 FLOP\/byte/);
   await page.locator('#links a', { hasText: 'Compare' }).click();
   await page.locator('body[data-loaded="true"]').waitFor();
   assert.match(await page.locator('#nothing').innerText(), /Neither run has a counters pass/);

@@ -1,6 +1,6 @@
 // The critical path of a trace: its parts, and the operations on it.
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
-import { shareCell } from '/lib/kernels.js';
+import { shareCell } from '/lib/share_cell.js';
 import * as format from '/lib/format.js';
 
 const partNames = { kernels: 'Kernels', copies: 'Copies', launches: 'Launch calls', host_work: 'Host work between launches',
@@ -27,16 +27,17 @@ function describe(path) {
 has no edges of graphs.`}`;
 }
 
-const isOfOperations = ([name]) => name === 'kernels' || name === 'copies';
+/** The part of the path to which an operation belongs. Only copies and memsets have such names. */
+const partOf = ({ name }) => (/^(memcpy|memset)\b/i.test(name) ? 'copies' : 'kernels');
 
 /** Draws the critical path of a window {start_ns, end_ns}. The operations are listed below their parts. */
 export function drawCriticalPath(path, window) {
   const duration = window.end_ns - window.start_ns;
   const parts = Object.entries(path.parts ?? {}).filter(([, time]) => time > 0);
-  const rowsOf = (some) => some.map(([name, time]) => row(partNames[name], time, time / duration, null));
+  const rowsOf = ([name, time]) => [row(partNames[name], time, time / duration, null),
+    ...nameRows(path.names.filter((item) => partOf(item) === name))];
   byId('path').hidden = duration === 0;
   byId('path-note').textContent = describe(path);
-  const waits = parts.filter((part) => !isOfOperations(part));
   byId('path-table').replaceChildren(...(parts.length === 0 ? [] : [headOf(columns), createElement('tbody', {},
-    ...rowsOf(parts.filter(isOfOperations)), ...nameRows(path.names), ...rowsOf(waits))]));
+    ...parts.flatMap(rowsOf))]));
 }

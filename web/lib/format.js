@@ -19,8 +19,11 @@ export const number = formatOrNull((value) => {
   return Math.abs(value) < 1e-3 ? value.toExponential(2) : threeDigits(value);
 });
 export const ms = formatOrNull((value) =>
-  (value < 1000 ? `${threeDigits(value)} ms` : `${(value / 1000).toFixed(value < 10000 ? 3 : 2)} s`));
-export const us = formatOrNull((value) => (value < 1000 ? `${threeDigits(value)} µs` : ms(value / 1000)));
+  (Math.abs(value) < 1000 ? `${threeDigits(value)} ms` : `${(value / 1000).toFixed(Math.abs(value) < 10000 ? 3 : 2)} s`));
+export const us = formatOrNull((value) => {
+  if (Math.abs(value) >= 1000) return ms(value / 1000);
+  return Math.abs(value) >= 1 || value === 0 ? `${threeDigits(value)} µs` : `${threeDigits(value * 1000)} ns`;
+});
 export const percent = formatOrNull((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %' : `${(ratio * 100).toFixed(2)} %`));
 export const percentagePoints = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const factor = formatOrNull((ratio) => `${ratio.toFixed(2)}×`);

@@ -14,7 +14,11 @@ const MAX_STALLS = 3;
 
 const hex = (offset) => `0x${offset.toString(16).padStart(4, '0')}`;
 const sourceText = (instruction) => (instruction.file === null ? '' : `${instruction.file.split('/').pop()}:${instruction.line}`);
-const shortName = (name) => name.replace(/^(smsp__sass_|sass__|smsp__pcsamp_|smsp__)/, '');
+/* Nsight Compute's words for the counts of its source page. */
+const COUNT_LABELS = { inst_executed: 'Executed', thread_inst_executed: 'Threads executed',
+  thread_inst_executed_true: 'Threads executed, predicated on' };
+const countLabel = (name) => COUNT_LABELS[name]
+  ?? name.replace(/^(smsp__sass_|sass__|smsp__pcsamp_|smsp__)/, '').replaceAll('_', ' ');
 
 const isStall = (name) => STALL.test(name) && !name.endsWith('_not_issued');
 
@@ -36,14 +40,14 @@ const fixedColumns = (largest) => [
       samplesOf(instruction), largest) },
   { label: 'Instruction', value: (instruction) => instruction.sass ?? instruction.opcode ?? '',
     cell: (instruction) => createElement('td', { class: 'mono' }, instruction.sass ?? instruction.opcode ?? '') },
-  { label: 'Source', value: sourceText,
-    cell: (instruction) => createElement('td', { class: 'quiet', title: instruction.file }, sourceText(instruction)) },
 ];
+const sourceColumn = { label: 'Source', value: sourceText,
+  cell: (instruction) => createElement('td', { class: 'quiet', title: instruction.file }, sourceText(instruction)) };
 
 /** A column of counts with bars that show the share of the kernel's largest. */
 function countColumn(name, instructions) {
   const largest = instructions.reduce((largest, instruction) => Math.max(largest, instruction.counts[name] ?? 0), 0);
-  return { label: shortName(name), title: name, number: true, value: ({ counts }) => counts[name], cell: (instruction) => {
+  return { label: countLabel(name), title: name, number: true, value: ({ counts }) => counts[name], cell: (instruction) => {
     const value = format.number(instruction.counts[name]);
     if (value === null) return numberCell(null, instruction.reason ?? 'not counted at this instruction');
     return createElement('td', { class: 'n', title: name }, createElement('span', { class: 'share', 'aria-hidden': 'true' },
@@ -62,6 +66,9 @@ function stallsOf(instructions) {
   return [...sums].sort(([, a], [, b]) => b - a).map(([reason, count]) => `${reason} ${format.number(count)}`);
 }
 
+const samplesColumn = { label: 'Samples', title: SAMPLES, number: true, value: samplesOf, cell: (instruction) =>
+  createElement('td', { class: 'n' }, samplesOf(instruction) > 0 ? format.count(samplesOf(instruction)) : '') };
+
 /** A column with the most frequent stall reasons; the title has all. */
 const stallColumn = { label: 'Stalls', number: true, value: samplesOf, cell: (instruction) => {
   const stalls = stallsOf([instruction]);
@@ -72,8 +79,9 @@ const stallColumn = { label: 'Stalls', number: true, value: samplesOf, cell: (in
 function columnsOf(instructions) {
   const names = [...new Set(instructions.flatMap((instruction) => Object.keys(instruction.counts)))];
   return [...fixedColumns(largestSamples(instructions)),
-    ...names.filter((name) => !STALL.test(name)).map((name) => countColumn(name, instructions)),
-    ...(names.some((name) => STALL.test(name)) ? [stallColumn] : [])];
+    ...(names.some((name) => STALL.test(name)) ? [samplesColumn, stallColumn] : []),
+    ...(instructions.some(({ file }) => file !== null) ? [sourceColumn] : []),
+    ...names.filter((name) => !STALL.test(name) && name !== SAMPLES).map((name) => countColumn(name, instructions))];
 }
 
 let sorting = { column: 0, down: false };

@@ -11,7 +11,7 @@ const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype'
 const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
   .map(([name, value]) => `${name}=${value}`);
 
-const PLAIN_ENGINES = ['cpu', 'cuda']; // those of kernels, which say no more than the device
+const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings']; // those of kernels, which say no more than the device
 /** Returns what distinguishes a job from others of its workload: type, sizes, launch, non-default parameters, engine. */
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
   PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');

@@ -1,5 +1,6 @@
 // The table of a job's kernels: by run and pass, searchable by name, sortable by every column.
-import { bar, byId, createElement, numberCell } from '/lib/dom.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
+import { shareCell } from '/lib/share_cell.js';
 import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 import { distinctLabel } from '/lib/timeline/names.js';
 import * as format from '/lib/format.js';
@@ -24,16 +25,6 @@ const commonColumns = [{ label: 'Kernel', value: kernelLabel,
 const numberColumn = (label, field, formatValue) =>
   ({ label, number: true, value: (kernel) => kernel[field],
     cell: (kernel) => numberCell(formatValue(kernel[field]), kernel.reason) });
-export const shareCell = (kernel) => {
-  const text = format.percent(kernel.share_ratio);
-  if (text === null) return numberCell(null, kernel.reason);
-  return createElement(
-    'td',
-    { class: 'n' },
-    createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', kernel.share_ratio)),
-    text,
-  );
-};
 const launchColumns = [
   {
     label: 'Grid',

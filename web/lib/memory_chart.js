@@ -90,8 +90,10 @@ function link([x0, x1], y, ends, amount, peak, title) {
   element.append(createSvgElement('line', { x1: from, x2: to, y1: y, y2: y, 'stroke-width': thickness }));
   if (ends !== 'left') element.append(createSvgElement('path', { d: `M${x1} ${y}l-10 -6v12z` }));
   if (ends !== 'right') element.append(createSvgElement('path', { d: `M${x0} ${y}l10 -6v12z` }));
-  element.append(text([amount.text, share].filter(Boolean).join(' · '), (x0 + x1) / 2, y - 8));
-  if (amount.change) element.append(text(amount.change, (x0 + x1) / 2, y + 16, { class: 'change' }));
+  const below = [share, amount.change].filter(Boolean).join(' · ');
+  element.append(text(amount.text, (x0 + x1) / 2, y - 7));
+  const className = amount.change ? 'share-of-peak change' : 'share-of-peak';
+  if (below !== '') element.append(text(below, (x0 + x1) / 2, y + 16, { class: className }));
   return element;
 }
 
@@ -120,7 +122,7 @@ function spaceParts(counts, space, index) {
 }
 
 /** Draws two links between two units, one in each direction. */
-const pairOfLinks = (counts, ends, middle, toRight, toLeft) => [[toRight, 'right', -16], [toLeft, 'left', 24]]
+const pairOfLinks = (counts, ends, middle, toRight, toLeft) => [[toRight, 'right', -20], [toLeft, 'left', 28]]
   .map(([{ metric, scale = 1, title }, direction, offset]) => link(ends, middle + offset, direction,
     amountOf(counts, [metric], format.bytes, scale), peakOf(counts, metric), title));
 

@@ -14,6 +14,6 @@ function partsOf(run) {
 /** Draws the section, if at least one run has memory for several purposes. */
 export function drawMemoryPurposes(runs) {
   const split = runs.map((run) => ({ name: run.variant, parts: partsOf(run) })).filter(({ parts }) => parts.length > 0);
-  byId('memory-purposes').hidden = !split.some(({ parts }) => parts.length > 1);
+  byId('memory-purposes').hidden = runs[0]?.workload === 'ceilings' || !split.some(({ parts }) => parts.length > 1);
   if (!byId('memory-purposes').hidden) byId('memory-bars').replaceChildren(...stackedBars(split, 'Purpose', format.bytes));
 }

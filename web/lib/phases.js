@@ -1,6 +1,6 @@
 // The table of the phases inside a launch: times over all blocks and all steps with timestamps. The means add up to a step.
 import { byId, createElement, numberCell } from '/lib/dom.js';
-import { shareCell } from '/lib/kernels.js';
+import { shareCell } from '/lib/share_cell.js';
 import * as format from '/lib/format.js';
 
 const columns = [['Phase'], ['Part of'], ['Share', 'n'], ['Mean', 'n'], ['Min', 'n'], ['Max', 'n']];

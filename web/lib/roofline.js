@@ -8,6 +8,7 @@ import * as format from '/lib/format.js';
 const MARGIN = { left: 96, right: 28, top: 26, bottom: 46 };
 const HEIGHT = 380;
 const LABEL_GAP = 5; // px between a roof and its label
+const LABEL_CHARACTER = 6.8; // px, mean width
 const LABEL_POSITIONS = [0.5, 0.27, 0.04]; // fractions of the slope, by level: labels of parallel roofs would overlap
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
@@ -39,8 +40,11 @@ function decadesAround(values) {
   return [Math.floor(Math.min(...exponents) - 0.3), Math.ceil(Math.max(...exponents) + 0.1)];
 }
 
+const LEAST_SLOPE = 100; // ratio of the intensities at the ridge and at the left edge, so that slopes are long enough for labels
+
 function scalesOf(points, roofs, width) {
-  const x = decadesAround([...points.map((point) => point.x), ...roofs.map((roof) => roof.peak / roof.bandwidth)]);
+  const ridges = roofs.map((roof) => roof.peak / roof.bandwidth);
+  const x = decadesAround([...points.map((point) => point.x), ...ridges, ...ridges.map((ridge) => ridge / LEAST_SLOPE)]);
   const peaks = roofs.map((roof) => roof.peak);
   const rates = [...points.map((point) => point.y), ...peaks];
   const y = decadesAround([...rates, Math.max(...rates) / 1e3]);
@@ -81,7 +85,7 @@ function gridOf(scales, width) {
       'text-anchor': 'end',
     }),
   ]);
-  return [...vertical, ...horizontal, label('floating-point operations per byte',
+  return [...vertical, ...horizontal, label('arithmetic intensity, FLOP/byte',
     { x: (MARGIN.left + width) / 2, y: HEIGHT - 6, 'text-anchor': 'middle' })];
 }
 
@@ -110,10 +114,13 @@ function slopeLabel(roof, scales) {
   const start = Math.max(left, bottom / roof.bandwidth), ridge = roof.peak / roof.bandwidth;
   if (ridge <= start) return null;
   const [x0, y0, x1, y1] = [scales.x(start), scales.y(start * roof.bandwidth), scales.x(ridge), scales.y(roof.peak)];
-  const x = x0 + LABEL_POSITIONS[roof.index] * (x1 - x0), y = y0 + ((x - x0) / (x1 - x0)) * (y1 - y0) - LABEL_GAP;
+  const words = `${roofName(roof.name)} ${format.bytesPerSecond(roof.bandwidth)}`;
+  const room = 1 - (words.length * LABEL_CHARACTER) / Math.hypot(x1 - x0, y1 - y0); // fraction of the slope before the label
+  if (room < 0) return null;
+  const x = x0 + Math.min(LABEL_POSITIONS[roof.index], room) * (x1 - x0);
+  const y = y0 + ((x - x0) / (x1 - x0)) * (y1 - y0) - LABEL_GAP;
   const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
-  return label(`${roofName(roof.name)} ${format.bytesPerSecond(roof.bandwidth)}`,
-    { class: `roof-label level-${roof.index}`, x, y, transform: `rotate(${angle} ${x} ${y})` });
+  return label(words, { class: `roof-label level-${roof.index}`, x, y, transform: `rotate(${angle} ${x} ${y})` });
 }
 
 /** Creates the label of the unit's peak, above the right end of the roofs. */
@@ -134,12 +141,12 @@ const legendItem = (name, level, text) =>
     'li',
     {},
     createElement('span', { class: `key level-${level}`, 'aria-hidden': 'true' }),
-    `${name === 'model' ? 'Model' : roofName(name)} ${text}`.trim(),
+    [name === 'model' ? 'Model' : roofName(name), text].filter(Boolean).join(' '),
   );
 
 function legendOf(roofline, points, roofs) {
   const findPoint = (name) => points.find((point) => point.name === name);
-  const positionText = (point) => (point ? `at ${format.number(point.x)} per byte` : '');
+  const positionText = (point) => (point ? `at ${format.number(point.x)} FLOP/byte` : '');
   const isDrawn = (name) => findPoint(name) || roofs.some((roof) => roof.name === name);
   return [...roofline.levels.flatMap(({ name }, index) =>
     (isDrawn(name) ? [legendItem(name, index, positionText(findPoint(name)))] : [])),
@@ -205,9 +212,6 @@ const initialUnit = (roofline) => roofline.classification.unit
 
 export function drawRoofline(roofline) {
   currentRoofline = roofline;
-  byId('bound').textContent = roofline.classification.bound === 'unknown' ? 'The limiting resource is unknown:'
-    : `Bound by ${roofline.classification.bound}`;
-  byId('bound-why').textContent = roofline.classification.why;
   byId('roofline-unit').replaceChildren(
     ...roofline.units.map((unit) => createElement('option', { value: unit.name }, roofName(unit.name))),
   );

@@ -100,9 +100,12 @@ function linesOf({ lines }) {
   return lines.length === 0 ? null : createElement('p', { class: 'finding-lines' }, ...lines.map(link));
 }
 
+/** Groups the digits of the large numbers in a message. */
+const readable = (message) => message.replace(/(?<![\w.])\d{5,}(?!\w)/g, (digits) => format.count(Number(digits)));
+
 /** Creates the item of a further rule that found the same cause. */
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
-  createElement('p', {}, part.message), linesOf(part), sectionLink(part));
+  createElement('p', {}, readable(part.message)), linesOf(part), sectionLink(part));
 
 /** Creates the list item of a finding. change: new, resolved or unchanged, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
@@ -127,7 +130,7 @@ export function findingItem(finding, change = null) {
             estimate,
           ),
     ),
-    createElement('p', {}, finding.message),
+    createElement('p', {}, readable(finding.message)),
     linesOf(finding),
     sectionLink(finding),
     finding.parts.length === 0 ? null : createElement('ul', { class: 'finding-parts' }, ...finding.parts.map(partItem)),

@@ -19,6 +19,7 @@ const sampleTitles = {
   sm_active_pct: 'SM active', instructions_pct: 'Issue slots used', dram_read_pct: 'DRAM reads', dram_write_pct: 'DRAM writes',
   l2_sectors_pct: 'L2 sectors', warps_active_pct: 'Warps active', tensor_active_pct: 'Tensor pipe active',
 };
+const timesFirst = (one, other) => Number(one.name in occupancyCurves) - Number(other.name in occupancyCurves);
 const overTime = (name) => ({ title: sampleTitles[name] ?? name, unit: '% of peak', y: format.count, xName: 'time',
   x: (ns) => format.us(ns / 1000), isSampled: true });
 const curveOf = (name) => occupancyCurves[name] ?? overTime(name);
@@ -28,6 +29,9 @@ const tickFormatter = (formatValue) => (_, values) => values.map((value) => form
 /** Adds the kernel's own point [x, y] to the points, in order of x. */
 const withKernelPoint = (points, kernelPoint) => (kernelPoint === null ? points
   : [...points.filter(([x]) => x !== kernelPoint[0]), kernelPoint].sort(([a], [b]) => a - b));
+
+const KIB = 1024;
+const byteSteps = [KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB];
 
 /** Returns the range of the y axis: from zero, for percentages to at least 100. */
 const yRange = ({ isSampled }) => (_, min, max) => [0, isSampled ? Math.max(100, max) : Math.max(1, max * 1.08)];
@@ -40,14 +44,15 @@ function drawPlot(holder, { points, kernelPoint, curve }) {
   new uPlot({
     width: Math.max(240, holder.clientWidth), height: HEIGHT, legend: { show: false },
     scales: { x: { time: false }, y: { range: yRange(curve) } },
-    axes: [{ ...style, values: tickFormatter(curve.x), space: 70 },
+    axes: [{ ...style, values: tickFormatter(curve.x), space: 70, label: curve.xName, labelSize: 18, labelFont: style.font,
+      ...(curve.x === format.bytes ? { incrs: byteSteps } : {}) },
       { ...style, size: 48, values: tickFormatter(curve.y) }],
     series: [{}, { stroke: colour, width: 2, points: { show: !curve.isSampled, size: 4, fill: colour } },
       { stroke: 'transparent', points: { show: true, size: 11, fill: cssVariable('--run-1'), stroke: cssVariable('--run-1') } }],
   }, [all.map(([x]) => x), all.map(([, value]) => value), dots], holder);
 }
 
-const captionOf = ({ curve, kernelPoint }) => [`${curve.title}, ${curve.unit}`, curve.isSampled ? null : ` · x: ${curve.xName}`,
+const captionOf = ({ curve, kernelPoint }) => [`${curve.title}, ${curve.unit}`,
   kernelPoint === null ? null : ` · dot: this kernel, ${curve.y(kernelPoint[1])} at ${curve.x(kernelPoint[0])}`]
   .filter(Boolean).join('');
 
@@ -61,7 +66,7 @@ function draw() {
 
 /** Draws the curves. kernelPointOf(name): the kernel's own point [x, y] on a curve, or null. */
 export function drawSeries(series, kernelPointOf) {
-  shown = series.map((one) => ({ ...one, curve: curveOf(one.name), kernelPoint: kernelPointOf(one.name) }));
+  shown = [...series].sort(timesFirst).map((one) => ({ ...one, curve: curveOf(one.name), kernelPoint: kernelPointOf(one.name) }));
   byId('series').hidden = series.length === 0;
   draw();
 }

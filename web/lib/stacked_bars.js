@@ -10,24 +10,27 @@ const sumOf = (parts) => parts.reduce((sum, { value }) => sum + value, 0);
 function stack({ name, parts }, names, scale, formatValue) {
   const segment = ({ name: part, value }) => {
     const element = bar(`part part-${names.indexOf(part) % PART_COLOURS}`, value / scale);
-    element.title = `${part}: ${formatValue(value)}, ${format.percent(value / sumOf(parts))}`;
+    element.title = [part, formatValue?.(value), format.percent(value / sumOf(parts))].filter(Boolean).join(', ');
     return element;
   };
   return createElement('div', { class: 'stack' }, createElement('span', { class: 'of' }, name),
     createElement('span', { class: 'stack-track' }, ...parts.filter(({ value }) => value > 0).map(segment)),
-    createElement('span', { class: 'bar-value' }, formatValue(sumOf(parts))));
+    formatValue ? createElement('span', { class: 'bar-value' }, formatValue(sumOf(parts))) : null);
 }
 
-/** Returns [bars, table]. runs: [{name, parts: [{name, value}]}], values at least 0; label: heading of the parts' column. */
-export function stackedBars(runs, label, formatValue) {
+/** Returns [bars, table]. runs: [{name, parts: [{name, value}]}], values at least 0; label: heading of the parts' column;
+ * formatValue: null if only the shares are meaningful. */
+export function stackedBars(runs, label, formatValue = null) {
   const names = [...new Set(runs.flatMap(({ parts }) => parts.map(({ name }) => name)))];
   const scale = Math.max(...runs.map(({ parts }) => sumOf(parts)));
   const cells = (part) => runs.flatMap(({ parts }) => {
     const found = parts.find(({ name }) => name === part);
-    return [numberCell(found ? formatValue(found.value) : null, 'this run has no such part'),
-      numberCell(found ? format.percent(found.value / sumOf(parts)) : null, 'this run has no such part')];
+    const cell = (text) => numberCell(found ? text() : null, 'this run has no such part');
+    return [...(formatValue ? [cell(() => formatValue(found.value))] : []),
+      cell(() => format.percent(found.value / sumOf(parts)))];
   });
-  const table = createElement('table', {}, headOf([[label], ...runs.flatMap(({ name }) => [[name, 'n'], ['Share', 'n']])]),
+  const shareHead = formatValue ? [['Share', 'n']] : [];
+  const table = createElement('table', {}, headOf([[label], ...runs.flatMap(({ name }) => [[name, 'n'], ...shareHead])]),
     createElement('tbody', {}, ...names.map((part, index) => createElement('tr', {},
       createElement('th', { scope: 'row' }, key(index), part), ...cells(part)))));
   return [createElement('div', { class: 'stacks', 'aria-hidden': 'true' },

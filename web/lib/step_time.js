@@ -2,7 +2,6 @@
 import { byId } from '/lib/dom.js';
 import { stackedBars } from '/lib/stacked_bars.js';
 import { shortName } from '/lib/timeline/names.js';
-import * as format from '/lib/format.js';
 
 const MAX_PARTS = 8;
 const IDLE = 'no kernel';
@@ -34,5 +33,5 @@ export function drawStepTime(runs, kernels) {
     parts: stepOf(kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity')) }))
     .filter(({ parts }) => parts.length > 0);
   byId('step-time').hidden = split.length === 0;
-  if (split.length > 0) byId('step-time-bars').replaceChildren(...stackedBars(split, 'Part', format.percent));
+  if (split.length > 0) byId('step-time-bars').replaceChildren(...stackedBars(split, 'Part'));
 }

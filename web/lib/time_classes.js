@@ -2,7 +2,7 @@
 import { get } from '/lib/api.js';
 import { drawCriticalPath } from '/lib/critical_path.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
-import { shareCell } from '/lib/kernels.js';
+import { shareCell } from '/lib/share_cell.js';
 import { drawLaunchQueue } from '/lib/launch_queue.js';
 import * as format from '/lib/format.js';
 import { findingItem } from '/lib/sections.js';

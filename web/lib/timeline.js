@@ -86,6 +86,23 @@ function settle() {
   canvas.dataset.settled = String(frame === 0 && shown.isAtTarget); // false in an animation with slow frames
 }
 
+/** Returns the names of kernels, of phases inside them and of the overview, those with the most time first: they get colours of
+ * their own before colours repeat. */
+function namesByTime(run, overview) {
+  const times = new Map(overview.names.map((name) => [name, 0]));
+  for (const lane of overview.lanes.filter(({ kind }) => kind !== 'ranges')) {
+    for (let i = 0; i < lane.count; i += 1) {
+      const name = overview.names[lane.name[i]];
+      times.set(name, times.get(name) + lane.end[i] - lane.start[i]);
+    }
+  }
+  for (const { name, total_us: total, phases } of run.kernels) {
+    times.set(name, total * 1000);
+    for (const phase of phases) times.set(phase.name, phase.share_ratio * total * 1000);
+  }
+  return [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
+}
+
 /** Lists the names with the most time in the window. */
 function drawLegend() {
   const current = reply(), times = new Map();
@@ -247,7 +264,7 @@ async function showSelectedRun() {
     return;
   }
   colours = new NameColours();
-  for (const name of [...run.kernels.map((kernel) => kernel.name), ...overview.names]) colours.number(name);
+  for (const name of namesByTime(run, overview)) colours.number(name);
   data = loading;
   shown.endNs = overview.endNs;
   minimap.setOverview(overview);

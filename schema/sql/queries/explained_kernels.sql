@@ -5,11 +5,11 @@
 SELECT launch, phase, us, launches, counted_ordinal,
   iif(is_first, (SELECT json_group_array(json_array(metric, value, reason)) FROM kernel_metrics WHERE kernel_id = counted), NULL),
   iif(is_first, (
-    SELECT iif(count(opcode) > 0, total(counts ->> '$.smsp__sass_inst_executed'), NULL)
+    SELECT iif(count(opcode) > 0, total(counts ->> '$.inst_executed'), NULL)
     FROM instructions WHERE kernel_id = counted), NULL),
   iif(is_first, ( -- HADD2.F32 that adds RZ converts from FP16
-    SELECT iif(count(opcode) > 0, total(counts ->> '$.smsp__sass_inst_executed') FILTER (
-      WHERE opcode GLOB 'F2F*' OR (opcode GLOB 'HADD2.F32*' AND sass GLOB '*RZ,*')), NULL)
+    SELECT iif(count(opcode) > 0, total(counts ->> '$.inst_executed') FILTER (
+      WHERE opcode GLOB 'F2F*F16*' OR (opcode GLOB 'HADD2.F32*' AND sass GLOB '*RZ,*')), NULL)
     FROM instructions WHERE kernel_id = counted), NULL)
 FROM (
   SELECT kernel.ordinal, coalesce(kernel.launch, kernel.name) AS launch, kernel_phase.name AS phase, kernel_phase.position,

@@ -12,9 +12,10 @@ function withoutBrackets(text, open, close) {
   return kept;
 }
 
-/** Returns a demangled function's name without return type, namespaces, template arguments and parameters. */
+/** Returns a demangled function's name without return type, namespaces, template arguments and parameters; of a call of the CUDA
+ * API without its version, as in "cudaStreamSynchronize_v3020". */
 export function shortName(name) {
-  if (!/[(<]/.test(name)) return name;
+  if (!/[(<]/.test(name)) return name.replace(/_v\d{4,5}(_pt[ds]z?)?$/, '');
   const named = name.replaceAll('(anonymous namespace)::', '').replace(/operator[<>()=+\-*/[\]&|!~^%]+/, 'operator');
   const plain = withoutBrackets(named, '<', '>');
   const symbol = withoutBrackets(plain, '(', ')').trim().split(/\s+/).at(-1).split('::').at(-1);

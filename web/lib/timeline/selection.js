@@ -1,7 +1,7 @@
 // The statistics of the selected interval, which the API computes over all its events.
 import { get } from '/lib/api.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
-import { shareCell } from '/lib/kernels.js';
+import { shareCell } from '/lib/share_cell.js';
 import * as format from '/lib/format.js';
 import { laneTitle } from '/lib/timeline/lanes.js';
 import { shortName } from '/lib/timeline/names.js';
