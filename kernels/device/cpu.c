@@ -1,9 +1,9 @@
 /* The CPU device. Launches are function calls on the caller's thread; each distributes its work over threads itself. */
 #include <cblas.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -115,11 +115,21 @@ static int cpu_run(rl_device *device, rl_executable *executable, const rl_observ
 
 /* --- samples ----------------------------------------------------------------------------------------------------------- */
 
+/* Returns the size of the L3 cache that the first core uses; 0: not known. glibc's _SC_LEVEL3_CACHE_SIZE is the sum of all L3
+ * caches of an AMD processor. */
+static size_t l3_bytes(void) {
+  size_t kib = 0;
+  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%zuK", &kib) != 1) kib = 0;
+  fclose(file);
+  return kib << 10;
+}
+
 /* Returns twice the size of the L3 cache, at least 64 and at most 512 MiB; 64 MiB where the size is not known. */
 static size_t eviction_bytes(void) {
   const size_t minimum = (size_t)64 << 20, maximum = (size_t)512 << 20;
-  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  size_t bytes = cache > 0 ? 2 * (size_t)cache : minimum;
+  const size_t bytes = 2 * l3_bytes();
   return bytes < minimum ? minimum : bytes > maximum ? maximum : bytes;
 }
 
