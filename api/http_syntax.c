@@ -20,7 +20,7 @@ bool rl_decimal_parse(const char *text, int64_t *value) {
   return true;
 }
 
-bool rl_query_cut(char *uri, int maximum) {
+bool rl_query_truncate(char *uri, int maximum) {
   char *separator = strchr(uri, '?');
   for (int i = 0; i < maximum && separator != NULL; i++) separator = strchr(separator + 1, '&');
   if (separator == NULL) return false;

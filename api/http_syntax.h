@@ -12,7 +12,7 @@
 bool rl_decimal_parse(const char *text, int64_t *value);
 
 /* Truncates the query of a URI in place after `maximum` parameters. Returns true if there were more. */
-bool rl_query_cut(char *uri, int maximum);
+bool rl_query_truncate(char *uri, int maximum);
 
 typedef struct rl_client_address {
   unsigned char bytes[16]; /* an IPv6 address whose last 64 bits are 0, or an IPv4 address as ::ffff:a.b.c.d */

@@ -35,8 +35,8 @@ static int finish_upload(rl_http_request *request, rl_imported_trace_params *par
 
 static int submit(rl_http_request *request, rl_job_spec *spec, const char *key, const char *sha256, int64_t *id, bool *existing,
                   rl_error *err) {
-  if (rl_queue_submit(request->server->queue, spec, key, sha256, id, existing, err) < 0) return -1;
-  if (!*existing) rl_upload_keep(request->upload);
+  if (rl_queue_submit_job(request->server->queue, spec, key, sha256, id, existing, err) < 0) return -1;
+  if (!*existing) rl_upload_keep_file(request->upload);
   rl_upload_end(request->upload);
   request->upload = NULL;
   return 0;

@@ -45,7 +45,7 @@ int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   if (rl_http_request_idempotency_key(request, &key, err) < 0 || rl_http_request_job_policy(request, &policy, err) < 0) return -1;
   if (rl_job_spec_parse(body, request->body_length, &policy, &spec, err) < 0) return -1;
   rl_sha256(body, request->body_length, sha256);
-  if (rl_queue_submit(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
+  if (rl_queue_submit_job(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   return rl_http_request_reply_job(request, id, state, existing, err);
 }
@@ -102,7 +102,7 @@ int rl_handle_label_job(rl_http_request *request, rl_error *err) {
 
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {
   rl_job_state state;
-  if (rl_queue_cancel(request->server->queue, request->id, err) < 0) return -1;
+  if (rl_queue_cancel_job(request->server->queue, request->id, err) < 0) return -1;
   rl_upload_spool_collect(request->server->uploads); /* a queued import's file is no longer needed */
   if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
   return rl_reply_json(request, 202, rl_accepted_job_json(request->id, state), err);

@@ -200,7 +200,7 @@ static void print_http(FILE *out, rl_server *server) {
 static int print_metrics(FILE *out, rl_server *server, rl_error *err) {
   char labels[LABELS_SIZE] = "";
   rl_job_counts counts;
-  if (rl_queue_count(server->queue, &counts, err) < 0) return -1;
+  if (rl_queue_count_jobs(server->queue, &counts, err) < 0) return -1;
   print_family(out, "build_info", "gauge", "Version and commit of the daemon; always 1.");
   add_label(labels, "version", RL_VERSION);
   add_label(labels, "commit", RL_COMMIT);

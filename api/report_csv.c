@@ -80,8 +80,8 @@ static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
   put_text_member(out, kernel->run, "workload");
   put_next_field(out, "127.0.0.1");
   put_text_member(out, kernel->kernel, "name");
-  put_number(out, rl_metric_get(kernel->values, "launch__context_id"));
-  put_number(out, rl_metric_get(kernel->values, "launch__stream_id"));
+  put_number(out, rl_metric_values_get(kernel->values, "launch__context_id"));
+  put_number(out, rl_metric_values_get(kernel->values, "launch__stream_id"));
   put_dim3_member(out, kernel->kernel, "block");
   put_dim3_member(out, kernel->kernel, "grid");
   put_device(out, kernel->run);

@@ -70,7 +70,7 @@ static char too_many_parameters;
  * */
 static void *look_at_uri(void *context, const char *uri, struct MHD_Connection *connection) {
   (void)context, (void)connection;
-  return uri != NULL && rl_query_cut((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
+  return uri != NULL && rl_query_truncate((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
 }
 
 static rl_http_request *begin_request(rl_server *server, struct MHD_Connection *connection, rl_connection *record,

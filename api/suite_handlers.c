@@ -329,7 +329,8 @@ int rl_handle_add_baseline(rl_http_request *request, rl_error *err) {
   if (!rl_suite_is_name(body.name))
     return rl_fail_at(err, "/name",
                       "a name has 1 to 64 lower-case letters, digits, _ and -, and begins with a letter or a digit");
-  if (require_suite(request, err) < 0 || rl_suite_promote(request->server->store, request->name, body.name, body.run, err) < 0)
+  if (require_suite(request, err) < 0 ||
+      rl_suite_promote_run(request->server->store, request->name, body.name, body.run, err) < 0)
     return -1;
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "name", body.name);

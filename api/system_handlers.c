@@ -86,7 +86,7 @@ int rl_handle_get_readiness(rl_http_request *request, rl_error *err) {
   rl_job_counts counts;
   int count, usable = 0;
   if (atomic_load(&request->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (rl_queue_count(request->server->queue, &counts, err) < 0 || check_storing(request, err) < 0) return -1;
+  if (rl_queue_count_jobs(request->server->queue, &counts, err) < 0 || check_storing(request, err) < 0) return -1;
   rl_device_state *states = read_devices(request->server, &count);
   if (states == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for devices");
   for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "unusable") != 0;

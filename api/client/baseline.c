@@ -40,7 +40,7 @@ static int find_run(const rl_cli *cli, const char *suite, long long *id, rl_erro
 
 static int promote(const rl_cli *cli, const char *suite, const char *name, long long run, rl_error *err) {
   if (run == 0 && find_run(cli, suite, &run, err) < 0) return -1;
-  RL_CLEANUP(rl_json_free) cJSON *baseline = rl_suite_promote(cli, suite, name, run, err);
+  RL_CLEANUP(rl_json_free) cJSON *baseline = rl_post_named_baseline(cli, suite, name, run, err);
   if (baseline == NULL) return -1;
   if (cli->json) return rl_print_json(baseline);
   printf("suite run %lld is baseline %s of %s\n", run, name, suite);

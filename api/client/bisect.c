@@ -214,7 +214,7 @@ static int measure_baseline(bisection *search, const char *commit, bool *refused
     return rl_fail(err, RL_HTTP, 0, "suite run %.0f of the good commit: %s", id, rl_suite_run_reason(run));
   snprintf(search->baseline, sizeof search->baseline, "bisect-%.*s-%.0f", SHORT_COMMIT_LENGTH, commit, id);
   RL_CLEANUP(rl_json_free)
-  cJSON *baseline = rl_suite_promote(search->cli, rl_json_text(run, "suite"), search->baseline, (long long)id, err);
+  cJSON *baseline = rl_post_named_baseline(search->cli, rl_json_text(run, "suite"), search->baseline, (long long)id, err);
   if (baseline == NULL) {
     *refused = err->domain == RL_HTTP && err->code == 422;
     search->baseline[0] = '\0';

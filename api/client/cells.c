@@ -146,7 +146,7 @@ void rl_print_wrapped(FILE *out, int indent, const char *text) {
   print_words(out, indent, indent, text);
 }
 
-void rl_print_beside(FILE *out, int indent, const char *text) { print_words(out, indent, indent, text); }
+void rl_print_after_label(FILE *out, int indent, const char *text) { print_words(out, indent, indent, text); }
 
 void rl_print_line(FILE *out, int count) {
   while (count-- > 0) fputs("─", out);

@@ -36,7 +36,7 @@ void rl_print_name(FILE *out, const char *name);
 /* Prints text in lines of 80 columns, indented by `indent`, like rl_print_name, and ends the line. */
 void rl_print_wrapped(FILE *out, int indent, const char *text);
 /* Like rl_print_wrapped, but the text begins after a label on the current line: only further lines are indented. */
-void rl_print_beside(FILE *out, int indent, const char *text);
+void rl_print_after_label(FILE *out, int indent, const char *text);
 /* Sets the style of the following text; RL_STYLE_NONE resets it. Prints nothing unless styles are enabled. */
 typedef enum rl_style { RL_STYLE_NONE, RL_STYLE_BOLD, RL_STYLE_WARNING, RL_STYLE_INFO } rl_style;
 void rl_print_style(FILE *out, rl_style style);

@@ -142,7 +142,7 @@ static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
   return (int)find_final_state(rl_json_text(job, "state"))->code;
 }
 
-int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
+int rl_follow_job(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
   progress_output output = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
   rl_sse parser = {.on_event = on_event, .context = &output};
   char path[64];
@@ -158,7 +158,7 @@ int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err)
     }
     parser.stopped = false;
     output.job = job;
-    if (job != NULL) rl_retry_reached(&retry);
+    if (job != NULL) rl_retry_record_answer(&retry);
     if (job != NULL && rl_http_read_events(cli, path, &parser, &attempt_error) == 0) {
       if (!parser.stopped) rl_retry_pause();
       continue;

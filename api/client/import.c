@@ -55,5 +55,5 @@ int rl_command_import(rl_cli *cli, rl_error *err) {
   double id = rl_json_number(job, "id");
   if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon accepted the trace but returned no id");
   if (!cli->json) fprintf(stderr, "job %.0f: %s/job.html?id=%.0f\n", id, cli->url, id);
-  return rl_follow(cli, (long long)id, true, err);
+  return rl_follow_job(cli, (long long)id, true, err);
 }

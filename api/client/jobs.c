@@ -23,7 +23,7 @@ int rl_command_submit(rl_cli *cli, rl_error *err) {
   if (cli->argc != 1) return rl_fail_usage(err, "submit needs a FILE, or - for standard input");
   RL_CLEANUP(rl_free_text) char *body = rl_request_read_file(cli->argv[0], err);
   RL_CLEANUP(rl_body_free) rl_body response = {0};
-  if (body == NULL || rl_submit(cli, "/jobs", body, &response, err) < 0) return -1;
+  if (body == NULL || rl_submit_job(cli, "/jobs", body, &response, err) < 0) return -1;
   RL_CLEANUP(rl_json_free) cJSON *job = cJSON_Parse(response.data != NULL ? response.data : "");
   if (cli->json) return rl_print_json(job);
   printf("%.0f\n", rl_json_number(job, "id"));
@@ -46,7 +46,7 @@ static int print_job(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_
 int rl_command_show(rl_cli *cli, rl_error *err) {
   bool watch = rl_take_flag(cli, "--watch");
   if (watch && cli->json) return rl_fail_usage(err, "--watch prints text: omit --json");
-  return rl_print_watched(cli, watch, print_job, NULL, err);
+  return rl_print_repeatedly(cli, watch, print_job, NULL, err);
 }
 
 int rl_command_label(rl_cli *cli, rl_error *err) {

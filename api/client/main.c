@@ -27,7 +27,7 @@ static void print_entry(int indent, const char *name, const char *value, const c
   printf("%*s", indent, "");
   rl_print_cell(stdout, label, indent - SUMMARY_COLUMN + 1);
   putchar(' ');
-  rl_print_beside(stdout, SUMMARY_COLUMN, summary);
+  rl_print_after_label(stdout, SUMMARY_COLUMN, summary);
 }
 
 static void print_options(const rl_cli_option *option) {

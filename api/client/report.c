@@ -157,7 +157,7 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
   report_options options;
   if (parse_options(cli, &options, err) < 0 || (options.job > 0 && find_run(cli, &options, err) < 0)) return -1;
   if (options.csv || cli->json) return print_response(cli, &options, err);
-  return rl_print_watched(cli, options.watch, print_report, &options, err);
+  return rl_print_repeatedly(cli, options.watch, print_report, &options, err);
 }
 
 typedef struct comparison_options {

@@ -10,7 +10,7 @@ enum { PAUSE_MS = 500 };
 
 void rl_retry_pause(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL); }
 
-void rl_retry_reached(rl_retry *retry) { *retry = (rl_retry){.daemon_was_reached = true}; }
+void rl_retry_record_answer(rl_retry *retry) { *retry = (rl_retry){.daemon_was_reached = true}; }
 
 bool rl_retry_wait(rl_retry *retry, const rl_error *failure) {
   const bool unreachable = failure->domain == RL_WIRE || (failure->domain == RL_HTTP && failure->code == 503);

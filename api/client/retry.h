@@ -13,7 +13,7 @@ typedef struct rl_retry {       /* initially zero */
 } rl_retry;
 
 /* Records that a request was answered. */
-void rl_retry_reached(rl_retry *retry);
+void rl_retry_record_answer(rl_retry *retry);
 /* Returns whether to repeat a failed request; if so, waits 0.5 s first. True if the daemon has answered before and, for less than
  * 30 s, has not responded or has answered with 503. */
 bool rl_retry_wait(rl_retry *retry, const rl_error *failure);

@@ -13,7 +13,7 @@ static void make_key(char key[KEY_SIZE]) {
   sodium_bin2hex(key, KEY_SIZE, bytes, sizeof bytes);
 }
 
-int rl_submit(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err) {
+int rl_submit_job(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err) {
   char key[KEY_SIZE];
   rl_retry retry = {0};
   rl_error failure = {0};

@@ -6,6 +6,6 @@
 
 /* Posts body and receives the response's body. If the connection breaks before the response, the daemon may already have executed
  * the request. So the request is repeated with the same Idempotency-Key, for at most 30 s, and the daemon executes it once. */
-int rl_submit(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err);
+int rl_submit_job(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err);
 
 #endif

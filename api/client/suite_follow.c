@@ -151,7 +151,7 @@ int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJ
       return RL_EXIT_COMPLETED;
     }
     if (document != NULL) {
-      rl_retry_reached(&retry);
+      rl_retry_record_answer(&retry);
       read_progress(document, &output.now);
       show_progress(&output);
       read_events(cli, id, &parser);

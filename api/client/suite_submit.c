@@ -75,14 +75,14 @@ cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char 
   char path[PATH_SIZE];
   if (make_body(request, body, name, err) < 0) return NULL;
   snprintf(path, sizeof path, "/suites/%s/runs", name);
-  RL_CLEANUP(rl_json_free) cJSON *reply = post(cli, rl_submit, path, body, err);
+  RL_CLEANUP(rl_json_free) cJSON *reply = post(cli, rl_submit_job, path, body, err);
   if (reply == NULL) return NULL;
   if (!isnan(rl_json_number(reply, "id"))) return rl_take_ownership(&reply);
   rl_fail(err, RL_HTTP, 0, "the daemon accepted the suite run but returned no id");
   return NULL;
 }
 
-cJSON *rl_suite_promote(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err) {
+cJSON *rl_post_named_baseline(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *body = cJSON_CreateObject();
   cJSON_AddStringToObject(body, "name", baseline);
   cJSON_AddNumberToObject(body, "run", (double)run);

@@ -20,6 +20,6 @@ typedef struct rl_suite_request { /* NULL members: not given */
  * rl_http_send. */
 cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char *name, rl_error *err);
 /* Sends POST /suites/{name}/baselines. Returns the reply, which the caller deletes; NULL with err. */
-cJSON *rl_suite_promote(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err);
+cJSON *rl_post_named_baseline(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err);
 
 #endif

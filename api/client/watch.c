@@ -43,7 +43,7 @@ static void replace_text(const char *text, bool is_first) {
   fflush(stdout);
 }
 
-int rl_print_watched(rl_cli *cli, bool repeats, rl_print_once print, void *context, rl_error *err) {
+int rl_print_repeatedly(rl_cli *cli, bool repeats, rl_print_once print, void *context, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *shown = NULL;
   bool has_ended = !repeats;
   if (!repeats) return print(cli, stdout, context, &has_ended, err);

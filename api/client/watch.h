@@ -16,6 +16,6 @@ bool rl_take_flag(rl_cli *cli, const char *flag);
 bool rl_job_state_has_ended(const char *state);
 /* Prints to standard output each time the text has changed, every second, until it has ended; a terminal is cleared before.
  * Without `repeats` prints once. */
-int rl_print_watched(rl_cli *cli, bool repeats, rl_print_once print, void *context, rl_error *err);
+int rl_print_repeatedly(rl_cli *cli, bool repeats, rl_print_once print, void *context, rl_error *err);
 
 #endif

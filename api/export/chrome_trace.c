@@ -301,7 +301,7 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
   const rl_activity_row *values = &row->values;
   const bool is_instant = values->kind == RL_ACTIVITY_MEMORY;
   const rl_track *track;
-  if (rl_tracks_place(&state->tracks, values, &track, err) < 0) return -1;
+  if (rl_tracks_assign(&state->tracks, values, &track, err) < 0) return -1;
   const position at = position_of(track);
   if (track->is_new) {
     name_process(state, &track->group, at.process, out);

@@ -266,7 +266,7 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
   state->out = out;
   if (!state->has_rows) state->time_zero_ns = row->values.start_ns < 0 ? row->values.start_ns : 0;
   state->has_rows = true;
-  if (rl_tracks_place(&state->tracks, &row->values, &track, err) < 0) return -1;
+  if (rl_tracks_assign(&state->tracks, &row->values, &track, err) < 0) return -1;
   if (track->is_new) {
     describe_owner(state, &track->group, out);
     describe_track(track, out);
@@ -278,7 +278,7 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
 static void end(void *context, rl_buffer *out) {
   perfetto_state *state = context;
   state->out = out;
-  rl_tracks_end(&state->tracks);
+  rl_tracks_end_slices(&state->tracks);
 }
 
 static void clear(void *context) {

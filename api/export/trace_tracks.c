@@ -91,7 +91,7 @@ static int open_slice(rl_track *track, int64_t end_ns, rl_error *err) {
   return 0;
 }
 
-int rl_tracks_place(rl_tracks *tracks, const rl_activity_row *row, const rl_track **placed, rl_error *err) {
+int rl_tracks_assign(rl_tracks *tracks, const rl_activity_row *row, const rl_track **placed, rl_error *err) {
   const rl_track_group group = group_of(row);
   if (reserve_slot(tracks, err) < 0) return -1;
   rl_track **link = &tracks->slots[slot_of(tracks, &group)], *track;
@@ -107,7 +107,7 @@ int rl_tracks_place(rl_tracks *tracks, const rl_activity_row *row, const rl_trac
   return open_slice(track, row->end_ns, err);
 }
 
-void rl_tracks_end(rl_tracks *tracks) {
+void rl_tracks_end_slices(rl_tracks *tracks) {
   for (size_t i = 0; i < tracks->slot_count; i++)
     for (rl_track *track = tracks->slots[i]; track != NULL; track = track->next) end_slices(tracks, track, INT64_MAX);
 }

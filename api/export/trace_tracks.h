@@ -39,15 +39,15 @@ typedef struct rl_tracks { /* initially zeroed */
   rl_track **slots;        /* hash table of the groups' first tracks, with linear probing */
   size_t slot_count, group_count;
   uint32_t track_count;
-  /* Called when a slice has ended: by rl_tracks_place for slices that end at or before the start of the row, and by
-   * rl_tracks_end for all others. Slices of one track are passed in the order of their ends. NULL: it is not called. */
+  /* Called when a slice has ended: by rl_tracks_assign for slices that end at or before the start of the row, and by
+   * rl_tracks_end_slices for all others. Slices of one track are passed in the order of their ends. NULL: it is not called. */
   void (*ended)(void *context, const rl_track *track, int64_t end_ns);
   void *context;
 } rl_tracks;
 
 /* Assigns a row to *track. Rows must be passed in order of start. Fails with RL_HTTP 422 if there are too many groups. */
-int rl_tracks_place(rl_tracks *tracks, const rl_activity_row *row, const rl_track **track, rl_error *err);
-void rl_tracks_end(rl_tracks *tracks); /* ends all slices */
+int rl_tracks_assign(rl_tracks *tracks, const rl_activity_row *row, const rl_track **track, rl_error *err);
+void rl_tracks_end_slices(rl_tracks *tracks); /* ends all slices */
 void rl_tracks_clear(rl_tracks *tracks);
 
 #endif

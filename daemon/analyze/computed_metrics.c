@@ -166,7 +166,7 @@ bool rl_computed_metric_find(const char *name, rl_computed_metric *metric) {
   return set_rollup(name, metric);
 }
 
-static double look_up_metric(void *context, const char *name) { return rl_metric_get(context, name); }
+static double look_up_metric(void *context, const char *name) { return rl_metric_values_get(context, name); }
 
 static double evaluate(const char *expression, const rl_metric_values *values) {
   rl_metric_values copy = *values;
@@ -178,6 +178,6 @@ static double evaluate(const char *expression, const rl_metric_values *values) {
 
 double rl_computed_metric_value(const rl_computed_metric *metric, const rl_metric_values *values) {
   if (metric->expression != NULL) return evaluate(metric->expression, values);
-  const double value = rl_metric_get(values, metric->source);
-  return metric->is_rate ? value / (rl_metric_get(values, DURATION) * 1e-9) : value;
+  const double value = rl_metric_values_get(values, metric->source);
+  return metric->is_rate ? value / (rl_metric_values_get(values, DURATION) * 1e-9) : value;
 }

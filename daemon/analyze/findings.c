@@ -131,7 +131,7 @@ static void make_groups(groups *g) {
 
 /* --- limits ------------------------------------------------------------------------------------------------------------ */
 
-static double look_up(void *context, const char *name) { return rl_metric_get(context, name); }
+static double look_up(void *context, const char *name) { return rl_metric_values_get(context, name); }
 
 /* Returns the part's percentage of the duration; 100 if it is unknown. */
 static double limit_of(rl_time_part part, const rl_metric_values *values) {

@@ -92,8 +92,8 @@ static const counted_unit compute_units[] = {
 static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
   const counted_unit *found = NULL;
   for (const counted_unit *each = units; each->metric; each++) {
-    double pct = rl_metric_get(values, each->metric);
-    if (!isnan(pct) && (!found || pct > rl_metric_get(values, found->metric))) found = each;
+    double pct = rl_metric_values_get(values, each->metric);
+    if (!isnan(pct) && (!found || pct > rl_metric_values_get(values, found->metric))) found = each;
   }
   return found;
 }
@@ -126,7 +126,7 @@ static rl_kernel_verdict verdict_of(rl_kernel_bound bound, const char *metric, d
 }
 
 static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metric_values *values) {
-  rl_kernel_verdict v = verdict_of(unit->bound, unit->metric, rl_metric_get(values, unit->metric), "%", unit->advice);
+  rl_kernel_verdict v = verdict_of(unit->bound, unit->metric, rl_metric_values_get(values, unit->metric), "%", unit->advice);
   v.pipeline = unit->pipeline;
   snprintf(v.message, sizeof v.message, "Bound by %s: %.1f%% of the peak, over the whole duration.", unit->label, v.value);
   return v;
@@ -139,11 +139,11 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   static const char *const to_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
   const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
   if (!top) return NULL;
-  double least = fmax(RL_BUSY_PCT, rl_metric_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
-  if (is_named(top, to_l1) && memory && memory->bound == RL_KERNEL_L1 && rl_metric_get(values, memory->metric) >= least)
+  double least = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
+  if (is_named(top, to_l1) && memory && memory->bound == RL_KERNEL_L1 && rl_metric_values_get(values, memory->metric) >= least)
     return memory;
   for (const counted_unit *each = compute_units; is_named(top, issue) && each->metric; each++)
-    if (!is_named(each, issue) && rl_metric_get(values, each->metric) >= least) return each;
+    if (!is_named(each, issue) && rl_metric_values_get(values, each->metric) >= least) return each;
   return top;
 }
 
@@ -153,11 +153,11 @@ static bool is_limited_by_shared_atomics(const rl_metric_values *values) {
   static const char *const plain_conflicts[] = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
                                                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
                                                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"};
-  double atomics = rl_metric_get(values, SHARED_ATOMICS), shared = rl_metric_get(values, SHARED_WAVEFRONTS);
-  double plain = rl_metric_get(values, SHARED_LOADS) + rl_metric_get(values, SHARED_STORES);
-  double conflicts = rl_metric_get(values, SHARED_CONFLICTS);
+  double atomics = rl_metric_values_get(values, SHARED_ATOMICS), shared = rl_metric_values_get(values, SHARED_WAVEFRONTS);
+  double plain = rl_metric_values_get(values, SHARED_LOADS) + rl_metric_values_get(values, SHARED_STORES);
+  double conflicts = rl_metric_values_get(values, SHARED_CONFLICTS);
   for (size_t i = 0; i < sizeof plain_conflicts / sizeof *plain_conflicts; i++)
-    conflicts -= rl_metric_get(values, plain_conflicts[i]);
+    conflicts -= rl_metric_values_get(values, plain_conflicts[i]);
   return atomics > 0 && conflicts >= 0.25 * atomics && shared - plain >= 0.5 * shared;
 }
 
@@ -176,7 +176,7 @@ static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_val
 static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
   const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
   if (unit && unit->bound == RL_KERNEL_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
-  if (unit && rl_metric_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
+  if (unit && rl_metric_values_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};
   snprintf(v.message, sizeof v.message, "%s is busy, but no counter of a unit shows which one.", rl_bound_names[side]);
   return v;
@@ -185,13 +185,13 @@ static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_boun
 /* Returns the percentage of the multiprocessors' time in which they have no block: some never get one, others have finished
  * theirs. Returns NAN if it is unknown. */
 static double idle_without_blocks(const rl_metric_values *values) {
-  return 100 * fmax(0, 1 - rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
+  return 100 * fmax(0, 1 - rl_metric_values_get(values, BLOCKS) / rl_metric_values_get(values, SM_COUNT));
 }
 
 static double idle_behind_longest(const rl_metric_values *values) {
-  double with_blocks = fmin(1, rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
-  double longest = rl_metric_get(values, LONGEST), average = rl_metric_get(values, AVERAGE);
-  bool is_long = longest >= 0.5 * rl_metric_get(values, ELAPSED); /* false: the launch takes most of the time */
+  double with_blocks = fmin(1, rl_metric_values_get(values, BLOCKS) / rl_metric_values_get(values, SM_COUNT));
+  double longest = rl_metric_values_get(values, LONGEST), average = rl_metric_values_get(values, AVERAGE);
+  bool is_long = longest >= 0.5 * rl_metric_values_get(values, ELAPSED); /* false: the launch takes most of the time */
   return is_long && with_blocks > 0 ? 100 * fmax(0, 1 - average / (longest * with_blocks)) : NAN;
 }
 
@@ -205,7 +205,7 @@ static rl_kernel_verdict verdict_of_short(double duration_ns) {
 }
 
 static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
-  double blocks = rl_metric_get(values, BLOCKS), sms = rl_metric_get(values, SM_COUNT);
+  double blocks = rl_metric_values_get(values, BLOCKS), sms = rl_metric_values_get(values, SM_COUNT);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_LAUNCH, BLOCKS, blocks, "block",
                                    "Divide the work into more blocks, or run other kernels at the same time.");
   snprintf(v.message, sizeof v.message, "Bound by its launch: %.0f blocks leave %.0f of %.0f multiprocessors without work.",
@@ -214,7 +214,7 @@ static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
 }
 
 static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double idle_pct) {
-  double longest = rl_metric_get(values, LONGEST);
+  double longest = rl_metric_values_get(values, LONGEST);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, LONGEST, longest, "cycle",
                                    "Give all blocks the same work: split long ones, or use dynamic scheduling.");
   snprintf(
@@ -225,7 +225,7 @@ static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double 
 }
 
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
-  double issue_pct = rl_metric_get(values, ISSUE);
+  double issue_pct = rl_metric_values_get(values, ISSUE);
   if (isnan(issue_pct)) return verdict_without(ISSUE, values);
   rl_kernel_verdict v =
       verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
@@ -233,7 +233,7 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   snprintf(v.message, sizeof v.message,
            "Bound by latency: memory (%.1f%%) and compute (%.1f%%) stay below " RL_TEXT(
                RL_BUSY_PCT) "%%, and %.1f%% of the issue slots are used.",
-           rl_metric_get(values, MEMORY), rl_metric_get(values, COMPUTE), issue_pct);
+           rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE), issue_pct);
   return v;
 }
 
@@ -241,7 +241,7 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
  * cause. */
 static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
   double without = idle_without_blocks(values), behind = idle_behind_longest(values),
-         duration_ns = rl_metric_get(values, DURATION);
+         duration_ns = rl_metric_values_get(values, DURATION);
   if (duration_ns < RL_SHORT_KERNEL_NS) return verdict_of_short(duration_ns);
   if (fmax(without, behind) <= 100 - RL_BUSY_PCT || (isnan(without) && isnan(behind))) return verdict_of_latency(values);
   return behind > without ? verdict_of_tail(values, behind) : verdict_of_few_blocks(values);
@@ -250,9 +250,9 @@ static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
 rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
   static const char *const needed[] = {DURATION, MEMORY, COMPUTE};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-    if (isnan(rl_metric_get(values, needed[i]))) return verdict_without(needed[i], values);
+    if (isnan(rl_metric_values_get(values, needed[i]))) return verdict_without(needed[i], values);
   rl_bound side = rl_roofline_compute(values).classification.bound;
-  if (rl_metric_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT)
+  if (rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT)
     side = RL_BOUND_MEMORY; /* averages over all L2 slices hide one busy slice */
   return side == RL_BOUND_LATENCY ? verdict_of_idle(values) : verdict_of_busy(values, side);
 }

@@ -240,4 +240,4 @@ rl_quartiles rl_compute_quartiles(double *values, size_t count) {
   return (rl_quartiles){quantile(values, count, 0.25), quantile(values, count, 0.5), quantile(values, count, 0.75)};
 }
 
-double rl_outer_fence(rl_quartiles quartiles) { return quartiles.q3 + 3 * (quartiles.q3 - quartiles.q1); }
+double rl_compute_outer_fence(rl_quartiles quartiles) { return quartiles.q3 + 3 * (quartiles.q3 - quartiles.q1); }

@@ -52,7 +52,7 @@ typedef struct rl_quartiles {
 /* Reorders values, which are finite. */
 rl_quartiles rl_compute_quartiles(double *values, size_t count);
 /* Returns Tukey's outer fence, Q3 + 3 IQR. Larger values are extreme outliers. */
-double rl_outer_fence(rl_quartiles quartiles);
+double rl_compute_outer_fence(rl_quartiles quartiles);
 
 #ifdef __cplusplus
 }

@@ -78,7 +78,7 @@ static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, c
   static const char *const work[] = {"smsp__inst_executed.sum", "dram__bytes.sum", "lts__t_sectors.sum"};
   static const char stalled[] = "smsp__average_warps_issue_stalled_", per_issue[] = "_per_issue_active.ratio";
   for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
-    double before = rl_metric_get(baseline, work[i]), now = rl_metric_get(current, work[i]);
+    double before = rl_metric_values_get(baseline, work[i]), now = rl_metric_values_get(current, work[i]);
     if (differs_by(before, now, NOISE_RATIO)) compare_numbers(cause, work[i], before, now);
   }
   const rl_metric_value *grown = NULL;
@@ -86,11 +86,11 @@ static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, c
   for (size_t i = 0; i < baseline->count; i++) {
     const char *name = baseline->items[i].name, *end = strstr(name, per_issue);
     if (strncmp(name, stalled, sizeof stalled - 1) != 0 || end == NULL || end[sizeof per_issue - 1] != '\0') continue;
-    double before = baseline->items[i].value, now = rl_metric_get(current, name);
+    double before = baseline->items[i].value, now = rl_metric_values_get(current, name);
     if (differs_by(before, now, 0.1) && fabs(now - before) > largest_change)
       largest_change = fabs(now - before), grown = &baseline->items[i];
   }
-  if (grown != NULL) compare_numbers(cause, grown->name, grown->value, rl_metric_get(current, grown->name));
+  if (grown != NULL) compare_numbers(cause, grown->name, grown->value, rl_metric_values_get(current, grown->name));
 }
 
 /* --- differences between the runs ------------------------------------------------------------------------------------- */

@@ -96,7 +96,7 @@ static const roof_expressions unit_expressions[RL_UNIT_COUNT] = {
 
 /* --- evaluation -------------------------------------------------------------------------------------------------------- */
 
-static double look_up(void *context, const char *name) { return rl_metric_get(context, name); }
+static double look_up(void *context, const char *name) { return rl_metric_values_get(context, name); }
 
 static double value_of(const rl_metric_values *values, const char *expression) {
   rl_scope scope = {look_up, (void *)(uintptr_t)values};
@@ -146,7 +146,7 @@ static rl_roof_point compute_point(const rl_roof *level, const rl_roof *unit) {
 }
 
 static rl_roof_model compute_model(const rl_metric_values *values, double duration_s) {
-  double bytes = rl_metric_get(values, "model__bytes"), operations = rl_metric_get(values, "model__operations");
+  double bytes = rl_metric_values_get(values, "model__bytes"), operations = rl_metric_values_get(values, "model__operations");
   return (rl_roof_model){.bytes = bytes,
                          .operations = operations,
                          .intensity = ratio(operations, bytes),
@@ -168,8 +168,8 @@ static int busiest_unit(const rl_roof *units) {
 }
 
 static void set_shares_from_counters(const rl_metric_values *values, const rl_roofline *roofline, rl_classification *c) {
-  c->memory_pct = rl_metric_get(values, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed");
-  c->compute_pct = rl_metric_get(values, "sm__throughput.avg.pct_of_peak_sustained_elapsed");
+  c->memory_pct = rl_metric_values_get(values, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed");
+  c->compute_pct = rl_metric_values_get(values, "sm__throughput.avg.pct_of_peak_sustained_elapsed");
   c->unit = busiest_unit(roofline->units);
   if (c->unit < 0) return;
   c->intensity = roofline->points[RL_LEVEL_DRAM][c->unit].intensity;
@@ -221,9 +221,9 @@ static rl_classification classify(const rl_metric_values *values, const rl_roofl
 }
 
 rl_roofline rl_roofline_compute(const rl_metric_values *values) {
-  double counted_ns = rl_metric_get(values, "gpu__time_duration.sum");
+  double counted_ns = rl_metric_values_get(values, "gpu__time_duration.sum");
   rl_roofline roofline = {.counted = !isnan(counted_ns)};
-  roofline.duration_s = roofline.counted ? counted_ns * 1e-9 : rl_metric_get(values, "timing__time_cold_us_median") * 1e-6;
+  roofline.duration_s = roofline.counted ? counted_ns * 1e-9 : rl_metric_values_get(values, "timing__time_cold_us_median") * 1e-6;
   for (int level = 0; level < RL_LEVEL_COUNT; level++) roofline.levels[level] = compute_roof(values, &level_expressions[level]);
   for (int unit = 0; unit < RL_UNIT_COUNT; unit++) roofline.units[unit] = compute_roof(values, &unit_expressions[unit]);
   for (int level = 0; level < RL_LEVEL_COUNT; level++)

@@ -14,7 +14,7 @@ static double median_of_sorted(const double *values, size_t count) {
   return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-rl_summary rl_summarize(double *values, size_t count) {
+rl_summary rl_summarize_sample(double *values, size_t count) {
   rl_summary summary = {.minimum = NAN, .median = NAN, .maximum = NAN, .spread_ratio = NAN};
   size_t n = 0;
   for (size_t i = 0; i < count; i++)

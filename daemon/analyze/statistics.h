@@ -15,7 +15,7 @@ typedef struct rl_summary {
 } rl_summary;          /* all values are NAN if count is 0; spread_ratio also if the median is 0 */
 
 /* Ignores NAN and infinite values. Reorders values. */
-rl_summary rl_summarize(double *values, size_t count);
+rl_summary rl_summarize_sample(double *values, size_t count);
 
 /* Returns P(|T| > t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4), t >= 0. */
 double rl_student_two_sided_p(double t, size_t degrees_of_freedom);

@@ -293,7 +293,7 @@ static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, cons
     kernel.total_us += durations[i];
     configuration_varies |= !same_configuration(kernel_rows[i].row, first);
   }
-  rl_summary summary = rl_summarize(durations, count);
+  rl_summary summary = rl_summarize_sample(durations, count);
   kernel.min_us = summary.minimum;
   kernel.median_us = summary.median;
   kernel.max_us = summary.maximum;

@@ -140,7 +140,7 @@ static int compute_history_limit(const double *history, size_t count, size_t met
   double degrees = (double)(runs - 1);
   double limit = sqrt(squares / degrees) * rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, runs - 1);
   limit = fmax(limit, 1.5 * largest);
-  if (runs >= MIN_FENCE_RUNS) limit = fmax(limit, rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
+  if (runs >= MIN_FENCE_RUNS) limit = fmax(limit, rl_compute_outer_fence(rl_compute_quartiles(changes, runs - 1)));
   found->limit = expm1(limit);
   return 0;
 }

@@ -304,7 +304,7 @@ rl_open_events *rl_open_events_new(void) { return calloc(1, sizeof(rl_open_event
 
 void rl_open_events_free(rl_open_events *open, rl_trace *trace) {
   if (open == NULL) return;
-  for (size_t i = 0; i < open->count; i++) rl_trace_skip(trace, RL_SKIPPED_UNPAIRED);
+  for (size_t i = 0; i < open->count; i++) rl_trace_count_skipped_event(trace, RL_SKIPPED_UNPAIRED);
   free(open->items);
   free(open);
 }
@@ -324,11 +324,11 @@ static int push_open_event(const rl_kineto_event *event, const struct category *
 static int close_open_event(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
   size_t i = open->count;
   while (i > 0 && open->items[i - 1].thread_hash != event->thread_hash) i--;
-  if (i == 0) return rl_trace_skip(trace, RL_SKIPPED_UNPAIRED), 0;
+  if (i == 0) return rl_trace_count_skipped_event(trace, RL_SKIPPED_UNPAIRED), 0;
   open_event ended = open->items[i - 1];
   memmove(&open->items[i - 1], &open->items[i], (open->count - i) * sizeof ended);
   open->count--;
-  if (!ended.has_row) return rl_trace_skip(trace, ended.skipped), 0;
+  if (!ended.has_row) return rl_trace_count_skipped_event(trace, ended.skipped), 0;
   ended.row.end_ns = event->start_ns;
   return rl_trace_add_row(trace, &ended.row, err);
 }
@@ -342,6 +342,6 @@ int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_t
   if (event->phase == 'E') return close_open_event(event, open, trace, err);
   const struct category *category = find_category(event->category);
   if (event->phase == 'B') return push_open_event(event, category, open, trace, err);
-  if (category->kind == NO_ROW) return rl_trace_skip(trace, category->skipped), 0;
+  if (category->kind == NO_ROW) return rl_trace_count_skipped_event(trace, category->skipped), 0;
   return add_complete(event, (uint32_t)category->kind, trace, err);
 }

@@ -312,10 +312,12 @@ static bool is_of_host(const struct source_table *table) {
 /* If the row is not an interval of time, counts it as skipped and returns true. */
 static bool skip_row(database *db, sqlite3_stmt *row, const struct source_table *table) {
   int64_t type = sqlite3_column_int64(row, COLUMN_EVENT_TYPE);
-  if (table->kind == WAIT) return rl_trace_skip(db->trace, RL_SKIPPED_SYNCHRONIZATION), true;
+  if (table->kind == WAIT) return rl_trace_count_skipped_event(db->trace, RL_SKIPPED_SYNCHRONIZATION), true;
   if (table->kind != RL_ACTIVITY_NVTX_RANGE) return false;
-  if (type != NVTX_PUSH_POP_RANGE && type != NVTX_START_END_RANGE) return rl_trace_skip(db->trace, RL_SKIPPED_CATEGORY), true;
-  if (sqlite3_column_type(row, COLUMN_END) == SQLITE_NULL) return rl_trace_skip(db->trace, RL_SKIPPED_UNPAIRED), true;
+  if (type != NVTX_PUSH_POP_RANGE && type != NVTX_START_END_RANGE)
+    return rl_trace_count_skipped_event(db->trace, RL_SKIPPED_CATEGORY), true;
+  if (sqlite3_column_type(row, COLUMN_END) == SQLITE_NULL)
+    return rl_trace_count_skipped_event(db->trace, RL_SKIPPED_UNPAIRED), true;
   return false;
 }
 

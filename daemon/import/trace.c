@@ -156,7 +156,7 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
   return rl_records_add(&trace->records, RL_RECORD_ROW, row, 1, err);
 }
 
-void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]++; }
+void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]++; }
 void rl_trace_count_untimed(rl_trace *trace) { trace->untimed++; }
 void rl_trace_set_shared_memory_is_sum(rl_trace *trace) { trace->shared_memory_is_sum = true; }
 

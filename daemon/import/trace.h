@@ -41,7 +41,7 @@ uint32_t rl_trace_graph_node(int64_t number);
 /* Adds a row. Its times are those of the file's clock. `process` must be set for operations too. Fails with RL_INPUT if a time
  * is negative, the row ends before it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);
-void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind);
+void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind);
 /* Counts a record whose times the profiler could not collect. */
 void rl_trace_count_untimed(rl_trace *trace);
 /* Adds a GPU that the file describes. At most 64 GPUs are kept; further ones are ignored. */

@@ -24,7 +24,7 @@ typedef struct rl_run_spec {
 
 typedef struct rl_job_spec {
   char kind[16];                 /* "train" "kernel" "layer" "ceilings" "source" "import" */
-  char device[16];               /* "": rl_queue_submit fills in the first usable GPU, else the CPU */
+  char device[16];               /* "": rl_queue_submit_job fills in the first usable GPU, else the CPU */
   uint32_t passes;               /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile_options; "": the job has no counters pass */
   int64_t deadline_s;            /* time limit from the job's start to its end; 0: the configured limit */

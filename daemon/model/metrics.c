@@ -18,7 +18,7 @@ const rl_metric_value *rl_metric_find(const rl_metric_values *values, const char
   return bsearch(&(rl_metric_value){.name = name}, values->items, values->count, sizeof *values->items, by_name);
 }
 
-double rl_metric_get(const rl_metric_values *values, const char *name) {
+double rl_metric_values_get(const rl_metric_values *values, const char *name) {
   const rl_metric_value *found = rl_metric_find(values, name);
   return found ? found->value : NAN;
 }

@@ -31,7 +31,7 @@ void rl_metric_values_sort(rl_metric_value *items, size_t count);
 /* Returns the metric with this name, or NULL. */
 const rl_metric_value *rl_metric_find(const rl_metric_values *values, const char *name);
 /* Returns the metric's value; NAN if it is absent or unavailable. */
-double rl_metric_get(const rl_metric_values *values, const char *name);
+double rl_metric_values_get(const rl_metric_values *values, const char *name);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* The database has the states of jobs. Memory has, for each device, the running job, whether it was cancelled and the time of its
- * last progress event. The thread of a device waits in rl_queue_claim for a submission. */
+ * last progress event. The thread of a device waits in rl_queue_claim_pass for a submission. */
 #include "queue/queue.h"
 
 #include <errno.h>
@@ -178,7 +178,7 @@ static void count_change(rl_queue *queue, int64_t job_id,
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
-int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
+int rl_queue_check_job(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   int rc = 0;
   lock(queue);
   if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping: submit the job again after its restart");
@@ -194,12 +194,12 @@ static int insert_job(rl_queue *queue, rl_job_spec *spec, const char *key, const
   int seen = key != NULL ? rl_store_find_job_by_key(queue->store, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
-  if (rl_queue_check(queue, spec, err) < 0) return -1;
+  if (rl_queue_check_job(queue, spec, err) < 0) return -1;
   return rl_store_job_insert(queue->store, spec, key, body_sha256, queue->queue_limit, id, existing, err);
 }
 
-int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
-                    rl_error *err) {
+int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                        rl_error *err) {
   if (insert_job(queue, spec, key, body_sha256, id, existing, err) < 0) return -1;
   if (*existing) return 0;
   lock(queue);
@@ -211,7 +211,7 @@ int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const c
   return 0;
 }
 
-int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err) {
+int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err) {
   if (rl_store_job_finish(queue->store, id, RL_JOB_CANCELLED, NULL, err) < 0) return -1;
   lock(queue);
   device *entry = find_device_of_job(queue, id);
@@ -222,7 +222,7 @@ int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err) {
   return 0;
 }
 
-int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
+int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
   return rl_store_count_jobs(queue->store, counts, err);
 }
 
@@ -244,8 +244,8 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   return started;
 }
 
-/* Sets entry->cancel if the job was cancelled after the claim's transaction and before start_claim, when rl_queue_cancel did not
- * yet find the job on a device. */
+/* Sets entry->cancel if the job was cancelled after the claim's transaction and before start_claim, when rl_queue_cancel_job did
+ * not yet find the job on a device. */
 static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
   rl_job_state state;
   rl_error ignored;
@@ -280,7 +280,7 @@ static bool wait_for_submission(rl_queue *queue, uint64_t submission_count, cons
   return submitted;
 }
 
-int rl_queue_claim(rl_queue *queue, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
+int rl_queue_claim_pass(rl_queue *queue, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
   const struct timespec until = rl_condition_deadline((int64_t)timeout_ms * 1000000);
   for (;;) {
     lock(queue);
@@ -320,7 +320,7 @@ static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const
   return rc;
 }
 
-void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress) {
+void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   int64_t now = rl_monotonic_ns();
   lock(queue);
   device *entry = find_device_of_job(queue, job_id);
@@ -330,7 +330,7 @@ void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl
   if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) rl_listener_notify(&queue->listener, job_id);
 }
 
-int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err) {
+int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err) {
   if (rl_queue_should_cancel(queue, claim->job_id)) return 0;
   return rl_store_set_run_log(queue->store, claim->run_id, text, err);
 }
@@ -390,7 +390,7 @@ static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char 
   int length = snprintf(request, sizeof request, "{\"kind\":\"ceilings\",\"device\":\"%s\"}", id);
   if (rl_job_spec_parse(request, (size_t)length, &policy, &spec, &err) < 0) return;
   spec.automatic = true;
-  if (rl_queue_submit(queue, &spec, NULL, NULL, &number, &existing, &err) >= 0)
+  if (rl_queue_submit_job(queue, &spec, NULL, NULL, &number, &existing, &err) >= 0)
     rl_log(RL_LOG_INFO,
            "%s has another driver or other clocks than when its ceilings were measured: job %lld measures them again", id,
            (long long)number);
@@ -425,12 +425,12 @@ static int commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records 
   return 0;
 }
 
-int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err) {
+int rl_queue_commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err) {
   return commit_pass(queue, claim, records, NULL, err);
 }
 
-int rl_queue_commit_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
-                                rl_error *err) {
+int rl_queue_commit_unavailable_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
+                                     rl_error *err) {
   return commit_pass(queue, claim, records, reason, err);
 }
 
@@ -441,15 +441,15 @@ static int finish_job(rl_queue *queue, const rl_claim *claim, rl_job_state state
   return 0;
 }
 
-int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err) {
+int rl_queue_fail_job(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_FAILED, problem, err);
 }
 
-int rl_queue_end_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err) {
+int rl_queue_end_cancelled_job(rl_queue *queue, const rl_claim *claim, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_CANCELLED, NULL, err);
 }
 
-int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err) {
+int rl_queue_interrupt_job(rl_queue *queue, const rl_claim *claim, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_INTERRUPTED, NULL, err);
 }
 

@@ -31,7 +31,7 @@ enum { RL_DEVICES_MAX = 32 };
 int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
                          rl_error *err);
 
-/* Sets the engines that the device can't run, one name per line. rl_queue_submit refuses jobs that name one of them. */
+/* Sets the engines that the device can't run, one name per line. rl_queue_submit_job refuses jobs that name one of them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
 /* Sets the deadline, in seconds after the start, of jobs that name none. The default is 3600. */
@@ -45,28 +45,29 @@ void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh);
  * with this key and body hash exists. Fills in spec->device if it is "". Fails with RL_INPUT at /device (unknown or unusable
  * device, or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping),
  * RL_STORAGE (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
-int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
-                    rl_error *err);
-/* Checks a job as rl_queue_submit does, without accepting it: its device, the engines and the variants. Fills in spec->device. */
-int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err);
+int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                        rl_error *err);
+/* Checks a job as rl_queue_submit_job does, without accepting it: its device, the engines and the variants. Fills in
+ * spec->device. */
+int rl_queue_check_job(rl_queue *queue, rl_job_spec *spec, rl_error *err);
 /* Cancels a queued or running job. rl_queue_should_cancel then returns true for it, and later records of its worker are
  * discarded. Fails with RL_HTTP 404 when there is no such job, and with 409 when it has finished. */
-int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
+int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err);
 
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
 /* Waits at most timeout_ms for the next pass of a device: of its running job, else of its oldest queued job, which starts.
  * Returns 1 and fills *claim, which the caller clears; returns 0 on a timeout or when the queue stops. */
-int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
+int rl_queue_claim_pass(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* Returns the id of the device's running job; 0: none. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
 /* Returns whether the running job was cancelled. Never blocks. */
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
 /* Stores progress as an event. Does nothing if the job's last progress event is less than 250 ms old. Ignores errors of the
  * store. */
-void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
+void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
 /* Stores the compiler's log of the run, independently of its passes. */
-int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
+int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
 /* Stores a slice of the activity rows in records, and drops them from records
  * (rl_store_append_activity). Drops all of them if the job was cancelled. */
 int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
@@ -74,24 +75,24 @@ int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity
 /* Deletes the activity rows of a pass that is not committed (rl_store_discard_activity). */
 int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err);
 /* Stores all records of a pass, and completes the job after its last pass. */
-int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
+int rl_queue_commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
 /* Records that the results of the claim's pass can't be stored now, and why: clients see the job as `storing` until the claim's
  * outcome is stored. */
 void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason);
 /* Fails the job with the problem that the worker reported. */
-int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
+int rl_queue_fail_job(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
 /* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues. */
-int rl_queue_commit_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
-                                rl_error *err);
+int rl_queue_commit_unavailable_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
+                                     rl_error *err);
 /* Records that the worker died or hung during the pass. The first time the pass is queued again; the second time the job
  * fails. */
 int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
 /* Ends the claim of a cancelled job after its worker has stopped. */
-int rl_queue_end_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);
-/* Makes rl_queue_claim return 0 from now on. The device threads then end their passes and call rl_queue_interrupt. */
+int rl_queue_end_cancelled_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
+/* Makes rl_queue_claim_pass return 0 from now on. The device threads then end their passes and call rl_queue_interrupt_job. */
 void rl_queue_stop(rl_queue *queue);
 /* Sets the job to `interrupted`. */
-int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err);
+int rl_queue_interrupt_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
 /* Sets the function that is called after an event of a job was stored, or removes it (NULL). The function is called without the
  * queue's lock held. When this returns, the previous function is not running. */
@@ -104,7 +105,7 @@ const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
 int rl_queue_check_storing(rl_queue *queue, rl_error *err);
 
 /* Counts the queued and the running jobs. */
-int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err);
+int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_queue_cleanup, rl_queue *, rl_queue_close, NULL)
 #endif

@@ -86,7 +86,7 @@ const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                     {.name = RL_IMPORT_KIND,
                                      .summary = "import a trace that another profiler recorded; POST /imports submits it",
                                      .fields = rl_spec_import_fields,
-                                     .expand = rl_spec_import_refuse},
+                                     .expand = rl_spec_refuse_import},
                                     {0}};
 
 const rl_field *rl_job_kind_fields(const rl_job_kind *kind, rl_request_fields *storage) {

@@ -27,7 +27,7 @@ const rl_field rl_spec_import_fields[] = {
              .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),
     {0}};
 
-int rl_spec_import_refuse(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+int rl_spec_refuse_import(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   (void)object, (void)spec;
   return rl_fail_at(err, "/kind", "a trace is imported by POST /imports, with the file as its body");
 }

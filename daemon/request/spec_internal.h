@@ -100,6 +100,6 @@ int rl_spec_sequence_check_device(const rl_run_spec *run, rl_device_kind kind, r
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 /* An import needs the trace, which POST /jobs can't take. Returns -1 with RL_INPUT at /kind. */
-int rl_spec_import_refuse(const cJSON *object, rl_job_spec *spec, rl_error *err);
+int rl_spec_refuse_import(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
 #endif

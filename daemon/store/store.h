@@ -35,7 +35,8 @@ bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 /* Sets whether results of a running job wait to be stored. Queries then return its state as `storing`. Changes memory only. */
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
 bool rl_store_is_storing(const rl_store *store, int64_t job_id);
-/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit. RL_HTTP 429 if queue_limit jobs are queued. */
+/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit_job. RL_HTTP 429 if queue_limit jobs are queued.
+ */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
 /* Stores the compiler's log of a run. Replaces an earlier log. */

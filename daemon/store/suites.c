@@ -224,7 +224,7 @@ static int find_orphan(rl_db *db, int64_t *run_id, int64_t *job_id, rl_error *er
   return 1;
 }
 
-int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err) {
+int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   return rl_store_end_change(store, find_orphan(&store->writer, run_id, job_id, err), (rl_change){0}, err);
 }

@@ -67,8 +67,8 @@ typedef struct rl_suite_outcome {
 /* Ends a suite run. Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if it has ended. */
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err);
 /* Returns 1 and an unfinished job of a suite run that has ended; 0 if there is none. */
-int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
-/* Detaches the unfinished jobs of an ended suite run, so that rl_store_suite_orphan no longer returns them. */
+int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
+/* Detaches the unfinished jobs of an ended suite run, so that rl_store_suite_find_orphaned_job no longer returns them. */
 int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
 /* Reads the state and sets *events to the number of stored events, which is the number of the last event. RL_HTTP 404 if there is
  * no such run. */

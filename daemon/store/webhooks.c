@@ -77,7 +77,7 @@ static int read_next(rl_db *db, rl_webhook_event *event, rl_error *err) {
   return 1;
 }
 
-int rl_store_webhook_next(rl_store *store, rl_webhook_event *event, rl_error *err) {
+int rl_store_webhook_next_event(rl_store *store, rl_webhook_event *event, rl_error *err) {
   *event = (rl_webhook_event){0};
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   return rl_store_end_change(store, read_next(&store->writer, event, err), (rl_change){0}, err);
@@ -88,7 +88,8 @@ void rl_webhook_event_clear(rl_webhook_event *event) {
   *event = (rl_webhook_event){0};
 }
 
-int rl_store_webhook_record(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt, rl_error *err) {
+int rl_store_webhook_record_attempt(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt,
+                                    rl_error *err) {
   bool is_pending = attempt->state == RL_WEBHOOK_PENDING;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_db_run(&store->writer, err, "webhook_event_record", RL_BIND_INTEGER(":id", event->id),

@@ -22,7 +22,7 @@ typedef struct rl_webhook_event {
   int64_t attempts, created_ns, next_attempt_ns;
 } rl_webhook_event;
 /* Returns 1 and the pending event with the earliest next_attempt_ns; 0 if none is pending. The caller clears *event. */
-int rl_store_webhook_next(rl_store *store, rl_webhook_event *event, rl_error *err);
+int rl_store_webhook_next_event(rl_store *store, rl_webhook_event *event, rl_error *err);
 void rl_webhook_event_clear(rl_webhook_event *event);
 
 typedef enum rl_webhook_state { RL_WEBHOOK_PENDING, RL_WEBHOOK_DELIVERED, RL_WEBHOOK_GIVEN_UP } rl_webhook_state;
@@ -32,7 +32,8 @@ typedef struct rl_webhook_attempt {
   const char *error;       /* reason of the failure; NULL: the attempt did not fail */
 } rl_webhook_attempt;
 /* Records an attempt to deliver the event. */
-int rl_store_webhook_record(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt, rl_error *err);
+int rl_store_webhook_record_attempt(rl_store *store, const rl_webhook_event *event, const rl_webhook_attempt *attempt,
+                                    rl_error *err);
 
 /* The counters begin at rl_store_webhook_enable. */
 typedef struct rl_webhook_counts {

@@ -495,8 +495,8 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
   }
 }
 
-int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
-                   rl_suite_judgement *judgement, rl_error *err) {
+int rl_suite_judge_run(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
+                       rl_suite_judgement *judgement, rl_error *err) {
   suite_inputs all = {0};
   *judgement = (rl_suite_judgement){0};
   int rc = read_inputs(store, progress, with_confirmation, &all, err);

@@ -16,8 +16,8 @@ typedef struct rl_suite_judgement {
 
 /* Judges the run. with_confirmation: uses the confirming blocks too, and adds the causes of slower and faster metrics.
  * quarantine_reason: why no value can be trusted, or NULL. The caller clears *judgement. */
-int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
-                   rl_suite_judgement *judgement, rl_error *err);
+int rl_suite_judge_run(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
+                       rl_suite_judgement *judgement, rl_error *err);
 void rl_suite_judgement_clear(rl_suite_judgement *judgement);
 
 #endif

@@ -65,7 +65,7 @@ static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
   return measured > 0 ? 0 : refuse(err, "suite run %lld has no values", (long long)run_id);
 }
 
-int rl_suite_promote(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {
+int rl_suite_promote_run(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {
   if (rl_store_baseline_check(store, suite, run_id, err) < 0 || check_values(store, run_id, err) < 0) return -1;
   return rl_store_baseline_insert(store, suite, name, run_id, err); /* checks the state again */
 }

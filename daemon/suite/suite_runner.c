@@ -227,7 +227,8 @@ static int finish(rl_suite_runner *runner, const rl_suite_progress *progress, rl
   char quarantine_reason[256];
   int rc = check_canary(runner, progress, quarantine_reason, sizeof quarantine_reason, err);
   if (rc == 0)
-    rc = rl_suite_judge(runner->store, progress, true, quarantine_reason[0] != '\0' ? quarantine_reason : NULL, &judgement, err);
+    rc = rl_suite_judge_run(runner->store, progress, true, quarantine_reason[0] != '\0' ? quarantine_reason : NULL, &judgement,
+                            err);
   if (rc == 0) rc = store_verdicts(runner, progress, &judgement, quarantine_reason, err);
   rl_suite_judgement_clear(&judgement);
   return rc;
@@ -248,7 +249,7 @@ static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progres
     snprintf(key, sizeof key, "suite %lld %s %lld %s", (long long)progress->id, step->role, (long long)step->block,
              step->job_name);
     rl_sha256(text, strlen(text), sha256);
-    rc = rl_queue_submit(runner->queue, spec, key, sha256, job_id, &existing, err);
+    rc = rl_queue_submit_job(runner->queue, spec, key, sha256, job_id, &existing, err);
     rl_job_spec_clear(spec);
   }
   free(spec);
@@ -264,7 +265,7 @@ static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress
     at->job_id = job_id;
     return 0;
   }
-  if (err->domain == RL_SUITE) (void)rl_queue_cancel(runner->queue, job_id, &ignored); /* the run was cancelled meanwhile */
+  if (err->domain == RL_SUITE) (void)rl_queue_cancel_job(runner->queue, job_id, &ignored); /* the run was cancelled meanwhile */
   return -1;
 }
 
@@ -273,7 +274,7 @@ static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress,
   rl_suite_judgement judgement = {0};
   if (rl_suite_failing_job(progress, "baseline") != NULL) return 0; /* further values can't change the verdict incomparable */
   if (rl_suite_next_step(progress, NULL, true, step)) return 1;
-  if (rl_suite_judge(runner->store, progress, false, NULL, &judgement, err) < 0) {
+  if (rl_suite_judge_run(runner->store, progress, false, NULL, &judgement, err) < 0) {
     rl_suite_judgement_clear(&judgement);
     return -1;
   }
@@ -365,8 +366,8 @@ static slot *find_slot(rl_suite_runner *runner, const char *device) {
 static void cancel_orphans(rl_suite_runner *runner) {
   rl_error err;
   int64_t run_id, job_id;
-  while (rl_store_suite_orphan(runner->store, &run_id, &job_id, &err) > 0) {
-    if (rl_queue_cancel(runner->queue, job_id, &err) < 0 && is_temporary(&err)) return;
+  while (rl_store_suite_find_orphaned_job(runner->store, &run_id, &job_id, &err) > 0) {
+    if (rl_queue_cancel_job(runner->queue, job_id, &err) < 0 && is_temporary(&err)) return;
     if (rl_store_suite_release_jobs(runner->store, run_id, &err) < 0) return;
   }
 }
@@ -477,7 +478,7 @@ static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *devi
     char path[96];
     rc = text != NULL ? rl_job_spec_parse(text, strlen(text), &runner->policy, spec, err)
                       : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
-    if (rc == 0) rc = rl_queue_check(runner->queue, spec, err);
+    if (rc == 0) rc = rl_queue_check_job(runner->queue, spec, err);
     if (rc == 0) snprintf(device, sizeof spec->device, "%s", spec->device);
     else if (err->domain == RL_INPUT && strcmp(err->json_pointer, "/device") != 0) {
       snprintf(path, sizeof path, "/jobs/%d/request%.60s", i, err->json_pointer);

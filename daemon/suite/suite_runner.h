@@ -34,8 +34,8 @@ typedef struct rl_suite_submission {
   const rl_job_policy *policy;  /* applies to against_request */
   const char *key, *body_sha256; /* Idempotency-Key; NULL: none */
 } rl_suite_submission;
-/* Accepts a suite run and sets *id. *existing: as in rl_queue_submit. RL_INPUT at /device, or at a field of the definition or of
- * against_request that the device can't run, such as /jobs/0/request/engine. RL_HTTP 404 at /against (no such baseline), 422
+/* Accepts a suite run and sets *id. *existing: as in rl_queue_submit_job. RL_INPUT at /device, or at a field of the definition or
+ * of against_request that the device can't run, such as /jobs/0/request/engine. RL_HTTP 404 at /against (no such baseline), 422
  * (same key, other body), 429 (queue_limit reached), 503 (stopping). */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            rl_suite_estimate *estimate, rl_error *err);

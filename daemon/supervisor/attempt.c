@@ -116,7 +116,7 @@ static rl_attempt_result handle_progress(rl_attempt *attempt, const rl_frame *fr
   if (rl_fields_parse(rl_progress_fields, (const char *)frame->payload, frame->length, &progress, sizeof progress,
                       &attempt->error) < 0)
     return RL_ATTEMPT_DIED;
-  rl_queue_progress(attempt->jobs, attempt->claim->job_id, attempt->claim->run_id, &progress);
+  rl_queue_publish_progress(attempt->jobs, attempt->claim->job_id, attempt->claim->run_id, &progress);
   return RL_ATTEMPT_CONTINUE;
 }
 
@@ -144,7 +144,7 @@ static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) 
 
 int rl_attempt_store_log(rl_attempt *attempt, rl_error *err) {
   if (attempt->log == NULL) return 0;
-  if (rl_queue_log(attempt->jobs, attempt->claim, attempt->log, err) < 0) return -1;
+  if (rl_queue_store_log(attempt->jobs, attempt->claim, attempt->log, err) < 0) return -1;
   free(attempt->log);
   attempt->log = NULL;
   return 0;

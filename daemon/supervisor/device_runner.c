@@ -229,7 +229,7 @@ static void *run_device_thread(void *argument) {
   while (!atomic_load(&runner->stopping)) {
     rl_claim claim;
     rl_error err;
-    int rc = rl_queue_claim(runner->jobs, runner->state.id, wait_ms, &claim, &err);
+    int rc = rl_queue_claim_pass(runner->jobs, runner->state.id, wait_ms, &claim, &err);
     wait_ms = CLAIM_WAIT_MS;
     if (rc == 1) {
       run_pass(runner, &claim);

@@ -123,18 +123,18 @@ static int try_to_store(pending_outcome *outcome, rl_error *err) {
   if (rl_attempt_store_log(attempt, err) < 0) return -1;
   if (has_results(outcome) && store_rows(outcome, err) < 0) return -1;
   switch (outcome->result) {
-    case RL_ATTEMPT_DONE: return rl_queue_commit(jobs, attempt->claim, &attempt->records, err);
+    case RL_ATTEMPT_DONE: return rl_queue_commit_pass(jobs, attempt->claim, &attempt->records, err);
     case RL_ATTEMPT_UNAVAILABLE:
-      return rl_queue_commit_unavailable(jobs, attempt->claim, &attempt->records, attempt->error.message, err);
+      return rl_queue_commit_unavailable_pass(jobs, attempt->claim, &attempt->records, attempt->error.message, err);
     case RL_ATTEMPT_CANCELLED:
-    case RL_ATTEMPT_IGNORED_CANCEL: return rl_queue_end_cancelled(jobs, attempt->claim, err);
-    case RL_ATTEMPT_STOPPED: return rl_queue_interrupt(jobs, attempt->claim, err);
+    case RL_ATTEMPT_IGNORED_CANCEL: return rl_queue_end_cancelled_job(jobs, attempt->claim, err);
+    case RL_ATTEMPT_STOPPED: return rl_queue_interrupt_job(jobs, attempt->claim, err);
     case RL_ATTEMPT_DIED: return rl_queue_record_worker_crash(jobs, attempt->claim, attempt->error.message, err);
     case RL_ATTEMPT_FAILED:
     case RL_ATTEMPT_DEADLINE_EXCEEDED:
     case RL_ATTEMPT_CONTINUE: break;
   }
-  return rl_queue_fail(jobs, attempt->claim, &attempt->error, err);
+  return rl_queue_fail_job(jobs, attempt->claim, &attempt->error, err);
 }
 
 /* Returns whether the worker's records violate a constraint of the database, so that a retry cannot succeed. */

@@ -263,7 +263,7 @@ int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_err
   return 0;
 }
 
-void rl_upload_keep(rl_upload *upload) { upload->is_kept = true; }
+void rl_upload_keep_file(rl_upload *upload) { upload->is_kept = true; }
 
 void rl_upload_end(rl_upload *upload) {
   if (upload == NULL) return;

@@ -36,8 +36,8 @@ int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *
  * Fails with RL_INPUT if the file has no supported format. */
 int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err);
 /* The job that needs the file is in the database: rl_upload_end keeps the file. */
-void rl_upload_keep(rl_upload *upload);
-/* Ends an upload. Deletes the file, unless rl_upload_keep was called. NULL: nothing. */
+void rl_upload_keep_file(rl_upload *upload);
+/* Ends an upload. Deletes the file, unless rl_upload_keep_file was called. NULL: nothing. */
 void rl_upload_end(rl_upload *upload);
 
 RL_DEFINE_CLEANUP(rl_upload_spool_cleanup, rl_upload_spool *, rl_upload_spool_close, NULL)

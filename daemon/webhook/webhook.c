@@ -92,11 +92,11 @@ static void deliver(rl_webhook *webhook, const rl_webhook_event *event) {
   if (attempt.error == NULL) attempt.state = RL_WEBHOOK_DELIVERED;
   else if (reply.status == STATUS_GONE || now_ns - event->created_ns >= GIVE_UP_AFTER_NS) attempt.state = RL_WEBHOOK_GIVEN_UP;
   else attempt.next_attempt_ns = now_ns + choose_pause_ns(webhook, event->attempts, reply.retry_after_s);
-  bool is_recorded = rl_store_webhook_record(webhook->store, event, &attempt, &err) >= 0;
+  bool is_recorded = rl_store_webhook_record_attempt(webhook->store, event, &attempt, &err) >= 0;
   if (!is_recorded) rl_log(RL_LOG_WARNING, "webhook: can't record a delivery: %s", err.message);
   while (!is_recorded && !atomic_load(&webhook->stopping)) {
     wait_for_event(webhook, read_wake_count(webhook), STORE_PAUSE_S * SECOND_NS);
-    is_recorded = rl_store_webhook_record(webhook->store, event, &attempt, &err) >= 0;
+    is_recorded = rl_store_webhook_record_attempt(webhook->store, event, &attempt, &err) >= 0;
   }
   if (is_recorded) log_attempt(event, &attempt);
 }
@@ -114,7 +114,7 @@ static void *run_thread(void *argument) {
     const uint64_t seen = read_wake_count(webhook);
     rl_webhook_event event;
     rl_error err;
-    int found = rl_store_webhook_next(webhook->store, &event, &err);
+    int found = rl_store_webhook_next_event(webhook->store, &event, &err);
     int64_t pause_ns = found > 0 ? measure_pause(&event) : found == 0 ? INT64_MAX : STORE_PAUSE_S * SECOND_NS;
     if (pause_ns > MAX_PAUSE_S * SECOND_NS) pause_ns = MAX_PAUSE_S * SECOND_NS;
     if (pause_ns == 0) deliver(webhook, &event);

@@ -32,7 +32,7 @@ typedef struct rl_pass_context { /* the context of one request */
 typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FAILED, RL_OUTCOME_CANCELLED } rl_outcome;
 
 /* Returns DONE for rc 0; for −1 CANCELLED or FAILED, according to err. */
-rl_outcome rl_pass_outcome(int rc, const rl_error *err);
+rl_outcome rl_outcome_of_error(int rc, const rl_error *err);
 /* Reports that a phase (see rl_progress) of iteration `epoch` of `epochs` begins; −1, −1: the phase belongs to no iteration. */
 void rl_pass_enter_phase(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs);
 void rl_pass_iteration_done(rl_pass_context *pass);
@@ -48,8 +48,8 @@ int rl_pass_add_measurements(rl_pass_context *pass, const rl_named_value *values
 
 /* Run the instance's iteration, or its evaluation. The executable (on CUDA a graph) is created at its first use and not before:
  * the counters pass needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
-int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
+int rl_pass_run_iteration(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+int rl_pass_run_evaluation(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
 /* Returns the memory that this instance uses now and its peaks since it was opened, in bytes by purpose. */
 rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass);

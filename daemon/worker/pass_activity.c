@@ -66,8 +66,8 @@ static int warm_up(rl_pass_context *pass, rl_error *err) {
   rl_elapsed elapsed;
   rl_pass_enter_phase(pass, "warmup", -1, -1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
-  int rc = rl_pass_iterate(pass, &observer, &elapsed, err);
-  bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
+  int rc = rl_pass_run_iteration(pass, &observer, &elapsed, err);
+  bool stopped = rc && rl_outcome_of_error(rc, err) == RL_OUTCOME_CANCELLED;
   if (stopped && is_cancelled(&pass->observer)) return -1;
   return stopped ? 0 : rc;
 }
@@ -110,7 +110,7 @@ static void disable_timestamps(rl_pass_context *pass) {
 }
 
 static int run_timestamped(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
-  if (!pass->timestamped_executable) return rl_pass_iterate(pass, &pass->observer, elapsed, err);
+  if (!pass->timestamped_executable) return rl_pass_run_iteration(pass, &pass->observer, elapsed, err);
   return pass->device->ops->run(pass->device, pass->timestamped_executable, &pass->observer, elapsed, err);
 }
 
@@ -186,7 +186,7 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
     return -1;
 
   rl_pass_enter_phase(pass, "epoch", 0, 1);
-  if (pass->instance->ops->reset(pass->instance, err) < 0 || rl_pass_iterate(pass, &pass->observer, &untraced, err) < 0)
+  if (pass->instance->ops->reset(pass->instance, err) < 0 || rl_pass_run_iteration(pass, &pass->observer, &untraced, err) < 0)
     return -1;
   rl_pass_iteration_done(pass);
 
@@ -217,5 +217,5 @@ rl_outcome rl_activity_run(rl_pass_context *pass, rl_error *err) {
   }
   int rc = run_activity(pass, err);
   disable_timestamps(pass);
-  return rl_pass_outcome(rc, err);
+  return rl_outcome_of_error(rc, err);
 }

@@ -11,10 +11,10 @@ rl_outcome rl_counters_run(rl_pass_context *pass, rl_error *err) {
     return RL_OUTCOME_UNAVAILABLE;
   }
   rl_pass_enter_phase(pass, "counters", -1, -1);
-  if (pass->instance->ops->reset(pass->instance, err) < 0) return rl_pass_outcome(-1, err);
+  if (pass->instance->ops->reset(pass->instance, err) < 0) return rl_outcome_of_error(-1, err);
   int rc = pass->profiler->ops->collect_counters(pass->profiler, pass->instance, &pass->profile_options, &pass->observer,
                                                  pass->records, reason, err);
-  if (rc <= 0) return rl_pass_outcome(rc, err);
+  if (rc <= 0) return rl_outcome_of_error(rc, err);
   rl_fail(err, RL_ERRNO, ENOTSUP, "%s", reason);
   return RL_OUTCOME_UNAVAILABLE;
 }

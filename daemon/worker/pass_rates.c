@@ -15,7 +15,7 @@ static int measure_rate(rl_pass_context *pass, const rl_rate *rate, uint32_t cou
   const rl_sequence single = {rate->name, rate->launch, 1, 1};
   if (!rate->launch) return rl_pass_add_measurement(pass, rate->name, NAN, rate->reason, err);
   if (pass->device->ops->sample(pass->device, &single, RL_CACHE_WARM, count, &pass->observer, us, err) < 0) return -1;
-  return rl_pass_add_measurement(pass, rate->name, rate->amount / (rl_summarize(us, count).minimum * 1e-6), NULL, err);
+  return rl_pass_add_measurement(pass, rate->name, rate->amount / (rl_summarize_sample(us, count).minimum * 1e-6), NULL, err);
 }
 
 int rl_time_rates(rl_pass_context *pass, rl_error *err) {

@@ -62,7 +62,7 @@ static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double 
     rl_sample sample = {.mode = mode, .ordinal = i, .device_us = us[i]};
     if (rl_records_add(pass->records, RL_RECORD_SAMPLE, &sample, 1, err) < 0) return -1;
   }
-  *summary = rl_summarize(us, count);
+  *summary = rl_summarize_sample(us, count);
   rl_pass_iteration_done(pass);
   return 0;
 }

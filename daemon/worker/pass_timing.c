@@ -61,7 +61,7 @@ static int evaluate(rl_pass_context *pass, rl_epoch *epoch, int64_t epochs, rl_e
   epoch->evaluation_ms = NAN;
   if (!has_evaluation(pass)) return 0;
   rl_pass_enter_phase(pass, "evaluate", epoch->epoch, epochs);
-  if (rl_pass_evaluate(pass, &elapsed, err) < 0) return -1;
+  if (rl_pass_run_evaluation(pass, &elapsed, err) < 0) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
 }
@@ -79,7 +79,7 @@ static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool 
   rl_iteration_results results;
   rl_pass_enter_phase(pass, warmup ? "warmup" : "epoch", index, count);
   rl_sensors_read(pass->sensors, &before);
-  if (rl_pass_iterate(pass, &pass->observer, &elapsed, err) < 0) return -1;
+  if (rl_pass_run_iteration(pass, &pass->observer, &elapsed, err) < 0) return -1;
   rl_sensors_read(pass->sensors, &after);
   rl_pass_iteration_done(pass);
   if (evaluate(pass, &epoch, count, err) < 0 || pass->instance->ops->read_results(pass->instance, &results, err) < 0) return -1;
@@ -165,5 +165,5 @@ rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err) {
   int rc = timers[pass->workload->timing_mode](pass, err);
   rl_sensors_list_processes(pass->sensors, &after);
   if (rc == 0) rc = rl_other_processes_add_measurements(pass, &before, &after, err);
-  return rl_pass_outcome(rc, err);
+  return rl_outcome_of_error(rc, err);
 }

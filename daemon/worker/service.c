@@ -99,7 +99,7 @@ void rl_pass_enter_phase(rl_pass_context *pass, const char *phase, int64_t epoch
 
 void rl_pass_iteration_done(rl_pass_context *pass) { pass->iterations_done++; }
 
-rl_outcome rl_pass_outcome(int rc, const rl_error *err) {
+rl_outcome rl_outcome_of_error(int rc, const rl_error *err) {
   if (rc == 0) return RL_OUTCOME_DONE;
   return err->domain == RL_ERRNO && err->code == ECANCELED ? RL_OUTCOME_CANCELLED : RL_OUTCOME_FAILED;
 }
@@ -239,12 +239,12 @@ static int run_sequence_list(rl_pass_context *pass, const rl_sequence_list *sequ
   return device->ops->run(device, *executable, observer, elapsed, err);
 }
 
-int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+int rl_pass_run_iteration(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
   cached_instance *entry = ((rl_service *)pass->context)->current;
   return run_sequence_list(pass, &entry->instance->iteration, &entry->iteration, observer, elapsed, err);
 }
 
-int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
+int rl_pass_run_evaluation(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
   cached_instance *entry = ((rl_service *)pass->context)->current;
   return run_sequence_list(pass, &entry->instance->evaluation, &entry->evaluation, &pass->observer, elapsed, err);
 }
@@ -369,7 +369,7 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   enter_stage(service, "open");
   service->used_bytes_at_start = read_used_bytes(service);
   service->allocated_bytes_at_start = (double)service->options.device->memory_usage.total_bytes;
-  if (prepare_request(service, request, records, err) < 0) return rl_pass_outcome(-1, err);
+  if (prepare_request(service, request, records, err) < 0) return rl_outcome_of_error(-1, err);
   begin_memory_attribution(service, service->current);
   rl_outcome outcome = run_pass[request->pass](&service->pass, err);
   update_memory_usage(service, service->current);

@@ -169,7 +169,7 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache_s
   }
   for (uint32_t i = 0; i < count; i++) {
     rl_sequence_pause(sequence);
-    if (rl_observer_cancelled(observer, err) < 0 || rl_sequence_restore(sequence, NULL, err) < 0) return -1;
+    if (rl_observer_check_cancellation(observer, err) < 0 || rl_sequence_restore(sequence, NULL, err) < 0) return -1;
     if (eviction_buffer) evict_caches(eviction_buffer, bytes);
     const int64_t sample_ns = time_repeats_ns(sequence, repeats, err);
     if (sample_ns < 0) return -1;

@@ -97,7 +97,7 @@ static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *er
     if (rl_cuda_check(cudaEventSynchronize(rl_cuda_device_of(device)->progress_events[slot]), "running", err) < 0) return -1;
     report_progress(queue, queue->repeats_at_event[slot]);
   }
-  return rl_observer_cancelled(queue->observer, err);
+  return rl_observer_check_cancellation(queue->observer, err);
 }
 
 /* Records the event after a unit of work that has `repeats` repeats. */

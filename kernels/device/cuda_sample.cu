@@ -130,7 +130,7 @@ static int take_all_samples(rl_device *device, const sampling *s, uint32_t count
   const uint32_t max_batch = s->sequence->pause_ms > 0 ? 1 : MAX_QUEUED; /* cancelled() is called between batches */
   for (uint32_t done = 0; done < count; done += max_batch) {
     uint32_t batch = count - done < max_batch ? count - done : max_batch;
-    if (rl_observer_cancelled(observer, err) < 0 || take_samples(device, s, batch, device_us + done, err) < 0) return -1;
+    if (rl_observer_check_cancellation(observer, err) < 0 || take_samples(device, s, batch, device_us + done, err) < 0) return -1;
   }
   return 0;
 }

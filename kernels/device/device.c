@@ -17,9 +17,11 @@ void rl_memory_usage_remove(rl_memory_usage *usage, rl_memory_purpose purpose, s
   usage->total_bytes -= bytes;
 }
 
-int rl_observer_cancelled(const rl_observer *observer, rl_error *err) {
+int rl_observer_check_cancellation(const rl_observer *observer, rl_error *err) {
   bool cancelled = observer && observer->cancelled && observer->cancelled(observer->context);
   return cancelled ? rl_fail(err, RL_ERRNO, ECANCELED, "cancelled") : 0;
 }
 
-int rl_device_cancelled(const rl_device *device, rl_error *err) { return rl_observer_cancelled(device->observer, err); }
+int rl_device_check_cancellation(const rl_device *device, rl_error *err) {
+  return rl_observer_check_cancellation(device->observer, err);
+}

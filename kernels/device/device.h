@@ -142,8 +142,8 @@ struct rl_device {
 };
 
 /* Returns -1 with RL_ERRNO, ECANCELED when the observer (NULL: none) asks to cancel. Called on the device's thread. */
-int rl_observer_cancelled(const rl_observer *observer, rl_error *err);
-int rl_device_cancelled(const rl_device *device, rl_error *err); /* the same for device->observer */
+int rl_observer_check_cancellation(const rl_observer *observer, rl_error *err);
+int rl_device_check_cancellation(const rl_device *device, rl_error *err); /* the same for device->observer */
 
 /* Implementations of allocate and release call these to count the allocated bytes. */
 void rl_memory_usage_add(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);

@@ -27,7 +27,7 @@ void rl_sequence_pause(const rl_sequence *sequence) {
 }
 
 static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {
-  if (rl_observer_cancelled(observer, err) < 0) return -1;
+  if (rl_observer_check_cancellation(observer, err) < 0) return -1;
   rl_span span = {.launch = launch, .start_ns = rl_monotonic_ns()};
   rl_nvtx_range_push(launch->name);
   int rc = rl_launch_enqueue(launch, stream, err);

@@ -407,13 +407,13 @@ static bool has_wgmma(const rl_device *device) {
   return result != 0;
 }
 
-bool rl_hopper_supports(const rl_device *device, const rl_hopper_shape *s) {
+bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *s) {
   const bool has_heads =
       s->epilogue != RL_HOPPER_ROPE || ((s->head_size == 64 || s->head_size == 128) && s->rotated_columns % s->head_size == 0);
   return has_heads && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 && has_wgmma(device);
 }
 
-int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err) {
+int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err) {
   rl_hopper_product *p = (rl_hopper_product *)aligned_alloc(alignof(rl_hopper_product), sizeof *p);
   int device = 0, multiprocessors = 0;
   if (!p) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product");
@@ -436,9 +436,9 @@ int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl
   return 0;
 }
 
-void rl_hopper_close(rl_hopper_product *product) { free(product); }
+void rl_hopper_product_close(rl_hopper_product *product) { free(product); }
 
-int rl_hopper_enqueue(const rl_hopper_product *p, rl_stream stream, rl_error *err) {
+int rl_hopper_product_enqueue(const rl_hopper_product *p, rl_stream stream, rl_error *err) {
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t launch = {};
   attribute.id = cudaLaunchAttributeClusterDimension;

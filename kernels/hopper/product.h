@@ -28,9 +28,9 @@ typedef struct rl_hopper_shape {
 typedef struct rl_hopper_product rl_hopper_product;
 
 /* Returns whether the device and this build have the kernel, and the kernel supports this shape. */
-bool rl_hopper_supports(const rl_device *device, const rl_hopper_shape *shape);
-int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err);
-void rl_hopper_close(rl_hopper_product *product); /* NULL is allowed */
-int rl_hopper_enqueue(const rl_hopper_product *product, rl_stream stream, rl_error *err);
+bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *shape);
+int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err);
+void rl_hopper_product_close(rl_hopper_product *product); /* NULL is allowed */
+int rl_hopper_product_enqueue(const rl_hopper_product *product, rl_stream stream, rl_error *err);
 
 #endif

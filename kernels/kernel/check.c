@@ -140,7 +140,7 @@ static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_e
     const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + block_length(s, end - 1);
     char *to = whole->staging + (size_t)(i - first) * whole->block_bytes;
     const char *from = (const char *)whole->kernel->out + (size_t)begin_segment * whole->segment_bytes;
-    if (rl_device_cancelled(device, err) < 0 ||
+    if (rl_device_check_cancellation(device, err) < 0 ||
         device->ops->download(device, to, from, (size_t)(end_segment - begin_segment) * whole->segment_bytes, err) < 0)
       return -1;
   }
@@ -195,7 +195,7 @@ int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
   memset(staging, 0xff, (size_t)step);
   int rc = 0;
   for (int64_t start = 0; start < bytes && rc == 0; start += step) {
-    rc = rl_device_cancelled(device, err);
+    rc = rl_device_check_cancellation(device, err);
     if (rc == 0)
       rc = device->ops->upload(device, (char *)kernel->out + start, staging,
                                (size_t)(bytes - start < step ? bytes - start : step), err);

@@ -29,12 +29,12 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
   if (rl_tune_set_cache_key_prefix(device, err) < 0) return -1;
   if (rl_cudnn_check(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
   if (open_plan(kernel, self->cudnn, &self->plan, err) < 0) return rl_kernel_fail_unsupported(err);
-  const rl_dnn_choice *chosen = rl_dnn_chosen(self->plan);
+  const rl_dnn_choice *chosen = rl_dnn_read_choice(self->plan);
   if (chosen->workspace_bytes > 0 &&
       device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &self->workspace, err) < 0)
     return -1;
   rl_kernel_record_algorithm(kernel, chosen->rank, chosen->deterministic, &self->rank);
-  return rl_dnn_bind(self->plan, self->workspace, err);
+  return rl_dnn_set_workspace(self->plan, self->workspace, err);
 }
 
 int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err) {

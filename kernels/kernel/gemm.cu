@@ -50,7 +50,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   if (rl_gemm_open(self->cublas, &shape, kernel->in[1], kernel->in[0], kernel->out, self->workspace, WORKSPACE_BYTES,
                    kernel->variant == RL_VARIANT_SEARCHED ? MAX_SEARCHED_ALGORITHMS : 1, device->stream, &self->product, err) < 0)
     return rl_kernel_fail_unsupported(err);
-  rl_kernel_record_algorithm(kernel, rl_gemm_rank(self->product), true, &self->rank);
+  rl_kernel_record_algorithm(kernel, rl_gemm_algorithm_rank(self->product), true, &self->rank);
   return 0;
 }
 

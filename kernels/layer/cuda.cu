@@ -54,7 +54,7 @@ static void close_state(void *engine_state) {
   rl_device *device = state->device;
   for (int i = 0; i < PRODUCT_COUNT; i++) {
     rl_gemm_close(state->products[i]);
-    rl_hopper_close(state->our_products[i]);
+    rl_hopper_product_close(state->our_products[i]);
   }
   rl_dnn_close(state->attention);
   if (state->cublas) cublasLtDestroy(state->cublas);
@@ -111,7 +111,7 @@ template <layer_product PRODUCT> static int enqueue_product(void *arg, rl_stream
 }
 
 template <layer_product PRODUCT> static int enqueue_our_product(void *arg, rl_stream stream, rl_error *err) {
-  return rl_hopper_enqueue(state_of((const rl_layer_instance *)arg)->our_products[PRODUCT], stream, err);
+  return rl_hopper_product_enqueue(state_of((const rl_layer_instance *)arg)->our_products[PRODUCT], stream, err);
 }
 
 static int enqueue_rope(void *arg, rl_stream stream, rl_error *err) {
@@ -351,10 +351,10 @@ static int choose_our_products(rl_layer_instance *self, rl_error *err) {
     const rl_hopper_shape shape = our_shape(self, c->product);
     rl_hopper_product **ours = &state->our_products[c->product];
     bool is_faster;
-    if (!rl_hopper_supports(self->base.device, &shape)) continue;
-    if (rl_hopper_open(&shape, ours, err) < 0 || compare_with_library(self, c, &is_faster, err) < 0) return -1;
+    if (!rl_hopper_product_supports(self->base.device, &shape)) continue;
+    if (rl_hopper_product_open(&shape, ours, err) < 0 || compare_with_library(self, c, &is_faster, err) < 0) return -1;
     if (is_faster) continue;
-    rl_hopper_close(*ours);
+    rl_hopper_product_close(*ours);
     *ours = NULL;
   }
   return 0;
@@ -377,12 +377,12 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
   if (rl_attention_open(state->cudnn, &shape, new_qkv(self), at(qkv, hidden), at(qkv, 2 * hidden),
                         self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
     return -1;
-  const rl_dnn_choice *chosen = rl_dnn_chosen(state->attention);
+  const rl_dnn_choice *chosen = rl_dnn_read_choice(state->attention);
   if (!chosen->deterministic) self->base.deterministic_note = "cuDNN's attention engine adds in no fixed order";
   if (chosen->workspace_bytes > 0 && state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes,
                                                                   &state->attention_workspace, err) < 0)
     return -1;
-  return rl_dnn_bind(state->attention, state->attention_workspace, err);
+  return rl_dnn_set_workspace(state->attention, state->attention_workspace, err);
 }
 
 static int upload_rotations(rl_layer_instance *self, rl_error *err) {

@@ -74,7 +74,7 @@ static int poison_tensor(rl_layer_instance *self, void *tensor, int64_t elements
   if (memory == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a layer's tensors");
   memset(memory, 0xff, bytes < step ? bytes : step);
   for (size_t start = 0; start < bytes; start += step)
-    if (rl_device_cancelled(device, err) < 0 ||
+    if (rl_device_check_cancellation(device, err) < 0 ||
         device->ops->upload(device, (char *)tensor + start, memory, bytes - start < step ? bytes - start : step, err) < 0)
       return -1;
   return 0;

@@ -342,7 +342,7 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *nam
   return 0;
 }
 
-int rl_dnn_bind(rl_dnn *p, void *workspace, rl_error *err) {
+int rl_dnn_set_workspace(rl_dnn *p, void *workspace, rl_error *err) {
   p->workspace = workspace;
   rl_dnn_release(&p->variant_pack);
   return create_variant_pack(p) ? 0 : fail_refused(p->name, err);
@@ -355,4 +355,4 @@ void rl_dnn_close(rl_dnn *p) {
   free(p);
 }
 
-const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *p) { return &p->choice; }
+const rl_dnn_choice *rl_dnn_read_choice(const rl_dnn *p) { return &p->choice; }

@@ -41,8 +41,8 @@ int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
                          "running a matrix product", err);
 }
 
-double rl_gemm_us(const rl_gemm *g) { return g->us; }
-int rl_gemm_rank(const rl_gemm *g) { return g->rank; }
+double rl_gemm_algorithm_us(const rl_gemm *g) { return g->us; }
+int rl_gemm_algorithm_rank(const rl_gemm *g) { return g->rank; }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue((rl_gemm *)arg, stream, err); }
 

@@ -29,7 +29,7 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
                  size_t workspace_bytes, int max_trials, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream stream, rl_error *err);
-double rl_gemm_us(const rl_gemm *gemm); /* time measured by open; 0: the algorithm came from the tuning cache */
-int rl_gemm_rank(const rl_gemm *gemm);  /* position of the algorithm in the heuristic's order, from 0 */
+double rl_gemm_algorithm_us(const rl_gemm *gemm); /* time measured by open; 0: the algorithm came from the tuning cache */
+int rl_gemm_algorithm_rank(const rl_gemm *gemm);  /* position of the algorithm in the heuristic's order, from 0 */
 
 #endif

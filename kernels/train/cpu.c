@@ -309,7 +309,7 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
 static int initialise(rl_cpu_train *train, rl_error *err) {
   rl_dataset data = {0};
   rl_train_params params = train->instance.params;
-  if (rl_train_setup(&train->instance, &params, &data, err) < 0) return -1;
+  if (rl_train_set_up(&train->instance, &params, &data, err) < 0) return -1;
   int rc = copy_data(train, &data, err);
   rl_dataset_free(&data);
   if (rc < 0 || allocate_shared(train, err) < 0) return -1;

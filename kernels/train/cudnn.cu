@@ -94,7 +94,8 @@ static int open_conv(rl_stage *stage, rl_conv_pass pass, bool tune, rl_dnn **con
   if (rl_conv_open(data_of(training)->handle, &shape, x, weights, training->product2, search, rl_training_stream(training), conv,
                    err) < 0)
     return -1;
-  size_t *bytes = &training->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_dnn_chosen(*conv)->workspace_bytes;
+  size_t *bytes = &training->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER],
+         needed = rl_dnn_read_choice(*conv)->workspace_bytes;
   if (needed > *bytes) *bytes = needed;
   return 0;
 }
@@ -120,11 +121,11 @@ static int open_convs(rl_training *training, rl_error *err) {
 static int bind_conv(rl_training *training, rl_dnn *conv, int workspace, rl_error *err) {
   if (!conv) return 0;
   rl_instance *instance = &training->base.base;
-  if (!rl_dnn_chosen(conv)->deterministic) {
+  if (!rl_dnn_read_choice(conv)->deterministic) {
     instance->deterministic = false;
     instance->deterministic_note = "cuDNN's fastest engine for a convolution of this batch size adds in no fixed order";
   }
-  return rl_dnn_bind(conv, training->workspace[workspace], err);
+  return rl_dnn_set_workspace(conv, training->workspace[workspace], err);
 }
 
 static int bind_convs(rl_training *training, rl_error *err) {
@@ -156,8 +157,8 @@ static int choices_of(const rl_training *training, const rl_stage *stage, rl_tra
   static const char *const names[] = {"conv2_forward", "conv2_data", "conv2_weight"};
   for (int i = 0; i < 3; i++) {
     choices[i].what = names[i];
-    choices[i].us = rl_dnn_chosen(convs[i])->us;
-    snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_dnn_chosen(convs[i])->name,
+    choices[i].us = rl_dnn_read_choice(convs[i])->us;
+    snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_dnn_read_choice(convs[i])->name,
              i == 2 && passes->concurrent ? ", beside the other gradient" : "");
   }
   return 3;

@@ -22,6 +22,6 @@ typedef struct rl_direct {
 extern const rl_direct rl_direct_avx2, rl_direct_avx512;
 enum { RL_DIRECT_TABLES = 2 };
 /* Stores the tables that this CPU can run, fastest first, and returns their number: 0 without AVX2 and FMA. */
-int rl_direct_usable(const rl_direct *tables[RL_DIRECT_TABLES]);
+int rl_direct_list_usable(const rl_direct *tables[RL_DIRECT_TABLES]);
 
 #endif

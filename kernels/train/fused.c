@@ -107,7 +107,7 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_CONV2_CHANNELS,
                scratch_bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->thread_pool);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
-  rl_direct_usable(usable);
+  rl_direct_list_usable(usable);
   engine->direct = usable[0];
   if (rl_layers_prepare(train, err) < 0 ||
       rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&engine->conv2_weights_reordered, err) < 0 ||
@@ -132,7 +132,7 @@ static const rl_cpu_engine_ops ops = {.threaded = true,
 static int device_supports(const void *params, rl_error *err) {
   (void)params;
   const rl_direct *usable[RL_DIRECT_TABLES];
-  if (rl_direct_usable(usable) > 0) return 0;
+  if (rl_direct_list_usable(usable) > 0) return 0;
   return rl_fail_at(err, "/engine", "engine fused needs a CPU with AVX2 and FMA; use \"auto\"");
 }
 

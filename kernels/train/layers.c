@@ -277,7 +277,7 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
   rl_layers *layers = (rl_layers *)train;
   size_t n = (size_t)train->instance.params.batch_size, value_bytes = train->fp16 ? sizeof(uint16_t) : sizeof(float);
   const rl_simd *usable[RL_SIMD_TABLES];
-  rl_simd_usable(usable);
+  rl_simd_list_usable(usable);
   layers->simd = usable[0];
   const allocation allocations[] = {
       {&layers->pooled1.data, RL_MEMORY_ACTIVATIONS, n * RL_POOLED1_FLOATS * value_bytes},

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int rl_train_setup(rl_train_instance *instance, const rl_train_params *params, rl_dataset *dataset, rl_error *err) {
+int rl_train_set_up(rl_train_instance *instance, const rl_train_params *params, rl_dataset *dataset, rl_error *err) {
   enum { SMOKE_TEST_IMAGES = 5000 };
   if (rl_dataset_load(params->dataset, getenv("ROOFLINED_MNIST_DIR"), dataset, err) < 0) return -1;
   uint32_t requested = params->max_images > 0 ? (uint32_t)params->max_images : dataset->train_count;

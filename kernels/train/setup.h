@@ -13,7 +13,7 @@ extern "C" {
  * instance->params, images, steps, tail and test_images, and in instance->base: dataset, dataset_sha256, images, steps,
  * trained_parameters and partial_dataset. If params->max_images is below 5000, it limits the test images too, so that a smoke
  * test spends little time on evaluation. */
-int rl_train_setup(rl_train_instance *instance, const rl_train_params *params, rl_dataset *dataset, rl_error *err);
+int rl_train_set_up(rl_train_instance *instance, const rl_train_params *params, rl_dataset *dataset, rl_error *err);
 
 #ifdef __cplusplus
 }

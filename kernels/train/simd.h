@@ -40,6 +40,6 @@ typedef struct rl_simd {
 extern const rl_simd rl_simd_baseline, rl_simd_avx2, rl_simd_avx512;
 enum { RL_SIMD_TABLES = 3 };
 /* Writes the tables that this CPU can run to `tables`, fastest first, and returns their number, at least 1. */
-int rl_simd_usable(const rl_simd *tables[RL_SIMD_TABLES]);
+int rl_simd_list_usable(const rl_simd *tables[RL_SIMD_TABLES]);
 
 #endif

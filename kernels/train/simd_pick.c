@@ -12,7 +12,7 @@ static bool has_avx512(void) {
 }
 #endif
 
-int rl_simd_usable(const rl_simd *tables[RL_SIMD_TABLES]) {
+int rl_simd_list_usable(const rl_simd *tables[RL_SIMD_TABLES]) {
   int count = 0;
 #if defined(__x86_64__)
   if (has_avx512()) tables[count++] = &rl_simd_avx512;
@@ -22,7 +22,7 @@ int rl_simd_usable(const rl_simd *tables[RL_SIMD_TABLES]) {
   return count;
 }
 
-int rl_direct_usable(const rl_direct *tables[RL_DIRECT_TABLES]) {
+int rl_direct_list_usable(const rl_direct *tables[RL_DIRECT_TABLES]) {
   int count = 0;
 #if defined(__x86_64__)
   if (has_avx512()) tables[count++] = &rl_direct_avx512;

@@ -24,7 +24,7 @@ typedef struct rl_training_tensors {
 /* Makes the engine also store the tensors that it otherwise keeps on chip. Call it before ops->instantiate. */
 int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err);
 /* Reads the pointers to the tensors of the last step. */
-int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
+int rl_training_read_tensors(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
 
 typedef struct rl_training_choice { /* the algorithm that tuning chose for a library call of a step */
   const char *what;                 /* name of the call */

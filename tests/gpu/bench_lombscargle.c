@@ -87,7 +87,7 @@ static int print_row(rl_device *device, int dtype, const char *variant, const bu
   int rc = measure_error(kernel, &error, err);
   if (rc == 0) rc = device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, SAMPLE_COUNT, NULL, us, err);
   if (rc == 0) {
-    const double ms = rl_summarize(us, SAMPLE_COUNT).median * 1e-3;
+    const double ms = rl_summarize_sample(us, SAMPLE_COUNT).median * 1e-3;
     printf("{\"version\":\"%s\",\"dtype\":\"%s\",\"build\":\"%s\",\"registers\":%.0f,\"first_ms\":%.4f,", variant,
            rl_dtype_names[dtype], build->label, open_measurement(&kernel->base, "registers_per_thread"),
            open_measurement(&kernel->base, "first_pass_ms"));

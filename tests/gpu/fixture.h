@@ -54,7 +54,7 @@ static inline rl_train_params small_training(engine_case tested, int64_t batch, 
 }
 
 /* Opens the engine that `params` names and instantiates its epoch and evaluation. With `exposed`, the engine also stores the
- * tensors of rl_training_view that it would otherwise keep on chip. */
+ * tensors of rl_training_read_tensors that it would otherwise keep on chip. */
 static inline training open_training_as(rl_train_params params, bool exposed) {
   training t = {.bytes_before = device->memory_usage.total_bytes};
   rl_error err = {0};

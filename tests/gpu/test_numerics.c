@@ -231,7 +231,7 @@ static double *parameters_of(const float *from) {
 
 static void fetch_layers(step_record *step, const training *t) {
   rl_training_tensors v;
-  must(rl_training_view(t->train, &v, e));
+  must(rl_training_read_tensors(t->train, &v, e));
   assert_int_equal(v.batch, step->n);
   const double unscale = 1.0 / v.loss_scale;
   step->pooled1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
@@ -395,7 +395,7 @@ static void test_exposing_tensors_changes_nothing(void **state) {
       rl_training_tensors v;
       run_epoch(&t);
       must(t.train->parameters(t.train, weights[exposed], e));
-      must(rl_training_view(t.train, &v, e));
+      must(rl_training_read_tensors(t.train, &v, e));
       assert_int_equal(v.d_pooled1 != NULL, exposed);
       close_training(&t);
     }

@@ -49,7 +49,7 @@ static double median_us(const rl_sequence *sequence, rl_cache_state cache) {
   double us[SAMPLES];
   rl_error err;
   assert_ok(device->ops->sample(device, sequence, cache, SAMPLES, NULL, us, &err), &err);
-  return rl_summarize(us, SAMPLES).median;
+  return rl_summarize_sample(us, SAMPLES).median;
 }
 
 /* Tests that a sample of many launches is the sum of their device times, without the host's time to issue them, with a cold and

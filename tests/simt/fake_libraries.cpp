@@ -50,8 +50,8 @@ int rl_gemm_open(cublasLtHandle_t, const rl_gemm_shape *shape, const void *a, co
 }
 
 void rl_gemm_close(rl_gemm *gemm) { delete gemm; }
-double rl_gemm_us(const rl_gemm *) { return 0; }
-int rl_gemm_rank(const rl_gemm *) { return 0; }
+double rl_gemm_algorithm_us(const rl_gemm *) { return 0; }
+int rl_gemm_algorithm_rank(const rl_gemm *) { return 0; }
 
 /* Returns [rows][k], from element `first` of an operand on. */
 static std::vector<double> load_rows(const void *operand, int64_t first, int64_t rows, int64_t k, int64_t row_step,
@@ -143,10 +143,10 @@ int rl_dnn_enqueue(rl_dnn *plan, rl_stream, rl_error *) {
   return 0;
 }
 
-int rl_dnn_bind(rl_dnn *, void *, rl_error *) { return 0; }
+int rl_dnn_set_workspace(rl_dnn *, void *, rl_error *) { return 0; }
 void rl_dnn_close(rl_dnn *plan) { delete plan; }
 
-const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *) {
+const rl_dnn_choice *rl_dnn_read_choice(const rl_dnn *) {
   static const rl_dnn_choice oracle = {"the oracle", 0, 0, 0, true};
   return &oracle;
 }

@@ -100,8 +100,9 @@ static void values_are_found_by_name(void **state) {
   rl_metric_values values = {items, 4}, none = {NULL, 0};
   rl_metric_values_sort(items, 4);
   rl_metric_values_sort(NULL, 0);
-  assert_true(rl_metric_get(&values, "a.sum") == 1 && rl_metric_get(&values, "b") == 2 && rl_metric_get(&values, "a") == 0);
-  assert_true(isnan(rl_metric_get(&values, "c")) && isnan(rl_metric_get(&values, "d")));
+  assert_true(rl_metric_values_get(&values, "a.sum") == 1 && rl_metric_values_get(&values, "b") == 2 &&
+              rl_metric_values_get(&values, "a") == 0);
+  assert_true(isnan(rl_metric_values_get(&values, "c")) && isnan(rl_metric_values_get(&values, "d")));
   assert_string_equal(rl_metric_find(&values, "c")->reason, "not here");
   assert_null(rl_metric_find(&values, "aa"));
   assert_null(rl_metric_find(&none, "a"));

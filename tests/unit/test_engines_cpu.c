@@ -209,7 +209,7 @@ int main(void) {
   device = rl_device_open(0, &err);
   if (device == NULL) return 1;
   const rl_direct *tables[RL_DIRECT_TABLES];
-  if (rl_direct_usable(tables) > 0) engines[2] = "fused";
+  if (rl_direct_list_usable(tables) > 0) engines[2] = "fused";
   char folder[64];
   use_few_digits(folder, DIGITS, TESTS);
   const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_batches_and_tails),

@@ -19,7 +19,7 @@ static rl_instruction_classes absent_classes_in(const char *opcodes) {
   for (int length; sscanf(opcodes, "%31s%n", word, &length) == 1; opcodes += length, offset += 16)
     used += (size_t)snprintf(text + used, sizeof text - used, "/*%04x*/ @P0 %s R0 ;\n", (unsigned)offset, word);
   assert_int_equal(rl_disassembly_parse(text, used, &sass, &err), 0);
-  rl_instruction_classes absent = rl_absent_classes(&sass);
+  rl_instruction_classes absent = rl_absent_instruction_classes(&sass);
   rl_disassembly_clear(&sass);
   return absent;
 }
@@ -103,7 +103,7 @@ static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
   const rl_instruction_classes classes[] = {TEXTURE, SURFACE, TENSOR, LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED};
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
     assert_true(classes[i] != 0 && (classes[i] & (classes[i] - 1)) == 0);
-    assert_non_null(strstr(rl_absent_classes_reason(classes[i]), "not counted: the code has no "));
+    assert_non_null(strstr(rl_absent_instruction_classes_reason(classes[i]), "not counted: the code has no "));
     for (size_t j = 0; j < i; j++) assert_int_not_equal(classes[i], classes[j]);
   }
   assert_int_equal(

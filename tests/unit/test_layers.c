@@ -192,7 +192,7 @@ static const char *engines[3] = {"blas"};
 
 static void list_engines(void) {
   const rl_direct *tables[RL_DIRECT_TABLES];
-  if (rl_direct_usable(tables) > 0) engines[1] = "fused";
+  if (rl_direct_list_usable(tables) > 0) engines[1] = "fused";
 }
 
 static void layers_of_each_engine(void **state) {

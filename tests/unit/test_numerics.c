@@ -105,7 +105,7 @@ static void oracle_adam(void **state) {
 static void half_conversion_and_adam_of_every_instruction_set(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
-  int usable = rl_simd_usable(tables);
+  int usable = rl_simd_list_usable(tables);
   enum { COUNT = 1003 };
   static float values[COUNT], restored[COUNT], w[COUNT], m[COUNT], v[COUNT];
   static uint16_t halves[COUNT];
@@ -163,7 +163,7 @@ static void instruction_sets_agree(void **state) {
       fill_floats(A1, dy);
   fill_floats(A1, a1), fill_floats(10 * RL_CONV2_CHANNELS, relu);
   const rl_simd *tables[RL_SIMD_TABLES];
-  int usable = rl_simd_usable(tables);
+  int usable = rl_simd_list_usable(tables);
   for (int t = 0; t < usable; t++) {
     outputs *o = &out[t];
     tables[t]->conv1_forward(x, w, b, o->y1, argmax1[t]);
@@ -185,7 +185,7 @@ static void instruction_sets_agree(void **state) {
 static void ties_go_to_the_first(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
-  int usable = rl_simd_usable(tables);
+  int usable = rl_simd_list_usable(tables);
   static float x[RL_IMAGE_PIXELS], w[9 * RL_CONV1_CHANNELS], b[RL_CONV2_CHANNELS],
       c2[RL_CONV2_SIDE * RL_CONV2_SIDE * RL_CONV2_CHANNELS], y[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS];
   static uint8_t argmax[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS];
@@ -235,7 +235,7 @@ static void direct_convolution(void **state) {
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oc, ow, odx);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, ox, oc, odw, odb);
   const rl_direct *tables[RL_DIRECT_TABLES];
-  int usable = rl_direct_usable(tables);
+  int usable = rl_direct_list_usable(tables);
   for (int t = 0; t < usable; t++) {
     tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);

@@ -56,14 +56,14 @@ static int64_t submit_job(queue_fixture *f, const char *device, uint32_t passes)
   rl_job_spec spec = make_spec(device, passes);
   int64_t id = 0;
   bool existing = true;
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   assert_false(existing);
   return id;
 }
 
 static rl_claim claim_pass(queue_fixture *f, const char *device) {
   rl_claim claimed = {0};
-  int rc = rl_queue_claim(f->jobs, device, 0, &claimed, &err);
+  int rc = rl_queue_claim_pass(f->jobs, device, 0, &claimed, &err);
   if (rc != 1) fail_msg("nothing to claim");
   return claimed;
 }
@@ -77,7 +77,7 @@ static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
 static void commit_records(queue_fixture *f, const rl_claim *claimed) {
   pass_records pass_data;
   fill_records(&pass_data, claimed->pass, 1);
-  ASSERT_OK(rl_queue_commit(f->jobs, claimed, &pass_data.records, &err));
+  ASSERT_OK(rl_queue_commit_pass(f->jobs, claimed, &pass_data.records, &err));
 }
 
 /* wanted: "job:queued job:running timing:completed ...". */
@@ -105,7 +105,8 @@ static void a_job_runs_pass_by_pass(void **state) {
     rl_claim claimed = claim_pass(f, "cpu");
     assert_int_equal(claimed.job_id, first);
     assert_state(f, first, RL_JOB_RUNNING);
-    if (claimed.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_commit_unavailable(f->jobs, &claimed, NULL, "a CPU has none", &err));
+    if (claimed.pass == RL_PASS_COUNTERS)
+      ASSERT_OK(rl_queue_commit_unavailable_pass(f->jobs, &claimed, NULL, "a CPU has none", &err));
     else commit_records(f, &claimed);
   }
   assert_state(f, first, RL_JOB_COMPLETED);
@@ -122,19 +123,19 @@ static void devices_are_resolved(void **state) {
   rl_claim claimed;
   int64_t id;
   bool existing;
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   assert_string_equal(spec.device, "gpu0");
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &claimed, &err), 0);
+  assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &claimed, &err), 0);
   assert_int_equal(claim_pass(f, "gpu0").job_id, id);
   static const char *const wrong[] = {"gpu1", "gpu7"};
   for (int i = 0; i < 2; i++) {
     spec = make_spec(wrong[i], 1);
-    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_INPUT, 0);
+    ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_INPUT, 0);
     assert_string_equal(err.json_pointer, "/device");
   }
   ASSERT_OK(rl_queue_set_devices(f->jobs, NULL, NULL, 0, NULL, &err));
   spec = make_spec("", 1);
-  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+  ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
 }
 
 static void the_deadline_counts_from_the_start_of_the_job(void **state) {
@@ -152,7 +153,7 @@ static void the_deadline_counts_from_the_start_of_the_job(void **state) {
   int64_t id;
   bool existing;
   spec.deadline_s = 0;
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   rl_queue_set_deadline(f->jobs, 100);
   now = rl_monotonic_ns();
   assert_in_range(claim_pass(f, "cpu").deadline_ns, now + INT64_C(100000000000), now + INT64_C(101000000000));
@@ -161,26 +162,26 @@ static void the_deadline_counts_from_the_start_of_the_job(void **state) {
 static void cancelling(void **state) {
   queue_fixture *f = *state;
   int64_t queued = submit_job(f, "cpu", 1), running = submit_job(f, "gpu0", 1);
-  ASSERT_OK(rl_queue_cancel(f->jobs, queued, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, queued, &err));
   assert_state(f, queued, RL_JOB_CANCELLED);
   rl_claim none, claimed = claim_pass(f, "gpu0");
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
+  assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &none, &err), 0);
   assert_false(rl_queue_should_cancel(f->jobs, running));
-  ASSERT_OK(rl_queue_cancel(f->jobs, running, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, running, &err));
   assert_true(rl_queue_should_cancel(f->jobs, running));
   commit_records(f, &claimed); /* the worker finished before it was cancelled: its results are dropped */
   assert_state(f, running, RL_JOB_CANCELLED);
   assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 0);
   assert_events(f, running, "job:queued job:running job:cancelled");
   assert_false(rl_queue_should_cancel(f->jobs, running));
-  ASSERT_FAILS(rl_queue_cancel(f->jobs, running, &err), RL_HTTP, 409);
-  ASSERT_FAILS(rl_queue_cancel(f->jobs, 12345, &err), RL_HTTP, 404);
+  ASSERT_FAILS(rl_queue_cancel_job(f->jobs, running, &err), RL_HTTP, 409);
+  ASSERT_FAILS(rl_queue_cancel_job(f->jobs, 12345, &err), RL_HTTP, 404);
   int64_t next = submit_job(f, "gpu0", 1);
   claimed = claim_pass(f, "gpu0");
   assert_int_equal(claimed.job_id, next);
   assert_false(rl_queue_should_cancel(f->jobs, next));
-  ASSERT_OK(rl_queue_cancel(f->jobs, next, &err));
-  ASSERT_OK(rl_queue_end_cancelled(f->jobs, &claimed, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, next, &err));
+  ASSERT_OK(rl_queue_end_cancelled_job(f->jobs, &claimed, &err));
   assert_state(f, next, RL_JOB_CANCELLED);
 }
 
@@ -189,10 +190,10 @@ static void a_cancel_survives_a_crash(void **state) {
   rl_claim none;
   int64_t id = submit_job(f, "cpu", 1);
   claim_pass(f, "cpu");
-  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, id, &err));
   restart(f); /* the worker has not stopped yet */
   assert_state(f, id, RL_JOB_CANCELLED);
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
+  assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &none, &err), 0);
 }
 
 static void a_worker_may_die_once(void **state) {
@@ -222,9 +223,9 @@ static void a_failed_pass_fails_its_job(void **state) {
   int64_t id = submit_job(f, "cpu", 1);
   rl_claim claimed = claim_pass(f, "cpu");
   rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
-  ASSERT_OK(rl_queue_fail(f->jobs, &claimed, &why, &err));
+  ASSERT_OK(rl_queue_fail_job(f->jobs, &claimed, &why, &err));
   assert_state(f, id, RL_JOB_FAILED);
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
+  assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &none, &err), 0);
 }
 
 static void interrupted_jobs_are_resumed(void **state) {
@@ -235,7 +236,7 @@ static void interrupted_jobs_are_resumed(void **state) {
   rl_claim claimed = claim_pass(f, "cpu");
   claim_pass(f, "gpu0");
   rl_queue_stop(f->jobs);
-  ASSERT_OK(rl_queue_interrupt(f->jobs, &claimed, &err));
+  ASSERT_OK(rl_queue_interrupt_job(f->jobs, &claimed, &err));
   assert_state(f, stopped, RL_JOB_INTERRUPTED);
   restart(f);
   assert_state(f, stopped, RL_JOB_QUEUED);
@@ -255,18 +256,18 @@ static void a_full_queue_refuses_jobs(void **state) {
   rl_job_spec spec = make_spec("cpu", 1);
   int64_t id, same;
   bool existing;
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, "key", "hash", &id, &existing, &err));
   submit_job(f, "cpu", 1);
   submit_job(f, "cpu", 1);
-  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 429);
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &same, &existing, &err));
+  ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 429);
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, "key", "hash", &same, &existing, &err));
   assert_true(existing && same == id);
-  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
+  ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
   rl_job_counts counts;
-  ASSERT_OK(rl_queue_count(f->jobs, &counts, &err));
+  ASSERT_OK(rl_queue_count_jobs(f->jobs, &counts, &err));
   assert_int_equal(counts.queued, 3);
   rl_queue_stop(f->jobs);
-  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 503);
+  ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 503);
 }
 
 static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
@@ -275,14 +276,14 @@ static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
   rl_job_spec spec = make_spec("gpu0", 1);
   int64_t id, same = 0;
   bool existing;
-  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, "key", "hash", &id, &existing, &err));
   for (int usable = 0; usable < 2; usable++) {
     ASSERT_OK(rl_queue_set_devices(f->jobs, ids, (bool[]){usable}, usable, usable ? "cpu" : NULL, &err));
     spec = make_spec(usable ? "gpu0" : "", 1);
-    ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &same, &existing, &err));
+    ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, "key", "hash", &same, &existing, &err));
     assert_true(existing && same == id);
-    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
-    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP,
+    ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
+    ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP,
                  usable ? 0 : 503);
   }
 }
@@ -307,15 +308,15 @@ static void assert_changes_are_refused(queue_fixture *f, const rl_claim *running
   int64_t id, begin = rl_monotonic_ns();
   bool existing;
   fill_records(&pass_data, running->pass, 1);
-  assert_quickly_refused(begin, rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  assert_quickly_refused(begin, rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   begin = rl_monotonic_ns();
-  assert_quickly_refused(begin, rl_queue_cancel(f->jobs, running->job_id, &err));
+  assert_quickly_refused(begin, rl_queue_cancel_job(f->jobs, running->job_id, &err));
   begin = rl_monotonic_ns();
-  assert_quickly_refused(begin, rl_queue_claim(f->jobs, "gpu0", 1000, &none, &err));
+  assert_quickly_refused(begin, rl_queue_claim_pass(f->jobs, "gpu0", 1000, &none, &err));
   begin = rl_monotonic_ns();
-  assert_quickly_refused(begin, rl_queue_commit(f->jobs, running, &pass_data.records, &err));
+  assert_quickly_refused(begin, rl_queue_commit_pass(f->jobs, running, &pass_data.records, &err));
   begin = rl_monotonic_ns();
-  assert_quickly_refused(begin, rl_queue_log(f->jobs, running, "text", &err));
+  assert_quickly_refused(begin, rl_queue_store_log(f->jobs, running, "text", &err));
   assert_false(rl_queue_should_cancel(f->jobs, running->job_id));
   assert_int_equal(rl_queue_job_on_device(f->jobs, "cpu"), running->job_id);
 }
@@ -328,7 +329,7 @@ static void assert_later_changes_do_not_wait(queue_fixture *f) {
   for (int i = 0; i < SUBMISSIONS; i++) {
     int64_t id;
     bool existing;
-    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_STORAGE, RL_STORAGE_LOCKED);
+    ASSERT_FAILS(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_STORAGE, RL_STORAGE_LOCKED);
   }
   assert_in_range(elapsed_ms(begin), 0, ALL_WAITS_MS / 5);
 }
@@ -359,7 +360,7 @@ static void *submit_until_stopped(void *argument) {
   bool existing;
   while (!atomic_load(&submission->stop)) {
     rl_job_spec spec = make_spec("cpu", 1);
-    rl_queue_submit(submission->jobs, &spec, NULL, NULL, &id, &existing, &ignored);
+    rl_queue_submit_job(submission->jobs, &spec, NULL, NULL, &id, &existing, &ignored);
   }
   return NULL;
 }
@@ -395,7 +396,7 @@ static void *wait_for_claim(void *argument) {
   waiter *w = argument;
   rl_error ignored;
   int64_t begin = rl_monotonic_ns();
-  w->rc = rl_queue_claim(w->jobs, "cpu", 20000, &w->claim, &ignored);
+  w->rc = rl_queue_claim_pass(w->jobs, "cpu", 20000, &w->claim, &ignored);
   w->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
   return NULL;
 }
@@ -403,7 +404,7 @@ static void *wait_for_claim(void *argument) {
 static void a_final_state_is_the_last_event(void **state) {
   queue_fixture *f = *state;
   int64_t id = submit_job(f, "cpu", 1), seq;
-  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, id, &err));
   ASSERT_FAILS(rl_store_event_append(f->store_fixture.store, id, "progress", "{}", &seq, &err), RL_HTTP, 409);
   assert_events(f, id, "job:queued job:cancelled");
 }
@@ -419,7 +420,7 @@ static void a_waiting_claim_is_woken(void **state) {
   assert_int_equal(woken.rc, 1);
   assert_int_equal(woken.claim.job_id, id);
   assert_in_range(woken.waited_ms, 0, 10000);
-  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(f->jobs, id, &err));
   pthread_create(&thread, NULL, wait_for_claim, &stopped);
   nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
   rl_queue_stop(f->jobs);
@@ -430,7 +431,7 @@ static void a_waiting_claim_is_woken(void **state) {
   int64_t begin = rl_monotonic_ns();
   rl_queue_close(f->jobs);
   open_queue(f, 3);
-  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 200, &none, &err), 0);
+  assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 200, &none, &err), 0);
   assert_true(rl_monotonic_ns() - begin >= 200000000); /* the wait lasted until the timeout */
 }
 
@@ -439,7 +440,7 @@ static void progress_is_rate_limited(void **state) {
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
   int64_t id = submit_job(f, "cpu", 1), begin = rl_monotonic_ns();
   rl_claim claimed = claim_pass(f, "cpu");
-  while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(f->jobs, id, claimed.run_id, &progress);
+  while (rl_monotonic_ns() - begin < 600000000) rl_queue_publish_progress(f->jobs, id, claimed.run_id, &progress);
   cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
                            RL_BIND_INTEGER(":limit", 1000));
   assert_in_range(cJSON_GetArraySize(rows), 2 + 1, 2 + 3);

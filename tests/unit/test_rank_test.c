@@ -225,7 +225,7 @@ static void quartiles_are_those_of_numpy(void **state) {
   double values[] = {7, 1, 4, 2}, one[] = {3};
   rl_quartiles quartiles = rl_compute_quartiles(values, 4); /* numpy.percentile([1, 2, 4, 7], [25, 50, 75]) */
   assert_close(quartiles.q1, 1.75), assert_close(quartiles.median, 3), assert_close(quartiles.q3, 4.75);
-  assert_close(rl_outer_fence(quartiles), 4.75 + 3 * 3);
+  assert_close(rl_compute_outer_fence(quartiles), 4.75 + 3 * 3);
   assert_close(rl_compute_quartiles(one, 1).q3, 3);
   assert_true(isnan(rl_compute_quartiles(NULL, 0).median));
 }

@@ -71,11 +71,11 @@ static void metrics_of_kernel_and_run_are_one_list(void **state) {
                                            "[[\"c\",3,\"not counted\"]]", &metrics, &err),
                    0);
   assert_int_equal(metrics.values.count, 4);
-  assert_true(rl_metric_get(&metrics.values, "b") == 2 && rl_metric_get(&metrics.values, "c") == 3);
+  assert_true(rl_metric_values_get(&metrics.values, "b") == 2 && rl_metric_values_get(&metrics.values, "c") == 3);
   assert_null(rl_metric_find(&metrics.values, "b")->reason);
   assert_string_equal(rl_metric_find(&metrics.values, "c")->reason, "not counted");
   assert_string_equal(rl_metric_find(&metrics.values, "a")->reason, "refused");
-  assert_true(isnan(rl_metric_get(&metrics.values, "huge")));
+  assert_true(isnan(rl_metric_values_get(&metrics.values, "huge")));
   assert_non_null(rl_metric_find(&metrics.values, "huge")->reason);
 }
 

@@ -320,7 +320,7 @@ static void a_finding_has_its_inputs_and_estimate(void **state) {
     rl_metric_values values = sort_metrics(&triggering);
     for (int k = 0; k < finding.input_count; k++) {
       assert_string_equal(finding.inputs[k].name, rule->inputs[k].metric);
-      assert_true(finding.inputs[k].value == rl_metric_get(&values, finding.inputs[k].name));
+      assert_true(finding.inputs[k].value == rl_metric_values_get(&values, finding.inputs[k].name));
     }
     bool as_expected =
         isnan(cases[i].speedup_pct) ? isnan(finding.speedup_pct) : fabs(finding.speedup_pct - cases[i].speedup_pct) < 1e-9;

@@ -138,31 +138,32 @@ static void events_are_taken_by_their_next_attempt(void **state) {
   fixture *f = *state;
   rl_webhook_event first, event;
   const int64_t later_ns = rl_realtime_ns() + INT64_C(60000000000);
-  assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 0);
+  assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 0);
   end_run(f->store, &(ended_run){"a=slower"});
   end_run(f->store, &(ended_run){"a=same"});
-  assert_int_equal(rl_store_webhook_next(f->store, &first, &err), 1);
+  assert_int_equal(rl_store_webhook_next_event(f->store, &first, &err), 1);
   assert_int_equal(first.suite_run_id, 1);
   assert_non_null(strstr(first.body, "regression.confirmed"));
-  ASSERT_OK(rl_store_webhook_record(f->store, &first, &(rl_webhook_attempt){RL_WEBHOOK_PENDING, later_ns, "refused"}, &err));
-  assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 1);
+  ASSERT_OK(
+      rl_store_webhook_record_attempt(f->store, &first, &(rl_webhook_attempt){RL_WEBHOOK_PENDING, later_ns, "refused"}, &err));
+  assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 1);
   assert_int_equal(event.suite_run_id, 2);
-  ASSERT_OK(rl_store_webhook_record(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err));
+  ASSERT_OK(rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err));
   rl_webhook_event_clear(&event);
   reopen(f);
   ASSERT_OK(rl_store_webhook_enable(f->store, count_announcement, &announcements, &err));
   assert_int_equal(rl_store_webhook_counts(f->store).pending, 1);
-  assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 1);
+  assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 1);
   assert_string_equal(event.event_id, first.event_id);
   assert_string_equal(event.body, first.body);
   assert_int_equal(event.attempts, 1);
   assert_true(event.next_attempt_ns == later_ns);
-  ASSERT_OK(rl_store_webhook_record(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_GIVEN_UP, .error = "gone"}, &err));
+  ASSERT_OK(rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_GIVEN_UP, .error = "gone"}, &err));
   const rl_webhook_counts counts = rl_store_webhook_counts(f->store);
   assert_true(counts.pending == 0 && counts.given_up == 1 && counts.delivered == 0 && counts.failed_attempts == 1);
   rl_webhook_event_clear(&first);
   rl_webhook_event_clear(&event);
-  assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 0);
+  assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 0);
 }
 
 /* The oldest events are deleted, whether they were delivered or not. */
@@ -170,14 +171,15 @@ static void a_thousand_events_are_kept(void **state) {
   fixture *f = *state;
   rl_webhook_event event;
   end_run(f->store, &(ended_run){"a=slower"});
-  assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 1);
+  assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 1);
   for (int i = 0; i < 999; i++) end_run(f->store, &(ended_run){i % 2 == 0 ? "a=same" : "a=slower"});
   assert_int_equal(query_integer(f, "SELECT count(*) FROM webhook_events"), 1000);
   end_run(f->store, &(ended_run){"a=slower b=slower"});
   assert_int_equal(query_integer(f, "SELECT min(id) || '' || max(id) FROM webhook_events"), 21001);
   rl_webhook_counts counts = rl_store_webhook_counts(f->store);
   assert_true(counts.pending == 1000 && counts.given_up == 1);
-  ASSERT_OK(rl_store_webhook_record(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err)); /* the deleted one */
+  ASSERT_OK(
+      rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err)); /* the deleted one */
   counts = rl_store_webhook_counts(f->store);
   assert_true(counts.pending == 1000 && counts.given_up == 1 && counts.delivered == 0);
   rl_webhook_event_clear(&event);

@@ -91,7 +91,7 @@ static judged_run measure(rl_store *store, plan run) {
   store_blocks(store, judged_result.id, "block", &run);
   store_blocks(store, judged_result.id, "confirmation", &run);
   ASSERT_OK(rl_suite_progress_read(store, judged_result.id, &progress, &err));
-  ASSERT_OK(rl_suite_judge(store, &progress, true, run.quarantine_reason, &judgement, &err));
+  ASSERT_OK(rl_suite_judge_run(store, &progress, true, run.quarantine_reason, &judgement, &err));
   assert_int_equal(judgement.verdict_count, 1);
   judged_result.verdict = judgement.summary.verdict;
   judged_result.judgement = judgements[judgement_count++] = cJSON_Parse(judgement.verdicts[0].judgement);
@@ -157,7 +157,7 @@ static void a_slower_run_is_no_baseline_until_it_is_promoted(void **state) {
   judged_run again = measure(store, (plan){.median = 150});
   assert_int_equal(again.verdict, RL_VERDICT_SLOWER);
   ASSERT_BASELINE(again, before.id);
-  ASSERT_OK(rl_suite_promote(store, "s", "accepted", again.id, &err));
+  ASSERT_OK(rl_suite_promote_run(store, "s", "accepted", again.id, &err));
   judged_run after = measure(store, (plan){.median = 150.1});
   assert_int_equal(after.verdict, RL_VERDICT_SAME);
   ASSERT_BASELINE(after, again.id);
@@ -177,7 +177,7 @@ static void a_run_beside_other_processes_is_no_baseline(void **state) {
   judged_run next = measure(store, (plan){.median = 100});
   assert_int_equal(next.verdict, RL_VERDICT_SAME);
   ASSERT_BASELINE(next, first.id);
-  assert_int_equal(rl_suite_promote(store, "s", "shared", shared.id, &err), -1);
+  assert_int_equal(rl_suite_promote_run(store, "s", "shared", shared.id, &err), -1);
   assert_non_null(strstr(err.message, "other processes used the device while block 4"));
 }
 
@@ -185,7 +185,7 @@ static void a_run_beside_other_processes_is_no_baseline(void **state) {
 static void the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   judged_run first = measure(store, (plan){.median = 100});
-  ASSERT_OK(rl_suite_promote(store, "s", "v1", first.id, &err));
+  ASSERT_OK(rl_suite_promote_run(store, "s", "v1", first.id, &err));
   const plan old = {.median = 100, .against = "v1", .against_run = first.id};
   plan new = old;
   new.median = 50;
@@ -214,14 +214,14 @@ static void mostly_suspect_and_quarantined_runs_are_no_rolling_baseline(void **s
 
 /* Checks that the run is refused with a reason that has this text. */
 static void assert_refused(rl_store *store, int64_t run, const char *reason) {
-  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", run, &err), RL_SUITE, RL_SUITE_NOT_ELIGIBLE);
+  ASSERT_FAILS(rl_suite_promote_run(store, "s", "v1", run, &err), RL_SUITE, RL_SUITE_NOT_ELIGIBLE);
   assert_string_equal(err.json_pointer, "/run");
   if (strstr(err.message, reason) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, reason);
 }
 
 static void runs_that_hide_regressions_are_not_promoted(void **state) {
   rl_store *store = ((fixture *)*state)->store;
-  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", 7, &err), RL_HTTP, 404);
+  ASSERT_FAILS(rl_suite_promote_run(store, "s", "v1", 7, &err), RL_HTTP, 404);
   assert_string_equal(err.json_pointer, "/run");
   plan running = {.median = 100};
   int64_t unfinished_run = insert_run(store, &running);
@@ -235,8 +235,8 @@ static void runs_that_hide_regressions_are_not_promoted(void **state) {
   assert_refused(store, measure(store, (plan){.median = 100, .outlier = 106}).id, "block 4 of " KEY " is an outlier: 106");
   assert_refused(store, measure(store, (plan){.median = 100, .outlier = 94}).id, "block 4 of " KEY " is an outlier: 94");
   /* far from the others, but within the threshold of 5 % */
-  ASSERT_OK(rl_suite_promote(store, "s", "v1", measure(store, (plan){.median = 100, .outlier = 104}).id, &err));
-  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", measure(store, (plan){.median = 100}).id, &err), RL_SUITE,
+  ASSERT_OK(rl_suite_promote_run(store, "s", "v1", measure(store, (plan){.median = 100, .outlier = 104}).id, &err));
+  ASSERT_FAILS(rl_suite_promote_run(store, "s", "v1", measure(store, (plan){.median = 100}).id, &err), RL_SUITE,
                RL_SUITE_BASELINE_EXISTS);
 }
 
@@ -250,7 +250,7 @@ static void a_stored_run_is_judged_again_with_the_same_result(void **state) {
     RL_CLEANUP(rl_suite_progress_clear) rl_suite_progress progress = {0};
     rl_suite_judgement again;
     ASSERT_OK(rl_suite_progress_read(store, runs[i].id, &progress, &err));
-    ASSERT_OK(rl_suite_judge(store, &progress, true, NULL, &again, &err));
+    ASSERT_OK(rl_suite_judge_run(store, &progress, true, NULL, &again, &err));
     assert_int_equal(again.summary.verdict, runs[i].verdict);
     char *stored = cJSON_PrintUnformatted(runs[i].judgement);
     assert_string_equal(again.verdicts[0].judgement, stored);

@@ -65,7 +65,7 @@ static int teardown(void **state) {
 static int64_t submit_spec(test_state *test, rl_job_spec *spec) {
   int64_t id;
   bool existing;
-  ASSERT_OK(rl_queue_submit(test->jobs, spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit_job(test->jobs, spec, NULL, NULL, &id, &existing, &err));
   return id;
 }
 
@@ -508,7 +508,7 @@ static void cancel_reaches_the_worker(void **state) {
   open_supervisor(test);
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
-  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(test->jobs, id, &err));
   int64_t begin = rl_monotonic_ns();
   wait_for_device(test, "idle");
   assert_in_range(rl_monotonic_ns() - begin, 0, 3000000000);
@@ -524,7 +524,7 @@ static void a_worker_that_ignores_cancel_is_killed(void **state) {
   open_supervisor(test);
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
-  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(test->jobs, id, &err));
   wait_for_device(test, "idle");
   read_starts(test, pids);
   assert_true(exits_within_10_s(pids[0]));
@@ -539,7 +539,7 @@ static void a_flood_of_progress_is_limited_and_can_be_cancelled(void **state) {
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
   nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel_job(test->jobs, id, &err));
   wait_for_device(test, "idle");
   assert_in_range(query_integer(&test->store_fixture, "SELECT count(*) FROM events WHERE type = 'progress'"), 2, 8);
 }
@@ -590,7 +590,7 @@ static void unusable_devices_are_listed(void **state) {
     set_behaviour(cases[i].behaviour);
     open_supervisor(test);
     assert_unusable(test, "cpu", cases[i].reason);
-    ASSERT_FAILS(rl_queue_submit(test->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+    ASSERT_FAILS(rl_queue_submit_job(test->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
     close_supervisor(test);
   }
   char program[RL_PATH_SIZE];

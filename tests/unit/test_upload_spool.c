@@ -111,7 +111,7 @@ static void a_file_stays_until_its_job_ends(void **state) {
   rl_upload *upload = upload_bytes(f, '[', 100);
   ASSERT_OK(rl_upload_finish(upload, &params, &err));
   int64_t job = insert_import(f, &params);
-  rl_upload_keep(upload);
+  rl_upload_keep_file(upload);
   rl_upload_end(upload);
   char cut_off[128], run_params[128];
   snprintf(cut_off, sizeof cut_off, "%s/ffff", f->uploads);

@@ -496,7 +496,7 @@ static void samples_have_measured_conditions(void **state) {
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":9,\"sleep_us\":100}"), RL_OUTCOME_DONE);
   double us[9];
   for (int i = 0; i < 9; i++) us[i] = f.records.samples[9 + i].device_us;
-  assert_true(find_measurement(&f, "time_warm_us_spread_ratio")->value == rl_summarize(us, 9).spread_ratio);
+  assert_true(find_measurement(&f, "time_warm_us_spread_ratio")->value == rl_summarize_sample(us, 9).spread_ratio);
   assert_true(find_measurement(&f, "time_cold_us_spread_ratio")->value >= 0);
   static const char *const unknown[] = {"sm_clock_least_mhz", "sm_clock_most_mhz", "memory_clock_mhz",
                                         "temperature_c_most", "power_w_most",      "throttled_ratio"};

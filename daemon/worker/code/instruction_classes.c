@@ -59,7 +59,7 @@ static void replace_dots_by_spaces(const rl_sass_instruction *instruction, char 
   for (char *dot = spaced; (dot = strchr(dot, '.')) != NULL;) *dot = ' ';
 }
 
-rl_instruction_classes rl_absent_classes(const rl_disassembly *function) {
+rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function) {
   static const char *const opcodes_leaving_function[] = {" CALL", " JMP", " JMX", " BRX", " RET", " RPC", " RTT", " BPT"};
   rl_instruction_classes absent = function->count > 0 ? (UINT32_C(1) << CLASS_COUNT) - 1 : 0;
   for (size_t i = 0; i < function->count && absent != 0; i++) {
@@ -96,7 +96,7 @@ rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
   return found;
 }
 
-const char *rl_absent_classes_reason(rl_instruction_classes absent) {
+const char *rl_absent_instruction_classes_reason(rl_instruction_classes absent) {
   size_t lowest = 0;
   while (lowest + 1 < CLASS_COUNT && (absent & UINT32_C(1) << lowest) == 0) lowest++;
   return classes[lowest].reason;

@@ -10,11 +10,11 @@
 typedef uint32_t rl_instruction_classes;
 
 /* Returns the classes of which the function has no instruction. */
-rl_instruction_classes rl_absent_classes(const rl_disassembly *function);
+rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function);
 /* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the
  * metric must always be collected. */
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);
 /* Returns the reason for which metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
-const char *rl_absent_classes_reason(rl_instruction_classes absent);
+const char *rl_absent_instruction_classes_reason(rl_instruction_classes absent);
 
 #endif

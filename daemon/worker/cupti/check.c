@@ -42,4 +42,4 @@ int rl_cupti_check(CUptiResult result, const char *operation, rl_error *err) {
                       : rl_fail(err, RL_CUPTI, (int)result, "%s: %s (%s)", operation, text, name);
 }
 
-bool rl_cupti_is_unavailable(const rl_error *err) { return err->domain == RL_CUPTI && advice_for(err->code) != NULL; }
+bool rl_cupti_error_means_unavailable(const rl_error *err) { return err->domain == RL_CUPTI && advice_for(err->code) != NULL; }

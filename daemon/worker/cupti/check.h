@@ -19,7 +19,7 @@ int rl_cupti_check(CUptiResult result, const char *operation, rl_error *err);
 #define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)
 /* Returns true when err means that CUPTI can't collect counters on this machine: missing privilege, another profiler, a virtual
  * or confidential device. */
-bool rl_cupti_is_unavailable(const rl_error *err);
+bool rl_cupti_error_means_unavailable(const rl_error *err);
 
 #ifdef __cplusplus
 }

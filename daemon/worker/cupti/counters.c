@@ -508,7 +508,7 @@ int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_p
   free(step.selected);
   if (restore_inputs(&step, result < 0 ? NULL : err) < 0 && result == 0) return -1;
   if (result == 0) return append_measurements(&step, records, err);
-  if (rl_cupti_is_unavailable(&profiling_error)) {
+  if (rl_cupti_error_means_unavailable(&profiling_error)) {
     snprintf(reason, RL_REASON_SIZE, "%s", profiling_error.message);
     return 1;
   }

@@ -136,7 +136,7 @@ static rl_instruction_classes kernel_absent_classes(const rl_instruction_profile
       !rl_loaded_function_find_unique(profiler->request->kernels[index].symbol, &unique) ||
       strcmp(unique.sha256, kernel->function.sha256) != 0)
     return 0;
-  return rl_absent_classes(&kernel->disassembly->sass);
+  return rl_absent_instruction_classes(&kernel->disassembly->sass);
 }
 
 /* nvdisasm takes longer for the large cubins of libraries, whose kernels a worker profiles repeatedly; their later reports find
@@ -148,7 +148,7 @@ static bool expects_sass(const rl_kernel_instruction_data *kernel) {
 bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler) {
   bool awaits = false;
   for (size_t k = 0; k < profiler->request->kernel_count; k++) {
-    if (!rl_is_selected(&profiler->request->kernels[k])) continue;
+    if (!rl_kernel_is_selected(&profiler->request->kernels[k])) continue;
     if (!expects_sass(&profiler->kernels[k])) return false;
     awaits |= !rl_cached_disassembly_is_ready(profiler->kernels[k].disassembly, 0) &&
               rl_cached_disassembly_is_running(profiler->kernels[k].disassembly);
@@ -159,7 +159,7 @@ bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler
 rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms) {
   rl_instruction_classes absent = ~(rl_instruction_classes)0;
   for (size_t k = 0; k < profiler->request->kernel_count && absent != 0; k++)
-    if (rl_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k, timeout_ms);
+    if (rl_kernel_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k, timeout_ms);
   return absent;
 }
 
@@ -191,7 +191,7 @@ static void request_disassemblies(rl_instruction_profiler *profiler) {
   const rl_instruction_profiler_request *request = profiler->request;
   rl_disassembly_cache_trim(&profiler->disassemblies);
   for (size_t k = 0; k < request->kernel_count; k++)
-    if (rl_is_selected(&request->kernels[k])) load_cubin(profiler, k, 0);
+    if (rl_kernel_is_selected(&request->kernels[k])) load_cubin(profiler, k, 0);
 }
 
 int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_instruction_profiler_request *request,
@@ -264,7 +264,7 @@ int rl_instruction_profiler_collect(rl_instruction_profiler *profiler, rl_record
       (!profiler->pc_sampling_attempted && collect_pc_samples(profiler, err) < 0))
     return -1;
   for (size_t k = 0; k < profiler->request->kernel_count; k++)
-    if (rl_is_selected(&profiler->request->kernels[k]) && append_kernel(profiler, k, err) < 0) return -1;
+    if (rl_kernel_is_selected(&profiler->request->kernels[k]) && append_kernel(profiler, k, err) < 0) return -1;
   rl_stage_timer_lap(profiler->request->timer, RL_PROFILER_STAGE_APPENDING);
   return 0;
 }

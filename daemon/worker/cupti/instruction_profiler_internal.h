@@ -52,7 +52,7 @@ struct rl_instruction_profiler {
   rl_pm_sampling *pm_sampling;
 };
 
-static inline bool rl_is_selected(const rl_launched_kernel *kernel) { return kernel->ordinal >= 0; }
+static inline bool rl_kernel_is_selected(const rl_launched_kernel *kernel) { return kernel->ordinal >= 0; }
 
 typedef int rl_instruction_profiler_function(rl_instruction_profiler *profiler, rl_error *err);
 

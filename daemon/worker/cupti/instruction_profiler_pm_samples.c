@@ -31,7 +31,7 @@ static int sole_kernel_of_launch(const rl_instruction_profiler *profiler, size_t
     if (found >= 0) return -1;
     found = (int)k;
   }
-  return found >= 0 && rl_is_selected(&request->kernels[found]) ? found : -1;
+  return found >= 0 && rl_kernel_is_selected(&request->kernels[found]) ? found : -1;
 }
 
 static double choose_interval_ns(const rl_instruction_profiler *profiler) {

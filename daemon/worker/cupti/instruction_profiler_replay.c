@@ -13,7 +13,7 @@
 
 static bool has_selected_kernel(const rl_instruction_profiler_request *request, size_t launch) {
   for (size_t k = 0; k < request->kernel_count; k++)
-    if (request->kernels[k].launch_index == launch && rl_is_selected(&request->kernels[k])) return true;
+    if (request->kernels[k].launch_index == launch && rl_kernel_is_selected(&request->kernels[k])) return true;
   return false;
 }
 
@@ -96,7 +96,7 @@ static uint32_t choose_period_log2(const rl_instruction_profiler *profiler) {
   const rl_instruction_profiler_request *request = profiler->request;
   uint32_t period_log2 = MIN_PERIOD_LOG2;
   for (size_t k = 0; k < request->kernel_count; k++)
-    while (rl_is_selected(&request->kernels[k]) && period_log2 < MAX_PERIOD_LOG2 &&
+    while (rl_kernel_is_selected(&request->kernels[k]) && period_log2 < MAX_PERIOD_LOG2 &&
            expected_samples(profiler, &request->kernels[k], period_log2) > MAX_SAMPLES)
       period_log2++;
   return period_log2;
@@ -121,7 +121,7 @@ unsigned rl_instruction_profiler_sampling_rounds(const rl_instruction_profiler *
   const rl_instruction_profiler_request *request = profiler->request;
   double rounds = 1;
   for (size_t k = 0; k < request->kernel_count; k++)
-    if (rl_is_selected(&request->kernels[k]) && request->kernels[k].launch_index == launch)
+    if (rl_kernel_is_selected(&request->kernels[k]) && request->kernels[k].launch_index == launch)
       rounds = fmax(
           rounds, ceil(MIN_SAMPLES / fmax(1, expected_samples(profiler, &request->kernels[k], profiler->sampling_period_log2))));
   return (unsigned)fmin(rounds, MAX_ROUNDS);

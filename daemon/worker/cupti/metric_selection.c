@@ -44,7 +44,7 @@ static rl_selected_metric select_metric(const rl_raw_metric *metric, rl_instruct
   rl_selected_metric selected = {.name = metric->name, .origin = metric->origin, .known_value = NAN};
   rl_instruction_classes zero_classes =
       metric->origin == RL_ORIGIN_COUNTER ? absent_classes & rl_instruction_classes_of_metric(metric->name) : 0;
-  selected.skip_reason = zero_classes != 0 ? rl_absent_classes_reason(zero_classes) : link_skip_reason(metric->name);
+  selected.skip_reason = zero_classes != 0 ? rl_absent_instruction_classes_reason(zero_classes) : link_skip_reason(metric->name);
   if (zero_classes != 0) selected.known_value = 0;
   return selected;
 }

@@ -112,7 +112,7 @@ static int choices_of(const rl_training_base *base, rl_training_choice choices[R
   for (int i = 0; i < 3; i++) {
     rl_training_choice *to = &choices[count++];
     to->what = names[i];
-    to->us = rl_gemm_us(products[i]);
+    to->us = rl_gemm_algorithm_us(products[i]);
     snprintf(to->how, sizeof to->how, "cuBLASLt, %u parts%s", i == 0 ? stage->head.part_count : 1,
              i == 2 && stage->fc1_concurrent ? ", beside the other gradient" : "");
   }

@@ -205,7 +205,7 @@ int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err) {
   return training->ops->expose_tensors ? training->ops->expose_tensors(training, err) : 0;
 }
 
-int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
+int rl_training_read_tensors(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
   rl_training_base *training = rl_training_base_of(instance);
   rl_train_state state;
   if (read_state(training, &state, err) < 0) return -1;
@@ -259,7 +259,7 @@ static int upload_dataset(rl_training_base *training, const rl_dataset *data, rl
 
 static int load_dataset(rl_training_base *training, const rl_train_params *params, rl_error *err) {
   rl_dataset data = {};
-  if (rl_train_setup(&training->base, params, &data, err) < 0) return -1;
+  if (rl_train_set_up(&training->base, params, &data, err) < 0) return -1;
   int rc = upload_dataset(training, &data, err);
   rl_dataset_free(&data);
   return rc;

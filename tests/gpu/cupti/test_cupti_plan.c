@@ -302,10 +302,10 @@ static void test_refusals_are_distinguished_from_errors(void **state) {
   rl_error err = {0};
   assert_int_equal(rl_cupti_check(CUPTI_SUCCESS, "x", &err), 0);
   assert_int_equal(rl_cupti_check(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, "start", &err), -1);
-  assert_true(rl_cupti_is_unavailable(&err));
+  assert_true(rl_cupti_error_means_unavailable(&err));
   assert_non_null(strstr(err.message, "NVreg_RestrictProfilingToAdminUsers"));
   assert_int_equal(rl_cupti_check(CUPTI_ERROR_INVALID_PARAMETER, "start", &err), -1);
-  assert_false(rl_cupti_is_unavailable(&err));
+  assert_false(rl_cupti_error_means_unavailable(&err));
 }
 
 static void test_names_are_demangled_and_kept_once(void **state) {
