@@ -1,4 +1,5 @@
 /* JUnit XML. Element order and required attributes follow Ant's schema, which is stricter than Jenkins'. */
+#include <math.h>
 #include <string.h>
 
 #include "api/client/suite_metrics.h"
@@ -52,8 +53,11 @@ static const char *find_element(const char *verdict) {
 static void write_cause(FILE *out, const cJSON *cause) {
   char percent[RL_CELL_SIZE], time[RL_CELL_SIZE];
   const char *subject = rl_json_text(cause, "subject");
-  fprintf(out, "%s of the difference, %s, %s: ", rl_format_percent(percent, rl_json_number(cause, "share_ratio")),
-          rl_format_us(time, rl_json_number(cause, "difference_us")), rl_json_text(cause, "class"));
+  const double difference_us = rl_json_number(cause, "difference_us");
+  if (!isnan(difference_us))
+    fprintf(out, "%s of the difference, %s, ", rl_format_percent(percent, rl_json_number(cause, "share_ratio")),
+            rl_format_us(time, difference_us));
+  fprintf(out, "%s: ", rl_json_text(cause, "class"));
   write_text(out, subject);
   fputs(*subject != '\0' ? ": " : "", out);
   write_text(out, rl_json_text(cause, "text"));

@@ -440,6 +440,16 @@ static void judge_small_effect(const comparison *c, rl_verdict_judgement *judgem
               bimodal ? ": the blocks have two modes" : "");
 }
 
+static void judge_too_few_blocks(const comparison *c, rl_verdict_judgement *judgement) {
+  char dropped[RL_VERDICT_REASON_SIZE / 2] = "";
+  if (c->metric->dropped_reason != NULL)
+    snprintf(dropped, sizeof dropped, " %zu %s dropped; the first: %.160s.", judgement->blocks_dropped,
+             judgement->blocks_dropped == 1 ? "block was" : "blocks were", c->metric->dropped_reason);
+  set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
+              "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.%s", c->baseline.count,
+              c->current.count, judgement->blocks_needed, dropped);
+}
+
 static void judge_metric(comparison *c, const char *quarantine_reason) {
   rl_verdict_judgement *judgement = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
@@ -450,9 +460,7 @@ static void judge_metric(comparison *c, const char *quarantine_reason) {
                        "There is no baseline of this metric: an earlier good run, or a promoted one.");
   if (quarantine_reason != NULL) return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
   if (c->current.count < judgement->blocks_needed || c->baseline.count < judgement->blocks_needed)
-    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
-                       "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.", c->baseline.count,
-                       c->current.count, judgement->blocks_needed);
+    return judge_too_few_blocks(c, judgement);
   if (isnan(judgement->effect_ratio) || (isnan(judgement->interval_low_ratio) && judgement->effect_ratio == 0))
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.",
                        judgement->current_median, judgement->baseline_median);

@@ -49,6 +49,7 @@ typedef struct rl_verdict_metric {
       *history; /* medians of earlier runs, oldest first, those of the baseline included and the current run excluded: runs that
                    are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
   size_t history_count;
+  const char *dropped_reason; /* why the first dropped block of the run was dropped; NULL: no block was */
   const char
       *incomparable_reason; /* the difference from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: none */
 } rl_verdict_metric;

@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +142,7 @@ static cJSON *cause_json(const rl_cause *cause) {
   cJSON *item = cJSON_CreateObject();
   cJSON_AddStringToObject(item, "class", rl_cause_class_name(cause->class_));
   rl_json_add_text(item, "subject", cause->subject);
-  cJSON_AddNumberToObject(item, "difference_us", cause->difference_us);
+  rl_json_add_number(item, "difference_us", cause->difference_us);
   rl_json_add_number(item, "share_ratio", cause->share_ratio);
   cJSON *evidence = cJSON_AddArrayToObject(item, "evidence");
   for (size_t i = 0; i < cause->evidence_count; i++) {
@@ -161,6 +162,27 @@ static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
   *json = cJSON_PrintUnformatted(array);
   cJSON_Delete(array);
   return *json != NULL ? 0 : fail_memory(err);
+}
+
+char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks) {
+  rl_cause cause = {.class_ = RL_CAUSE_DEVICE, .difference_us = NAN, .share_ratio = NAN, .evidence_count = 1};
+  rl_cause_evidence *evidence = cause.evidence;
+  snprintf(evidence->property, sizeof evidence->property, "dropped_blocks");
+  snprintf(evidence->baseline, sizeof evidence->baseline, "unknown");
+  snprintf(evidence->current, sizeof evidence->current, "%zu of %zu", blocks->dropped_count, blocks->count);
+  snprintf(cause.text, sizeof cause.text, "%zu of %zu blocks were dropped: %.120s.%s%.160s%s", blocks->dropped_count,
+           blocks->count, blocks->first_dropped_reason,
+           blocks->other_processes[0] != '\0' ? " Other processes used the device: " : "", blocks->other_processes,
+           blocks->other_processes[0] != '\0' ? "." : "");
+  if (blocks->other_processes[0] != '\0') {
+    evidence = &cause.evidence[cause.evidence_count++];
+    snprintf(evidence->property, sizeof evidence->property, "other_processes");
+    snprintf(evidence->baseline, sizeof evidence->baseline, "unknown");
+    snprintf(evidence->current, sizeof evidence->current, "%.*s", RL_CAUSE_VALUE_SIZE - 1, blocks->other_processes);
+  }
+  char *json = NULL;
+  rl_error ignored;
+  return print_causes(&(rl_causes){.items = &cause, .count = 1}, &json, &ignored) < 0 ? NULL : json;
 }
 
 /* Returns whether a metric depends on the times of a profile. Memory, accuracy and losses do not. */

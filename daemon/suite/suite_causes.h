@@ -3,6 +3,7 @@
 #define RL_SUITE_SUITE_CAUSES_H
 
 #include "store/store.h"
+#include "suite/suite_values.h"
 
 typedef struct rl_suite_profile {        /* identifies the profile of one variant; borrowed texts */
   int64_t run;                           /* suite run */
@@ -16,5 +17,8 @@ typedef struct rl_suite_profile {        /* identifies the profile of one varian
  * traced iterations. [] if a profile does not exist or the metric depends on no time. */
 int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline, const rl_suite_profile *current,
                          char **json, rl_error *err);
+/* Returns a JSON array of one cause of class device without a difference: why blocks were dropped, and the other processes on the
+ * device. The caller frees it. NULL: out of memory. */
+char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks);
 
 #endif

@@ -389,6 +389,7 @@ static void fill_metric(const rl_suite_series *current, const metric_inputs *inp
       .current = blocks_of(current),
       .history = inputs->history,
       .history_count = inputs->history_count,
+      .dropped_reason = text_or_null(current->first_dropped_reason),
       .incomparable_reason = text_or_null(inputs->incomparable_reason),
   };
 }
@@ -465,7 +466,15 @@ static bool has_large_effect(const rl_verdict_judgement *judged, const rl_suite_
          (judged->verdict == RL_VERDICT_INCONCLUSIVE && fabs(judged->effect_ratio) > metric->threshold_ratio);
 }
 
-/* Adds causes to the metrics with a large effect; none if a profile can't be compared. */
+/* Returns whether too few blocks are left because the state of the device dropped blocks: it was throttled, or other processes
+ * used it. */
+static bool lacks_blocks_by_device(const rl_verdict_judgement *judged, const rl_suite_series *blocks) {
+  return judged->verdict == RL_VERDICT_INCONCLUSIVE && judged->blocks_current < judged->blocks_needed &&
+         blocks->dropped_count > 0 &&
+         (strstr(blocks->first_dropped_reason, "throttled") != NULL || blocks->other_processes[0] != '\0');
+}
+
+/* Adds causes to the metrics with a large effect, and to those without enough blocks; none if a profile can't be compared. */
 static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
                        rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
@@ -475,6 +484,8 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
     const rl_verdict_judgement *judged = &all->judgements[i];
     const char *metric = all->inputs[i].metric->metric;
     char *causes = NULL;
+    if (lacks_blocks_by_device(judged, &all->current.blocks.items[i]))
+      verdict->causes = rl_suite_print_dropped_blocks(&all->current.blocks.items[i]);
     if (!has_large_effect(judged, all->inputs[i].metric) || !rl_suite_split_key(verdict->metric, job, variant)) continue;
     const rl_suite_series *blocks = &all->current.blocks.items[i],
                           *baseline_series = rl_suite_series_find(&all->current.baselines, verdict->metric);

@@ -21,6 +21,7 @@ typedef struct plan { /* of a suite run */
   int64_t against_run;
   int blocks;                  /* 0: BLOCKS */
   int suspect_blocks;          /* the values of this many blocks, the first ones, are suspect */
+  const char *dropped_reason;  /* of suspect_blocks; NULL: faster than the hardware allows */
   const char *other_processes; /* that used the device during the last block; NULL: none */
   double outlier;              /* the value of the last block; 0: as the others */
   const char *quarantine_reason;
@@ -29,11 +30,11 @@ typedef struct plan { /* of a suite run */
 typedef struct judged_run {
   int64_t id;
   rl_verdict verdict;
-  cJSON *judgement;
+  cJSON *judgement, *causes;
 } judged_run;
 
 static rl_suite *suite;
-static cJSON *judgements[32];
+static cJSON *judgements[64];
 static int judgement_count;
 
 static int open_all(void **state) {
@@ -76,7 +77,8 @@ static void store_blocks(rl_store *store, int64_t id, const char *role, const pl
     bool is_outlier = run->outlier > 0 && block == count - 1;
     rl_suite_value value = {
         .metric = KEY, .cycles = NAN, .value = is_outlier ? run->outlier : run->median * (1 + 0.001 * (block - 2))};
-    if (block < run->suspect_blocks) strcpy(value.dropped_reason, "faster than the hardware allows");
+    const char *reason = run->dropped_reason != NULL ? run->dropped_reason : "faster than the hardware allows";
+    if (block < run->suspect_blocks) strcpy(value.dropped_reason, reason);
     if (run->other_processes != NULL && block == count - 1) strcpy(value.other_processes, run->other_processes);
     ASSERT_OK(rl_store_suite_job_insert(store, id, &step, job, &err));
     ASSERT_OK(rl_store_suite_job_finish(store, id, &step, job, "completed", NULL, &value, 1, &err));
@@ -95,6 +97,8 @@ static judged_run measure(rl_store *store, plan run) {
   assert_int_equal(judgement.verdict_count, 1);
   judged_result.verdict = judgement.summary.verdict;
   judged_result.judgement = judgements[judgement_count++] = cJSON_Parse(judgement.verdicts[0].judgement);
+  const char *causes = judgement.verdicts[0].causes;
+  judged_result.causes = judgements[judgement_count++] = cJSON_Parse(causes != NULL ? causes : "[]");
   const rl_suite_outcome outcome = {.state = "completed",
                                     .verdict = rl_verdict_name(judged_result.verdict),
                                     .reason = judgement.summary.reason,
@@ -148,6 +152,27 @@ static void an_improvement_begins_a_new_baseline(void **state) {
   judged_run slower = measure(store, (plan){.median = 100});
   assert_int_equal(slower.verdict, RL_VERDICT_SLOWER);
   ASSERT_BASELINE(slower, faster.id, next.id);
+}
+
+static void dropped_blocks_are_the_devices_if_it_was_throttled(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  measure(store, (plan){.median = 100});
+  plan hot = {.median = 150, .suspect_blocks = 4, .dropped_reason = "GPU throttled during timing (SW power cap)"};
+  judged_run throttled = measure(store, hot);
+  assert_int_equal(throttled.verdict, RL_VERDICT_INCONCLUSIVE);
+  assert_string_equal(cJSON_GetStringValue(json_at(throttled.judgement, "reason")),
+                      "5 blocks of the baseline and 1 of this run are too few: 5 of each are needed. 8 blocks were dropped; the "
+                      "first: GPU throttled during timing (SW power cap).");
+  assert_string_equal(cJSON_GetStringValue(json_at(throttled.causes, "0.class")), "device");
+  assert_true(cJSON_IsNull(json_at(throttled.causes, "0.difference_us")));
+  assert_string_equal(cJSON_GetStringValue(json_at(throttled.causes, "0.text")),
+                      "4 of 5 blocks were dropped: GPU throttled during timing (SW power cap).");
+  hot.other_processes = "pid 4711 (1200 MiB)";
+  judged_run shared = measure(store, hot);
+  assert_string_equal(cJSON_GetStringValue(json_at(shared.causes, "0.evidence.1.current")), "pid 4711 (1200 MiB)");
+  hot = (plan){.median = 150, .suspect_blocks = 4};
+  judged_run wrong = measure(store, hot); /* too fast to be true: that is not the device's state */
+  assert_int_equal(cJSON_GetArraySize(wrong.causes), 0);
 }
 
 static void a_slower_run_is_no_baseline_until_it_is_promoted(void **state) {
@@ -374,6 +399,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
                                      TEST(an_improvement_begins_a_new_baseline),
+                                     TEST(dropped_blocks_are_the_devices_if_it_was_throttled),
                                      TEST(a_slower_run_is_no_baseline_until_it_is_promoted),
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(a_run_beside_other_processes_is_no_baseline),
