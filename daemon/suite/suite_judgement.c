@@ -484,8 +484,10 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
     const rl_verdict_judgement *judged = &all->judgements[i];
     const char *metric = all->inputs[i].metric->metric;
     char *causes = NULL;
-    if (lacks_blocks_by_device(judged, &all->current.blocks.items[i]))
+    if (lacks_blocks_by_device(judged, &all->current.blocks.items[i])) {
       verdict->causes = rl_suite_print_dropped_blocks(&all->current.blocks.items[i]);
+      continue;
+    }
     if (!has_large_effect(judged, all->inputs[i].metric) || !rl_suite_split_key(verdict->metric, job, variant)) continue;
     const rl_suite_series *blocks = &all->current.blocks.items[i],
                           *baseline_series = rl_suite_series_find(&all->current.baselines, verdict->metric);
