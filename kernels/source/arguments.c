@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "source/base64.h"
+#include "source/launch_request.h"
 #include "source/tensor_map.h"
 
 /* --- fields ------------------------------------------------------------------------------------------------------------ */
@@ -157,17 +159,48 @@ int rl_source_decode_arguments(rl_source *source, rl_error *err) {
 typedef struct expected_request {
   int64_t argument;
   const char *values;
+  const cJSON *reference;
   double tolerance;
 } expected_request;
+
+static const rl_field reference_fields[] = {
+    RL_FIELD(rl_source_request, code, RL_FIELD_STRING, .maximum = RL_SOURCE_CODE_MAX,
+             .summary = "CUDA C++ of the reference; default: the job's code"),
+    RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT, .required = true, .summary = "the reference kernel"),
+    RL_FIELD(rl_source_request, grid, RL_FIELD_INTS, .minimum = 1, .maximum = 2147483647,
+             .summary = "blocks along x, y, z; default: the job's grid"),
+    RL_FIELD(rl_source_request, block, RL_FIELD_INTS, .minimum = 1, .maximum = 1024,
+             .summary = "threads of a block along x, y, z; default: the job's block"),
+    RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT, .minimum = 0, .maximum = 1 << 20,
+             .summary = "dynamic shared memory of a block, in bytes; default 0"),
+    {0}};
 
 const rl_field rl_source_expected_fields[] = {
     RL_FIELD(expected_request, argument, RL_FIELD_INT, .required = true, .minimum = 0, .maximum = RL_SOURCE_ARGUMENTS_MAX - 1,
              .summary = "index of an argument that is a buffer"),
-    RL_FIELD(expected_request, values, RL_FIELD_STRING, .required = true, .maximum = RL_SOURCE_TEXT_MAX,
+    RL_FIELD(expected_request, values, RL_FIELD_STRING, .maximum = RL_SOURCE_TEXT_MAX,
              .summary = "its elements after one launch, little-endian, in base64"),
+    RL_FIELD(expected_request, reference, RL_FIELD_OBJECT, .fields = reference_fields,
+             .summary =
+                 "instead of values: a kernel with the same arguments that computes them after every timed launch; buffers with "
+                 "init uniform or normal then have other contents in every timed launch"),
     RL_FIELD(expected_request, tolerance, RL_FIELD_REAL, .minimum = 0, .maximum = 1,
              .summary = "largest ‖result − values‖ / ‖values‖; default 1e-6"),
     {0}};
+
+static int decode_reference(const cJSON *object, rl_source *source, rl_error *err) {
+  static const char pointer[] = "/expected/reference";
+  rl_source_request reference = {.code = source->request.code, .cluster = {1, 1, 1}};
+  memcpy(reference.grid, source->request.grid, sizeof reference.grid);
+  memcpy(reference.block, source->request.block, sizeof reference.block);
+  if (cJSON_HasObjectItem(object, "grid")) reference.grid[1] = reference.grid[2] = 1;
+  if (cJSON_HasObjectItem(object, "block")) reference.block[1] = reference.block[2] = 1;
+  if (rl_fields_decode(reference_fields, object, pointer, &reference, sizeof reference, err) < 0) return -1;
+  if (reference.code == NULL) return rl_fail_at(err, "/expected/reference/code", "the reference of a binary needs code");
+  source->reference = reference;
+  source->has_reference = true;
+  return rl_source_check_launch_request(&reference, pointer, err);
+}
 
 int rl_source_decode_expected(rl_source *source, rl_error *err) {
   const cJSON *object = source->request.expected;
@@ -181,12 +214,16 @@ int rl_source_decode_expected(rl_source *source, rl_error *err) {
   const rl_source_argument *argument = &source->arguments[request.argument];
   if (argument->access == RL_SOURCE_IN)
     return rl_fail_at(err, "/expected/argument", "this argument has access in, so a launch does not change it");
+  source->expected_argument = request.argument;
+  source->tolerance = request.tolerance;
+  if ((request.values != NULL) == (request.reference != NULL))
+    return rl_fail_at(err, request.values != NULL ? "/expected/reference" : "/expected/values",
+                      "expected needs either values or a reference");
+  if (request.reference != NULL) return decode_reference(request.reference, source, err);
   if (rl_source_decode_base64(request.values, RL_SOURCE_TEXT_MAX, "/expected/values", &source->expected, &size, err) < 0)
     return -1;
   if (size != (size_t)argument->count * rl_source_type_size(argument->type))
     return rl_fail_at(err, "/expected/values", "%zu bytes were posted, but the argument has %lld elements of %zu bytes", size,
                       (long long)argument->count, rl_source_type_size(argument->type));
-  source->expected_argument = request.argument;
-  source->tolerance = request.tolerance;
   return 0;
 }

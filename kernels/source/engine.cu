@@ -10,11 +10,13 @@
 #include "cuda_check.h"
 #include "source/argument_values.h"
 #include "source/fill.h"
+#include "source/l2_priority.h"
+#include "source/reference.h"
 #include "source/kernel.h"
 #include "source/launch_check.h"
 #include "source/source_cache.h"
 
-enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10, OUT_BYTE = 0xff };
+enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10 };
 
 typedef struct instance {
   rl_instance base;
@@ -28,6 +30,9 @@ typedef struct instance {
   void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX];
   rl_source_argument_values values;
   rl_launch_check *launch_check;
+  rl_source_reference *reference; /* NULL: the request has none */
+  bool has_fresh_inputs;          /* of every launch, from check() until reset(): the launches that are timed */
+  uint64_t launch_number;         /* of the last launch with fresh inputs, from 1 */
   rl_launch launch, restore_launch, check_launch;
   rl_sequence sequence;
   rl_open_measurement open_measurements[OPEN_MEASUREMENT_COUNT];
@@ -39,47 +44,32 @@ static size_t buffer_bytes(const rl_source_argument *argument) {
   return (size_t)argument->count * rl_source_type_size(argument->type);
 }
 
-/* Overwrites the buffers with access "out", so that the result of an earlier launch can't count as a result of this one. */
-static int enqueue_invalid_outputs(instance *self, rl_stream stream, rl_error *err) {
-  for (int i = 0; i < self->source.argument_count; i++) {
-    const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->kind != RL_SOURCE_BUFFER || argument->access != RL_SOURCE_OUT) continue;
-    cudaError_t status = cudaMemsetAsync(self->buffers[i], OUT_BYTE, buffer_bytes(argument), (cudaStream_t)stream);
-    if (rl_cuda_check(status, "overwriting an output buffer", err) < 0) return -1;
-  }
-  return 0;
-}
-
+/* Buffers with access "out" are not filled, because they are overwritten before each launch. */
 static int reset(rl_instance *base, rl_error *err) {
   instance *self = (instance *)base;
   rl_device *device = base->device;
+  self->has_fresh_inputs = false;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
     if (argument->kind != RL_SOURCE_BUFFER || argument->access == RL_SOURCE_OUT) continue;
     int rc = argument->initial_contents
                  ? device->ops->upload(device, self->buffers[i], argument->initial_contents, buffer_bytes(argument), err)
-                 : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
+                 : rl_source_fill(argument, i, 0, self->buffers[i], device->stream, err);
     if (rc < 0) return -1;
   }
-  if (enqueue_invalid_outputs(self, device->stream, err) < 0) return -1;
   return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
-/* Enqueues copies of all saved buffers. Does not use a kernel, because the profiler would count it as a launch of the step. */
-static int enqueue_copies(instance *self, void *const *to, void *const *from, rl_stream stream, rl_error *err) {
+/* Copies the buffers to saved_buffers. */
+static int copy_to_saved(instance *self, rl_error *err) {
+  const cudaStream_t stream = (cudaStream_t)self->base.device->stream;
   for (int i = 0; i < self->source.argument_count; i++) {
     if (!self->saved_buffers[i]) continue;
-    cudaError_t status =
-        cudaMemcpyAsync(to[i], from[i], buffer_bytes(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
-    if (rl_cuda_check(status, "copying the buffers", err) < 0) return -1;
+    cudaError_t status = cudaMemcpyAsync(self->saved_buffers[i], self->buffers[i], buffer_bytes(&self->source.arguments[i]),
+                                         cudaMemcpyDeviceToDevice, stream);
+    if (rl_cuda_check(status, "saving the buffers", err) < 0) return -1;
   }
-  return 0;
-}
-
-static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
-  rl_stream stream = self->base.device->stream;
-  if (enqueue_copies(self, to, from, stream, err) < 0) return -1;
-  return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
+  return rl_cuda_check(cudaStreamSynchronize(stream), "saving the buffers", err);
 }
 
 static int save(rl_instance *base, rl_error *err) {
@@ -90,16 +80,17 @@ static int save(rl_instance *base, rl_error *err) {
         device->ops->allocate(device, RL_MEMORY_WORKSPACE, buffer_bytes(&self->source.arguments[i]), &self->saved_buffers[i],
                               err) < 0)
       return -1;
-  return copy_buffers(self, self->saved_buffers, self->buffers, err);
+  return copy_to_saved(self, err);
 }
 
-/* Restores variables, outputs and then inputs; the inputs last, so that they are in the caches. */
+/* Restores the variables and fills the buffers. */
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
-  if (rl_module_variables_enqueue_restore(self->kernel.variables, stream, err) < 0 ||
-      enqueue_invalid_outputs(self, stream, err) < 0)
-    return -1;
-  return enqueue_copies(self, self->buffers, self->saved_buffers, stream, err);
+  if (self->has_fresh_inputs) self->launch_number++;
+  return rl_module_variables_enqueue_restore(self->kernel.variables, stream, err) < 0
+             ? -1
+             : rl_source_fill_buffers(&self->source, self->has_fresh_inputs ? self->launch_number : 0, self->saved_buffers,
+                                      self->buffers, stream, err);
 }
 
 static int restore(rl_instance *base, rl_error *err) {
@@ -119,34 +110,73 @@ static int run_once(instance *self, rl_error *err) {
 }
 
 /* Returns ‖result − expected‖ / ‖expected‖; ‖result‖ when expected is zero. */
-static double relative_error(const rl_source *source, const void *result) {
-  const rl_source_argument *argument = &source->arguments[source->expected_argument];
+static double relative_error(const rl_source_argument *argument, const void *result, const void *expected) {
   double squared_error = 0, squared_norm = 0;
   for (int64_t i = 0; i < argument->count; i++) {
-    double expected = rl_source_element_to_double(argument->type, source->expected, (size_t)i);
-    double difference = rl_source_element_to_double(argument->type, result, (size_t)i) - expected;
+    const double value = rl_source_element_to_double(argument->type, expected, (size_t)i),
+                 difference = rl_source_element_to_double(argument->type, result, (size_t)i) - value;
     squared_error += difference * difference;
-    squared_norm += expected * expected;
+    squared_norm += value * value;
   }
   return squared_norm > 0 ? sqrt(squared_error / squared_norm) : sqrt(squared_error);
 }
 
+/* Computes the expected contents with the reference, from the inputs that the request describes. */
+static int run_reference(instance *self, void *expected, size_t bytes, rl_error *err) {
+  rl_device *device = self->base.device;
+  void *const *buffers = rl_source_reference_buffers(self->reference);
+  if (rl_source_fill_buffers(&self->source, 0, self->saved_buffers, buffers, device->stream, err) < 0 ||
+      rl_source_reference_enqueue(self->reference, device->stream, err) < 0 ||
+      rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "running the reference", err) < 0)
+    return rl_wrap(err, "the reference");
+  return device->ops->download(device, expected, buffers[self->source.expected_argument], bytes, err);
+}
+
+/* Compares one launch. contents: buffer for the result and the expected contents, `bytes` each. */
+static int compare_launch(instance *self, unsigned char *contents, size_t bytes, rl_check *check, rl_error *err) {
+  const rl_source *source = &self->source;
+  const int64_t index = source->expected_argument;
+  const void *expected = source->has_reference ? contents + bytes : source->expected;
+  rl_device *device = self->base.device;
+  if (run_once(self, err) < 0 || device->ops->download(device, contents, self->buffers[index], bytes, err) < 0 ||
+      (source->has_reference && run_reference(self, contents + bytes, bytes, err) < 0))
+    return -1;
+  *check = (rl_check){.relative_error = relative_error(&source->arguments[index], contents, expected),
+                      .tolerance = source->tolerance,
+                      .checked_ratio = 1};
+  return 0;
+}
+
 static int check(rl_instance *base, rl_check *check, rl_error *err) {
   instance *self = (instance *)base;
-  const rl_source *source = &self->source;
-  size_t bytes = buffer_bytes(&source->arguments[source->expected_argument]);
-  void *result = malloc(bytes);
-  if (!result) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
-  bool failed = run_once(self, err) < 0 ||
-                base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err) < 0;
-  if (!failed)
-    *check = (rl_check){.relative_error = relative_error(source, result), .tolerance = source->tolerance, .checked_ratio = 1};
-  free(result);
-  return failed ? -1 : 0;
+  const size_t bytes = buffer_bytes(&self->source.arguments[self->source.expected_argument]);
+  unsigned char *contents = (unsigned char *)malloc(2 * bytes);
+  if (!contents) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
+  int rc = compare_launch(self, contents, bytes, check, err);
+  free(contents);
+  self->has_fresh_inputs = rc == 0 && self->reference != NULL;
+  return rc;
+}
+
+/* Runs the reference on the inputs of the launch that was enqueued last, and compares the results. */
+static int enqueue_reference(instance *self, rl_stream stream, rl_error *err) {
+  void *const *buffers = rl_source_reference_buffers(self->reference);
+  return rl_source_fill_buffers(&self->source, self->has_fresh_inputs ? self->launch_number : 0, self->saved_buffers, buffers,
+                                stream, err) < 0 ||
+                 rl_launch_check_enqueue_inputs(self->launch_check, buffers, stream, err) < 0 ||
+                 rl_source_reference_enqueue(self->reference, stream, err) < 0 ||
+                 rl_launch_check_enqueue_result(self->launch_check, buffers, stream, err) < 0
+             ? -1
+             : 0;
 }
 
 static int enqueue_launch_check(void *arg, rl_stream stream, rl_error *err) {
-  return rl_launch_check_enqueue(((instance *)arg)->launch_check, stream, err);
+  instance *self = (instance *)arg;
+  return rl_launch_check_enqueue(self->launch_check, stream, err) < 0 ||
+                 (self->reference && enqueue_reference(self, stream, err) < 0) ||
+                 rl_source_reset_l2_priority(&self->source, self->buffers, stream, err) < 0
+             ? -1
+             : 0;
 }
 
 static int read_launch_checks(rl_instance *base, uint64_t *count, rl_error *err) {
@@ -173,6 +203,7 @@ static void close_instance(rl_instance *base) {
     base->device->ops->release(base->device, self->saved_buffers[i]);
   }
   rl_launch_check_close(self->launch_check);
+  rl_source_reference_close(self->reference);
   rl_source_kernel_close(&self->kernel);
   rl_source_clear(&self->source);
   free(self);
@@ -228,9 +259,10 @@ static int allocate_arguments(instance *self, rl_error *err) {
 static int prepare(instance *self, rl_error *err) {
   if (rl_source_cache_get(self->params.source_sha256, &self->source, err) < 0 ||
       rl_source_kernel_open(self->base.device, &self->source, (int)self->params.variant_index, &self->kernel, err) < 0 ||
-      allocate_arguments(self, err) < 0)
+      allocate_arguments(self, err) < 0 ||
+      (self->source.has_reference && rl_source_reference_open(self->base.device, &self->source, &self->reference, err) < 0))
     return -1;
-  self->base.ops = self->source.expected ? &ops_with_check : &ops_without_check;
+  self->base.ops = self->source.expected_argument >= 0 ? &ops_with_check : &ops_without_check;
   set_open_measurements(self);
   return 0;
 }

@@ -17,8 +17,11 @@ enum { BLOCK_THREADS = 256, MAX_BLOCKS = 1024, MAX_LAUNCHES = 2048, GUARD_PATTER
 /* Results of the check of one launch, in device memory. All members are 0 before the check. */
 typedef struct launch_record {
   double squared_error;                   /* sum of (result − expected)² */
+  double squared_norm;                    /* sum of expected², of a reference's result */
   unsigned long long first_wrong_inverse; /* ~index of the first wrong element, found by atomicMax; 0: none */
-  unsigned long long contents[RL_SOURCE_ARGUMENTS_MAX], guards[RL_SOURCE_ARGUMENTS_MAX]; /* digests of each argument's buffer */
+  /* Digests of each argument's buffer, and of the reference's buffer before the reference runs. */
+  unsigned long long contents[RL_SOURCE_ARGUMENTS_MAX], guards[RL_SOURCE_ARGUMENTS_MAX],
+      reference_contents[RL_SOURCE_ARGUMENTS_MAX];
 } launch_record;
 
 struct rl_launch_check {
@@ -89,19 +92,29 @@ static unsigned blocks_for(uint64_t items) {
   return (unsigned)(blocks < 1 ? 1 : blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
 }
 
+/* Adds the digest of each buffer with access "in" to digests[index of the argument]. */
+static int enqueue_content_digests(const rl_source *source, void *const *buffers, unsigned long long *digests,
+                                   cudaStream_t stream, rl_error *err) {
+  for (int i = 0; i < source->argument_count; i++) {
+    const rl_source_argument *argument = &source->arguments[i];
+    if (argument->kind != RL_SOURCE_BUFFER || argument->access != RL_SOURCE_IN) continue;
+    const uint64_t bytes = bytes_of(argument);
+    add_digest<<<blocks_for(bytes / 8), BLOCK_THREADS, 0, stream>>>((const unsigned char *)buffers[i], bytes, &digests[i]);
+  }
+  return rl_cuda_check_launch("checking the inputs", err);
+}
+
 static int enqueue_digests(const rl_launch_check *check, launch_record *record, cudaStream_t stream, rl_error *err) {
   guard_zones zones = {};
+  if (enqueue_content_digests(check->source, check->buffers, record->contents, stream, err) < 0) return -1;
   for (int i = 0; i < check->source->argument_count; i++) {
     const rl_source_argument *argument = &check->source->arguments[i];
     if (argument->kind != RL_SOURCE_BUFFER) continue;
-    const unsigned char *buffer = (const unsigned char *)check->buffers[i];
-    const uint64_t bytes = bytes_of(argument);
-    zones.buffers[i] = buffer;
-    zones.bytes[i] = bytes;
-    if (argument->access == RL_SOURCE_IN)
-      add_digest<<<blocks_for(bytes / 8), BLOCK_THREADS, 0, stream>>>(buffer, bytes, &record->contents[i]);
+    zones.buffers[i] = (const unsigned char *)check->buffers[i];
+    zones.bytes[i] = bytes_of(argument);
   }
-  add_guard_digests<<<RL_SOURCE_ARGUMENTS_MAX, BLOCK_THREADS, 0, stream>>>(zones, record->guards);
+  if (check->source->argument_count > 0)
+    add_guard_digests<<<(unsigned)check->source->argument_count, BLOCK_THREADS, 0, stream>>>(zones, record->guards);
   return rl_cuda_check_launch("checking the buffers", err);
 }
 
@@ -128,10 +141,25 @@ template <typename T> __global__ static void mask(T *contents, uint64_t count, u
     words[i] ^= mask_of<T>(key, i);
 }
 
-/* Adds the squared errors of all elements to the record, and finds the first wrong element: one whose squared error exceeds
- * element_limit. */
+template <typename T> __global__ static void add_squared_norm(const T *contents, uint64_t count, launch_record *record) {
+  double sum = 0;
+  for (uint64_t i = (uint64_t)blockIdx.x * BLOCK_THREADS + threadIdx.x; i < count; i += (uint64_t)gridDim.x * BLOCK_THREADS)
+    sum += to_double(contents[i]) * to_double(contents[i]);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) atomicAdd(&record->squared_norm, sum);
+}
+
+/* Returns the largest accepted sum of squared errors. */
+__host__ __device__ static double squared_error_limit(double tolerance, double squared_norm) {
+  return tolerance * tolerance * (squared_norm > 0 ? squared_norm : 1);
+}
+
+/* Adds the squared errors of all elements to the record, and finds the first wrong element: one whose squared error exceeds its
+ * share of the limit. squared_norm: of the expected contents; negative: the record has it. */
 template <typename T> __global__ static void compare(const T *result, const T *masked, uint64_t count, uint64_t key,
-                                                     double element_limit, launch_record *record) {
+                                                     double tolerance, double squared_norm, launch_record *record) {
+  const double element_limit =
+      squared_error_limit(tolerance, squared_norm < 0 ? record->squared_norm : squared_norm) / (double)count;
   const auto *masked_words = (const typename word<sizeof(T)>::type *)masked;
   double squared_error = 0;
   for (uint64_t i = (uint64_t)blockIdx.x * BLOCK_THREADS + threadIdx.x; i < count; i += (uint64_t)gridDim.x * BLOCK_THREADS) {
@@ -149,22 +177,29 @@ template <typename T> __global__ static void compare(const T *result, const T *m
 /* The functions of one element type. */
 typedef struct type_functions {
   void (*mask)(void *contents, uint64_t count, uint64_t key, cudaStream_t stream);
-  void (*compare)(const rl_launch_check *check, const void *result, uint64_t count, double element_limit, launch_record *record,
-                  cudaStream_t stream);
+  void (*add_squared_norm)(const void *contents, uint64_t count, launch_record *record, cudaStream_t stream);
+  void (*compare)(const rl_launch_check *check, const void *result, const void *masked, uint64_t count, double squared_norm,
+                  launch_record *record, cudaStream_t stream);
 } type_functions;
 
 template <typename T> static void enqueue_mask(void *contents, uint64_t count, uint64_t key, cudaStream_t stream) {
   mask<T><<<blocks_for(count), BLOCK_THREADS, 0, stream>>>((T *)contents, count, key);
 }
 
-template <typename T> static void enqueue_compare(const rl_launch_check *check, const void *result, uint64_t count,
-                                                  double element_limit, launch_record *record, cudaStream_t stream) {
-  compare<T><<<blocks_for(count), BLOCK_THREADS, 0, stream>>>((const T *)result, (const T *)check->masked_expected, count,
-                                                              check->key, element_limit, record);
+template <typename T>
+static void enqueue_squared_norm(const void *contents, uint64_t count, launch_record *record, cudaStream_t stream) {
+  add_squared_norm<T><<<blocks_for(count), BLOCK_THREADS, 0, stream>>>((const T *)contents, count, record);
+}
+
+template <typename T> static void enqueue_compare(const rl_launch_check *check, const void *result, const void *masked,
+                                                  uint64_t count, double squared_norm, launch_record *record,
+                                                  cudaStream_t stream) {
+  compare<T><<<blocks_for(count), BLOCK_THREADS, 0, stream>>>((const T *)result, (const T *)masked, count, check->key,
+                                                              check->source->tolerance, squared_norm, record);
 }
 
 #define FUNCTIONS(T) \
-  { enqueue_mask<T>, enqueue_compare<T> }
+  { enqueue_mask<T>, enqueue_squared_norm<T>, enqueue_compare<T> }
 static const type_functions functions[RL_SOURCE_TYPE_COUNT] = {
     FUNCTIONS(double),  FUNCTIONS(float),    FUNCTIONS(__half),  FUNCTIONS(__nv_bfloat16),
     FUNCTIONS(int8_t),  FUNCTIONS(uint8_t),  FUNCTIONS(int16_t), FUNCTIONS(uint16_t),
@@ -183,7 +218,6 @@ static double squared_norm(const rl_source *source) {
 static int upload_expected(rl_launch_check *check, cudaStream_t stream, rl_error *err) {
   const rl_source_argument *argument = &check->source->arguments[check->source->expected_argument];
   check->squared_norm = squared_norm(check->source);
-  randombytes_buf(&check->key, sizeof check->key);
   if (rl_cuda_check(cudaMalloc(&check->masked_expected, bytes_of(argument)), "allocating the expected contents", err) < 0 ||
       rl_cuda_check(
           cudaMemcpyAsync(check->masked_expected, check->source->expected, bytes_of(argument), cudaMemcpyHostToDevice, stream),
@@ -193,18 +227,12 @@ static int upload_expected(rl_launch_check *check, cudaStream_t stream, rl_error
   return rl_cuda_check_launch("masking the expected contents", err);
 }
 
-/* Returns the largest accepted sum of squared errors. */
-static double squared_error_limit(const rl_launch_check *check) {
-  const double tolerance = check->source->tolerance;
-  return tolerance * tolerance * (check->squared_norm > 0 ? check->squared_norm : 1);
-}
-
 static int enqueue_comparison(const rl_launch_check *check, launch_record *record, cudaStream_t stream, rl_error *err) {
   if (check->masked_expected == NULL) return 0;
   const int index = check->source->expected_argument;
   const rl_source_argument *argument = &check->source->arguments[index];
-  functions[argument->type].compare(check, check->buffers[index], (uint64_t)argument->count,
-                                    squared_error_limit(check) / (double)argument->count, record, stream);
+  functions[argument->type].compare(check, check->buffers[index], check->masked_expected, (uint64_t)argument->count,
+                                    check->squared_norm, record, stream);
   return rl_cuda_check_launch("comparing the result", err);
 }
 
@@ -212,25 +240,34 @@ static int enqueue_comparison(const rl_launch_check *check, launch_record *recor
 
 /* Returns the error of a wrong launch. Launches are numbered from 1 within the samples of one mode (cold or warm cache),
  * including the warm-up launches before them. */
+static double norm_of(const rl_launch_check *check, const launch_record *record) {
+  return check->source->has_reference ? record->squared_norm : check->squared_norm;
+}
+
+/* Returns the digests that the contents of buffers with access "in" must have. */
+static const unsigned long long *input_digests(const rl_launch_check *check, const launch_record *record) {
+  return check->source->has_reference ? record->reference_contents : check->before.contents;
+}
+
 static int fail_launch(const rl_launch_check *check, uint32_t launch, const launch_record *record, rl_error *err) {
   const rl_source *source = check->source;
   for (int i = 0; i < source->argument_count; i++) {
     if (record->guards[i] != check->before.guards[i])
       return rl_fail(err, RL_ERRNO, EDOM, "result_changed: launch %u of %u wrote outside of the buffer of argument %d",
                      launch + 1, check->count, i);
-    if (record->contents[i] != check->before.contents[i])
+    if (record->contents[i] != input_digests(check, record)[i])
       return rl_fail(err, RL_ERRNO, EDOM, "result_changed: launch %u of %u wrote to argument %d, whose access is \"in\"",
                      launch + 1, check->count, i);
   }
-  const double norm = check->squared_norm > 0 ? check->squared_norm : 1;
+  const double squared_norm = norm_of(check, record), norm = squared_norm > 0 ? squared_norm : 1;
   return rl_fail(err, RL_ERRNO, EDOM,
                  "result_changed: launch %u of %u has the relative error %.3g, more than %.3g; the first wrong element is %llu",
                  launch + 1, check->count, sqrt(record->squared_error / norm), source->tolerance, ~record->first_wrong_inverse);
 }
 
 static bool is_correct(const rl_launch_check *check, const launch_record *record) {
-  return record->squared_error <= squared_error_limit(check) &&
-         memcmp(record->contents, check->before.contents, sizeof record->contents) == 0 &&
+  return record->squared_error <= squared_error_limit(check->source->tolerance, norm_of(check, record)) &&
+         memcmp(record->contents, input_digests(check, record), sizeof record->contents) == 0 &&
          memcmp(record->guards, check->before.guards, sizeof record->guards) == 0;
 }
 
@@ -253,6 +290,23 @@ int rl_launch_check_enqueue(rl_launch_check *check, rl_stream stream, rl_error *
                  enqueue_comparison(check, record, (cudaStream_t)stream, err) < 0
              ? -1
              : 0;
+}
+
+int rl_launch_check_enqueue_inputs(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err) {
+  return enqueue_content_digests(check->source, reference_buffers, check->records[check->count - 1].reference_contents,
+                                 (cudaStream_t)stream, err);
+}
+
+int rl_launch_check_enqueue_result(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err) {
+  const int index = (int)check->source->expected_argument;
+  const rl_source_argument *argument = &check->source->arguments[index];
+  const uint64_t count = (uint64_t)argument->count;
+  launch_record *record = &check->records[check->count - 1];
+  functions[argument->type].add_squared_norm(reference_buffers[index], count, record, (cudaStream_t)stream);
+  functions[argument->type].mask(reference_buffers[index], count, check->key, (cudaStream_t)stream);
+  functions[argument->type].compare(check, check->buffers[index], reference_buffers[index], count, -1, record,
+                                    (cudaStream_t)stream);
+  return rl_cuda_check_launch("comparing the result with the reference's", err);
 }
 
 static int copy_records(const rl_launch_check *check, launch_record *to, size_t count, cudaStream_t stream, rl_error *err) {
@@ -304,6 +358,7 @@ int rl_launch_check_open(const rl_source *source, void *const *buffers, rl_strea
   rl_launch_check *created = (rl_launch_check *)calloc(1, sizeof *created);
   if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check of launches");
   created->source = source;
+  randombytes_buf(&created->key, sizeof created->key);
   created->buffers = buffers;
   if (open_on_device(created, (cudaStream_t)stream, err) < 0) {
     (void)cudaGetLastError();

@@ -1,7 +1,8 @@
 /* Checks the buffers of a posted kernel on the device after every timed launch, so that a kernel that is wrong in any launch
- * fails. Compares the result with the expected contents. Compares the digests of read-only buffers, and of the guard zones around
- * all buffers, with their digests before the first launch. The expected contents are masked on the device (XORed with hashes of a
- * secret key), so that posted code can't copy them to its result. tests/attacks has such attacks. */
+ * fails. Compares the result with the expected contents, or with the result of a reference kernel. Compares the digests of
+ * read-only buffers, and of the guard zones around all buffers, with their digests before the first launch. The expected contents
+ * are masked on the device (XORed with hashes of a secret key), so that posted code can't copy them to its result. tests/attacks
+ * has such attacks. */
 #ifndef RL_KERNELS_SOURCE_LAUNCH_CHECK_H
 #define RL_KERNELS_SOURCE_LAUNCH_CHECK_H
 
@@ -18,6 +19,11 @@ typedef struct rl_launch_check rl_launch_check;
 int rl_launch_check_open(const rl_source *source, void *const *buffers, rl_stream stream, rl_launch_check **check, rl_error *err);
 /* Enqueues the check of the launch that was enqueued last. At most 2048 checks between two calls of rl_launch_check_read. */
 int rl_launch_check_enqueue(rl_launch_check *check, rl_stream stream, rl_error *err);
+/* If the source has a reference, call both after rl_launch_check_enqueue. The first one before the reference runs: the buffers
+ * with access "in" must be equal to those of the reference. The second one after it has run: compares the result with the
+ * reference's. */
+int rl_launch_check_enqueue_inputs(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err);
+int rl_launch_check_enqueue_result(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err);
 /* Waits for the stream. Sets *count to the number of launches that were checked since the last call. RL_ERRNO with EDOM: one of
  * them had a wrong result, or wrote memory that it must not write; the message begins with result_changed and names the launch.
  * */

@@ -100,8 +100,10 @@ typedef struct rl_source {
   int variant_count; /* at least 1 */
   rl_source_model model;
   int64_t expected_argument; /* index of the buffer to compare; -1: none */
-  unsigned char *expected;   /* expected contents of that buffer; owned */
-  double tolerance;          /* largest ‖result − expected‖ / ‖expected‖ of a correct result */
+  unsigned char *expected;   /* expected contents of that buffer; owned; NULL: none, or those that the reference computes */
+  bool has_reference;
+  rl_source_request reference; /* the kernel that computes the expected contents; only code, entry and launch configuration */
+  double tolerance;            /* largest ‖result − expected‖ / ‖expected‖ of a correct result */
 } rl_source;
 
 #endif

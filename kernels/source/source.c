@@ -1,7 +1,6 @@
-/* Checks a posted kernel's launch configuration, entry and code, and decodes the other members of the request. */
+/* Checks a posted kernel's code, and decodes the other members of the request. */
 #include "source/source.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <math.h>
@@ -10,13 +9,7 @@
 
 #include "base/json.h"
 #include "source/base64.h"
-
-enum {
-  MAX_BLOCK_THREADS = 1024,
-  MAX_BLOCK_Z = 64,
-  MAX_GRID_YZ = 65535,
-  MAX_CLUSTER_BLOCKS = 16
-}; /* of every compute capability */
+#include "source/launch_request.h"
 
 const rl_field rl_source_model_fields[] = {
     RL_FIELD(rl_source_model, bytes, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18, .summary = "compulsory bytes of one launch"),
@@ -26,36 +19,6 @@ const rl_field rl_source_model_fields[] = {
 
 const rl_field rl_source_fields[] = {RL_SOURCE_FIELDS, {0}};
 const rl_source_request rl_source_request_defaults = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .cluster = {1, 1, 1}};
-
-static int check_cluster(const rl_source_request *request, rl_error *err) {
-  static const char *const grid_pointers[] = {"/grid/0", "/grid/1", "/grid/2"};
-  if (request->cluster[0] * request->cluster[1] * request->cluster[2] > MAX_CLUSTER_BLOCKS)
-    return rl_fail_at(err, "/cluster", "a cluster has at most %d blocks", MAX_CLUSTER_BLOCKS);
-  for (int i = 0; i < 3; i++)
-    if (request->grid[i] % request->cluster[i] != 0)
-      return rl_fail_at(err, grid_pointers[i], "grid must be a multiple of cluster, which is %lld here",
-                        (long long)request->cluster[i]);
-  return 0;
-}
-
-static int check_launch(const rl_source_request *request, rl_error *err) {
-  for (int i = 1; i < 3; i++)
-    if (request->grid[i] > MAX_GRID_YZ)
-      return rl_fail_at(err, i == 1 ? "/grid/1" : "/grid/2", "grid may be at most %d here", MAX_GRID_YZ);
-  if (request->block[2] > MAX_BLOCK_Z) return rl_fail_at(err, "/block/2", "block may be at most %d here", MAX_BLOCK_Z);
-  if (request->block[0] * request->block[1] * request->block[2] > MAX_BLOCK_THREADS)
-    return rl_fail_at(err, "/block", "a block has at most %d threads", MAX_BLOCK_THREADS);
-  return check_cluster(request, err);
-}
-
-static int check_entry(const rl_source_request *request, rl_error *err) {
-  const char *allowed = request->code != NULL ? "_$:<>, *&()+-" : "_$.@";
-  if (request->entry[0] == '\0') return rl_fail_at(err, "/entry", "entry must name the kernel");
-  for (const char *c = request->entry; *c != '\0'; c++)
-    if (!isalnum((unsigned char)*c) && strchr(allowed, *c) == NULL)
-      return rl_fail_at(err, "/entry", "entry can't have a '%c'", *c);
-  return 0;
-}
 
 /* Returns true for PTX text, and for a cubin or fatbin whose headers describe no more bytes than were posted: otherwise the
  * driver would read beyond the end. */
@@ -106,7 +69,7 @@ static int decode_model(const cJSON *object, rl_source_model *model, rl_error *e
 
 int rl_source_check(const rl_source_request *request, rl_source *source, rl_error *err) {
   *source = (rl_source){.request = *request};
-  if (check_code(request, source, err) < 0 || check_entry(request, err) < 0 || check_launch(request, err) < 0 ||
+  if (check_code(request, source, err) < 0 || rl_source_check_launch_request(request, "", err) < 0 ||
       rl_source_decode_arguments(source, err) < 0 || rl_source_decode_variants(source, err) < 0 ||
       decode_model(request->model, &source->model, err) < 0 || rl_source_decode_expected(source, err) < 0) {
     rl_source_clear(source);

@@ -30,6 +30,8 @@ VERDICTS = {
     "nan_output": WRONG,
     "child_kernel": ("device-side kernel launch",),
     "just_wrong": WRONG,
+    "knows_the_seed": ("result_changed: launch 1 ",),
+    "persistent_l2": None,
     "endless_after_check": ("deadline",),
     "honest_rounding": None,
     "honest_atomics": None,
@@ -38,6 +40,12 @@ VERDICTS = {
 # These jobs fail with one of these words or complete, depending on the content of shared memory.
 MAY_COMPLETE = {"shared_residue": WRONG}
 SCRATCH = {"late_zeros": buffer("int32", 1), "honest_atomics": buffer("fp32", 1)}
+TWICE = """extern "C" __global__ void twice(const float *x, float *y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
+}"""
+RANDOM = [buffer(init="uniform", access="in"), buffer(access="out"), scalar("int32", N)]
+BY_REFERENCE = {"arguments": RANDOM, "expected": {"argument": 1, "reference": {"code": TWICE, "entry": "twice"}}}
+CHANGES = {"knows_the_seed": BY_REFERENCE, "endless_after_check": {"deadline_s": 4}}
 
 
 def attack_job(name, **changes):
@@ -56,11 +64,11 @@ def test_every_attack_has_a_verdict():
 def test_attack(daemon, name):  # noqa: F811
     expected_words = VERDICTS[name]
     if expected_words is None:
-        (run,) = daemon.run(attack_job(name))
+        (run,) = daemon.run(attack_job(name, **CHANGES.get(name, {})))
         assert run["values"]["checked_launches"] == 2 * (34 + 100), run["values"]
         assert run["values"]["unrestored_variable_bytes"] == 0
         return
-    job = daemon.finish(attack_job(name, deadline_s=4 if name == "endless_after_check" else 20))
+    job = daemon.finish(attack_job(name, **CHANGES.get(name, {})))
     assert job["state"] == "failed", job
     assert any(word in job["problem"]["message"] for word in expected_words), job["problem"]
 
@@ -69,3 +77,42 @@ def test_attack(daemon, name):  # noqa: F811
 def test_attack_that_may_be_harmless(daemon, name):  # noqa: F811
     job = daemon.finish(attack_job(name))
     assert job["state"] == "completed" or any(word in job["problem"]["message"] for word in MAY_COMPLETE[name]), job
+
+
+def test_every_timed_launch_has_other_inputs(daemon):  # noqa: F811
+    """Without the fresh inputs, the kernel that knows the seed is right in every launch."""
+    for name, init in (("honest_rounding", "normal"), ("stale_output", "uniform")):
+        arguments = [buffer(init=init, access="in"), *RANDOM[1:]]
+        (run,) = daemon.run(attack_job(name, **{**BY_REFERENCE, "arguments": arguments}))
+        assert run["values"]["checked_launches"] == 2 * (34 + 100) and run["values"]["relative_error"] < 1e-6
+    job = daemon.finish(attack_job("writes_input", **BY_REFERENCE))
+    assert job["state"] == "failed" and "argument 0, whose access is" in job["problem"]["message"], job["problem"]
+    same_inputs = [buffer(access="in", bytes=pack_base64("f", [float(i) for i in range(1000)]), count=1000), *RANDOM[1:]]
+    same_inputs[1:] = [buffer(access="out", count=1000), scalar("int32", 1000)]
+    daemon.run(attack_job("stale_output", **{**BY_REFERENCE, "arguments": same_inputs, "grid": [4]}))
+    assert daemon.run(attack_job("stale_output", **BY_REFERENCE, passes=["timing", "activity", "counters"]))
+
+
+def test_references_that_cannot_run_are_refused(daemon):  # noqa: F811
+    for reference, words in [({"code": "nonsense;", "entry": "twice"}, ("/expected/reference/code",)),
+                             ({"code": TWICE, "entry": "thrice"}, ("/expected/reference", "thrice")),
+                             ({"code": TWICE.replace(", int n", ", long n"), "entry": "twice"}, ("/expected/reference/entry",)),
+                             ({"code": TWICE, "entry": "twice", "dynamic_shared_bytes": 1 << 20},
+                              ("/expected/reference/dynamic_shared_bytes",))]:
+        job = daemon.finish(attack_job("stale_output", **{**BY_REFERENCE, "expected": {"argument": 1, "reference": reference}}))
+        assert job["state"] == "failed" and all(word in job["problem"]["message"] for word in words), job["problem"]
+    zeros = {"code": TWICE.replace("2 * x[i]", "nanf(\"\")"), "entry": "twice"}
+    job = daemon.finish(attack_job("stale_output", **{**BY_REFERENCE, "expected": {"argument": 1, "reference": zeros}}))
+    assert job["state"] == "failed" and "wrong" in job["problem"]["message"], job["problem"]
+
+
+def test_persistent_lines_of_l2_buy_no_time(daemon):  # noqa: F811
+    elements = 1 << 22  # 16 MiB, a third of L2
+    arguments = [buffer(count=elements, init="range", access="in"), buffer(count=elements, access="out"),
+                 scalar("int32", elements)]
+    times = []
+    for name, entry in (("persistent_l2", "k"), (None, "twice")):
+        code = (ATTACKS / f"{name}.cu").read_text() if name else TWICE
+        job = attack_job("persistent_l2", code=code, entry=entry, arguments=arguments, grid=[132 * 8], expected=None)
+        times.append(min(daemon.run(job)[0]["values"]["time_cold_us_median"] for _ in range(3)))
+    assert times[0] > 0.95 * times[1], times

@@ -181,6 +181,7 @@ inline void __threadfence() { simt::yield_point(); }
 inline void __trap() { simt::die("__trap"); }
 inline void __threadfence_system() { simt::yield_point(); }
 inline void __nanosleep(unsigned) { simt::yield_point(); }
+inline double cospi(double x) { return cos(M_PI * x); }
 inline long long clock64() { return 0; } /* time is not emulated */
 inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}

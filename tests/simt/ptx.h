@@ -28,6 +28,7 @@ inline const struct {
 }  // namespace special
 
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
+inline void mov_u64(unsigned long long &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
 /* Sets each byte of `to` to a byte of {x, y}, which a nibble of the selector chooses; if bit 3 of the nibble is set, to eight

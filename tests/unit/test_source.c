@@ -285,6 +285,54 @@ static void errors_in_options_and_variants(void **state) {
   expect_pointers(cases);
 }
 
+#define REFERENCE(MEMBERS) "\"expected\":{\"argument\":0,\"reference\":{" MEMBERS "}}"
+#define REFERENCE_POINTER(MEMBER) "/expected/reference/" MEMBER
+
+static void errors_in_references(void **state) {
+  (void)state;
+  static const invalid_request cases[] = {
+      {"", "\"expected\":{\"argument\":0}", "/expected/values"},
+      {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"reference\":{\"entry\":\"add\"}}",
+       "/expected/reference"},
+      {"", "\"expected\":{\"argument\":0,\"reference\":7}", "/expected/reference"},
+      {"", REFERENCE(""), REFERENCE_POINTER("entry")},
+      {"", REFERENCE("\"entry\":\"\""), REFERENCE_POINTER("entry")},
+      {"", REFERENCE("\"entry\":\"a;b\""), REFERENCE_POINTER("entry")},
+      {"", REFERENCE("\"entry\":\"add\",\"grid\":[0]"), REFERENCE_POINTER("grid/0")},
+      {"", REFERENCE("\"entry\":\"add\",\"grid\":[1,65536]"), REFERENCE_POINTER("grid/1")},
+      {"", REFERENCE("\"entry\":\"add\",\"block\":[64,32]"), REFERENCE_POINTER("block")},
+      {"", REFERENCE("\"entry\":\"add\",\"block\":[1,1,65]"), REFERENCE_POINTER("block/2")},
+      {"", REFERENCE("\"entry\":\"add\",\"arguments\":[]"), REFERENCE_POINTER("arguments")},
+      {"", "\"expected\":{\"argument\":1,\"reference\":{\"entry\":\"add\"}}", "/expected/argument"},
+      {"code", "\"binary\":\"LnZlcnNpb24gOS4w\"," REFERENCE("\"entry\":\"add\""), REFERENCE_POINTER("code")},
+      {0}};
+  expect_pointers(cases);
+}
+
+/* Code, grid and block of the reference are those of the job unless the request has others. */
+static void references_have_defaults(void **state) {
+  (void)state;
+  static const struct {
+    const char *more, *code;
+    int64_t grid[2], block;
+  } cases[] = {{REFERENCE("\"entry\":\"plain\""), "__global__", {4, 1}, 64},
+               {REFERENCE("\"entry\":\"plain\",\"code\":\"other\",\"grid\":[7,3],\"block\":[32]"), "other", {7, 3}, 32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_job_spec spec;
+    rl_error err;
+    rl_source source;
+    if (parse(request("", cases[i].more), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
+    assert_int_equal(rl_source_read(spec.source_json, strlen(spec.source_json), &source, &err), 0);
+    assert_true(source.has_reference && source.expected == NULL && source.expected_argument == 0 && source.tolerance == 1e-6);
+    assert_string_equal(source.reference.entry, "plain");
+    assert_non_null(strstr(source.reference.code, cases[i].code));
+    assert_true(source.reference.grid[0] == cases[i].grid[0] && source.reference.grid[1] == cases[i].grid[1]);
+    assert_true(source.reference.block[0] == cases[i].block && source.reference.block[1] == 1);
+    rl_source_clear(&source);
+    rl_job_spec_clear(&spec);
+  }
+}
+
 static void errors_in_model_and_expected(void **state) {
   (void)state;
   static const invalid_request cases[] = {
@@ -451,6 +499,8 @@ int main(void) {
                                      cmocka_unit_test(errors_in_tensor_maps),
                                      cmocka_unit_test(tensor_maps_have_strides),
                                      cmocka_unit_test(errors_in_options_and_variants),
+                                     cmocka_unit_test(errors_in_references),
+                                     cmocka_unit_test(references_have_defaults),
                                      cmocka_unit_test(errors_in_model_and_expected),
                                      cmocka_unit_test(sizes_are_bounded),
                                      cmocka_unit_test(variants_are_runs),

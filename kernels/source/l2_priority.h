@@ -1,0 +1,12 @@
+/* The priority with which lines of a posted kernel's buffers are evicted from L2. */
+#ifndef RL_SOURCE_L2_PRIORITY_H
+#define RL_SOURCE_L2_PRIORITY_H
+
+#include "device/device.h"
+#include "source/request.h"
+
+/* Enqueues a kernel that gives all lines of the buffers the normal priority (PTX applypriority). A kernel can load lines with
+ * L2::evict_last; they would survive the eviction of L2 before the next cold launch. */
+int rl_source_reset_l2_priority(const rl_source *source, void *const *buffers, rl_stream stream, rl_error *err);
+
+#endif

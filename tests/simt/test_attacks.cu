@@ -1,0 +1,209 @@
+/* The attacks of tests/attacks on the CPU: the check of launches finds each wrong launch, and accepts those of honest kernels.
+ * The variables of a module are not restored here, unlike on a GPU, so that kernels that rely on them become wrong instead of
+ * useless. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <string>
+
+#include "cuda_check.h"
+#include "source/fill.h"
+#include "source/launch_check.h"
+
+enum { ELEMENTS = 1003, LAUNCHES = 30, BLOCK_THREADS = 256 };
+
+static void check(bool condition, const char *what, const char *more) {
+  if (condition) return;
+  printf("failed: %s %s\n", what, more);
+  exit(1);
+}
+
+/* The arguments of an attack: input, result, number of elements, scratch space. The input and the result have guard zones. */
+struct attack_arguments {
+  rl_source source;
+  void *allocations[RL_SOURCE_ARGUMENTS_MAX], *buffers[RL_SOURCE_ARGUMENTS_MAX], *saved[RL_SOURCE_ARGUMENTS_MAX],
+      *reference[RL_SOURCE_ARGUMENTS_MAX];
+};
+
+static size_t bytes_of(const rl_source_argument *argument) {
+  return (size_t)argument->count * rl_source_type_size(argument->type);
+}
+
+static void *allocate(size_t bytes) {
+  void *memory = NULL;
+  check(cudaMalloc(&memory, bytes) == cudaSuccess, "cudaMalloc", "");
+  return memory;
+}
+
+static rl_source_argument buffer(int type, int64_t count, int init, int access) {
+  rl_source_argument argument = {};
+  argument.type = type, argument.count = count, argument.init = init, argument.access = access, argument.seed = 1;
+  return argument;
+}
+
+static void fill(attack_arguments *arguments, uint64_t launch, void *const *buffers) {
+  rl_error err = {};
+  check(rl_source_fill_buffers(&arguments->source, launch, arguments->saved, buffers, NULL, &err) == 0, "filling", err.message);
+}
+
+static void open_arguments(attack_arguments *arguments, bool is_random) {
+  rl_source *source = &arguments->source;
+  rl_error err = {};
+  memset(arguments, 0, sizeof *arguments);
+  source->argument_count = 4;
+  source->arguments[0] = buffer(RL_SOURCE_FP32, ELEMENTS, is_random ? RL_SOURCE_UNIFORM : RL_SOURCE_RANGE, RL_SOURCE_IN);
+  source->arguments[1] = buffer(RL_SOURCE_FP32, ELEMENTS, RL_SOURCE_ZEROS, RL_SOURCE_OUT);
+  source->arguments[2].kind = RL_SOURCE_SCALAR;
+  source->arguments[3] = buffer(RL_SOURCE_FP32, 1, RL_SOURCE_ZEROS, RL_SOURCE_INOUT);
+  source->expected_argument = 1;
+  source->tolerance = 1e-6;
+  source->has_reference = is_random;
+  for (int i = 0; i < source->argument_count; i++) {
+    const rl_source_argument *argument = &source->arguments[i];
+    if (argument->kind != RL_SOURCE_BUFFER) continue;
+    arguments->allocations[i] = allocate(bytes_of(argument) + 2 * RL_SOURCE_GUARD_BYTES);
+    arguments->buffers[i] = (char *)arguments->allocations[i] + RL_SOURCE_GUARD_BYTES;
+    arguments->saved[i] = allocate(bytes_of(argument));
+    arguments->reference[i] = allocate(bytes_of(argument));
+    if (argument->access != RL_SOURCE_OUT)
+      check(rl_source_fill(argument, i, 0, arguments->saved[i], NULL, &err) == 0, "filling", err.message);
+  }
+  fill(arguments, 0, arguments->buffers);
+  if (is_random) return;
+  source->expected = (unsigned char *)malloc(ELEMENTS * sizeof(float));
+  for (int i = 0; i < ELEMENTS; i++) ((float *)source->expected)[i] = 2.0f * (float)i;
+}
+
+static void close_arguments(attack_arguments *arguments) {
+  for (int i = 0; i < arguments->source.argument_count; i++) {
+    cudaFree(arguments->allocations[i]);
+    cudaFree(arguments->saved[i]);
+    cudaFree(arguments->reference[i]);
+  }
+  free(arguments->source.expected);
+}
+
+#define ATTACK(NAME) extern "C" __global__ void attack_##NAME(const float *x, float *y, int n)
+ATTACK(before_the_buffer);
+ATTACK(behind_the_buffer);
+ATTACK(cached_answer);
+ATTACK(counted_launches);
+ATTACK(every_seventh);
+ATTACK(finds_expected);
+ATTACK(half_the_work);
+ATTACK(honest_rounding);
+ATTACK(just_wrong);
+ATTACK(knows_the_seed);
+ATTACK(nan_output);
+ATTACK(one_past_the_end);
+ATTACK(shared_residue);
+ATTACK(stale_output);
+ATTACK(trusts_output);
+extern "C" __global__ void attack_writes_input(float *x, float *y, int n);
+extern "C" __global__ void attack_writes_input_late(float *x, float *y, int n);
+extern "C" __global__ void attack_late_zeros(const float *x, float *y, int n, int *launches);
+extern "C" __global__ void attack_honest_atomics(const float *x, float *y, int n, float *sum);
+
+__global__ void honest(const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+
+typedef void launch_function(float *x, float *y, int n, void *scratch);
+#define LAUNCH(NAME, SYMBOL, ...)                                                           \
+  static void NAME(float *x, float *y, int n, void *scratch) {                              \
+    SYMBOL<<<(ELEMENTS + BLOCK_THREADS - 1) / BLOCK_THREADS, BLOCK_THREADS>>>(__VA_ARGS__); \
+  }
+LAUNCH(launch_honest, honest, x, y, n)
+LAUNCH(launch_before_the_buffer, attack_before_the_buffer, x, y, n)
+LAUNCH(launch_behind_the_buffer, attack_behind_the_buffer, x, y, n)
+LAUNCH(launch_cached_answer, attack_cached_answer, x, y, n)
+LAUNCH(launch_counted_launches, attack_counted_launches, x, y, n)
+LAUNCH(launch_every_seventh, attack_every_seventh, x, y, n)
+LAUNCH(launch_finds_expected, attack_finds_expected, x, y, n)
+LAUNCH(launch_half_the_work, attack_half_the_work, x, y, n)
+LAUNCH(launch_honest_atomics, attack_honest_atomics, x, y, n, (float *)scratch)
+LAUNCH(launch_honest_rounding, attack_honest_rounding, x, y, n)
+LAUNCH(launch_just_wrong, attack_just_wrong, x, y, n)
+LAUNCH(launch_knows_the_seed, attack_knows_the_seed, x, y, n)
+LAUNCH(launch_late_zeros, attack_late_zeros, x, y, n, (int *)scratch)
+LAUNCH(launch_nan_output, attack_nan_output, x, y, n)
+LAUNCH(launch_one_past_the_end, attack_one_past_the_end, x, y, n)
+LAUNCH(launch_shared_residue, attack_shared_residue, x, y, n)
+LAUNCH(launch_stale_output, attack_stale_output, x, y, n)
+LAUNCH(launch_trusts_output, attack_trusts_output, x, y, n)
+LAUNCH(launch_writes_input, attack_writes_input, x, y, n)
+LAUNCH(launch_writes_input_late, attack_writes_input_late, x, y, n)
+
+/* words: of the error; NULL: every launch is correct. is_random: the inputs are random, and honest() is the reference. */
+static const struct attack {
+  const char *name;
+  launch_function *launch;
+  const char *words;
+  bool is_random;
+} attacks[] = {
+    {"honest", launch_honest, NULL, false},
+    {"honest, random inputs", launch_honest, NULL, true},
+    {"honest_atomics", launch_honest_atomics, NULL, false},
+    {"honest_rounding", launch_honest_rounding, NULL, false},
+    {"honest_rounding, random inputs", launch_honest_rounding, NULL, true},
+    {"stale_output", launch_stale_output, NULL, false},
+    {"shared_residue", launch_shared_residue, NULL, false},
+    {"late_zeros", launch_late_zeros, NULL, false},
+    {"just_wrong", launch_just_wrong, "relative error", false},
+    {"just_wrong, random inputs", launch_just_wrong, "relative error", true},
+    {"cached_answer", launch_cached_answer, "relative error", false},
+    {"counted_launches", launch_counted_launches, "has the relative error", false},
+    {"every_seventh", launch_every_seventh, "the first wrong element is 5", false},
+    {"finds_expected", launch_finds_expected, "relative error", false},
+    {"half_the_work", launch_half_the_work, "relative error", false},
+    {"knows_the_seed", launch_knows_the_seed, "launch 1 of 30 has the relative error", true},
+    {"nan_output", launch_nan_output, "relative error", false},
+    {"nan_output, random inputs", launch_nan_output, "relative error", true},
+    {"trusts_output", launch_trusts_output, "launch 1 of 30 has the relative error", false},
+    {"writes_input", launch_writes_input, "wrote to argument 0, whose access is", false},
+    {"writes_input, random inputs", launch_writes_input, "wrote to argument 0, whose access is", true},
+    {"writes_input_late", launch_writes_input_late, "wrote to argument 0, whose access is", false},
+    {"before_the_buffer", launch_before_the_buffer, "wrote outside of the buffer of argument 1", false},
+    {"behind_the_buffer", launch_behind_the_buffer, "wrote outside of the buffer of argument 1", false},
+    {"one_past_the_end", launch_one_past_the_end, "wrote outside of the buffer of argument 1", false},
+};
+
+/* Runs the reference on the same inputs as launch number `launch`, and enqueues the comparison. */
+static void check_with_reference(attack_arguments *arguments, rl_launch_check *launch_check, uint64_t launch) {
+  rl_error err = {};
+  void *const *buffers = arguments->reference;
+  fill(arguments, launch, buffers);
+  check(rl_launch_check_enqueue_inputs(launch_check, buffers, NULL, &err) == 0, "checking the inputs", err.message);
+  launch_honest((float *)buffers[0], (float *)buffers[1], ELEMENTS, NULL);
+  check(rl_launch_check_enqueue_result(launch_check, buffers, NULL, &err) == 0, "checking the result", err.message);
+}
+
+static void run(const attack &attack) {
+  attack_arguments arguments;
+  rl_launch_check *launch_check = NULL;
+  rl_error err = {};
+  uint64_t count = 0;
+  open_arguments(&arguments, attack.is_random);
+  check(rl_launch_check_open(&arguments.source, arguments.buffers, NULL, &launch_check, &err) == 0, "opening", err.message);
+  for (int i = 1; i <= LAUNCHES; i++) {
+    const uint64_t launch = attack.is_random ? (uint64_t)i : 0;
+    fill(&arguments, launch, arguments.buffers);
+    attack.launch((float *)arguments.buffers[0], (float *)arguments.buffers[1], ELEMENTS, arguments.buffers[3]);
+    check(rl_launch_check_enqueue(launch_check, NULL, &err) == 0, "checking", err.message);
+    if (attack.is_random) check_with_reference(&arguments, launch_check, launch);
+  }
+  const int rc = rl_launch_check_read(launch_check, NULL, &count, &err);
+  check(count == LAUNCHES, "not every launch was checked:", attack.name);
+  check((rc == 0) == (attack.words == NULL), attack.name, rc == 0 ? "was accepted" : err.message);
+  check(rc == 0 || (err.code == EDOM && strstr(err.message, attack.words) != NULL), attack.name, err.message);
+  rl_launch_check_close(launch_check);
+  close_arguments(&arguments);
+}
+
+int main() {
+  for (const attack &attack : attacks) run(attack);
+  printf("%zu attacks and honest kernels have their verdicts\n", sizeof attacks / sizeof *attacks);
+  return 0;
+}
