@@ -81,12 +81,12 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
 static int send_source(rl_attempt *attempt) {
   const char *text = attempt->claim->source_json;
   if (text == NULL) return 0;
-  attempt->worker->posted_job = attempt->claim->job_id;
+  attempt->worker->posted_code_job_id = attempt->claim->job_id;
   return rl_frame_write(attempt->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &attempt->error);
 }
 
 static int send_request(rl_attempt *attempt) {
-  attempt->worker->last_job = attempt->claim->job_id;
+  attempt->worker->last_job_id = attempt->claim->job_id;
   rl_request request = {.pass = (int)attempt->claim->pass};
   snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);

@@ -69,8 +69,8 @@ void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state) {
   pthread_mutex_unlock(&runner->mutex);
   state->job_id = job_id;
   for (int i = 0; i < MAX_WORKERS; i++) {
-    state->frames += runner->workers[i].frames;
-    state->bytes += runner->workers[i].bytes;
+    state->frames += runner->workers[i].received_frames;
+    state->bytes += runner->workers[i].received_bytes;
   }
   if (job_id == 0) snprintf(state->state, sizeof state->state, "idle");
 }
@@ -209,7 +209,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
 
 static bool has_worker_with_posted_code(const rl_device_runner *runner) {
   for (int i = 0; i < MAX_WORKERS; i++)
-    if (runner->workers[i].posted_job != 0) return true;
+    if (runner->workers[i].posted_code_job_id != 0) return true;
   return false;
 }
 

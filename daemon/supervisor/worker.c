@@ -46,7 +46,7 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STA
   rl_process_terminate(&worker->process, grace_ms, exit_status);
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
-  worker->posted_job = worker->last_job = 0;
+  worker->posted_code_job_id = worker->last_job_id = 0;
   worker->is_ready = worker->may_hold_device = false;
 }
 
@@ -78,7 +78,7 @@ void rl_worker_release(rl_worker *worker) {
 }
 
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id) {
-  return worker->posted_job != 0 && worker->posted_job != job_id;
+  return worker->posted_code_job_id != 0 && worker->posted_code_job_id != job_id;
 }
 
 void rl_worker_replace(rl_worker *worker) {
@@ -92,7 +92,7 @@ void rl_worker_replace(rl_worker *worker) {
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->last_job != 0 && worker->last_job != job_id) rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
+  if (worker->last_job_id != 0 && worker->last_job_id != job_id) rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
 }
 
 void rl_worker_select_build(rl_worker *worker, const char *build) {
@@ -104,8 +104,8 @@ void rl_worker_select_build(rl_worker *worker, const char *build) {
 
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
   if (rl_frame_read(worker->reader, timeout_ms, frame, err) < 0) return -1;
-  worker->frames++;
-  worker->bytes += RL_WIRE_HEADER_BYTES + frame->length;
+  worker->received_frames++;
+  worker->received_bytes += RL_WIRE_HEADER_BYTES + frame->length;
   return 0;
 }
 

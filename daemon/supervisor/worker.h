@@ -13,11 +13,11 @@ typedef struct rl_worker {
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  bool is_ready;                 /* the process has sent HELLO */
-  int64_t posted_job;            /* job whose posted code the process executed; 0: none */
-  int64_t last_job;              /* job whose pass the process executed last; 0: none */
-  bool may_hold_device;          /* the worker has executed a pass since the last RELEASE */
-  _Atomic int64_t frames, bytes; /* received from all processes of this worker */
+  bool is_ready;                                   /* the process has sent HELLO */
+  int64_t posted_code_job_id;                      /* id of the job whose posted code the process executed; 0: none */
+  int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
+  bool may_hold_device;                            /* the worker has executed a pass since the last RELEASE */
+  _Atomic int64_t received_frames, received_bytes; /* sums over all processes of this worker */
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* copied from the last HELLO */
 } rl_worker;
 

@@ -62,7 +62,7 @@ template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(
 
 template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
-                "the results of a multiprocessor's threads fit into their buffer");
+                "the results of a multiprocessor's threads must fit into their buffer");
   const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
   const uint64_t seed = (uint64_t)self->instance.params.seed;
   multiply_add<T><<<self->sm_count * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>(seed, (T *)self->results);

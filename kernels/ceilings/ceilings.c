@@ -10,7 +10,7 @@ const char *const rl_ceiling_names[] = {RL_CEILINGS(NAME_OF) NULL};
 
 const rl_field rl_ceilings_fields[] = {
     RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times to take of each; the best counts"),
+             .summary = "samples of each rate; the highest one counts"),
     RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the data"),
     {0}};
 
@@ -29,7 +29,7 @@ static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *ite
 
 const rl_workload rl_ceilings = {.name = "ceilings",
                                  .job_kind = "ceilings",
-                                 .summary = "what the device can do at best: bandwidths and rates of arithmetic",
+                                 .summary = "highest bandwidths and arithmetic rates of the device",
                                  .fields = rl_ceilings_fields,
                                  .params_size = sizeof(rl_ceilings_params),
                                  .defaults = defaults,

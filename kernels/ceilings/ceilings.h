@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Name of the launch and unit of its rate. Bytes are counted as STREAM does: each byte read and each byte written counts once. */
+/* Each row has the name of a launch and the unit of its rate. Bytes are counted as in STREAM: each byte read and each byte
+ * written counts once. */
 /* clang-format off */
 #define RL_CEILINGS(X)                                                                                                  \
   X(dram_read, bytes) X(dram_write, bytes) X(dram_copy, bytes) X(dram_triad, bytes) X(l3_read, bytes) X(l2_read, bytes) \

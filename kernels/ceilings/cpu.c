@@ -23,24 +23,24 @@ typedef struct cache_line {
   uint64_t words[LINE_BYTES / sizeof(uint64_t)];
 } cache_line;
 
-typedef struct ceilings {
+typedef struct cpu_ceilings {
   rl_ceilings_instance instance;
   rl_thread_pool *thread_pool;
   cache_line
       *memory; /* `bytes` bytes, far more than the caches hold; copy uses its two halves as arrays, triad its three thirds */
-  size_t bytes, l3_bytes; /* sizes of what the DRAM rates and the L3 rate read */
-  double *matrices;       /* A, B and C [SIDE][SIDE] in double, then the same in float */
-  uint64_t sink;          /* sums are stored here, so that the compiler removes no read */
-} ceilings;
+  size_t memory_bytes, l3_bytes; /* bytes that a measurement of a DRAM rate, or of the L3 rate, reads */
+  double *matrices;              /* A, B and C [SIDE][SIDE] in double, then the same in float */
+  uint64_t sink;                 /* sums are stored here, so that the compiler removes no read */
+} cpu_ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* One pass of all threads over arrays of `bytes` bytes each, in chunks. The function `chunk` processes the part [offset, offset +
- * bytes) of each array that it uses. A chunk function that reads combines the words that it reads into *sum by XOR. */
+/* A pass of all threads over arrays of `bytes` bytes each, in chunks. The function `process_chunk` processes the part [offset,
+ * offset + bytes) of each array that it uses. If it reads, it combines the words that it reads into *sum by XOR. */
 typedef struct sweep {
-  ceilings *self;
+  cpu_ceilings *self;
   size_t bytes;
-  void (*chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
+  void (*process_chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
 } sweep;
 
 /* Returns the address of byte `offset` of array `index`, from 0. */
@@ -53,12 +53,12 @@ static void run_chunk(void *context, uint32_t task, uint32_t thread) {
   const size_t offset = (size_t)task * CHUNK_BYTES;
   uint64_t sum = 0;
   (void)thread;
-  s->chunk(s, offset, s->bytes - offset < CHUNK_BYTES ? s->bytes - offset : CHUNK_BYTES, &sum);
+  s->process_chunk(s, offset, s->bytes - offset < CHUNK_BYTES ? s->bytes - offset : CHUNK_BYTES, &sum);
   if (sum == 1) __atomic_store_n(&s->self->sink, sum, __ATOMIC_RELAXED);
 }
 
-static void run_sweep(ceilings *self, size_t bytes, void (*chunk)(const sweep *, size_t, size_t, uint64_t *)) {
-  sweep s = {self, bytes, chunk};
+static void run_sweep(cpu_ceilings *self, size_t bytes, void (*process_chunk)(const sweep *, size_t, size_t, uint64_t *)) {
+  sweep s = {self, bytes, process_chunk};
   rl_thread_pool_run(self->thread_pool, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
 }
 
@@ -87,24 +87,24 @@ static void triad_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *s
   for (size_t i = 0; i < bytes / sizeof *a; i++) a[i] = b[i] + 3 * c[i];
 }
 
-/* Defines NAME, for rl_launch.enqueue: runs CHUNK over arrays of BYTES. */
+/* Defines NAME, which implements rl_launch.enqueue: executes CHUNK for all chunks of arrays of BYTES bytes. */
 #define ENQUEUE_SWEEP(NAME, BYTES, CHUNK)                       \
   static int NAME(void *arg, rl_stream stream, rl_error *err) { \
-    ceilings *self = arg;                                       \
+    cpu_ceilings *self = arg;                                   \
     (void)stream, (void)err;                                    \
     run_sweep(self, BYTES, CHUNK);                              \
     return 0;                                                   \
   }
-ENQUEUE_SWEEP(dram_read, self->bytes, read_chunk)
-ENQUEUE_SWEEP(dram_write, self->bytes, write_chunk)
-ENQUEUE_SWEEP(dram_copy, self->bytes / 2, copy_chunk)
-ENQUEUE_SWEEP(dram_triad, self->bytes / 3, triad_chunk)
+ENQUEUE_SWEEP(dram_read, self->memory_bytes, read_chunk)
+ENQUEUE_SWEEP(dram_write, self->memory_bytes, write_chunk)
+ENQUEUE_SWEEP(dram_copy, self->memory_bytes / 2, copy_chunk)
+ENQUEUE_SWEEP(dram_triad, self->memory_bytes / 3, triad_chunk)
 ENQUEUE_SWEEP(l3_read, self->l3_bytes, read_chunk)
 
 /* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
-static int fp64(void *arg, rl_stream stream, rl_error *err) {
-  double *a = ((ceilings *)arg)->matrices, *b = a + SQUARE, *c = b + SQUARE;
+static int enqueue_fp64(void *arg, rl_stream stream, rl_error *err) {
+  double *a = ((cpu_ceilings *)arg)->matrices, *b = a + SQUARE, *c = b + SQUARE;
   const int before = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
@@ -113,8 +113,8 @@ static int fp64(void *arg, rl_stream stream, rl_error *err) {
   return 0;
 }
 
-static int fp32(void *arg, rl_stream stream, rl_error *err) {
-  float *a = (float *)(((ceilings *)arg)->matrices + 3 * SQUARE), *b = a + SQUARE, *c = b + SQUARE;
+static int enqueue_fp32(void *arg, rl_stream stream, rl_error *err) {
+  float *a = (float *)(((cpu_ceilings *)arg)->matrices + 3 * SQUARE), *b = a + SQUARE, *c = b + SQUARE;
   const int before = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
@@ -134,61 +134,63 @@ static void fill_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *su
   for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = random_symmetric(rl_hash64(key + i));
 }
 
-static void fill(ceilings *self) {
+static void fill_memory(cpu_ceilings *self) {
   float *floats = (float *)(self->matrices + 3 * SQUARE);
-  run_sweep(self, self->bytes, fill_chunk);
+  run_sweep(self, self->memory_bytes, fill_chunk);
   for (int i = 0; i < 2 * SQUARE; i++)
     self->matrices[i] = random_symmetric(rl_hash64((uint64_t)i)), floats[i] = (float)self->matrices[i];
 }
 
 static void close_ceilings(rl_instance *instance) {
-  ceilings *self = (ceilings *)instance;
+  cpu_ceilings *self = (cpu_ceilings *)instance;
   instance->device->ops->release(instance->device, self->memory);
   instance->device->ops->release(instance->device, self->matrices);
   rl_thread_pool_close(self->thread_pool);
   free(self);
 }
 
-/* Chooses the sizes. DRAM: three times the L3 cache, but at least 96 and at most 768 MiB, so that a sweep finds hardly any data
- * of the previous sweep in the cache. For L3, the arrays fill a third of the cache. Sets *has_l3 to whether the L3 rate can be
- * measured. */
-static void choose_sizes(ceilings *self, bool *has_l3) {
+/* Chooses the sizes. For DRAM, the memory is three times as large as the L3 cache, but has at least 96 and at most 768 MiB, so
+ * that a sweep finds hardly any data of the previous sweep in the cache. For L3, the arrays fill a third of the cache. Sets
+ * *has_l3 to whether the L3 rate can be measured. */
+static void choose_sizes(cpu_ceilings *self, bool *has_l3) {
   const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   size_t wanted = cache > 0 ? 3 * (size_t)cache : min_bytes;
   if (wanted < min_bytes) wanted = min_bytes;
   if (wanted > max_bytes) wanted = max_bytes;
-  self->bytes = wanted / unit_bytes * unit_bytes;
+  self->memory_bytes = wanted / unit_bytes * unit_bytes;
   self->l3_bytes = cache > 0 ? (size_t)cache / 3 / LINE_BYTES * LINE_BYTES : 0;
-  *has_l3 = self->l3_bytes > 0 && self->l3_bytes < self->bytes;
+  *has_l3 = self->l3_bytes > 0 && self->l3_bytes < self->memory_bytes;
 }
 
-static void add_rates(ceilings *self, bool has_l3) {
+static void add_rates(cpu_ceilings *self, bool has_l3) {
   rl_ceilings_instance *instance = &self->instance;
-  const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_thread_pool_thread_count(self->thread_pool);
+  const double bytes = (double)self->memory_bytes,
+               operations = 2.0 * SQUARE * SIDE * rl_thread_pool_thread_count(self->thread_pool);
   rl_ceilings_add(instance, RL_CEILING_dram_read, bytes, dram_read, self);
   rl_ceilings_add(instance, RL_CEILING_dram_write, bytes, dram_write, self);
   rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes, dram_copy, self);
   rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes, dram_triad, self);
   if (has_l3) rl_ceilings_add(instance, RL_CEILING_l3_read, (double)self->l3_bytes, l3_read, self);
-  rl_ceilings_add(instance, RL_CEILING_fp64, operations, fp64, self);
-  rl_ceilings_add(instance, RL_CEILING_fp32, operations, fp32, self);
+  rl_ceilings_add(instance, RL_CEILING_fp64, operations, enqueue_fp64, self);
+  rl_ceilings_add(instance, RL_CEILING_fp32, operations, enqueue_fp32, self);
 }
 
 static int open_ceilings(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  ceilings *self = calloc(1, sizeof *self);
+  cpu_ceilings *self = calloc(1, sizeof *self);
   bool has_l3;
   if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ceilings");
   rl_ceilings_init(&self->instance, device, params, close_ceilings, "not measured on a CPU");
   choose_sizes(self, &has_l3);
   self->thread_pool = rl_thread_pool_open(device->threads, err);
   const size_t matrix_bytes = 3 * SQUARE * (sizeof(double) + sizeof(float));
-  if (!self->thread_pool || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0 ||
+  if (!self->thread_pool ||
+      device->ops->allocate(device, RL_MEMORY_DATASET, self->memory_bytes, (void **)&self->memory, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, matrix_bytes, (void **)&self->matrices, err) < 0) {
     close_ceilings(&self->instance.base);
     return -1;
   }
-  fill(self);
+  fill_memory(self);
   add_rates(self, has_l3);
   *instance = &self->instance.base;
   return 0;

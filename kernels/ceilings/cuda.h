@@ -21,7 +21,7 @@ typedef struct rl_cuda_ceilings {
 
 /* Enqueues the kernel that fills self->memory with random data. */
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err);
-/* Each function adds the launches of a group of rates. */
+/* Add the launches of the rates of memory, of multiply-add instructions, and of tensor cores. */
 void rl_ceilings_add_memory(rl_cuda_ceilings *self);
 void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self);
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self);

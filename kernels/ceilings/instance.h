@@ -1,4 +1,4 @@
-/* Shared by the engines of the workload "ceilings": an instance with all rates, to which each engine adds launches. */
+/* An instance of the workload "ceilings", which its engines share. It has all rates; each engine adds launches to it. */
 #ifndef RL_CEILINGS_INSTANCE_H
 #define RL_CEILINGS_INSTANCE_H
 
@@ -23,7 +23,7 @@ int rl_ceilings_supports(const void *params, rl_error *err);
  * whole struct. */
 void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
                       const char *reason);
-/* Adds the launch that measures a rate: enqueue(arg) moves `amount` bytes or does `amount` operations. */
+/* Adds the launch that measures a rate: enqueue(arg) moves `amount` bytes or executes `amount` operations. */
 void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double amount,
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg);
 

@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
 /* Returns a quarter of L2's size, so that other data does not evict the arrays. */
 static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; }
 
-/* Returns the number of slices in `bytes` bytes. accesses: of a thread. */
+/* Returns the number of slices in `bytes` bytes. accesses: number of accesses of a thread. */
 static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
 
 /* Returns array number `index`, from 0, of the arrays of `slices` slices each in self->memory. */
@@ -124,7 +124,7 @@ static uint4 *nth_array(const rl_cuda_ceilings *self, uint32_t index, uint32_t s
   return self->memory + (size_t)index * slices * BLOCK * accesses;
 }
 
-/* Defines the function NAME for rl_launch.enqueue, which runs the given statements with `self` and `stream`. */
+/* Defines the function NAME, which implements rl_launch.enqueue by the given statements. They can use `self` and `stream`. */
 #define ENQUEUE(NAME, ...)                                             \
   static int NAME(void *arg, rl_stream opaque_stream, rl_error *err) { \
     const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;      \
@@ -157,7 +157,7 @@ int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   return rl_cuda_check_launch("filling the memory", err);
 }
 
-/* Returns how many bytes a kernel reads and writes that divides `bytes` into `arrays` equal arrays. */
+/* Returns how many bytes a kernel reads and writes if it divides `bytes` bytes into `arrays` equal arrays. */
 static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
   return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }

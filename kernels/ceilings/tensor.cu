@@ -157,9 +157,9 @@ template <class T> static double operations(const rl_cuda_ceilings *self) {
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self) {
   const double warps = (double)self->sm_count * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
   static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
-                "the results of a multiprocessor's FP64 threads fit into their buffer");
+                "the results of a multiprocessor's FP64 threads must fit into their buffer");
   static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
-                "the results of a multiprocessor's threads fit into their buffer");
+                "the results of a multiprocessor's threads must fit into their buffer");
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp16, operations<__half>(self), launch<__half>, self);

@@ -12,7 +12,7 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
 enum { QUERIES };
 enum { HEAD_SIZE_STEP = 8, MAX_HEAD_SIZE = 256 }; /* limits of cuDNN's fused kernel */
-static const rl_field sizes[] = {
+static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
     RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
     RL_KERNEL_SIZE(KV_HEADS, "kv_heads", RL_KERNEL_ELEMENTS_MAX, "heads of K and V: a divisor of heads"),
@@ -45,7 +45,7 @@ static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
   return tensor_elements(s, s->size[input == QUERIES ? HEADS : KV_HEADS]);
 }
 static int64_t output_elements(const rl_kernel_shape *s) { return tensor_elements(s, s->size[HEADS]); }
-static int64_t rows(const rl_kernel_shape *s) { return s->size[BATCH] * s->size[HEADS] * s->size[SEQUENCE]; }
+static int64_t output_segment_count(const rl_kernel_shape *s) { return s->size[BATCH] * s->size[HEADS] * s->size[SEQUENCE]; }
 
 /* Returns the head of K and V that a row of Q attends to. Rows and heads are numbered through the whole batch. */
 static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
@@ -53,7 +53,8 @@ static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
   return head / (s->size[HEADS] / s->size[KV_HEADS]);
 }
 
-static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void input_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   const int64_t from = input == QUERIES ? first : kv_head(s, first);
   const int64_t to = input == QUERIES ? first + count : kv_head(s, first + count - 1) + 1;
   const int64_t size = input == QUERIES ? s->size[HEAD_SIZE] : head_elements(s);
@@ -61,8 +62,8 @@ static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int6
   *elements = (to - from) * size;
 }
 
-/* Two dot products of head_size multiply-adds for each pair of a query and a key that it attends to. The softmax is not counted.
- */
+/* Counts two dot products of head_size multiply-adds for each pair of a query and a key that the query attends to. Does not count
+ * the softmax. */
 static double operations(const rl_kernel_shape *s) {
   const double n = (double)s->size[SEQUENCE], pairs = s->size[CAUSAL] ? n * (n + 1) / 2 : n * n;
   return 4.0 * (double)s->size[BATCH] * (double)s->size[HEADS] * pairs * (double)s->size[HEAD_SIZE];
@@ -70,16 +71,18 @@ static double operations(const rl_kernel_shape *s) {
 
 /* The absolute error of a score becomes the relative error of its softmax weight. Scores are at most a few units large. exp adds
  * its own error. */
-static double tolerance(const rl_kernel_shape *s) {
+static double tolerance_ulps(const rl_kernel_shape *s) {
   return 16 + 4 * rl_sum_ulps(s->size[HEAD_SIZE]) + rl_sum_ulps(s->size[SEQUENCE]);
 }
-static double truncation(const rl_kernel_shape *s) {
+static double truncation_ulps(const rl_kernel_shape *s) {
   return 4 * rl_sum_truncation_ulps(s->size[HEAD_SIZE]) + rl_sum_truncation_ulps(s->size[SEQUENCE]);
 }
 
 /* Returns the standard deviation of an output element: that of an element of V, 2/√3, times √Σw², where w are the softmax
  * weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
-static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
+static double output_scale(const rl_kernel_shape *s) {
+  return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE]));
+}
 
 #define RL_LOOPS_HEADER "kernel/loops/attention.h"
 #include "kernel/float_and_double.h"
@@ -87,7 +90,7 @@ static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1
 static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
 const rl_kernel_operator rl_kernel_attention = {
     .workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
-    .shape_fields = sizes,
+    .shape_fields = shape_fields,
     .shape_check = check_heads,
     .dtypes = RL_KERNEL_FLOATS,
     .variants = variants,
@@ -96,12 +99,12 @@ const rl_kernel_operator rl_kernel_attention = {
     .input_count = 3,
     .input_elements = input_elements,
     .output_elements = output_elements,
-    .output_segment_count = rows,
-    .input_window = window,
+    .output_segment_count = output_segment_count,
+    .input_window = input_window,
     .operations = operations,
-    .tolerance_ulps = tolerance,
-    .truncation_ulps = truncation,
-    .output_scale = scale,
+    .tolerance_ulps = tolerance_ulps,
+    .truncation_ulps = truncation_ulps,
+    .output_scale = output_scale,
     .intermediate_roundings = 1, /* the weights are rounded before the product with V */
     .reference = attention_double,
     .compute_float = attention_float,

@@ -18,7 +18,7 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
 enum { MAX_SIDE = 1 << 20, MAX_KERNEL = 1 << 10 };
-static const rl_field sizes[] = {
+static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(IMAGES, "images", RL_KERNEL_ELEMENTS_MAX, "images"),
     RL_KERNEL_SIZE(HEIGHT, "height", MAX_SIDE, "rows of an image"),
     RL_KERNEL_SIZE(WIDTH, "width", MAX_SIDE, "columns of an image"),
@@ -166,37 +166,37 @@ static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->s
  * sums of 3136 products, for which rl_sum_ulps allows 29. Four times the bound is still far below the error of TF32. */
 enum { SLACK = 4 };
 
-#define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                        \
-  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                             \
-    if (check_padding_and_kernel(s, err) < 0) return -1;                                                         \
-    return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                 \
-               ? 0                                                                                               \
-               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);             \
-  }                                                                                                              \
-  static double NAME##_tolerance(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); }     \
-  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); } \
-  static double NAME##_scale(const rl_kernel_shape *s) {                                                         \
-    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                      \
-  }                                                                                                              \
-  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                   \
-  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                    \
-                                               .shape_fields = sizes,                                            \
-                                               .shape_check = NAME##_check,                                      \
-                                               .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                 \
-                                               .variants = variants,                                             \
-                                               .gpu_only_variants = 1u << 1,                                     \
-                                               .gpu_check = check_gpu,                                           \
-                                               .input_count = 2,                                                 \
-                                               .input_elements = NAME##_input_elements,                          \
-                                               .output_elements = ELEMENTS,                                      \
-                                               .output_segment_count = NAME##_segment_count,                     \
-                                               .input_window = NAME##_window,                                    \
-                                               .operations = operations,                                         \
-                                               .tolerance_ulps = NAME##_tolerance,                               \
-                                               .truncation_ulps = NAME##_truncation,                             \
-                                               .output_scale = NAME##_scale,                                     \
-                                               .reference = NAME##_double,                                       \
-                                               .compute_float = NAME##_float,                                    \
+#define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                         \
+  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                              \
+    if (check_padding_and_kernel(s, err) < 0) return -1;                                                          \
+    return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                  \
+               ? 0                                                                                                \
+               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);              \
+  }                                                                                                               \
+  static double NAME##_tolerance_ulps(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); } \
+  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); }  \
+  static double NAME##_output_scale(const rl_kernel_shape *s) {                                                   \
+    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                       \
+  }                                                                                                               \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                    \
+  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                     \
+                                               .shape_fields = shape_fields,                                      \
+                                               .shape_check = NAME##_check,                                       \
+                                               .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                  \
+                                               .variants = variants,                                              \
+                                               .gpu_only_variants = 1u << 1,                                      \
+                                               .gpu_check = check_gpu,                                            \
+                                               .input_count = 2,                                                  \
+                                               .input_elements = NAME##_input_elements,                           \
+                                               .output_elements = ELEMENTS,                                       \
+                                               .output_segment_count = NAME##_segment_count,                      \
+                                               .input_window = NAME##_window,                                     \
+                                               .operations = operations,                                          \
+                                               .tolerance_ulps = NAME##_tolerance_ulps,                           \
+                                               .truncation_ulps = NAME##_truncation,                              \
+                                               .output_scale = NAME##_output_scale,                               \
+                                               .reference = NAME##_double,                                        \
+                                               .compute_float = NAME##_float,                                     \
                                                .compute_double = NAME##_double};
 OPERATOR(conv, "y = x * w, channels last", y_elements)
 OPERATOR(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)

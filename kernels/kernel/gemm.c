@@ -9,44 +9,45 @@
 static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { M, N, K };
-static const rl_field sizes[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, "rows of A and C"),
-                                 RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "columns of B and C"),
-                                 RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"),
-                                 {0}};
+static const rl_field shape_fields[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, "rows of A and C"),
+                                        RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "columns of B and C"),
+                                        RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"),
+                                        {0}};
 
 static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
   return rl_kernel_saturating_mul(s->size[K], s->size[input == 0 ? M : N]);
 }
 static int64_t output_elements(const rl_kernel_shape *s) { return rl_kernel_saturating_mul(s->size[M], s->size[N]); }
-static int64_t rows(const rl_kernel_shape *s) { return s->size[M]; }
-static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static int64_t output_segment_count(const rl_kernel_shape *s) { return s->size[M]; }
+static void input_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   *start = input == 0 ? first * s->size[K] : 0;
   *elements = input == 0 ? count * s->size[K] : s->size[K] * s->size[N];
 }
 
 static double operations(const rl_kernel_shape *s) { return 2.0 * (double)s->size[M] * (double)s->size[N] * (double)s->size[K]; }
-static double tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K]); }
-static double truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
-static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
+static double tolerance_ulps(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K]); }
+static double truncation_ulps(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
+static double output_scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
 
 #define RL_LOOPS_HEADER "kernel/loops/gemm.h"
 #include "kernel/float_and_double.h"
 
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
 const rl_kernel_operator rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
-                                           .shape_fields = sizes,
+                                           .shape_fields = shape_fields,
                                            .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
                                            .variants = variants,
                                            .gpu_only_variants = 1u << 1, /* the variant "searched" */
                                            .input_count = 2,
                                            .input_elements = input_elements,
                                            .output_elements = output_elements,
-                                           .output_segment_count = rows,
-                                           .input_window = window,
+                                           .output_segment_count = output_segment_count,
+                                           .input_window = input_window,
                                            .operations = operations,
-                                           .tolerance_ulps = tolerance,
-                                           .truncation_ulps = truncation,
-                                           .output_scale = scale,
+                                           .tolerance_ulps = tolerance_ulps,
+                                           .truncation_ulps = truncation_ulps,
+                                           .output_scale = output_scale,
                                            .reference = product_double,
                                            .compute_float = product_float,
                                            .compute_double = product_double};

@@ -28,17 +28,17 @@ enum { MIN_SAMPLES = 8 };
 
 static const char *const variants[] = {"template", "typed", "fast_math", "launch_bounds", "capped_registers", "uniform", NULL};
 static const char *const builds[] = {"fatbin", "nvrtc", "nvrtc_cached", NULL};
-static const rl_field sizes[] = {RL_KERNEL_SIZE(SAMPLES, "samples", 1 << 20, "samples"),
-                                 RL_KERNEL_SIZE(FREQUENCIES, "frequencies", 1 << 26, "frequencies"),
-                                 {0}};
+static const rl_field shape_fields[] = {RL_KERNEL_SIZE(SAMPLES, "samples", 1 << 20, "samples"),
+                                        RL_KERNEL_SIZE(FREQUENCIES, "frequencies", 1 << 26, "frequencies"),
+                                        {0}};
 
 static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) {
   return shape->size[input == FREQUENCY ? FREQUENCIES : SAMPLES];
 }
 static int64_t output_elements(const rl_kernel_shape *shape) { return shape->size[FREQUENCIES]; }
 
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
-                   int64_t *elements) {
+static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   *start = input == FREQUENCY ? first : 0;
   *elements = input == FREQUENCY ? count : shape->size[SAMPLES];
 }
@@ -90,7 +90,7 @@ static double reference_operations(const rl_kernel_shape *shape) {
 
 /* The angle w t reaches 100π, where floats are 2^-16 apart or more. The sums have that error, and the power is a quotient of
  * them. */
-static double tolerance(const rl_kernel_shape *shape) { return (void)shape, 4096; }
+static double tolerance_ulps(const rl_kernel_shape *shape) { return (void)shape, 4096; }
 
 static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
   if (shape->size[SAMPLES] >= MIN_SAMPLES) return 0;
@@ -101,7 +101,7 @@ static void lombscargle_defaults(void *params) { rl_kernel_defaults(params, &rl_
 
 const rl_kernel_operator rl_kernel_lombscargle = {
     .workload = RL_KERNEL_WORKLOAD(lombscargle, "Lomb-Scargle periodogram of samples at uneven times"),
-    .shape_fields = sizes,
+    .shape_fields = shape_fields,
     .shape_check = shape_check,
     .dtypes = 1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32,
     .variants = variants,
@@ -112,10 +112,10 @@ const rl_kernel_operator rl_kernel_lombscargle = {
     .transform_input = transform_input,
     .output_elements = output_elements,
     .output_segment_count = output_elements,
-    .input_window = window,
+    .input_window = input_window,
     .reference = reference,
     .compute_double = lombscargle_double,
     .compute_float = lombscargle_float,
     .operations = operations,
     .reference_operations = reference_operations,
-    .tolerance_ulps = tolerance};
+    .tolerance_ulps = tolerance_ulps};

@@ -17,15 +17,15 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 static double rmsnorm_operations(const rl_kernel_shape *shape) { return 4 * (double)rl_kernel_rows_output_elements(shape); }
 static double layernorm_operations(const rl_kernel_shape *shape) { return 7 * (double)rl_kernel_rows_output_elements(shape); }
 
-static double rmsnorm_tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
+static double rmsnorm_tolerance_ulps(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
 /* In short rows the values can be so close together that dividing by their deviation magnifies rounding errors, by up to 1 / √ε.
  */
-static double layernorm_tolerance(const rl_kernel_shape *shape) {
+static double layernorm_tolerance_ulps(const rl_kernel_shape *shape) {
   const double columns = (double)shape->size[RL_COLUMNS];
   return 8 + sqrt(columns) / 16 + 1024 / columns;
 }
-static double layernorm_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
+static double layernorm_output_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 #define OPERATOR(NAME, SUMMARY, INPUTS, SCALE)                                                       \
   static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }       \
@@ -42,8 +42,8 @@ static double layernorm_scale(const rl_kernel_shape *shape) { return (void)shape
                                                .compute_double = NAME##_double,                      \
                                                .compute_float = NAME##_float,                        \
                                                .operations = NAME##_operations,                      \
-                                               .tolerance_ulps = NAME##_tolerance,                   \
+                                               .tolerance_ulps = NAME##_tolerance_ulps,              \
                                                .output_scale = SCALE};
 OPERATOR(rmsnorm, "y = x / sqrt(mean of x^2 over the row + 1e-5) w, one w for each column", 2, NULL)
 OPERATOR(layernorm, "y = (x - mean) / sqrt(variance + 1e-5) w + b, row by row, one w and one b for each column", 3,
-         layernorm_scale)
+         layernorm_output_scale)

@@ -42,8 +42,8 @@ static int64_t output_elements(const rl_kernel_shape *shape) {
 }
 static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) { return (void)input, output_elements(shape); }
 static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
-                   int64_t *elements) {
+static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   (void)input;
   *start = first * token_elements(shape);
   *elements = count * token_elements(shape);
@@ -52,10 +52,10 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
 static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
 /* Returns the accepted error in units in the last place. The angle between two positions is rounded to 64 bits, and at position p
  * this rounding error is multiplied by p; hence the part that grows with the number of tokens. */
-static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
+static double tolerance_ulps(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
 /* Returns the magnitude of outputs to which errors are relative. A rotation preserves the norm of a pair, which is about 1, but
  * can make one of its two elements much smaller. */
-static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
+static double output_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }
 const rl_kernel_operator rl_kernel_rope = {
@@ -68,10 +68,10 @@ const rl_kernel_operator rl_kernel_rope = {
     .input_elements = input_elements,
     .output_elements = output_elements,
     .output_segment_count = output_segment_count,
-    .input_window = window,
+    .input_window = input_window,
     .reference = rope_double,
     .compute_double = rope_double,
     .compute_float = rope_float,
     .operations = operations,
-    .tolerance_ulps = tolerance,
-    .output_scale = scale};
+    .tolerance_ulps = tolerance_ulps,
+    .output_scale = output_scale};

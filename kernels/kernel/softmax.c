@@ -11,7 +11,7 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 
 /* For each element: maximum, difference, exponential, sum, quotient. */
 static double operations(const rl_kernel_shape *shape) { return 5 * (double)rl_kernel_rows_output_elements(shape); }
-static double tolerance(const rl_kernel_shape *shape) { return 16 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
+static double tolerance_ulps(const rl_kernel_shape *shape) { return 16 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
 static void softmax_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_softmax); }
 const rl_kernel_operator rl_kernel_softmax = {.workload = RL_KERNEL_WORKLOAD(softmax, "y = exp(x) / sum of exp(x) over the row"),
@@ -27,4 +27,4 @@ const rl_kernel_operator rl_kernel_softmax = {.workload = RL_KERNEL_WORKLOAD(sof
                                               .compute_double = softmax_double,
                                               .compute_float = softmax_float,
                                               .operations = operations,
-                                              .tolerance_ulps = tolerance};
+                                              .tolerance_ulps = tolerance_ulps};

@@ -14,8 +14,8 @@ static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNE
 #include "kernel/float_and_double.h"
 
 static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
-                   int64_t *elements) {
+static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   (void)input, (void)first, (void)count; /* a column needs every row of the input */
   *start = 0;
   *elements = rl_kernel_rows_output_elements(shape);
@@ -33,7 +33,7 @@ const rl_kernel_operator rl_kernel_transpose = {
     .input_elements = rl_kernel_rows_input_elements,
     .output_elements = rl_kernel_rows_output_elements,
     .output_segment_count = output_segment_count,
-    .input_window = window,
+    .input_window = input_window,
     .reference = transpose_double,
     .compute_double = transpose_double,
     .compute_float = transpose_float,

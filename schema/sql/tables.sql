@@ -13,7 +13,7 @@ CREATE TABLE jobs (
   device TEXT NOT NULL,
   origin TEXT NOT NULL DEFAULT 'client' CHECK (origin IN ('client', 'daemon')), -- daemon: it measures stale ceilings again
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
-  request TEXT NOT NULL CHECK (json_valid(request)), -- with all defaults filled in
+  request TEXT NOT NULL CHECK (json_valid(request)), -- the request with all defaults filled in
   profile TEXT CHECK (profile IS NULL OR json_valid(profile)), -- what the counters pass collects; NULL: the job has no such pass
   source TEXT REFERENCES sources (sha256),
   deadline_s INTEGER NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE jobs (
   problem_code INTEGER,
   problem_message TEXT,
   worker_deaths INTEGER NOT NULL DEFAULT 0, -- how often the worker died during the job's passes
-  daemon_deaths INTEGER NOT NULL DEFAULT 0, -- how often the daemon or the host crashed during them
+  daemon_deaths INTEGER NOT NULL DEFAULT 0, -- how often the daemon or the host crashed during the job's passes
   events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
   idempotency_key TEXT UNIQUE,
@@ -56,7 +56,7 @@ CREATE TABLE runs (
   ordinal INTEGER NOT NULL,
   workload TEXT NOT NULL,
   variant TEXT NOT NULL,
-  params TEXT NOT NULL CHECK (json_valid(params)), -- with all defaults filled in
+  params TEXT NOT NULL CHECK (json_valid(params)), -- the parameters with all defaults filled in
   -- The parameters that differ from their defaults, keys sorted. Runs with equal text are repetitions of each other, even if a
   -- newer version of rooflined has added parameters between them.
   nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
@@ -67,13 +67,13 @@ CREATE TABLE runs (
   dataset_sha256 TEXT,
   deterministic INTEGER CHECK (deterministic IN (0, 1)),
   deterministic_note TEXT,
-  partial INTEGER CHECK (partial IN (0, 1)), -- 1: trained on fewer images than the data set has
+  partial INTEGER CHECK (partial IN (0, 1)), -- 1: the run trained on fewer images than the data set has
   images_per_epoch INTEGER,
   steps_per_epoch INTEGER,
   parameters INTEGER,
   floor_operations REAL, -- minimum work of one iteration: of an epoch, or of the launches of a kernel job
   floor_bytes REAL,
-  floor_written_bytes REAL, -- the part of floor_bytes that is written
+  floor_written_bytes REAL, -- bytes of floor_bytes that are written
   floor_precision TEXT, -- precision of floor_operations
   "precision" TEXT AS (params ->> '$.precision'),
   batch_size INTEGER AS (params ->> '$.batch_size'),
@@ -85,7 +85,7 @@ CREATE INDEX runs_by_workload ON runs (workload);
 CREATE TABLE devices ( -- one row for each distinct set of properties that workers reported
   id INTEGER PRIMARY KEY,
   properties TEXT NOT NULL UNIQUE CHECK (json_valid(properties)),
-  last_ns INTEGER NOT NULL DEFAULT 0, -- when a worker last reported these properties
+  last_ns INTEGER NOT NULL DEFAULT 0, -- time at which a worker last reported these properties
   name TEXT AS (properties ->> '$.name'),
   uuid TEXT AS (properties ->> '$.uuid'),
   -- The identity of the device, and the properties on which its ceilings depend. A CPU has no UUID and no driver.
@@ -93,7 +93,7 @@ CREATE TABLE devices ( -- one row for each distinct set of properties that worke
   driver TEXT AS (coalesce(nullif(properties ->> '$.driver', ''), properties ->> '$.driver_cuda')),
   sm_clock_max_mhz REAL AS ((properties ->> '$.sm_clock_max_khz') / 1000.0),
   memory_clock_max_mhz REAL AS ((properties ->> '$.memory_clock_max_khz') / 1000.0),
-  clock_setting TEXT AS ( -- of a CPU; NULL: the system does not report it
+  clock_setting TEXT AS ( -- governor and frequency limit of a CPU; NULL: the system does not report them
     nullif(properties ->> '$.governor', '') || ', at most ' || round((properties ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
   -- The size of all cache levels that keep data between launches, and the same without the last level.
   cache_bytes REAL AS (coalesce(properties ->> '$.l2_bytes', properties ->> '$.cache_bytes')),
@@ -105,17 +105,17 @@ CREATE TABLE passes (
   id INTEGER PRIMARY KEY,
   job_id INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
   run_id INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
-  ordinal INTEGER NOT NULL, -- 0 timing, 1 activity, 2 counters
+  ordinal INTEGER NOT NULL, -- 0: timing, 1: activity, 2: counters
   name TEXT NOT NULL,
   state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'running', 'completed', 'unavailable')),
-  reason TEXT, -- why it is unavailable; if it is pending again: how its worker died
+  reason TEXT, -- why the pass is unavailable or, if it is pending again, how its worker died
   started_ns INTEGER,
   finished_ns INTEGER,
   device_id INTEGER REFERENCES devices,
   ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- timing pass of the ceilings from which the floors are computed
-  git_commit TEXT, -- of the worker
+  git_commit TEXT, -- commit of the worker
   activity_rows INTEGER NOT NULL DEFAULT 0, -- number of recorded raw rows
-  activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: queries see no rows: none, or not to be seen
+  activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: queries return no activity rows of the pass, because there are none or because they are hidden
   -- 1: the tables of activity rows have rows of the pass. If activity_kept is 0, the pass is not committed, or retention deletes
   -- them.
   activity_stored INTEGER NOT NULL DEFAULT 0 CHECK (activity_stored IN (0, 1)),
@@ -135,7 +135,7 @@ CREATE INDEX passes_by_ceilings ON passes (ceilings_id) WHERE ceilings_id IS NOT
 
 CREATE TABLE epochs (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  epoch INTEGER NOT NULL, -- from 0 over warm-up and measured epochs
+  epoch INTEGER NOT NULL, -- number of the epoch, from 0 over warm-up and measured epochs
   warmup INTEGER NOT NULL CHECK (warmup IN (0, 1)),
   device_ms REAL,
   host_ms REAL,
@@ -162,7 +162,7 @@ CREATE TABLE epochs (
 CREATE TABLE samples ( -- times of a kernel job's launches
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   mode TEXT NOT NULL CHECK (mode IN ('cold', 'warm')), -- cold: other data fills the caches when the launch begins
-  ordinal INTEGER NOT NULL, -- from 0 within the mode, in time order
+  ordinal INTEGER NOT NULL, -- number of the sample, from 0 within the mode, in time order
   device_us REAL, -- warm: the mean of back-to-back launches
   suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, or the device was throttled
   suspect_reason TEXT,
@@ -182,7 +182,7 @@ CREATE TABLE measurements (
 -- says why the number is NULL, where the worker has reported that.
 CREATE TABLE run_summaries (
   run_id INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
-  epochs INTEGER NOT NULL, -- without warm-up
+  epochs INTEGER NOT NULL, -- number of epochs without warm-up
   epoch_ms_median REAL,
   epoch_ms_min REAL,
   images_per_s REAL,
@@ -200,7 +200,7 @@ CREATE TABLE run_summaries (
   time_cold_reason TEXT,
   time_warm_us_median REAL,
   time_warm_reason TEXT,
-  suspect INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- of any epoch or sample
+  suspect INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- 1: an epoch or a sample is suspect
   suspect_reason TEXT,
   cold_suspect_reason TEXT,
   warm_suspect_reason TEXT
@@ -276,10 +276,10 @@ CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch;
   registers_per_thread REAL,
   static_shared_bytes REAL,
   dynamic_shared_bytes REAL,
-  grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, -- NULL on a CPU
+  grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, -- size of the grid in blocks; NULL on a CPU
   block_x INTEGER, block_y INTEGER, block_z INTEGER,
   theoretical_occupancy_ratio REAL,
-  code_sha256 TEXT, -- of the machine code
+  code_sha256 TEXT, -- SHA-256 of the machine code
   reason TEXT,
   stored_for INTEGER REFERENCES passes ON DELETE CASCADE, -- the pass until it is committed, then NULL
   UNIQUE (pass_id, ordinal),
@@ -289,15 +289,15 @@ CREATE UNIQUE INDEX kernels_not_committed ON kernels (stored_for, ordinal) WHERE
 
 CREATE TABLE phases ( -- phases of a step, of kernels that execute whole steps and record the times themselves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
-  position INTEGER NOT NULL, -- of the phase in a step, from 0
+  position INTEGER NOT NULL, -- position of the phase in a step, from 0
   name TEXT NOT NULL,
-  phase TEXT, -- as in kernels
+  phase TEXT, -- like kernels.phase
   steps INTEGER NOT NULL, -- number of steps that were timed
   blocks INTEGER NOT NULL, -- number of blocks that were timed
-  mean_us REAL, -- of one step in one block; a block that skips the phase counts as 0
+  mean_us REAL, -- mean time of one step in one block; a block that skips the phase counts as 0
   min_us REAL,
   max_us REAL,
-  share_ratio REAL, -- of a step
+  share_ratio REAL, -- share of the step
   PRIMARY KEY (kernel_id, position)
 ) STRICT, WITHOUT ROWID;
 
@@ -312,7 +312,7 @@ CREATE TABLE kernel_metrics (
 CREATE TABLE instructions (
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
   "offset" INTEGER NOT NULL, -- bytes from the start of the function
-  opcode TEXT, -- with modifiers; opcode and sass are NULL if the code could not be disassembled
+  opcode TEXT, -- opcode with modifiers; opcode and sass are NULL if the code could not be disassembled
   sass TEXT,
   file TEXT, -- source file; NULL: the code was compiled without line numbers
   line INTEGER,
@@ -324,7 +324,7 @@ CREATE TABLE instructions (
 CREATE TABLE series ( -- points of a kernel's curves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
   name TEXT NOT NULL,
-  x REAL NOT NULL, -- in timelines: ns since the kernel began
+  x REAL NOT NULL, -- in timelines: time in ns since the kernel began
   value REAL,
   PRIMARY KEY (kernel_id, name, x)
 ) STRICT, WITHOUT ROWID;
@@ -340,13 +340,13 @@ CREATE TABLE activity_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE
 INSERT INTO activity_kinds (kind, name) VALUES (0, 'kernel'), (1, 'memcpy'), (2, 'memset'), (3, 'memory'), (4, 'runtime'),
   (5, 'driver'), (6, 'range'), (7, 'overhead'), (8, 'span'), (9, 'phase');
 
-CREATE TABLE memory_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT; -- of copies, as CUPTI numbers them
+CREATE TABLE memory_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT; -- kinds of memory of copies, as CUPTI numbers them
 INSERT INTO memory_kinds (kind, name) VALUES (1, 'pageable'), (2, 'pinned'), (3, 'device'), (4, 'array'), (5, 'managed'),
   (6, 'device_static'), (7, 'managed_static');
 
 CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass share
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  entry INTEGER NOT NULL, -- from 0 within the pass
+  entry INTEGER NOT NULL, -- number of the entry, from 0 within the pass
   name INTEGER NOT NULL, -- ordinal in names
   stream INTEGER NOT NULL, -- 0 means none, here and in graph_node and in the columns from process
   graph_node INTEGER NOT NULL,
@@ -363,7 +363,7 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   source_memory INTEGER NOT NULL DEFAULT 0, -- kind in memory_kinds
   destination_memory INTEGER NOT NULL DEFAULT 0,
   call_stream INTEGER NOT NULL DEFAULT 0, -- the stream that an API call about events or synchronisation names
-  event INTEGER NOT NULL DEFAULT 0, -- the event record that it makes or waits for
+  event INTEGER NOT NULL DEFAULT 0, -- the event that an API call records or waits for
   PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
@@ -388,15 +388,15 @@ CREATE TABLE activity_groups (
 CREATE TABLE activity_intervals (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   level INTEGER NOT NULL, -- an interval of level n lasts 1,024 times 4 to the power of n, in ns
-  start_ns INTEGER NOT NULL, -- of the interval, a multiple of its duration
+  start_ns INTEGER NOT NULL, -- start of the interval, a multiple of its duration
   kind INTEGER NOT NULL REFERENCES activity_kinds,
   device INTEGER NOT NULL, -- device, stream, thread: as in activity_dictionary; 0: none
   stream INTEGER NOT NULL,
   thread INTEGER NOT NULL,
   activity_rows INTEGER NOT NULL,
-  busy_ns INTEGER NOT NULL, -- the sum of their durations
+  busy_ns INTEGER NOT NULL, -- sum of the rows' durations
   longest_ns INTEGER NOT NULL,
-  name INTEGER NOT NULL, -- of the longest row, as ordinal in names
+  name INTEGER NOT NULL, -- name of the longest row, an ordinal in names
   PRIMARY KEY (pass_id, level, start_ns, kind, device, stream, thread)
 ) STRICT, WITHOUT ROWID;
 
@@ -405,11 +405,11 @@ CREATE TABLE activity (
   pass_id INTEGER NOT NULL,
   activity_group INTEGER NOT NULL,
   start_ns INTEGER NOT NULL, -- since the trace began
-  ordinal INTEGER NOT NULL, -- from 0 within the pass
+  ordinal INTEGER NOT NULL, -- number of the row, from 0 within the pass
   duration_ns INTEGER NOT NULL,
-  entry INTEGER NOT NULL, -- in activity_dictionary
+  entry INTEGER NOT NULL, -- entry of activity_dictionary
   correlation INTEGER NOT NULL, -- 0: none
-  step INTEGER NOT NULL, -- of a phase, from 1; 0: none
+  step INTEGER NOT NULL, -- step that a phase belongs to, from 1; 0: none
   PRIMARY KEY (pass_id, activity_group, start_ns, ordinal),
   FOREIGN KEY (pass_id, activity_group) REFERENCES activity_groups ON DELETE CASCADE,
   FOREIGN KEY (pass_id, entry) REFERENCES activity_dictionary
@@ -429,7 +429,7 @@ INSERT INTO precision_rates (precision, name) VALUES
 
 CREATE TABLE events (
   job_id INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
-  seq INTEGER NOT NULL, -- from 1 within the job
+  seq INTEGER NOT NULL, -- number of the event, from 1 within the job
   at_ns INTEGER NOT NULL,
   type TEXT NOT NULL,
   data TEXT NOT NULL CHECK (json_valid(data)),
@@ -440,21 +440,21 @@ CREATE TABLE events (
 CREATE TABLE suite_runs ( -- runs of regression suites
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   suite TEXT NOT NULL,
-  definition TEXT NOT NULL CHECK (json_valid(definition)), -- with all defaults filled in
+  definition TEXT NOT NULL CHECK (json_valid(definition)), -- the definition with all defaults filled in
   definition_sha256 TEXT NOT NULL,
   jobs_sha256 TEXT NOT NULL CHECK (json_valid(jobs_sha256)), -- {job's name: hash of what its runs measure}
   device TEXT NOT NULL,
   against TEXT, -- name of the baseline; NULL: rolling
-  against_run_id INTEGER, -- the suite run of that baseline
+  against_run_id INTEGER, -- the suite run that is that baseline
   baseline_runs TEXT CHECK (baseline_runs IS NULL OR json_valid(baseline_runs)), -- [suite run]: whose values are the baseline; NULL: not yet judged
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled')),
   verdict TEXT CHECK (verdict IN ('faster', 'same', 'slower', 'inconclusive', 'incomparable')),
-  reason TEXT, -- of the verdict, or why the run failed
+  reason TEXT, -- reason of the verdict, or why the run failed
   quarantine_reason TEXT, -- why no value of the run can be trusted; NULL: they can
   created_ns INTEGER NOT NULL,
   started_ns INTEGER,
   finished_ns INTEGER,
-  device_name TEXT, -- this and the next three: as the workers of the run's first job reported
+  device_name TEXT, -- this and the next three columns: values that the workers of the run's first job reported
   driver TEXT,
   clock_setting TEXT,
   git_commit TEXT,
@@ -468,7 +468,7 @@ CREATE TABLE suite_runs ( -- runs of regression suites
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
   -- What the requests of the baseline's jobs differ in: the run measures both sides, in blocks in random order. NULL: it does not.
   against_request TEXT CHECK (against_request IS NULL OR json_valid(against_request)),
-  order_seed INTEGER, -- of that order
+  order_seed INTEGER, -- seed of the order of the blocks' sides
   created_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
   started_at TEXT AS (
@@ -483,15 +483,15 @@ CREATE INDEX suite_runs_with_events ON suite_runs (finished_ns) WHERE events_kep
 
 CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
-  ordinal INTEGER NOT NULL, -- in the order of submission, from 0
+  ordinal INTEGER NOT NULL, -- number of the job in the order of submission, from 0
   role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'baseline_confirmation',
     'canary_after', 'profile', 'baseline_profile')), -- baseline...: of the other side, which the run measures itself
-  block INTEGER NOT NULL, -- from 0 within the role
-  job_name TEXT NOT NULL, -- in the definition; of a canary: ceilings
+  block INTEGER NOT NULL, -- number of the block, from 0 within the role
+  job_name TEXT NOT NULL, -- name of the job in the definition; "ceilings" for a canary
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
   state TEXT NOT NULL CHECK (state IN ('submitted', 'completed', 'failed', 'cancelled')),
-  drop_reason TEXT, -- why it yields no values
-  busy_s REAL, -- from the job's start to its end
+  drop_reason TEXT, -- why the values of the job are dropped; NULL: they are not
+  busy_s REAL, -- time from the job's start to its end
   PRIMARY KEY (suite_run_id, ordinal),
   UNIQUE (suite_run_id, role, block, job_name)
 ) STRICT, WITHOUT ROWID;
@@ -505,14 +505,14 @@ CREATE TABLE suite_values ( -- the values from which verdicts are computed
   block INTEGER NOT NULL,
   value REAL,
   cycles REAL, -- SM cycles: time times the SM clock that was read next to it
-  dropped_reason TEXT, -- why the value is not used
-  other_processes TEXT, -- that used the device while it was measured: "pid 4711 (1200 MiB)"; NULL: none, or unknown
+  dropped_reason TEXT, -- why the value is dropped; NULL: it is not
+  other_processes TEXT, -- processes that used the device while the value was measured: "pid 4711 (1200 MiB)"; NULL: none, or unknown
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE suite_events (
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
-  seq INTEGER NOT NULL, -- from 1 within the suite run
+  seq INTEGER NOT NULL, -- number of the event, from 1 within the suite run
   at_ns INTEGER NOT NULL,
   type TEXT NOT NULL,
   data TEXT NOT NULL CHECK (json_valid(data)),
@@ -547,16 +547,16 @@ END;
 
 CREATE TABLE webhook_events ( -- what the webhook reports; the newest 1000
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  event_id TEXT NOT NULL UNIQUE, -- the header webhook-id of each attempt
+  event_id TEXT NOT NULL UNIQUE, -- value of the header webhook-id of each attempt
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   type TEXT NOT NULL CHECK (type IN ('regression.confirmed', 'regression.fixed')),
-  body TEXT NOT NULL CHECK (json_valid(body)), -- of the request
+  body TEXT NOT NULL CHECK (json_valid(body)), -- body of the request
   created_ns INTEGER NOT NULL,
   state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'given_up')),
   attempts INTEGER NOT NULL DEFAULT 0,
-  next_attempt_ns INTEGER, -- NULL: not pending
-  ended_ns INTEGER, -- when it was delivered or given up
-  last_error TEXT -- of the last attempt; NULL: it did not fail
+  next_attempt_ns INTEGER, -- time of the next attempt; NULL: the event is not pending
+  ended_ns INTEGER, -- time at which the event was delivered or given up
+  last_error TEXT -- error of the last attempt; NULL: it did not fail
 ) STRICT;
 CREATE INDEX webhook_events_by_state ON webhook_events (state, next_attempt_ns);
 CREATE INDEX webhook_events_by_run ON webhook_events (suite_run_id);

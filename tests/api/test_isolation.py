@@ -52,7 +52,7 @@ def instant_2100(ns):
     return f"2100-01-01T00:00:00.{ns:09}Z"  # different requests with the same reply, so that none is answered from the cache
 
 
-def test_a_full_queue_is_refused_and_delays_nothing_else(daemon_with_history):
+def test_requests_beyond_a_full_queue_are_refused_and_delay_no_other_kind(daemon_with_history):
     flood = [send(daemon_with_history, f"{HISTORY}&to={instant_2100(i)}") for i in range(600)]
     for path in ("/healthz", "/readyz", "/metrics", "/devices", "/jobs/1/comparison"):
         assert daemon_with_history.get(path).status_code == 200
@@ -68,7 +68,7 @@ def test_a_full_queue_is_refused_and_delays_nothing_else(daemon_with_history):
     daemon_with_history.wait(job_id)
 
 
-def test_a_stop_with_queued_requests(start):
+def test_the_daemon_stops_without_waiting_for_queued_requests(start):
     own_daemon = start()
     rows = Rows(own_daemon)
     job_id = rows.job()
@@ -86,7 +86,7 @@ def test_a_stop_with_queued_requests(start):
         raw.close()
 
 
-def test_clients_that_leave_while_their_requests_are_queued(daemon_with_history):
+def test_connections_of_clients_that_left_while_queued_are_closed(daemon_with_history):
     for _ in range(3):
         for raw in [send(daemon_with_history, f"{HISTORY}&to={instant_2100(i)}") for i in range(100)]:
             raw.close()
@@ -94,12 +94,13 @@ def test_clients_that_leave_while_their_requests_are_queued(daemon_with_history)
     daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 10)
 
 
-def replies(daemon, route, status):
+def count_replies(daemon, route, status):
     found = re.search(rf'http_requests_total{{route="{route}",status="{status}"}} (\d+)', daemon.get("/metrics").text)
     return int(found[1]) if found else 0
 
 
-def stop(process):
+def suspend(process):
+    """Sends SIGSTOP and waits until all threads of the process have stopped."""
     process.send_signal(signal.SIGSTOP)
     threads = list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())
     while any((thread / "stat").read_text().rpartition(") ")[2][0] != "T" for thread in threads):
@@ -111,10 +112,10 @@ def test_requests_of_clients_that_left_are_dropped(daemon_with_history):
     and requests that it has not read before, are no failure."""
     # Waits until no request of another test is left.
     daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 1)
-    before = replies(daemon_with_history, "getHistory", 200)
+    before = count_replies(daemon_with_history, "getHistory", 200)
     clients = [send(daemon_with_history, f"{HISTORY}&to={instant_2100(1000 + i)}") for i in range(60)]
     time.sleep(0.03)
-    stop(daemon_with_history.process)
+    suspend(daemon_with_history.process)
     answered = len(select.select(clients, [], [], 0)[0])
     for raw in clients:
         raw.close()
@@ -122,11 +123,11 @@ def test_requests_of_clients_that_left_are_dropped(daemon_with_history):
     daemon_with_history.process.send_signal(signal.SIGCONT)
     assert daemon_with_history.get(f"{HISTORY}&to={instant_2100(2000)}").status_code == 200
     daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 5)
-    made = replies(daemon_with_history, "getHistory", 200) - before - 1
+    made = count_replies(daemon_with_history, "getHistory", 200) - before - 1
     assert made - answered < 30, f"{made} replies, {answered} of them before the clients left"
 
 
-def test_the_deadline_of_a_request(start):
+def test_a_request_after_its_deadline_is_refused(start):
     """SIGSTOP stops the daemon for longer than the deadline while requests are queued or run. The deadline has passed when the
     daemon continues. Each attempt stops it a little later, until a request is late."""
     own_daemon = start("--request-deadline-s", "1")
@@ -237,7 +238,7 @@ def test_a_thousand_streams(start):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_an_event_id_beyond_the_last(daemon, finished):
+def test_a_stream_from_an_event_beyond_the_last_has_no_events(daemon, finished):
     assert daemon.get(f"/jobs/{finished}/events", headers={"Last-Event-ID": "1000000"}).status_code == 204
     job_id = daemon.submit(endless())
     raw = socket.create_connection((daemon.host, daemon.port), timeout=60)

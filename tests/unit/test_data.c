@@ -167,7 +167,8 @@ static void broken_gzip_is_an_error(void **state) {
   free(bytes);
 }
 
-/* The reader rejects a small file that inflates to far more than its header announces, and inflates only one byte too many. */
+/* The reader rejects a small file that inflates to far more bytes than its header announces. It stops inflating after the first
+ * byte beyond that number. */
 static void gzip_bomb_is_rejected(void **state) {
   (void)state;
   gzFile file = gzopen(path_of("train-images-idx3-ubyte.gz"), "wb9");

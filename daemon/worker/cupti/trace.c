@@ -75,7 +75,7 @@ static int inject_into_nvtx(rl_error *err) {
   Dl_info library;
   if (dladdr((void *)(uintptr_t)cuptiActivityEnable, &library) == 0 || library.dli_fname == NULL)
     return rl_fail(err, RL_CUPTI, 0, "cannot find the path of libcupti; NVTX ranges would be missing");
-  if (setenv("NVTX_INJECTION64_PATH", library.dli_fname, 0) != 0) return rl_fail_errno(err, "NVTX_INJECTION64_PATH");
+  if (setenv("NVTX_INJECTION64_PATH", library.dli_fname, 0) != 0) return rl_fail_errno(err, "can't set NVTX_INJECTION64_PATH");
   return 0;
 }
 
