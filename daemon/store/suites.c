@@ -178,7 +178,8 @@ int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_st
                    RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name),
                    RL_BIND_INTEGER(":job", job_id));
   if (rc == 0 && sqlite3_changes64(db->handle) > 0) rc = add_job_event(db, run_id, step, err);
-  return rl_store_end_change(store, rc, suites_changed, err);
+  if (rc == 0) rc = rl_store_summarize_job(db, job_id, err);
+  return rl_store_end_change(store, rc, (rl_change){.suites = true, .lists = true, .job_id = job_id}, err);
 }
 
 static int insert_values(rl_db *db, int64_t run_id, const rl_suite_step *step, const rl_suite_value *values, int count,

@@ -195,6 +195,8 @@ SELECT job.id AS job, json_object(
     'domain', job.problem_domain, 'code', job.problem_code, 'message', job.problem_message))),
   'name', coalesce(nullif(job.request ->> '$.name', ''), job.request ->> '$.file_name'),
   'tags', json(coalesce(job.request -> '$.tags', '[]')),
+  'suite_run', json((SELECT json_object('id', suite_run.id, 'suite', suite_run.suite, 'role', role, 'block', block)
+                     FROM suite_jobs JOIN suite_runs suite_run ON suite_run.id = suite_run_id WHERE job_id = job.id LIMIT 1)),
   'workload', first.workload, 'engine', first.engine, 'entry', job.request ->> '$.entry', 'grid', json(job.request -> '$.grid'),
   'block', json(job.request -> '$.block'),
   'parameters', json(iif(job.kind IN ('train', 'layer'), first.nondefault_params, NULL)),

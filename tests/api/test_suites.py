@@ -59,6 +59,13 @@ def test_every_block_is_a_job_in_a_new_process(suites, first):
     assert suites.log_text().count("started the any worker") >= 5
 
 
+def test_the_list_of_jobs_says_which_suite_run_submitted_them(suites, first):
+    steps = {step["job"]: step for step in first["jobs"]}
+    listed = {item["id"]: item["suite_run"] for item in suites.get("/jobs?limit=500").json()["items"]}
+    for job_id, step in steps.items():
+        assert listed[job_id] == {"id": first["id"], "suite": first["suite"], "role": step["role"], "block": step["block"]}
+
+
 def test_jobs_of_clients_are_repetitions_of_blocks(suites, first):
     """fresh_worker is no parameter of a run, so that a client's job counts as a repetition of the blocks."""
     number = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})

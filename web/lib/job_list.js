@@ -16,15 +16,21 @@ const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings']; // those of kernels,
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
   PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
 
+/** The step of a suite run that submitted a job: "suite mnist · block 3". */
+const suiteStep = ({ suite, role, block }) => `suite ${suite} · ${role.replaceAll('_', ' ')}${/^canary|profile$/.test(role) ? ''
+  : ` ${block + 1}`}`;
+
 /** Returns the text of a row's link: the job's name, else the posted kernel, else the workload. */
 const titleOf = (job) => job.name ?? job.entry ?? job.workload;
 
 function jobCell(job) {
   const subtitle = [...(titleOf(job) === job.workload ? [] : [job.name && job.entry ? job.entry : job.workload]), details(job)];
   const tags = [...job.tags, ...(job.origin === 'daemon' ? ['by the daemon'] : [])];
+  const suiteTag = job.suite_run && createElement('a', { class: 'tag', href: `/suite-run.html?id=${job.suite_run.id}` },
+    suiteStep(job.suite_run));
   return createElement('td', { class: 'words' },
     createElement('a', { class: 'job-title', href: `/job.html?id=${job.id}` }, titleOf(job)),
-    ...tags.map((tag) => createElement('span', { class: 'tag' }, tag)),
+    ...tags.map((tag) => createElement('span', { class: 'tag' }, tag)), suiteTag,
     createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
 }
 
