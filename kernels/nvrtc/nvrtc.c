@@ -127,7 +127,12 @@ static int fail_with_first_error(const char *log, rl_error *err) {
   if (line == NULL) line = log;
   while (line > log && line[-1] != '\n') line--;
   int length = (int)strcspn(line, "\n");
-  return rl_fail_at(err, "/code", "%.*s", length < MAX_LINE_LENGTH ? length : MAX_LINE_LENGTH, line);
+  if (length > MAX_LINE_LENGTH) length = MAX_LINE_LENGTH;
+  const char *launch = strstr(line, "device-side kernel launch");
+  const char *reason = launch != NULL && launch < line + length
+                           ? ": dynamic parallelism is refused, because only the posted launch itself is timed and checked"
+                           : "";
+  return rl_fail_at(err, "/code", "%.*s%s", length, line, reason);
 }
 
 static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_result *result, rl_error *err) {

@@ -68,7 +68,7 @@
 
 /* clang-format off */
 #define STANDARD_HEADERS(X)                                                                                                    \
-  X("algorithm", ALGORITHM) X("new", "") X("cuda.h", DRIVER_TYPES)                                                             \
+  X("algorithm", ALGORITHM) X("new", "") X("stdbool.h", "") X("cuda.h", DRIVER_TYPES)                                          \
   CPP(X, array) CPP(X, atomic) CPP(X, bit) CPP(X, complex) CPP(X, concepts) CPP(X, expected) CPP(X, functional)                \
   CPP(X, initializer_list) CPP(X, iterator) CPP(X, limits) CPP(X, memory) CPP(X, numbers) CPP(X, numeric) CPP(X, optional)     \
   CPP(X, ratio) CPP(X, span) CPP(X, tuple) CPP(X, type_traits) CPP(X, utility) CPP(X, variant)                                 \

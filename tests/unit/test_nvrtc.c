@@ -118,6 +118,19 @@ static void errors_have_their_line(void **state) {
   rl_nvrtc_clear(&result);
 }
 
+static void dynamic_parallelism_is_refused_with_its_reason(void **state) {
+  (void)state;
+  static const char code[] =
+      "__global__ void child(float *x) { *x = 1; }\n"
+      "__global__ void k(float *x) {\n  child<<<1, 1>>>(x);\n}\n";
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_non_null(strstr(err.message, "code.cu(3): error: "));
+  assert_non_null(strstr(err.message, "dynamic parallelism is refused"));
+  rl_nvrtc_clear(&result);
+}
+
 static void logs_are_bounded(void **state) {
   (void)state;
   char *code = malloc(400 << 10), *at = code;
@@ -198,7 +211,8 @@ static void kernels_include_headers_that_nvcc_finds(void **state) {
 /* Each header compiles when it is included first, and when it is included twice. */
 static void standard_headers_compile_alone(void **state) {
   (void)state;
-  static const char *const headers[] = {"cassert", "cfloat", "climits", "cmath", "cstdio", "limits", "new", "cuda.h"};
+  static const char *const headers[] = {"cassert", "cfloat", "climits",   "cmath", "cstdio",
+                                        "limits",  "new",    "stdbool.h", "cuda.h"};
   for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
     char code[256];
     rl_nvrtc_result result;
@@ -434,6 +448,7 @@ int main(void) {
       cmocka_unit_test(spills_are_counted),
       cmocka_unit_test(variables_of_a_cubin_are_listed),
       cmocka_unit_test(errors_have_their_line),
+      cmocka_unit_test(dynamic_parallelism_is_refused_with_its_reason),
       cmocka_unit_test(logs_are_bounded),
       cmocka_unit_test(kernels_include_headers_that_nvcc_finds),
       cmocka_unit_test(standard_headers_compile_alone),
