@@ -22,6 +22,7 @@
 #include <errno.h>
 
 #include "cuda_check.h"
+#include "encode_tiled.h"
 #include "hopper/bulk_copy.cuh"
 #include "hopper/wgmma.cuh"
 #include "kernel/dtype.h"
@@ -326,29 +327,20 @@ template <class T> kernel *kernel_of(rl_hopper_epilogue epilogue, int64_t head_s
 
 /* --- tensor maps --------------------------------------------------------------------------------------------------------- */
 
-typedef CUresult encode_function(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
-                                 const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
 struct matrix {
   const void *memory;
   int64_t rows, columns, stride; /* stride: elements between rows */
 };
 
 int encode(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_error *err) {
-  void *function = NULL;
-  cudaDriverEntryPointQueryResult found;
-  if (rl_cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
-                    "looking for cuTensorMapEncodeTiled", err) < 0)
-    return -1;
-  if (found != cudaDriverEntryPointSuccess)
-    return rl_fail(err, RL_CUDA, cudaErrorNotSupported, "the driver has no cuTensorMapEncodeTiled");
+  rl_encode_tiled *encode_tiled = NULL;
+  if (rl_find_encode_tiled(&encode_tiled, err) < 0) return -1;
   const cuuint64_t sizes[] = {(cuuint64_t)m.columns, (cuuint64_t)m.rows}, strides[] = {(cuuint64_t)m.stride * 2};
   const cuuint32_t box[] = {STEP, box_rows}, element_strides[] = {1, 1};
-  const CUresult status = ((encode_function *)function)(
-      map, dtype == RL_DTYPE_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)m.memory,
-      sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status =
+      encode_tiled(map, dtype == RL_DTYPE_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                   (void *)m.memory, sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return status == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, status, "describing a matrix to the copy engine");
 }
 

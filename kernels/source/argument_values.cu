@@ -1,17 +1,11 @@
 #include "source/argument_values.h"
 
-#include <cuda.h>
-
 #include <cstdio>
 #include <cstring>
 
-#include "cuda_check.h"
+#include "encode_tiled.h"
 
 static_assert(sizeof(CUtensorMap) == RL_SOURCE_TENSOR_MAP_BYTES, "a tensor map is passed by value");
-
-typedef CUresult encode_function(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
-                                 const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
 static const CUtensorMapDataType data_types[RL_SOURCE_TYPE_COUNT] = {
     CU_TENSOR_MAP_DATA_TYPE_FLOAT64,  CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
@@ -23,25 +17,13 @@ static const CUtensorMapSwizzle swizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TEN
 static const CUtensorMapL2promotion promotions[] = {CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
                                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
 
-static int find_encode(encode_function **encode, rl_error *err) {
-  void *function = NULL;
-  cudaDriverEntryPointQueryResult found;
-  if (rl_cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
-                    "looking for cuTensorMapEncodeTiled", err) < 0)
-    return -1;
-  if (found != cudaDriverEntryPointSuccess)
-    return rl_fail(err, RL_CUDA, cudaErrorNotSupported, "the driver has no cuTensorMapEncodeTiled");
-  *encode = (encode_function *)function;
-  return 0;
-}
-
 static int encode_tensor_map(const rl_source *source, int index, void *memory, void *value, rl_error *err) {
   const rl_source_tensor_map *map = &source->arguments[index].tensor_map;
   alignas(64) CUtensorMap encoded;
   cuuint64_t shape[RL_SOURCE_TENSOR_RANK_MAX], strides[RL_SOURCE_TENSOR_RANK_MAX];
   cuuint32_t box[RL_SOURCE_TENSOR_RANK_MAX], element_strides[RL_SOURCE_TENSOR_RANK_MAX];
-  encode_function *encode = NULL;
-  if (find_encode(&encode, err) < 0) return -1;
+  rl_encode_tiled *encode = NULL;
+  if (rl_find_encode_tiled(&encode, err) < 0) return -1;
   for (int i = 0; i < map->rank; i++) {
     shape[i] = (cuuint64_t)map->shape[i];
     strides[i] = (cuuint64_t)map->strides_bytes[i];
