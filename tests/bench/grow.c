@@ -16,7 +16,7 @@ enum { CEILINGS_PERIOD = 50, FULL_PERIOD = 100, RARE_PERIOD = 10, EVENTS = 3, PE
 
 typedef enum job_kind { KIND_TRAIN, KIND_KERNEL, KIND_SOURCE, KIND_CEILINGS } job_kind;
 
-/* Job i of the database. */
+/* Describes job i of the database. */
 typedef struct job_plan {
   job_kind kind;
   const char *device;

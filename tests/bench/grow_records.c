@@ -10,7 +10,7 @@ enum { EPOCHS = 3, SAMPLES = 16, KERNELS = 4, INSTRUCTIONS = 96, POINTS = 64, RO
 
 /* --- numbers ----------------------------------------------------------------------------------------------------------- */
 
-/* SplitMix64. */
+/* The generator is SplitMix64. */
 static uint64_t next_random(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -332,8 +332,8 @@ template <class F> static void check_fc1_weight(const char *format, double toler
   printf("  %s: fc1 weight gradient %.0f cycles\n", format, cycles.host()[0] / timed_repeats);
 }
 
-/* tolerance: ‖actual − expected‖ / ‖expected‖. The operands are exact in the format, so that only products and sums are rounded.
- */
+/* tolerance: the largest allowed ‖actual − expected‖ / ‖expected‖. The operands are exact in the format, so that only products
+ * and sums are rounded. */
 template <class F> static void check_format(const char *format, double tolerance) {
   check_conv2<F>(format, tolerance);
   for (int images : {1, TILE_IMAGES / 2, (int)TILE_IMAGES}) check_fc1<F, RL_FC1_INPUTS / 16>(format, images, tolerance);

@@ -25,7 +25,7 @@ static uint64_t initial_random_state() {
   return seed * 0x9e3779b97f4a7c15u | 1;
 }
 
-/* xorshift64* (Vigna 2016). */
+/* The generator is xorshift64* (Vigna 2016). */
 uint32_t random_below(uint32_t limit) {
   static uint64_t state = initial_random_state();
   state ^= state >> 12;

@@ -69,8 +69,8 @@ uint32_t lane();
 typedef void (*lane_operation)(void *const lanes[WARP]);
 void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation perform, bool require_all = false);
 
-/* Implements bar.sync and, if `waits` is false, bar.arrive. threads: number of threads that the barrier waits for; 0: all threads
- * of the block. */
+/* Implements bar.sync and, if `waits` is false, bar.arrive. threads: number of threads that the barrier waits for; 0 stands for
+ * all threads of the block. */
 void block_barrier(const char *name, uint32_t id = 0, uint32_t threads = 0, bool waits = true);
 void cluster_arrive();
 void cluster_wait();
@@ -94,7 +94,7 @@ void cp_async_commit_group();
 void cp_async_wait_group(size_t newest_groups); /* waits for all committed groups but the newest ones */
 void cp_async_wait_all();
 
-/* mbarriers, by shared addresses. Bytes may arrive before or after they are expected. */
+/* Operations on mbarriers, which shared addresses identify. Bytes may arrive before or after they are expected. */
 void mbarrier_init(uint32_t barrier, uint32_t count);
 void mbarrier_inval(uint32_t barrier);
 void mbarrier_arrive(uint32_t barrier, uint32_t expected_bytes);

@@ -135,7 +135,7 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t
 
 /* --- mma.m16n8k16 ----------------------------------------------------------------------------------------------------------- */
 
-/* d[16][8] = a[16][16] · b[16][8] + c[16][8]. Lane i holds
+/* Computes d[16][8] = a[16][16] · b[16][8] + c[16][8]. Lane i holds
  *   of a   rows i / 4 and i / 4 + 8, columns 2 (i % 4) + {0, 1} in a[0] and a[1], and the columns 8 further in a[2] and a[3]
  *   of b   column i / 4, rows 2 (i % 4) + {0, 1} in b[0], and the rows 8 further in b[1]
  *   of d   rows i / 4 and i / 4 + 8, columns 2 (i % 4) + {0, 1}
@@ -186,7 +186,7 @@ template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf1
 
 /* --- mma.m16n8k8 of TF32 ---------------------------------------------------------------------------------------------------- */
 
-/* d[16][8] = a[16][8] · b[8][8] + c[16][8]. Lane i holds
+/* Computes d[16][8] = a[16][8] · b[8][8] + c[16][8]. Lane i holds
  *   of a   rows i / 4 and i / 4 + 8, column i % 4 in a[0] and a[1], and column i % 4 + 4 in a[2] and a[3]
  *   of b   column i / 4, rows i % 4 and i % 4 + 4
  * The lowest 13 bits of an operand are ignored. */

@@ -17,9 +17,9 @@ extern "C" {
 
 enum { RUNS = 4000 };
 
-/* DIGITS: bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT: results of
- * power_of_two below 2^MIN_UNIT are zero. MAX_ULPS: largest error of a quotient of exponentials near 1, in units in the last
- * place. */
+/* DIGITS is the number of bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT:
+ * results of power_of_two below 2^MIN_UNIT are zero. MAX_ULPS: largest error of a quotient of exponentials near 1, in units in
+ * the last place. */
 template <class M> struct limits;
 template <> struct limits<float> {
   enum { DIGITS = FLT_MANT_DIG, MIN_EXPONENT = -126, MIN_UNIT = -126, MAX_ULPS = 4 };
@@ -28,7 +28,7 @@ template <> struct limits<double> {
   enum { DIGITS = DBL_MANT_DIG, MIN_EXPONENT = -1020, MIN_UNIT = -1022, MAX_ULPS = 8 };
 };
 
-/* Uniform in [-magnitude, magnitude]. */
+/* Returns a number that is uniform in [-magnitude, magnitude]. */
 static double random_number(double magnitude) { return magnitude * (2.0 * rand() / RAND_MAX - 1); }
 
 /* Sets *power to nearest_power(x), whose error may be 1/2 plus the rounding of x log2 e. Returns 1 plus that rounding: for

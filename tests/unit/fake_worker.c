@@ -52,7 +52,7 @@ static void send_results(void) {
   rl_records_clear(&records);
 }
 
-/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Kills itself before frame `fatal_frame`; -1: never. */
+/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Kills itself before frame `fatal_frame`; -1: at none. */
 static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   enum { ROWS_IN_FRAME = 5000 };
   static rl_activity_row rows[ROWS_IN_FRAME];

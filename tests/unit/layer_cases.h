@@ -1,4 +1,4 @@
-/* For the tests of the layer's engines: shapes, and a computation of the layer in double precision from its inputs. */
+/* Shapes for the tests of the layer's engines, and a computation of the layer in double precision from its inputs. */
 #ifndef RL_TESTS_LAYER_CASES_H
 #define RL_TESTS_LAYER_CASES_H
 

@@ -19,7 +19,7 @@ static inline void choose_test_seed(void) {
 
 static inline uint64_t random_bits(void) { return rl_hash64(test_seed + random_count++); }
 
-/* Uniform in [-1, 1). */
+/* Returns a number that is uniform in [-1, 1). */
 static inline double random_value(void) { return (double)(random_bits() >> 11) * 0x1p-52 - 1; }
 
 /* Allocates an array of random values, or of zeros. */

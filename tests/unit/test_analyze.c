@@ -44,7 +44,7 @@ static void values_that_are_not_finite_are_ignored(void **state) {
   assert_true(isnan(rl_summarize_sample(zeros, 2).spread_ratio));
 }
 
-/* Two-sided critical values of printed tables. */
+/* Compares with two-sided critical values of printed tables. */
 static void student_quantiles_are_those_of_printed_tables(void **state) {
   (void)state;
   static const struct {
@@ -177,7 +177,7 @@ static void an_unexpected_count_prevents_attribution(void **state) {
   rl_launch_map *launch_map;
   add_trace_without_graphs(&trace_without_graphs);
   add_graph_trace(&traced, 3);
-  /* One GEMM more than expected. The counts of gather and relu match. */
+  /* The trace has one GEMM more than expected. The counts of gather and relu match. */
   add_row(&traced, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
   assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
   rl_kernel_summary_options options = {

@@ -178,7 +178,7 @@ static void tokens_are_random_and_stored_as_hashes(void **state) {
   assert_int_equal(rl_token_hash(token, again, &err), 0);
   assert_string_equal(hash, again);
   assert_null(strstr(hash, token));
-  /* BLAKE2b-256 of "abc". With another hash function the stored tokens would not match. */
+  /* The hash of "abc" by BLAKE2b-256. With another hash function the stored tokens would not match. */
   rl_token_hash("abc", hash, &err);
   assert_string_equal(hash, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }

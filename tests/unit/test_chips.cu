@@ -22,7 +22,7 @@ static void expect(bool holds, const char *format, const char *a, const char *b,
   failures++;
 }
 
-/* The counters of one chip; caches CUPTI's answers. */
+/* The counters of one chip. Caches CUPTI's answers. */
 struct chip_counters {
   CUpti_Profiler_Host_Object *host;
   std::map<std::string, bool> answers;

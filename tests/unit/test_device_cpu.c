@@ -1,4 +1,4 @@
-/* The CPU device: memory by purpose, order and number of launches, cancellation, samples, properties. */
+/* Tests the CPU device: memory by purpose, order and number of launches, cancellation, samples, properties. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* rl_expression_evaluate: results, unknown values, and robustness against any text. */
+/* Tests rl_expression_evaluate: results, unknown values, and robustness against any text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -44,7 +44,7 @@ static double share_of_alarms(const trial_noise *noise, size_t baseline_runs, si
   return (double)alarms / trials;
 }
 
-/* 0.5 % of suites, and five standard deviations more. */
+/* The limit is 0.5 % of the suites and five standard deviations more. */
 static void assert_rare(const char *name, double share) { assert_below(name, share, 0.005 + 5 * sqrt(0.005 / TRIALS)); }
 
 static void equal_suites_raise_hardly_any_alarm(void **state) {

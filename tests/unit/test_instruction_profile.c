@@ -82,7 +82,7 @@ static void without_sass_there_is_a_reason(void **state) {
   rl_instruction_profile_clear(&profile);
 }
 
-/* 80 metrics with long values at one instruction. */
+/* One instruction has 80 metrics with long values. */
 static void many_values_stay_json(void **state) {
   (void)state;
   static char names[80][64];

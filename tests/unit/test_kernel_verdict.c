@@ -1,4 +1,5 @@
-/* rl_kernel_verdict_make: each bound on a kernel with known metrics, and the bound just on the other side of each threshold. */
+/* Tests rl_kernel_verdict_make: each bound on a kernel with known metrics, and the bound just on the other side of each
+ * threshold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -43,7 +43,7 @@ static void assert_reason(const char *name, const char *expected) {
   if (strstr(found->reason, expected) == NULL) fail_msg("%s: %s", name, found->reason);
 }
 
-/* Two links to one GPU, one to a switch, one unconnected. */
+/* The device has two links to one GPU, one link to a switch, and one unconnected link. */
 static void links_are_counted_and_described(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
@@ -69,7 +69,7 @@ static void links_are_counted_and_described(void **state) {
     assert_true(metric_value(expected[i].name) == expected[i].value);
 }
 
-/* As in a machine with one GPU. */
+/* Such a device is the only GPU of its machine. */
 static void unconnected_links_have_no_properties(void **state) {
   (void)state;
   fake_nvml.link_count = 4;

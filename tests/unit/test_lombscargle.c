@@ -1,4 +1,4 @@
-/* The Lomb-Scargle operator against results of SciPy. */
+/* Compares the Lomb-Scargle operator with results of SciPy. */
 #include "kernel/lombscargle.h"
 #include "kernel_cases.h"
 #include "lombscargle_data.h"

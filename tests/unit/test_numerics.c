@@ -89,7 +89,7 @@ static void oracle_linear_loss_and_pool(void **state) {
   assert_true(restored[0] == 1 && restored[14] == 4 && restored[1] == 0 && restored[2] == 0 && restored[8] == 0);
 }
 
-/* Two steps of Adam on one weight, computed from Kingma & Ba, algorithm 1. */
+/* Computes two steps of Adam on one weight by algorithm 1 of Kingma and Ba. */
 static void oracle_adam(void **state) {
   (void)state;
   double w = 1, m = 0, v = 0, g = 0.5;

@@ -80,7 +80,7 @@ static void commit_records(queue_fixture *f, const rl_claim *claimed) {
   ASSERT_OK(rl_queue_commit_pass(f->jobs, claimed, &pass_data.records, &err));
 }
 
-/* wanted: "job:queued job:running timing:completed ...". */
+/* wanted: events as text, "job:queued job:running timing:completed ...". */
 static void assert_events(queue_fixture *f, int64_t id, const char *wanted) {
   cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
                            RL_BIND_INTEGER(":limit", 100));

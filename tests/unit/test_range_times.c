@@ -1,5 +1,5 @@
-/* Traces with NVTX ranges: each range gets exactly the time that was put into the trace for it. Then random traces, against an
- * attribution of every nanosecond. */
+/* Traces with NVTX ranges: each range gets exactly the time that was put into the trace for it. Then compares random traces
+ * with an attribution of every nanosecond. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -102,7 +102,7 @@ static void critical_values_are_those_of_printed_tables(void **state) {
   }
 }
 
-/* The fifteen p-values of Benjamini and Hochberg (1995), section 3.3: their procedure rejects four at 0.05. */
+/* Adjusts the fifteen p-values of Benjamini and Hochberg (1995), section 3.3. Their procedure rejects four at 0.05. */
 static void adjusted_p_values_reject_as_published(void **state) {
   (void)state;
   static const double p[] = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
@@ -159,7 +159,7 @@ static void p_values_of_equal_distributions_are_valid(void **state) {
   }
 }
 
-/* Just inside the interval the test accepts the factor, just outside it rejects it. */
+/* The test accepts a factor just inside the interval, and rejects a factor just outside. */
 static void an_interval_holds_the_factors_that_the_test_accepts(void **state) {
   (void)state;
   choose_test_seed();

@@ -85,7 +85,8 @@ static void a_missing_value_needs_a_reason(void **state) {
 
 /* --- records in API responses ------------------------------------------------------------------------------------------ */
 
-/* A schema of openapi.json. Its properties are the fields of a record, without those in `hidden` and with those in `added`. */
+/* A response schema of openapi.json. Its properties are the fields of a record, without those in `hidden` and with those in
+ * `added`. */
 typedef struct response {
   const char *schema;
   const rl_field *fields;

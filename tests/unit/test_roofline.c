@@ -1,4 +1,4 @@
-/* rl_roofline_compute: rates, intensities and ridges of one kernel, and each branch of the classification. */
+/* Tests rl_roofline_compute: rates, intensities and ridges of one kernel, and each branch of the classification. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

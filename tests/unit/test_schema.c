@@ -41,8 +41,8 @@ static void migrations_are_numbered(void **state) {
   assert_non_null(strstr(rl_current_schema()->tables->text, pragma));
 }
 
-/* Two versions of a schema, 12 and 13. The migration rebuilds a table that another one refers to, changes a view and removes one.
- */
+/* Two versions of a schema: 12 and 13. The migration rebuilds a table that another one refers to, changes a view and removes
+ * one. */
 static const rl_embedded no_migrations[] = {{0}};
 #define IDENTITY(VERSION) "PRAGMA application_id = 1919905638; PRAGMA user_version = " VERSION ";"
 #define TABLES "CREATE TABLE jobs (id INTEGER PRIMARY KEY); CREATE TABLE passes (id INTEGER PRIMARY KEY);"

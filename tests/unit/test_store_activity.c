@@ -26,7 +26,7 @@ static rl_activity_row make_row(uint32_t i) {
   return row;
 }
 
-/* The records of an activity pass with these rows. The rows belong to the caller. */
+/* Returns the records of an activity pass with these rows. The rows belong to the caller. */
 static rl_records records_of(rl_activity_row *rows, size_t count) {
   return (rl_records){.has_metadata = true,
                       .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN},
@@ -224,7 +224,7 @@ static void windows_are_those_of_a_full_scan(void **state) {
 /* The last slice is too short for intervals. */
 enum { LEVELS = 20, SHORT_SLICE_ROWS = 500, DENSE_ROWS = 3 * RL_SLICE_ROWS + SHORT_SLICE_ROWS };
 
-/* A row of one of three kinds, streams and threads. Most rows are short and close to each other; some last long. */
+/* Returns a row of one of three kinds, streams and threads. Most rows are short and close to each other; some last long. */
 static rl_activity_row make_dense_row(uint32_t i) {
   rl_activity_row row = {.kind = (uint32_t)(random_bits() % 3 == 0 ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_KERNEL)};
   row.name = (uint32_t)(random_bits() % 2);

@@ -451,7 +451,7 @@ static void documented_examples_run(void **state) {
   assert_int_equal(examples, 11);
 }
 
-/* The SQL functions of functions.h. */
+/* Tests the SQL functions of functions.h. */
 static void functions_of_the_queries(void **state) {
   fixture *f = *state;
   sqlite3 *db = f->store->writer.handle;

@@ -1,5 +1,5 @@
-/* Traces with known causes: the classes of time must be exactly the durations that were put into the trace. Then random traces,
- * against a classification of every nanosecond. */
+/* Traces with known causes: the classes of time must be exactly the durations that were put into the trace. Then compares
+ * random traces with a classification of every nanosecond. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* All rules and the roofline on the metrics of one real kernel: y[i] = max(x[i], 0) on 2048 x 2048 FP16 numbers, one per thread,
- * on an H200. Nsight Compute 2025.3.1 printed the metrics; data/ncu_relu_fp16_h200.csv has those of them that this test
- * reads. */
+/* Applies all rules and the roofline to the metrics of one real kernel: y[i] = max(x[i], 0) for 2048 x 2048 FP16 numbers, one
+ * per thread, on an H200. Nsight Compute 2025.3.1 printed the metrics; data/ncu_relu_fp16_h200.csv has those of them that this
+ * test reads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

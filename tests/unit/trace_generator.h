@@ -89,8 +89,8 @@ static inline void generate_queued(generated_trace *t, uint32_t kind, uint32_t c
   generate_operation(t, kind, name, t->now_ns + gap_ns, 0);
 }
 
-/* The launching thread synchronises, works, and launches. With by_other_thread, another thread synchronises, which explains no
- * idle time: all of it is work of the launching thread. */
+/* Adds a part in which the launching thread synchronises, works, and launches. With by_other_thread, another thread
+ * synchronises, which explains no idle time: all of it is work of the launching thread. */
 static inline void generate_synchronization(generated_trace *t, bool by_other_thread) {
   int64_t synchronizing_ns = random_ns(9000), working_ns = random_ns(9000);
   generate_event(t, RL_ACTIVITY_RUNTIME, GENERATED_SYNCHRONIZE, t->now_ns - 10, t->now_ns + synchronizing_ns, ++t->correlation,
@@ -108,7 +108,7 @@ static inline void generate_blocking_copy(generated_trace *t) {
   generate_operation(t, RL_ACTIVITY_MEMCPY, GENERATED_COPY, start_ns, 0);
 }
 
-/* Two launches of a graph of three nodes, both queued. */
+/* Adds two launches of a graph of three nodes, both queued in time. */
 static inline void generate_graphs(generated_trace *t) {
   for (int launch = 0; launch < 2; launch++) {
     int64_t gap_ns = random_ns(50000);

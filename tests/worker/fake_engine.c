@@ -53,7 +53,7 @@ static const rl_workload fake_workload = {.name = "fake",
                                           .defaults = fake_defaults,
                                           .cost = fake_cost,
                                           .iteration_counts = fake_iteration_counts};
-/* The same workload, timed launch by launch. */
+/* The same workload, but each launch is timed alone. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .job_kind = "kernel",
                                                  .fields = fake_fields,

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Allocates the buffers, opens the stream of `device` and fills `instance`, whose closing frees the buffers. Returns 0; 1 with
- * the reason in err when the machine has no GPU; -1 on an error. */
+ * the reason in err when the machine has no GPU; returns -1 on an error. */
 int gallery_open(rl_instance *instance, rl_device *device, rl_error *err);
 
 #ifdef __cplusplus

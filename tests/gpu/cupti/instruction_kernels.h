@@ -44,8 +44,8 @@ typedef struct instruction_fixture {
   rl_device device;
 } instruction_fixture;
 
-/* Allocates the kernels' buffers, opens a stream and fills *fixture. Returns 0; 1 with the reason in err when the machine has no
- * GPU; -1 on an error. Nothing is freed before the program ends. */
+/* Allocates the kernels' buffers, opens a stream and fills *fixture. Returns 0; 1 with the reason in err when the machine has
+ * no GPU; returns -1 on an error. Nothing is freed before the program ends. */
 int instruction_fixture_open(instruction_fixture *fixture, rl_error *err);
 
 #ifdef __cplusplus

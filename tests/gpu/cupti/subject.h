@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Opens the instance that the remaining command-line arguments describe and sets *instance to it. Its step can be launched at
- * once. Returns 0; 1 with a message in err when the machine has no GPU; -1 on an error. */
+ * once. Returns 0; 1 with a message in err when the machine has no GPU; returns -1 on an error. */
 int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err);
 
 #ifdef __cplusplus

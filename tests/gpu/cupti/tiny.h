@@ -28,8 +28,8 @@ typedef struct tiny_fixture {
   float *state; /* TINY_STATE_FLOATS floats on the device, changed by TINY_UPDATE */
 } tiny_fixture;
 
-/* Opens the device and the instance; only one can be open at a time. Returns 0; 1 with the reason in err when the machine has no
- * GPU; -1 on an error. */
+/* Opens the device and the instance; only one can be open at a time. Returns 0; 1 with the reason in err when the machine has
+ * no GPU; returns -1 on an error. */
 int tiny_open(tiny_fixture *tiny, rl_error *err);
 void tiny_close(tiny_fixture *tiny);
 /* Copies the TINY_STATE_FLOATS floats of the state from the device to `state` on the host. */

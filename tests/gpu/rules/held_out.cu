@@ -46,7 +46,7 @@ __global__ void follow_lists(const uint32_t *nodes, uint32_t *sink, int steps, u
   if (node == 0xffffffff) *sink = node;
 }
 
-/* One thread for each element of C. */
+/* Each thread computes one element of C. */
 __global__ void multiply_without_tiles(const float *a, const float *b, float *c, int extent) {
   int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
   float sum = 0;
@@ -233,7 +233,7 @@ namespace {
 
 constexpr int bytes = (int)rules_buffers::bytes;
 
-/* Launches a kernel on a two-dimensional grid of blocks of 32 x 8 threads; -1 and err on failure. */
+/* Launches a kernel on a two-dimensional grid of blocks of 32 x 8 threads; Returns -1 and fills err on failure. */
 template <typename Kernel, typename... Arguments>
 int launch_tiles(rl_stream stream, rl_error *err, Kernel kernel, int extent, Arguments... arguments) {
   kernel<<<dim3(extent / 32, extent / 8), dim3(32, 8), 0, (cudaStream_t)stream>>>(arguments..., extent);

@@ -1,4 +1,4 @@
-/* Shared by the kernels of this folder. Each kernel has one performance problem or avoids it: for every rule of
+/* Declarations that the kernels of this folder share. Each kernel has one performance problem or avoids it: for every rule of
  * daemon/analyze/rules there is a launch on which the rule has a finding, and one on which it has none (test_rules.c pairs
  * them). */
 #ifndef RL_TESTS_RULES_KERNELS_H
