@@ -42,7 +42,7 @@ static const float *input_of(const rl_layer_instance *self, int input) { return 
 static float *stage_of(const rl_layer_instance *self, int stage) { return self->stages[stage]; }
 static const cpu_layer *state_of(const rl_layer_instance *self) { return self->engine_state; }
 
-static int over_rows(rl_layer_instance *self, rl_parallel_function *function, void *context, rl_error *err) {
+static int run_over_rows(rl_layer_instance *self, rl_parallel_function *function, void *context, rl_error *err) {
   return rl_parallel_for(self->thread_pool, self->base.device, rl_layer_rows(&self->params), 1, function, context, err);
 }
 
@@ -64,12 +64,12 @@ static int norm_rows(void *context, int64_t first, int64_t count, uint32_t threa
 
 static int normalize(rl_layer_instance *self, const float *x, int weight, rl_error *err) {
   norm n = {x, input_of(self, weight), input_of(self, weight + 1), state_of(self)->normed, self->params.hidden};
-  return over_rows(self, norm_rows, &n, err);
+  return run_over_rows(self, norm_rows, &n, err);
 }
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* Computes out = x · weightᵀ. In the variant `fused` also adds the residual or applies the gate. The rows of a sequence are
+/* A product out = x · weightᵀ. In the variant `fused` it also adds the residual or applies the gate. The rows of a sequence are
  * adjacent in `out`; the first row of sequence i is out + i · sequence_stride. */
 typedef struct product {
   const rl_layer_instance *self;
@@ -167,7 +167,7 @@ static int rope_rows(void *context, int64_t first, int64_t count, uint32_t threa
 
 static int enqueue_rope(void *arg, rl_stream stream, rl_error *err) {
   (void)stream;
-  return over_rows(arg, rope_rows, arg, err);
+  return run_over_rows(arg, rope_rows, arg, err);
 }
 
 static int attention_rows(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
@@ -190,7 +190,7 @@ static int attention_rows(void *context, int64_t first, int64_t count, uint32_t 
 
 static int enqueue_attention(void *arg, rl_stream stream, rl_error *err) {
   (void)stream;
-  return over_rows(arg, attention_rows, arg, err);
+  return run_over_rows(arg, attention_rows, arg, err);
 }
 
 static product o_projection(const rl_layer_instance *self) {
@@ -233,14 +233,14 @@ static int enqueue_residual1(void *arg, rl_stream stream, rl_error *err) {
   rl_layer_instance *self = arg;
   sum s = {input_of(self, RL_LAYER_X), state_of(self)->projected, stage_of(self, RL_LAYER_HIDDEN), self->params.hidden};
   (void)stream;
-  return over_rows(self, add_rows, &s, err);
+  return run_over_rows(self, add_rows, &s, err);
 }
 
 static int enqueue_residual2(void *arg, rl_stream stream, rl_error *err) {
   rl_layer_instance *self = arg;
   sum s = {stage_of(self, RL_LAYER_HIDDEN), state_of(self)->projected, stage_of(self, RL_LAYER_OUTPUT), self->params.hidden};
   (void)stream;
-  return over_rows(self, add_rows, &s, err);
+  return run_over_rows(self, add_rows, &s, err);
 }
 
 static int enqueue_norm2(void *arg, rl_stream stream, rl_error *err) {
@@ -284,7 +284,7 @@ static int gate_rows(void *context, int64_t first, int64_t count, uint32_t threa
 
 static int enqueue_silu_mul(void *arg, rl_stream stream, rl_error *err) {
   (void)stream;
-  return over_rows(arg, gate_rows, arg, err);
+  return run_over_rows(arg, gate_rows, arg, err);
 }
 
 static int enqueue_gate_up(void *arg, rl_stream stream, rl_error *err) {

@@ -18,10 +18,10 @@ enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, M
 
 /* Properties of a variant. */
 typedef struct plan {
-  bool joins;      /* q, k and v are one product, gate and up are one product, and products add the residual */
-  bool streams;    /* gate and up are two products on two streams */
-  bool searches;   /* the fastest algorithm of each library is found by measuring */
-  bool our_kernel; /* products use hopper/product.h where it is faster than cuBLASLt */
+  bool joins_products;      /* q, k and v are one product, gate and up are one product, and products add the residual */
+  bool uses_two_streams;    /* gate and up are two products on two streams */
+  bool searches_algorithms; /* the fastest algorithm of each library is found by measuring */
+  bool uses_our_kernel;     /* products use hopper/product.h where it is faster than cuBLASLt */
 } plan;
 static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, {false, false, false, false},
                                                    {true, false, false, false},  {true, true, false, false},
@@ -72,10 +72,10 @@ static cuda_layer *state_of(const rl_layer_instance *self) { return (cuda_layer 
 static const plan *plan_of(const rl_layer_instance *self) { return &plans[self->params.variant]; }
 
 /* Returns the address of an element of a tensor; types have 2 bytes. */
-static char *at(const void *tensor, int64_t element) { return (char *)tensor + element * 2; }
+static char *element_address(const void *tensor, int64_t element) { return (char *)tensor + element * 2; }
 /* Returns the address of q of the first new token. */
 static char *new_qkv(const rl_layer_instance *self) {
-  return at(self->stages[RL_LAYER_QKV], self->params.cached_tokens * 3 * self->params.hidden);
+  return element_address(self->stages[RL_LAYER_QKV], self->params.cached_tokens * 3 * self->params.hidden);
 }
 /* Returns the distance between the new tokens' rows of qkv, in elements. With several new tokens no token is cached, so the rows
  * are adjacent. With one new token, its rows in two sequences are `context` rows apart. */
@@ -157,7 +157,7 @@ static int enqueue_silu_mul(void *arg, rl_stream stream, rl_error *err) {
   const rl_layer_instance *self = (const rl_layer_instance *)arg;
   const cuda_layer *state = state_of(self);
   const rl_layer_gate gate = {state->gate_up,
-                              at(state->gate_up, up_offset(self)),
+                              element_address(state->gate_up, up_offset(self)),
                               (state->products[GATE_UP] ? 2 : 1) * self->params.ffn,
                               self->stages[RL_LAYER_GATED],
                               rl_layer_rows(&self->params),
@@ -195,8 +195,8 @@ static cudaDataType_t cuda_type(const rl_layer_instance *self) {
   return self->stored_dtype == RL_DTYPE_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* Computes out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend. Matrices are row-major; cuBLASLt, which is
- * column-major, computes outᵀ = weight · xᵀ. */
+/* The product out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend. Matrices are row-major; cuBLASLt, which
+ * is column-major, computes outᵀ = weight · xᵀ. */
 typedef struct projection {
   const void *x, *weight;
   void *out;
@@ -211,20 +211,23 @@ static int open_product(rl_layer_instance *self, layer_product product, projecti
   shape.input = shape.output = cuda_type(self);
   shape.exact_split_k = true;
   shape.addend = p.addend;
-  void *workspace =
-      state->workspaces[plan_of(self)->streams && product == UP]; /* two products that run at the same time need two workspaces */
+  void *workspace = state->workspaces[plan_of(self)->uses_two_streams &&
+                                      product == UP]; /* two products that run at the same time need two workspaces */
   return rl_gemm_open(state->cublas, &shape, p.weight, p.x, p.out, workspace, WORKSPACE_BYTES,
-                      plan_of(self)->searches ? MAX_SEARCHED : 1, self->base.device->stream, &state->products[product], err);
+                      plan_of(self)->searches_algorithms ? MAX_SEARCHED : 1, self->base.device->stream, &state->products[product],
+                      err);
 }
 
 static int open_qkv_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, stride = qkv_stride(&self->params);
   const void *normed = state_of(self)->normed, *weight = self->inputs[RL_LAYER_QKV_WEIGHT];
   char *out = new_qkv(self);
-  if (plan_of(self)->joins) return open_product(self, QKV, {normed, weight, out, 3 * hidden, hidden, stride, NULL}, err);
+  if (plan_of(self)->joins_products) return open_product(self, QKV, {normed, weight, out, 3 * hidden, hidden, stride, NULL}, err);
   for (int i = 0; i < 3; i++)
     if (open_product(self, (layer_product)(Q + i),
-                     {normed, at(weight, i * hidden * hidden), at(out, i * hidden), hidden, hidden, stride, NULL}, err) < 0)
+                     {normed, element_address(weight, i * hidden * hidden), element_address(out, i * hidden), hidden, hidden,
+                      stride, NULL},
+                     err) < 0)
       return -1;
   return 0;
 }
@@ -233,19 +236,20 @@ static int open_gate_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, ffn = self->params.ffn, rows = rl_layer_rows(&self->params);
   cuda_layer *state = state_of(self);
   const void *weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
-  if (plan_of(self)->joins && !plan_of(self)->streams)
+  if (plan_of(self)->joins_products && !plan_of(self)->uses_two_streams)
     return open_product(self, GATE_UP, {state->normed, weight, state->gate_up, 2 * ffn, hidden, 2 * ffn, NULL}, err);
   return open_product(self, GATE, {state->normed, weight, state->gate_up, ffn, hidden, ffn, NULL}, err) < 0
              ? -1
              : open_product(self, UP,
-                            {state->normed, at(weight, ffn * hidden), at(state->gate_up, rows * ffn), ffn, hidden, ffn, NULL},
+                            {state->normed, element_address(weight, ffn * hidden), element_address(state->gate_up, rows * ffn),
+                             ffn, hidden, ffn, NULL},
                             err);
 }
 
 /* Opens the products O and DOWN, whose results are added to a residual. */
 static int open_residual_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, ffn = self->params.ffn;
-  const bool joins = plan_of(self)->joins;
+  const bool joins = plan_of(self)->joins_products;
   void *const *stages = self->stages, *projected = state_of(self)->projected;
   return open_product(self, O,
                       {stages[RL_LAYER_ATTENTION], self->inputs[RL_LAYER_O_WEIGHT], joins ? stages[RL_LAYER_HIDDEN] : projected,
@@ -286,7 +290,7 @@ static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product pr
       return s;
     case GATE_UP:
       s.weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
-      s.up_weight = at(s.weight, p->ffn * p->hidden);
+      s.up_weight = element_address(s.weight, p->ffn * p->hidden);
       s.out = stages[RL_LAYER_GATED];
       return s;
     default:
@@ -373,8 +377,8 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
   shape.q = shape.kv = of_qkv;
   shape.o = {p->tokens * hidden, head_size, hidden};
   void *qkv = self->stages[RL_LAYER_QKV];
-  const rl_dnn_search search = {WORKSPACE_BYTES, plan_of(self)->searches ? MAX_SEARCHED_PLANS : 1};
-  if (rl_attention_open(state->cudnn, &shape, new_qkv(self), at(qkv, hidden), at(qkv, 2 * hidden),
+  const rl_dnn_search search = {WORKSPACE_BYTES, plan_of(self)->searches_algorithms ? MAX_SEARCHED_PLANS : 1};
+  if (rl_attention_open(state->cudnn, &shape, new_qkv(self), element_address(qkv, hidden), element_address(qkv, 2 * hidden),
                         self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
     return -1;
   const rl_dnn_choice *chosen = rl_dnn_read_choice(state->attention);
@@ -408,9 +412,9 @@ static int allocate_state(rl_layer_instance *self, rl_error *err) {
     rl_memory_purpose purpose;
     size_t bytes;
   } buffers[] = {{&state->workspaces[0], RL_MEMORY_WORKSPACE, WORKSPACE_BYTES},
-                 {&state->workspaces[1], RL_MEMORY_WORKSPACE, (size_t)(plan_of(self)->streams ? WORKSPACE_BYTES : 0)},
+                 {&state->workspaces[1], RL_MEMORY_WORKSPACE, (size_t)(plan_of(self)->uses_two_streams ? WORKSPACE_BYTES : 0)},
                  {&state->normed, RL_MEMORY_ACTIVATIONS, row_bytes * (size_t)p->hidden},
-                 {&state->projected, RL_MEMORY_ACTIVATIONS, plan_of(self)->joins ? 0 : row_bytes * (size_t)p->hidden},
+                 {&state->projected, RL_MEMORY_ACTIVATIONS, plan_of(self)->joins_products ? 0 : row_bytes * (size_t)p->hidden},
                  {&state->gate_up, RL_MEMORY_ACTIVATIONS, row_bytes * 2 * (size_t)p->ffn},
                  {&state->next_row_counter, RL_MEMORY_WORKSPACE, sizeof(uint32_t)}};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
@@ -431,7 +435,7 @@ static int open_handles(rl_layer_instance *self, rl_error *err) {
       rl_cublas_check(cublasLtCreate(&state->cublas), "starting cuBLASLt", err) < 0 ||
       rl_cudnn_check(cudnnCreate(&state->cudnn), "starting cuDNN", err) < 0)
     return -1;
-  if (!plan_of(self)->streams) return 0;
+  if (!plan_of(self)->uses_two_streams) return 0;
   return rl_cuda_check(cudaStreamCreateWithFlags(&state->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
                  rl_cuda_check(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming), "creating an event", err) < 0 ||
                  rl_cuda_check(cudaEventCreateWithFlags(&state->joined, cudaEventDisableTiming), "creating an event", err) < 0
@@ -454,9 +458,9 @@ static void add_attention_launches(rl_layer_instance *self) {
   if (state->our_products[QKV]) rl_layer_add_launch(self, "qkv_rope", attention_part, enqueue_our_product<QKV>);
   else rl_layer_add_launch(self, "rope", attention_part, enqueue_rope);
   rl_layer_add_launch(self, "attention", attention_part, enqueue_attention);
-  rl_layer_add_launch(self, plan_of(self)->joins ? "o_residual" : "o", attention_part,
+  rl_layer_add_launch(self, plan_of(self)->joins_products ? "o_residual" : "o", attention_part,
                       state->our_products[O] ? enqueue_our_product<O> : enqueue_product<O>);
-  if (!plan_of(self)->joins) rl_layer_add_launch(self, "residual1", attention_part, enqueue_residual1);
+  if (!plan_of(self)->joins_products) rl_layer_add_launch(self, "residual1", attention_part, enqueue_residual1);
 }
 
 static void add_gate_launches(rl_layer_instance *self) {
@@ -465,8 +469,8 @@ static void add_gate_launches(rl_layer_instance *self) {
     rl_layer_add_launch(self, "gate_up_silu", feed_forward_part, enqueue_our_product<GATE_UP>);
     return;
   }
-  if (plan_of(self)->streams) rl_layer_add_launch(self, "gate_beside_up", feed_forward_part, enqueue_gate_beside_up);
-  else if (plan_of(self)->joins) rl_layer_add_launch(self, "gate_up", feed_forward_part, enqueue_product<GATE_UP>);
+  if (plan_of(self)->uses_two_streams) rl_layer_add_launch(self, "gate_beside_up", feed_forward_part, enqueue_gate_beside_up);
+  else if (plan_of(self)->joins_products) rl_layer_add_launch(self, "gate_up", feed_forward_part, enqueue_product<GATE_UP>);
   else {
     rl_layer_add_launch(self, "gate", feed_forward_part, enqueue_product<GATE>);
     rl_layer_add_launch(self, "up", feed_forward_part, enqueue_product<UP>);
@@ -477,9 +481,9 @@ static void add_gate_launches(rl_layer_instance *self) {
 static void add_feed_forward_launches(rl_layer_instance *self) {
   rl_layer_add_launch(self, "norm2", feed_forward_part, enqueue_norm2);
   add_gate_launches(self);
-  rl_layer_add_launch(self, plan_of(self)->joins ? "down_residual" : "down", feed_forward_part,
+  rl_layer_add_launch(self, plan_of(self)->joins_products ? "down_residual" : "down", feed_forward_part,
                       state_of(self)->our_products[DOWN] ? enqueue_our_product<DOWN> : enqueue_product<DOWN>);
-  if (!plan_of(self)->joins) rl_layer_add_launch(self, "residual2", feed_forward_part, enqueue_residual2);
+  if (!plan_of(self)->joins_products) rl_layer_add_launch(self, "residual2", feed_forward_part, enqueue_residual2);
 }
 
 static int open_layer(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
@@ -488,13 +492,13 @@ static int open_layer(rl_device *device, const void *params, rl_instance **insta
   if (rl_layer_open(device, p, rl_layer_dtype(p), &self, err) < 0) return -1;
   if (open_handles(self, err) < 0 || allocate_state(self, err) < 0 || upload_rotations(self, err) < 0 ||
       open_qkv_products(self, err) < 0 || open_gate_products(self, err) < 0 || open_residual_products(self, err) < 0 ||
-      open_attention(self, err) < 0 || (plan_of(self)->our_kernel && choose_our_products(self, err) < 0)) {
+      open_attention(self, err) < 0 || (plan_of(self)->uses_our_kernel && choose_our_products(self, err) < 0)) {
     self->base.ops->close(&self->base);
     return -1;
   }
   add_attention_launches(self);
   add_feed_forward_launches(self);
-  if (!self->base.deterministic_note && plan_of(self)->searches)
+  if (!self->base.deterministic_note && plan_of(self)->searches_algorithms)
     self->base.deterministic_note = rl_tuning_cache_nondeterminism_reason();
   self->base.deterministic = !self->base.deterministic_note;
   *instance = &self->base;

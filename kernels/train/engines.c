@@ -66,7 +66,7 @@ const rl_engine_description rl_train_persistent = {.name = "persistent",
 const rl_engine_description *const rl_train_engines[] = {
     &rl_train_reference, &rl_train_blas, &rl_train_cudnn, &rl_train_cpu_fused, &rl_train_fused, &rl_train_persistent, NULL};
 
-/* Returns whether the phase is an exchange between blocks in the engine persistent (cuda/persistent.h). */
+/* The names are phases of the engine persistent (cuda/persistent.h). */
 bool rl_train_phase_is_exchange(const char *phase) {
   static const char *const names[] = {"conv2_weights",   "fc1_inputs", "fc1_gradients",
                                       "forward_barrier", "store_sums", "backward_barrier"};

@@ -47,15 +47,17 @@ typedef struct rl_layers { /* base of the structs of the engines blas and fused 
 
 static inline uint32_t rl_tensor_offset(rl_tensor tensor) { return rl_tensor_offsets[tensor]; }
 
-/* Returns `count` stored values from `offset` on as floats. fp32: a pointer to them. fp16: converts them into buffer[count]. */
+/* Returns `count` stored values from `offset` on as floats. In fp32, returns a pointer to the values; in fp16, converts them
+ * into buffer[count]. */
 float *rl_values_as_floats(const rl_layers *layers, rl_values values, size_t offset, size_t count, float *buffer);
-/* Returns the array in which the caller computes values as floats, before rl_store_values. fp32: the stored values; fp16: buffer.
- */
+/* Returns the array in which the caller computes values as floats, before rl_store_values: in fp32 the stored values, in fp16
+ * `buffer`. */
 float *rl_values_float_buffer(const rl_layers *layers, rl_values values, size_t offset, float *buffer);
-/* Stores values that were computed in rl_values_float_buffer. fp16: converts them. fp32: does nothing, they are in place. */
+/* Stores values that were computed in rl_values_float_buffer. In fp16, converts them; in fp32, does nothing, because they are
+ * in place. */
 void rl_store_values(const rl_layers *layers, rl_values values, size_t offset, size_t count, const float *computed);
-/* Returns `count` parameters from `offset` on as floats, in the engine's layout. fp16: converts fp16_weights into buffer[count].
- */
+/* Returns `count` parameters from `offset` on as floats, in the engine's layout. In fp16, converts fp16_weights into
+ * buffer[count]. */
 const float *rl_weights_as_floats(const rl_layers *layers, size_t offset, size_t count, float *buffer);
 
 typedef struct rl_batch_chunk { /* images first .. end-1 of a batch */
@@ -68,7 +70,7 @@ void rl_run_batch_chunks(rl_layers *layers, uint32_t n, rl_batch_chunk_task *tas
 /* Adds the chunk sums and stores the result in train.gradients. */
 void rl_sum_batch_chunks(rl_layers *layers);
 
-/* rl_cpu_layer.run of the linear layers */
+/* Implement rl_cpu_layer.run for the linear layers. */
 void rl_fc1_forward(rl_cpu_train *train, uint32_t n);
 void rl_fc2_forward(rl_cpu_train *train, uint32_t n);
 void rl_fc2_backward(rl_cpu_train *train, uint32_t n);
