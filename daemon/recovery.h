@@ -5,7 +5,8 @@
 #include "store/store.h"
 
 /* Commits the passes of the folder's spill files, then empties the files. Called before rl_queue_open, which would queue these
- * passes again. A damaged file is emptied too: its pass runs again. RL_STORAGE if results can't be stored now either. */
+ * passes again. A damaged file is emptied too: its pass runs again. Fails with RL_STORAGE if results can't be stored now
+ * either. */
 int rl_recover_spilled_passes(const char *folder, rl_store *store, rl_error *err);
 
 #endif

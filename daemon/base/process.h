@@ -19,8 +19,8 @@ enum { RL_EXIT_STATUS_SIZE = 96, RL_INHERITED_DESCRIPTOR = 3 };
 
 /* Starts the program arguments[0]. arguments: NULL-terminated. variables: NULL-terminated list of "NAME=value" that are added
  * to this process's environment or replace variables in it. stderr_fd: the child's standard error; -1: this process's.
- * inherited_fd: becomes the child's descriptor RL_INHERITED_DESCRIPTOR; -1: the child inherits none. RL_ERRNO if the program
- * can't be executed. */
+ * inherited_fd: becomes the child's descriptor RL_INHERITED_DESCRIPTOR; -1: the child inherits none. Fails with RL_ERRNO if the
+ * program can't be executed. */
 int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, int inherited_fd,
                      rl_process *process, rl_error *err);
 /* Waits at most timeout_ms. Returns whether the process has exited; then rl_process_terminate does not wait. */

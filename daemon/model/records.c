@@ -161,7 +161,7 @@ static size_t capacity_for(size_t count) {
   return count == 0 ? 0 : capacity;
 }
 
-/* Adds to records->bytes. RL_WIRE_LIMIT if that would exceed the limit. */
+/* Adds to records->bytes. Fails with RL_WIRE_LIMIT if that would exceed the limit. */
 static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
   if (bytes > limit || records->bytes > limit - bytes)

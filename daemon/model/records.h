@@ -237,14 +237,14 @@ extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];
 size_t rl_records_count(const rl_records *records, rl_record_kind kind);
 const void *rl_records_items(const rl_records *records, rl_record_kind kind); /* NULL when there are none */
 
-/* Appends copies of `count` items of the kind; items need not be aligned. RL_WIRE_LIMIT if limit_bytes would be exceeded or
- * memory is exhausted. */
+/* Appends copies of `count` items of the kind; items need not be aligned. Fails with RL_WIRE_LIMIT if limit_bytes would be
+ * exceeded or memory is exhausted. */
 int rl_records_add(rl_records *records, rl_record_kind kind, const void *items, size_t count, rl_error *err);
 /* Appends a copy of the metric. Replaces control characters and invalid UTF-8 in its texts, which come from libraries. */
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
 /* Appends a copy of the name. Its index is the value for rl_activity_row.name. */
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
-/* Appends a measurement. RL_INPUT if value is not finite and reason is NULL or empty. */
+/* Appends a measurement. Fails with RL_INPUT if value is not finite and reason is NULL or empty. */
 int rl_records_add_measurement(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
 /* Removes the first `count` activity rows. They still count towards limit_bytes. */
 void rl_records_drop_rows(rl_records *records, size_t count);

@@ -16,11 +16,11 @@
 typedef struct rl_store rl_store;
 
 /* Opens the database in the state folder. Creates the folder (mode 0700) and the database if they are missing, and upgrades an
- * older schema. RL_ERRNO if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use the
- * database. */
+ * older schema. Fails with RL_ERRNO if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use
+ * the database. */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
-/* Opens the database even if a daemon is using it, for programs that add tokens. RL_INPUT if a daemon is running and its schema
- * is older than this program's. */
+/* Opens the database even if a daemon is using it, for programs that add tokens. Fails with RL_INPUT if a daemon is running and
+ * its schema is older than this program's. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 /* Returns whether to call a failed function again. Used at the start of the daemon, when no client waits. begin_ns: monotonic
@@ -35,8 +35,8 @@ bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 /* Sets whether results of a running job wait to be stored. Queries then return its state as `storing`. Changes memory only. */
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
 bool rl_store_is_storing(const rl_store *store, int64_t job_id);
-/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit_job. RL_HTTP 429 if queue_limit jobs are queued.
- */
+/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit_job. Fails with RL_HTTP 429 if queue_limit jobs
+ * are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
 /* Stores the compiler's log of a run. Replaces an earlier log. */
@@ -51,7 +51,7 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. The records become visible to
  * readers together. Many kernels with their metrics, instructions and points are stored in several transactions before the last
  * one. If it was the job's last pass, also completes the job and sets *job_done. A second commit of a pass changes nothing.
- * RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
+ * Fails with RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
 /* Sets *due to whether the ceilings of the pass's device should be measured again, because its driver or clocks have changed. */
@@ -60,13 +60,13 @@ int rl_store_are_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_er
  * *job_failed. */
 int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
                                  rl_error *err);
-/* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. RL_HTTP 404 if the job does not exist, 409 if
- * its state is already final. */
+/* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. Fails with RL_HTTP 404 if the job does not
+ * exist, 409 if its state is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Changes the job's name and tags. patch: see rl_job_labels_parse. RL_HTTP 404 if the job does not exist. */
+/* Changes the job's name and tags. patch: see rl_job_labels_parse. Fails with RL_HTTP 404 if the job does not exist. */
 int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, rl_error *err);
-/* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. RL_HTTP 422 if the bodies differ.
- */
+/* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. Fails with RL_HTTP 422 if the
+ * bodies differ. */
 int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);    /* RL_HTTP 404 */
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
@@ -97,8 +97,8 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
 int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_bool *stop, rl_error *err);
 
 /* --- events, tokens, retention, backup ---------------------------------------------------------------------------------- */
-/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. RL_HTTP
- * 409 if the job's state is final: a job has no events after its final state. */
+/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. Fails
+ * with RL_HTTP 409 if the job's state is final: a job has no events after its final state. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Access tokens. The store has only their hashes (hexadecimal text). */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
@@ -124,7 +124,7 @@ int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int
 typedef enum rl_removed_kind { RL_REMOVED_ACTIVITY, RL_REMOVED_EVENTS, RL_REMOVED_JOBS, RL_REMOVED_KINDS } rl_removed_kind;
 /* Returns the number of rows that retention has deleted since the store was opened. */
 int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind);
-/* Copies the database in the state folder to a new file, even while a daemon uses it. RL_ERRNO if the file exists. */
+/* Copies the database in the state folder to a new file, even while a daemon uses it. Fails with RL_ERRNO if the file exists. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sets the sizes of the database file and of its write-ahead log. */
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
@@ -201,7 +201,7 @@ typedef enum rl_revision_kind {
  * at least the changes that this revision counts. 0: unknown at the moment, because a change is being committed. job_id: used by
  * RL_REVISION_JOB. */
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
-/* Sets *job_id to the job of a run. RL_HTTP 404 if there is no such run. */
+/* Sets *job_id to the job of a run. Fails with RL_HTTP 404 if there is no such run. */
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
 /* Sets *configuration_id to the configuration of a run, which all its repetitions share (:like of RL_QUERY_HISTORY); 0: no pass
  * of such a run is completed. */
@@ -218,8 +218,8 @@ void rl_store_limit_queries(const rl_query_limit *limit);
 
 /* A running query. It holds one reader connection, and one snapshot of the database, until it is closed. */
 typedef struct rl_cursor rl_cursor;
-/* Starts a query. A parameter without a binding is NULL: no filter. RL_LIMIT_BUSY if all reader connections stay in use for 2 s.
- */
+/* Starts a query. A parameter without a binding is NULL: no filter. Fails with RL_LIMIT_BUSY if all reader connections stay in
+ * use for 2 s. */
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
 /* Returns 1 and sets *json to the next row's first column, valid until the next call; 0 at the end. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);

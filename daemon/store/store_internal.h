@@ -50,9 +50,9 @@ rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is clo
 /* Applies rl_store_limit_queries of the thread that runs a query to the queries of this connection. */
 void rl_store_limit_connection(rl_db *db);
 
-/* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program has held the database's lock for
- * store->write_wait_ms, possibly since before the call, or if other threads hold the writer for 1 s. The writer is unlocked after
- * a failure. */
+/* Locks the writer and begins a transaction. Fails with RL_STORAGE_LOCKED if another program has held the database's lock for
+ * store->write_wait_ms, possibly since before the call, or if other threads hold the writer for 1 s. The writer is unlocked
+ * after a failure. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
 /* The same for one of many short transactions in a row: it starts after all other waiting writers. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
@@ -67,8 +67,8 @@ int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
 int rl_store_add_state_event(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 int rl_store_add_pass_event(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err);
 
-/* Returns 1 if the pass is running, 0 if it is already committed. Sets *job_done to whether its job is completed. RL_HTTP 409 if
- * the pass is not running, 404 if it does not exist. Called inside a transaction. */
+/* Returns 1 if the pass is running, 0 if it is already committed. Sets *job_done to whether its job is completed. Fails with
+ * RL_HTTP 409 if the pass is not running, 404 if it does not exist. Called inside a transaction. */
 int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err);
 /* Inserts all records of a pass except kernels and the records that belong to kernels. Called inside a transaction. */
 int rl_store_insert_records(rl_db *db, const rl_claim *claim, const rl_records *records, rl_error *err);

@@ -39,7 +39,7 @@ typedef struct rl_suite_step { /* one job of a suite run */
   bool is_first; /* the first job of its block: it gets new worker processes, which the block's other jobs reuse */
 } rl_suite_step;
 
-/* Records that a job was submitted for a step. RL_SUITE_ENDED if the suite run has ended meanwhile. */
+/* Records that a job was submitted for a step. Fails with RL_SUITE_ENDED if the suite run has ended meanwhile. */
 int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, rl_error *err);
 
 typedef struct rl_suite_value {
@@ -70,12 +70,12 @@ int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_ou
 int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
 /* Detaches the unfinished jobs of an ended suite run, so that rl_store_suite_find_orphaned_job no longer returns them. */
 int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
-/* Reads the state and sets *events to the number of stored events, which is the number of the last event. RL_HTTP 404 if there is
- * no such run. */
+/* Reads the state and sets *events to the number of stored events, which is the number of the last event. Fails with RL_HTTP
+ * 404 if there is no such run. */
 int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *events, rl_error *err);
 bool rl_store_suite_state_is_final(const char *state);
 
-/* Fails unless the suite run has completed and is not quarantined. RL_HTTP 404 at /run if the suite has no such run;
+/* Fails unless the suite run has completed and is not quarantined. Fails with RL_HTTP 404 at /run if the suite has no such run;
  * RL_SUITE_NOT_ELIGIBLE at /run otherwise. */
 int rl_store_baseline_check(rl_store *store, const char *suite, int64_t run_id, rl_error *err);
 /* Makes the results of a suite run a baseline. Errors of rl_store_baseline_check; RL_SUITE_BASELINE_EXISTS at

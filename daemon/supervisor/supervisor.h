@@ -13,8 +13,8 @@ typedef struct rl_supervisor rl_supervisor;
 
 /* Lists the devices of every rooflined-worker-* in the configured folder, passes them to the queue, and starts a device runner
  * for each usable device. A device whose worker does not work is listed with the reason. uploads: outlives the supervisor;
- * unless NULL, a runner for the importer (rooflined-import in the same folder) is started too. Fails with RL_ERRNO: out of
- * memory or threads. */
+ * unless NULL, a runner for the importer (rooflined-import in the same folder) is started too. Fails with RL_ERRNO if
+ * memory or threads are exhausted. */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
                        rl_error *err);
 /* Asks the runners to stop, as rl_supervisor_close does, but does not wait for them. */

@@ -108,8 +108,8 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
 /* Decodes the frame at the start of data. Returns its size in bytes; 0 if data ends inside the frame; -1 if it is malformed. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
-/* Writes one complete frame. SIGPIPE must be ignored, and no other thread may write to the descriptor meanwhile. RL_WIRE_TIMEOUT
- * if the descriptor is non-blocking and the reader takes longer than 5 s. */
+/* Writes one complete frame. SIGPIPE must be ignored, and no other thread may write to the descriptor meanwhile. Fails with
+ * RL_WIRE_TIMEOUT if the descriptor is non-blocking and the reader takes longer than 5 s. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 /* Writes a frame whose payload is the JSON of the struct `message`. */
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);

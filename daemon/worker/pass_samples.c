@@ -1,10 +1,10 @@
 /* The timing pass of single kernels, without a profiler: samples with a cold and with a warm cache. First the result is compared
  * with its reference; a wrong result fails the pass.
  *
- *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
- *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   their spread: see rl_summary
+ *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   median and minimum of the samples
+ *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   spread of the samples (rl_summary)
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
- *   relative_error, relative_error_limit   of the result, and the largest accepted one
+ *   relative_error, relative_error_limit   error of the result, and the largest accepted error
  *   checked_ratio   share of the result that was compared with the reference
  *   checked_launches   number of launches (timed ones and those before them) whose buffers were checked; a wrong one fails the
  * pass
@@ -67,7 +67,7 @@ static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double 
   return 0;
 }
 
-/* Adds the launches of the mode to *checked. */
+/* Adds the number of launches of the mode whose buffers were checked to *checked. Fails if a launch was wrong. */
 static int check_launches(rl_pass_context *pass, double *checked, rl_error *err) {
   uint64_t count;
   if (!pass->instance->ops->read_launch_checks) return 0;

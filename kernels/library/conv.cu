@@ -51,7 +51,8 @@ static const struct pass_names {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-static int64_t positions(const rl_conv_shape *s, int64_t size) { return (size + 2 * s->pad - s->kernel) / s->stride + 1; }
+/* Returns the number of output pixels along a side of `size` input pixels. */
+static int64_t output_side(const rl_conv_shape *s, int64_t size) { return (size + 2 * s->pad - s->kernel) / s->stride + 1; }
 
 static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x, void *weights, void *y) {
   const struct pass_names *names = &passes[s->pass];
@@ -63,7 +64,7 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
       !rl_dnn_set_descriptor(operation, names->w,
                              add_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
       !rl_dnn_set_descriptor(operation, names->y,
-                             add_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
+                             add_tensor(graph, s->type, last, s->n, s->k, output_side(s, s->h), output_side(s, s->w), y)) ||
       !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
       !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);

@@ -44,7 +44,7 @@ typedef struct grow_result {
   double total_s;
 } grow_result;
 
-/* RL_INPUT if the plan has fewer than GROW_MIN_JOBS jobs. */
+/* Fails with RL_INPUT if the plan has fewer than GROW_MIN_JOBS jobs. */
 int grow_database(rl_store *store, const grow_plan *plan, grow_result *grown, rl_error *err);
 
 #endif

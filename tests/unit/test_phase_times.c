@@ -12,13 +12,13 @@
 enum { CONV, CONV_GRAD, GEMM, COPY, LAUNCH, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {"conv", "conv_grad", "gemm", "memcpy HtoD", "cudaLaunchKernel"};
 
-#define KERNEL(name_, start, end) \
+#define KERNEL_EVENT(name_, start, end) \
   { .kind = RL_ACTIVITY_KERNEL, .name = (name_), .start_ns = (start), .end_ns = (end) }
-#define COPIES(start, end) \
+#define COPY_EVENT(start, end) \
   { .kind = RL_ACTIVITY_MEMCPY, .name = COPY, .start_ns = (start), .end_ns = (end) }
 
-static rl_time_classes compute(const rl_trace_event *items, size_t count, const rl_phase_share *shares, size_t share_count,
-                               rl_phase_times *phases) {
+static rl_time_classes compute_phase_times(const rl_trace_event *items, size_t count, const rl_phase_share *shares,
+                                           size_t share_count, rl_phase_times *phases) {
   rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
   rl_trace_index index;
   rl_name_times times;
@@ -40,13 +40,14 @@ static void assert_phase(const rl_phase_times *phases, size_t i, const char *pha
   assert_int_equal(phases->items[i].time_ns, time_ns);
 }
 
-/* The idle time before an operation counts for its phase; a copy has none. */
-static void operations_of_one_phase(void **state) {
+/* The idle time before an operation counts for the operation's phase. A copy has no phase. */
+static void a_phase_has_the_time_of_its_operations_and_the_idle_time_before_them(void **state) {
   (void)state;
-  const rl_trace_event items[] = {COPIES(0, 10), KERNEL(CONV, 10, 40), KERNEL(CONV_GRAD, 45, 55), KERNEL(CONV, 55, 56)};
+  const rl_trace_event items[] = {COPY_EVENT(0, 10), KERNEL_EVENT(CONV, 10, 40), KERNEL_EVENT(CONV_GRAD, 45, 55),
+                                  KERNEL_EVENT(CONV, 55, 56)};
   const rl_phase_share shares[] = {{CONV, "forward", 3}, {CONV_GRAD, "backward", 2}};
   rl_phase_times phases;
-  rl_time_classes classes = compute(items, 4, shares, 2, &phases);
+  rl_time_classes classes = compute_phase_times(items, 4, shares, 2, &phases);
   assert_int_equal(phases.count, 3);
   assert_phase(&phases, 0, "forward", 31, 31);
   assert_phase(&phases, 1, "backward", 10, 15);
@@ -54,13 +55,13 @@ static void operations_of_one_phase(void **state) {
   rl_time_classes_clear(&classes);
 }
 
-/* A kernel that two phases launch: 7 ns by 2 to 1 are 5 and 2. */
-static void a_kernel_of_two_phases(void **state) {
+/* Two phases with the weights 2 and 1 launch the kernel: they get 5 and 2 of its 7 ns. */
+static void the_time_of_a_kernel_is_divided_among_its_phases(void **state) {
   (void)state;
-  const rl_trace_event items[] = {KERNEL(GEMM, 0, 7)};
+  const rl_trace_event items[] = {KERNEL_EVENT(GEMM, 0, 7)};
   const rl_phase_share shares[] = {{GEMM, "forward", 2}, {GEMM, "backward", 1}};
   rl_phase_times phases;
-  rl_time_classes classes = compute(items, 1, shares, 2, &phases);
+  rl_time_classes classes = compute_phase_times(items, 1, shares, 2, &phases);
   assert_int_equal(phases.count, 2);
   assert_phase(&phases, 0, "forward", 5, 5);
   assert_phase(&phases, 1, "backward", 2, 2);
@@ -69,14 +70,14 @@ static void a_kernel_of_two_phases(void **state) {
 
 static void a_trace_without_phases_has_none(void **state) {
   (void)state;
-  const rl_trace_event items[] = {KERNEL(GEMM, 0, 7)};
+  const rl_trace_event items[] = {KERNEL_EVENT(GEMM, 0, 7)};
   rl_phase_times phases;
-  rl_time_classes classes = compute(items, 1, NULL, 0, &phases);
+  rl_time_classes classes = compute_phase_times(items, 1, NULL, 0, &phases);
   assert_int_equal(phases.count, 0);
   rl_time_classes_clear(&classes);
 }
 
-/* More phases than RL_MAX_PHASES, with random weights: their times add up to the window. */
+/* The times add up to the window also if there are more phases than RL_MAX_PHASES, with random weights. */
 static void phases_add_up_to_the_window(void **state) {
   (void)state;
   for (unsigned seed = 1; seed <= 200; seed++) {
@@ -85,14 +86,14 @@ static void phases_add_up_to_the_window(void **state) {
     srand(seed);
     size_t count = 0, share_count = 0;
     for (int64_t at = 0; count < 40; count++, at += rand() % 60)
-      items[count] = (rl_trace_event)KERNEL((uint32_t)(rand() % 3), at, at + 1 + rand() % 50);
+      items[count] = (rl_trace_event)KERNEL_EVENT((uint32_t)(rand() % 3), at, at + 1 + rand() % 50);
     for (uint32_t name = 0; name < 3; name++)
       for (int i = rand() % 21; i > 0; i--, share_count++) {
         shares[share_count] = (rl_phase_share){.name = name, .weight = 0.1 + rand() % 100};
         if (rand() % 5 > 0) snprintf(shares[share_count].phase, RL_NAME_SIZE, "phase %d", rand() % 60);
       }
     rl_phase_times phases;
-    rl_time_classes classes = compute(items, count, shares, share_count, &phases);
+    rl_time_classes classes = compute_phase_times(items, count, shares, share_count, &phases);
     assert_true(phases.count <= RL_MAX_PHASES);
     for (int k = 0; k < RL_TIME_CLASS_COUNT && phases.count > 0; k++) {
       int64_t sum = 0;
@@ -104,7 +105,8 @@ static void phases_add_up_to_the_window(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(operations_of_one_phase), cmocka_unit_test(a_kernel_of_two_phases),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_has_the_time_of_its_operations_and_the_idle_time_before_them),
+                                     cmocka_unit_test(the_time_of_a_kernel_is_divided_among_its_phases),
                                      cmocka_unit_test(a_trace_without_phases_has_none),
                                      cmocka_unit_test(phases_add_up_to_the_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-static const char *const names[RL_PROFILER_STAGE_COUNT] = {
+static const char *const measurement_names[RL_PROFILER_STAGE_COUNT] = {
     [RL_PROFILER_STAGE_TRACING] = "spent_tracing_ms",           [RL_PROFILER_STAGE_PLANNING] = "spent_planning_ms",
     [RL_PROFILER_STAGE_ENABLING] = "spent_enabling_ms",         [RL_PROFILER_STAGE_RESTORING] = "spent_restoring_ms",
     [RL_PROFILER_STAGE_STARTING] = "spent_starting_ms",         [RL_PROFILER_STAGE_RUNNING] = "spent_running_ms",
@@ -24,6 +24,6 @@ void rl_stage_timer_lap(rl_stage_timer *timer, rl_profiler_stage stage) {
 
 int rl_stage_timer_record(const rl_stage_timer *timer, rl_records *records, rl_error *err) {
   for (int stage = 0; stage < RL_PROFILER_STAGE_COUNT; stage++)
-    if (rl_records_add_measurement(records, names[stage], timer->ms[stage], NULL, err) < 0) return -1;
+    if (rl_records_add_measurement(records, measurement_names[stage], timer->ms[stage], NULL, err) < 0) return -1;
   return 0;
 }
