@@ -106,7 +106,7 @@ static bool write_bytes(void *context, const char *bytes, size_t length) {
 }
 
 /* Renames the complete file, and gives it the permissions of a new file. */
-static int keep_output(output *out, const char *name, rl_error *err) {
+static int rename_complete_output(output *out, const char *name, rl_error *err) {
   const mode_t mask = umask(0);
   umask(mask);
   int rc = fchmod(fileno(out->file), 0666 & ~mask);
@@ -130,5 +130,5 @@ int rl_command_export(rl_cli *cli, rl_error *err) {
   if (out.partial == NULL) return fflush(stdout) == 0 ? RL_EXIT_COMPLETED : rl_fail_errno(err, "can't write the export");
   const char *name = options.file != NULL ? options.file : download.file_name;
   if (name[0] == '\0') return rl_fail(err, RL_HTTP, 0, "the daemon suggests no file name: name the file with -o");
-  return keep_output(&out, name, err) < 0 ? -1 : RL_EXIT_COMPLETED;
+  return rename_complete_output(&out, name, err) < 0 ? -1 : RL_EXIT_COMPLETED;
 }

@@ -8,7 +8,7 @@
 enum { MIN_CAPACITY = 4096, INTEGER_DIGITS = 20 };
 
 /* Makes space for `length` more bytes. */
-static bool reserve(rl_buffer *buffer, size_t length) {
+static bool reserve_bytes(rl_buffer *buffer, size_t length) {
   if (buffer->failed) return false;
   if (buffer->capacity - buffer->length >= length) return true;
   size_t capacity = buffer->capacity > 0 ? buffer->capacity : MIN_CAPACITY;
@@ -24,7 +24,7 @@ static bool reserve(rl_buffer *buffer, size_t length) {
 }
 
 void rl_buffer_append(rl_buffer *buffer, const void *bytes, size_t length) {
-  if (!reserve(buffer, length)) return;
+  if (!reserve_bytes(buffer, length)) return;
   memcpy(buffer->bytes + buffer->length, bytes, length);
   buffer->length += length;
 }
@@ -42,7 +42,7 @@ void rl_buffer_integer(rl_buffer *buffer, int64_t value) {
   rl_buffer_append(buffer, start, (size_t)(end - start));
 }
 
-static void escape(rl_buffer *buffer, unsigned char character) {
+static void append_escape(rl_buffer *buffer, unsigned char character) {
   char text[8];
   if (character == '"' || character == '\\') snprintf(text, sizeof text, "\\%c", character);
   else snprintf(text, sizeof text, "\\u%04x", character);
@@ -56,7 +56,7 @@ void rl_buffer_json_text(rl_buffer *buffer, const char *text) {
     unsigned char character = (unsigned char)*text;
     if (character >= 0x20 && character != '"' && character != '\\') continue;
     rl_buffer_append(buffer, plain, (size_t)(text - plain));
-    escape(buffer, character);
+    append_escape(buffer, character);
     plain = text + 1;
   }
   rl_buffer_append(buffer, plain, (size_t)(text - plain));

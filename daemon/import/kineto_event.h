@@ -42,11 +42,11 @@ typedef struct rl_kineto_event {
   int dimension; /* number of elements read of the current array: grid or block */
 } rl_kineto_event;
 
-/* Returns the field for a member's key; with RL_EVENT_FIELD_COUNT if the member is ignored. in_args: the member is in "args". */
+/* Returns the field for a member's key; RL_EVENT_FIELD_COUNT if the member is ignored. in_args: the member is in "args". */
 rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args);
 /* Clears an event; keeps the buffer of its name. */
 void rl_kineto_event_begin(rl_kineto_event *event);
-/* Set a field. Fails with RL_INPUT if a time is not a number or out of range, or the name is too long. Other invalid values are
+/* Set a field. Fail with RL_INPUT if a time is not a number or out of range, or the name is too long. Other invalid values are
  * ignored. */
 int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);

@@ -12,8 +12,9 @@
 
 typedef struct rl_webhook_client rl_webhook_client;
 
-/* ca_file: PEM of the authorities that a server's certificate is checked against; "": the system's. url and ca_file must
- * outlive the client. Fails with RL_INPUT: ca_file can't be read. */
+/* Opens a client for the receiver at `url`. ca_file: PEM file of the authorities against which the server's certificate is
+ * checked; "": the system's authorities. url and ca_file must outlive the client. Fails with RL_INPUT if ca_file can't be read.
+ */
 int rl_webhook_client_open(const char *url, const char *ca_file, rl_webhook_client **client, rl_error *err);
 void rl_webhook_client_close(rl_webhook_client *client);
 /* Ends the current and all later posts at once. Any thread may call it. */
@@ -24,10 +25,10 @@ typedef struct rl_webhook_post {
   int64_t timestamp_s;
 } rl_webhook_post;
 typedef struct rl_webhook_reply {
-  long status;           /* 0: none */
-  int64_t retry_after_s; /* 0: not stated */
+  long status;           /* HTTP status; 0: no reply was received */
+  int64_t retry_after_s; /* value of Retry-After; 0: the reply has no such header */
   bool is_interrupted;
-  char error[128]; /* "": the status is 2xx. Without the URL, which may be a secret */
+  char error[128]; /* reason of the failure, without the URL, which may be a secret; "": the status is 2xx */
 } rl_webhook_reply;
 void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply);
 

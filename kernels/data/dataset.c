@@ -102,7 +102,7 @@ static int load_files(const char *folder, char paths[FILE_COUNT][PATH_SIZE], rl_
 static int render_digits(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **labels, rl_error *err) {
   RL_CLEANUP(free_bytes) uint8_t *rendered = malloc((size_t)count * PIXELS + 1);
   RL_CLEANUP(free_bytes) uint8_t *digits = malloc((size_t)count + 1);
-  if (rendered == NULL || digits == NULL) return rl_fail_errno(err, "memory for %u synthetic digits", count);
+  if (rendered == NULL || digits == NULL) return rl_fail_errno(err, "can't allocate memory for %u synthetic digits", count);
   if (rl_synthetic_render(seed, count, rendered, digits, err) < 0) return -1;
   *images = rl_take_ownership(&rendered);
   *labels = rl_take_ownership(&digits);
