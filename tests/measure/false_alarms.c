@@ -163,11 +163,12 @@ static int print_table(const trial_table *table) {
   return rc < 0 ? rc : puts("");
 }
 
-/* Adds a row for each time of the first suite of a file. */
+/* Adds a row for each time of the suite mnist of a file. */
 static int add_recorded_noises(const char *path) {
   static recorded_history history;
   if (recorded_read(path, &history) < 0) return -1;
-  recorded_suite *suite = &history.suites[0];
+  recorded_suite *suite = recorded_find_suite(&history, "mnist");
+  if (suite == NULL) return -1;
   for (size_t i = 0; i < suite->metric_count && noise_count < NOISES_MAX; i++) {
     recorded_metric *metric = &suite->metrics[i];
     if (!metric->is_time) continue;

@@ -21,5 +21,5 @@ fill() { # NAME: puts $tables between <!-- NAME --> and <!-- /NAME -->
 "$programs/recorded_trials" tests/data/recorded/*.csv >"$tables"
 fill recorded
 [ "${1:-}" = 0 ] && exit
-"$programs/false_alarms" tests/data/recorded/h100.csv "$@" >"$tables"
+"$programs/false_alarms" tests/data/recorded/h200.csv "$@" >"$tables"
 fill false_alarms

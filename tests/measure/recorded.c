@@ -7,9 +7,15 @@
 
 #include "analyze/rank_test.h"
 
-static recorded_suite *find_suite(recorded_history *history, const char *name) {
+recorded_suite *recorded_find_suite(recorded_history *history, const char *name) {
   for (size_t i = 0; i < history->suite_count; i++)
     if (strcmp(history->suites[i].name, name) == 0) return &history->suites[i];
+  return NULL;
+}
+
+static recorded_suite *find_or_add_suite(recorded_history *history, const char *name) {
+  recorded_suite *found = recorded_find_suite(history, name);
+  if (found != NULL) return found;
   if (history->suite_count == RECORDED_MAX_SUITES) return NULL;
   recorded_suite *added = &history->suites[history->suite_count++];
   snprintf(added->name, sizeof added->name, "%s", name);
@@ -30,7 +36,7 @@ static recorded_metric *find_metric(recorded_suite *suite, const char *key) {
 static int add_line(char *line, recorded_history *history) {
   char *rest = line, *name = strsep(&rest, ","), *key = strsep(&rest, ","), *block = strsep(&rest, ",");
   if (rest == NULL) return -1;
-  recorded_suite *suite = find_suite(history, name);
+  recorded_suite *suite = find_or_add_suite(history, name);
   recorded_metric *metric = suite != NULL ? find_metric(suite, key) : NULL;
   size_t index = strtoul(block, NULL, 10);
   if (metric == NULL || index >= RECORDED_MAX_BLOCKS) return -1;

@@ -31,6 +31,9 @@ typedef struct recorded_history {
 /* Returns -1 if the file can't be read or has a line that is not suite,metric,block,value. */
 int recorded_read(const char *path, recorded_history *history);
 
+/* Returns NULL if no suite has the name. */
+recorded_suite *recorded_find_suite(recorded_history *history, const char *name);
+
 /* The blocks that are compared: from block `first` on, those of the baseline's runs, of the current run, of its confirmation. */
 typedef struct recorded_window {
   size_t first, blocks;   /* blocks: of a run */

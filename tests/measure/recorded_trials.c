@@ -61,9 +61,9 @@ static int print_row(const recorded_history *history, const recorded_suite *suit
 }
 
 static int print_rows(const recorded_history *history, const recorded_suite *suite) {
-  static const size_t block_counts[] = {8, 12}, baseline_run_counts[] = {1, 5};
+  static const size_t block_counts[] = {8, 12, 16}, baseline_run_counts[] = {1, 5};
   static const double threshold_ratios[] = {0.05, 0.01};
-  for (int b = 0; b < 2; b++)
+  for (int b = 0; b < 3; b++)
     for (int t = 0; t < 2; t++)
       for (int r = 0; r < 2; r++)
         if (print_row(history, suite, block_counts[b], baseline_run_counts[r], threshold_ratios[t]) < 0) return -1;

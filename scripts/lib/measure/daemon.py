@@ -65,14 +65,14 @@ class Daemon:
                 raise Failed(f"{self.host.device}: {device['reason'] if device else 'no such device'}")
             time.sleep(0.05)
 
-    def run_job(self, body, timeout_s=600):
+    def run_job(self, body, timeout_s=600, poll_s=0.002):
         """Runs a job and returns it with "seconds", from POST until it was stored. Fails unless every pass completed."""
         begin = time.monotonic()
         job_id = self.request("/jobs", {"device": self.host.device, **body})["id"]
         while (job := self.request(f"/jobs/{job_id}"))["state"] in ("queued", "running"):
             if time.monotonic() - begin > timeout_s:
                 raise Failed(f"job {job_id} is still {job['state']} after {timeout_s} s")
-            time.sleep(0.002)
+            time.sleep(poll_s)
         duration_s = time.monotonic() - begin
         if job["state"] != "completed" or job["passes"]["completed"] != job["passes"]["total"]:
             raise Failed(f"job {job_id}: {json.dumps(job)}")

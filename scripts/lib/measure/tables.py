@@ -223,9 +223,20 @@ def slowed(rows):
                   for row in rows if "change" in row])
 
 
+def suite_cost(rows):
+    """The median of the daemon's processor time a job, by who submits it."""
+    of_submitter = {name: [row["ms_per_job"] for row in rows if row["submitter"] == name] for name in ("client", "suite")}
+    return table(["jobs of a", "ms of processor time a job, median", "rounds"],
+                 [[name, statistics.median(values), ", ".join(map(number, values))]
+                  for name, values in of_submitter.items() if values])
+
+
 def neighbour(rows):
+    def part(cause):
+        return "" if cause["difference_us"] is None else f" {cause['difference_us']:+.3g} µs"
+
     def classes(row):
-        return ", ".join(f"{cause['class']} {cause['difference_us']:+.3g} µs" for cause in row["causes"]) or MISSING
+        return ", ".join(cause["class"] + part(cause) for cause in row["causes"]) or MISSING
 
     def effect(ratio):
         return MISSING if ratio is None else percent(ratio, 2)
@@ -339,7 +350,7 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
           "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
           "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "hostile": hostile, "suites": suites,
-          "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour, "recorded_mnist": recorded,
+          "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour, "suite_cost": suite_cost, "recorded_mnist": recorded,
           "recorded_kernels": recorded}
 
 

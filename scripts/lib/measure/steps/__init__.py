@@ -30,6 +30,7 @@ STEPS = [
     Step("slowed", suites.slowed, 125, 500, "intentionally slowed kernels: verdicts and causes", uses_counters=True),
     Step("neighbour", suites.neighbour, 80, 140, "a suite while another process lowers the clocks: verdicts and causes",
          uses_counters=True),
+    Step("suite_cost", suites.suite_cost, 40, 400, "processor time of the daemon for a job of a suite and of a client"),
     Step("recorded_mnist", functools.partial(suites.recorded, name="mnist"), 60, 110,
          "values of the blocks of suite mnist, with unchanged code"),
     Step("recorded_kernels", functools.partial(suites.recorded, name="kernels"), 60, 180,

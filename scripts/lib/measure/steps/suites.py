@@ -2,6 +2,8 @@
 that lowers the clocks."""
 import contextlib
 import json
+import os
+import pathlib
 import threading
 import time
 
@@ -13,12 +15,12 @@ FINAL_STATES = ("completed", "failed", "cancelled")
 MAX_SHIPPED_S = {True: 180, False: 600}  # total of the shipped suites, by whether the device is a GPU
 
 
-def run_suite(daemon, host, name, definition=None):
+def run_suite(daemon, host, name, definition=None, poll_s=0.1):
     """Runs a suite against its rolling baseline and returns the document of its run. Fails unless it completed."""
     body = {"device": host.device, **({"definition": definition} if definition else {})}
     run_id = daemon.request(f"/suites/{name}/runs", body)["id"]
     while (run := daemon.request(f"/suite-runs/{run_id}"))["state"] not in FINAL_STATES:
-        time.sleep(0.1)
+        time.sleep(poll_s)
     if run["state"] != "completed":
         raise Failed(f"suite run {run_id}: {json.dumps(run)[:2000]}")
     return run
@@ -50,6 +52,42 @@ def suites(context):
                    "quarantine_reason": run["quarantine_reason"], "values": run["values"]}
     limit_s = MAX_SHIPPED_S[context.host.is_gpu]
     yield check(f"the shipped suites take at most {limit_s} s together", seconds <= limit_s, round(seconds, 1))
+
+
+# --- the daemon's own time -----------------------------------------------------------------------------------------------------
+
+COST_BLOCKS, COST_ROUNDS, COST_POLL_S = 30, 3, 3
+COST_JOB = {"kind": "kernel", "kernel": "relu", "shape": {"n": 4096}, "variant": "vector", "samples": 3}
+
+
+def processor_s(daemon):
+    """Returns the processor time of the daemon's process, without its workers."""
+    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_as_client(daemon, host):
+    for _ in range(COST_BLOCKS):
+        daemon.run_job({**COST_JOB, "fresh_worker": True, "passes": ["timing"]}, poll_s=0.2)
+
+
+def run_as_suite(daemon, host):
+    definition = {"name": "cost", "blocks": COST_BLOCKS, "canary": False, "profile": False,
+                  "jobs": [{"name": "relu", "request": COST_JOB}], "metrics": [{"job": "relu", "metric": "time_cold_us_median"}]}
+    run = run_suite(daemon, host, "cost", definition, poll_s=COST_POLL_S)
+    if len(run["jobs"]) != COST_BLOCKS:
+        raise Failed(f"the suite ran {len(run['jobs'])} jobs")
+
+
+def suite_cost(context):
+    """Compares the daemon's processor time for the jobs of a suite run with that for the same jobs of a client. Each round has a
+    new daemon, so that the suite has no baseline and confirms nothing."""
+    for number in range(COST_ROUNDS):
+        with Daemon(context.host, context.log("daemon.log")) as daemon:
+            for submitter, run in (("client", run_as_client), ("suite", run_as_suite)):
+                before = processor_s(daemon)
+                run(daemon, context.host)
+                yield {"round": number, "submitter": submitter, "ms_per_job": 1e3 * (processor_s(daemon) - before) / COST_BLOCKS}
 
 
 # --- runs in which nothing changed ---------------------------------------------------------------------------------------------
