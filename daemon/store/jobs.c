@@ -24,7 +24,7 @@ int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err) {
   return 0;
 }
 
-/* Executes an INSERT ... Reads the id that the statement returns. */
+/* Executes an INSERT ... RETURNING id statement and reads the id. */
 static int insert_returning(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   if (rl_db_query_row_bound(db, name, bindings, count, &row, err) < 0) return -1;

@@ -36,8 +36,8 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   return claim->source_json != NULL ? 1 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
 }
 
-/* Executes an UPDATE ... Executes a statement about a job, with the parameters :job and :now, and reads the row that it
- * returns. Returns 1 if it changed the job, else 0. */
+/* Executes an UPDATE ... RETURNING statement about a job, with the parameters :job and :now. Returns 1 if it changed the job,
+ * else 0. */
 static int update_returning(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int changed = rl_db_query_row(db, err, name, &row, RL_BIND_INTEGER(":job", job_id), RL_BIND_INTEGER(":now", now));

@@ -57,10 +57,11 @@ typedef struct rl_suite {
   char sha256[RL_SHA256_SIZE]; /* SHA-256 of text */
 } rl_suite;
 
-/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; fails with RL_HTTP 403 or 401
- * if the policy forbids posted code. */
+/* Decodes a definition. The caller frees *suite. Fails with RL_INPUT and a pointer that begins with `path` if the definition is
+ * invalid, and with RL_HTTP 403 or 401 if the policy forbids posted code. */
 int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
-/* Does the same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
+/* Does the same for JSON text. Fails with RL_INPUT without a pointer if the text is not JSON; err->code is then the byte
+ * offset. */
 int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 void rl_suite_free(rl_suite *suite); /* accepts NULL */
 /* Makes the suite that a run measures as its baseline: the same jobs, in whose requests the members of `request` replace those

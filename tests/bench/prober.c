@@ -68,7 +68,7 @@ static const char *find_end(const char *text) {
   return strlen(text) >= (size_t)(end - text) ? end : NULL;
 }
 
-/* Sends a request and reads the response. Returns its status; Returns 0 if the connection failed. */
+/* Sends a request and reads the response. Returns its status; returns 0 if the connection failed. */
 static int send_and_receive(int descriptor, const char *request) {
   char text[BUFFER] = "";
   size_t used = 0;

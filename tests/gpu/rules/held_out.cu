@@ -233,7 +233,7 @@ namespace {
 
 constexpr int bytes = (int)rules_buffers::bytes;
 
-/* Launches a kernel on a two-dimensional grid of blocks of 32 x 8 threads; Returns -1 and fills err on failure. */
+/* Launches a kernel on a two-dimensional grid of blocks of 32 x 8 threads; returns -1 and fills err on failure. */
 template <typename Kernel, typename... Arguments>
 int launch_tiles(rl_stream stream, rl_error *err, Kernel kernel, int extent, Arguments... arguments) {
   kernel<<<dim3(extent / 32, extent / 8), dim3(32, 8), 0, (cudaStream_t)stream>>>(arguments..., extent);
