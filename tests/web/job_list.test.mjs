@@ -20,6 +20,8 @@ test('a job that is named in the form is found by its name and its tags', async 
   await page.locator('#job-submit').click();
   await page.waitForURL(/job\.html\?id=\d+/);
   const id = new URL(page.url()).searchParams.get('id');
+  await page.locator('body[data-loaded="completed"]').waitFor();
+  await page.waitForLoadState('networkidle'); // leaving the page aborts requests, which counts as an error
   await finish(await kernel('relu', 4096));
   await page.goto(`${daemon.url}/?search=NIGHT`);
   await page.waitForFunction(() => document.querySelectorAll('#jobs tbody tr').length === 1);

@@ -76,7 +76,7 @@ test('a comparison of two runs matches the API', async () => {
 test('the summary ignores suspect variants', async () => {
   const page = await openJob(inserted);
   assert.equal(await page.locator('#verdict').innerText(), 'vector: 20.40 µs, 822.4 GB/s, 95.00 % of the measured DRAM copy '
-    + 'bandwidth (cold cache). Fastest of 2; scalar takes 1.27× as long.');
+    + 'bandwidth (cold cache). Fastest of 2, 1 suspect not counted; scalar takes 1.27× as long.');
   assert.equal(await page.locator('#reasons .bad').innerText(),
     'capped_registers, 5 of 5 cold samples are suspect: 9 us is less than the floor of 19.38 us');
   await page.close();

@@ -102,8 +102,9 @@ function cardsOf(timesOfRuns, comparison) {
 
 /** Returns a sentence about the fastest run with a cold cache; ignores runs with suspect samples. */
 function headlineOf(timesOfRuns, subject) {
-  const cold = timesOfRuns.filter((times) => times.mode === 'cold' && times.median.value !== null && times.suspects.length === 0)
-    .sort((a, b) => a.median.value - b.median.value);
+  const timed = timesOfRuns.filter((times) => times.mode === 'cold' && times.median.value !== null);
+  const cold = timed.filter(({ suspects }) => suspects.length === 0).sort((a, b) => a.median.value - b.median.value);
+  const suspect = timed.length > cold.length ? `, ${timed.length - cold.length} suspect not counted` : '';
   if (cold.length === 0) return '';
   const [{ run, median, share }, next] = cold;
   const isMemory = share.roof !== null && !share.roof.endsWith('_operations');
@@ -113,7 +114,7 @@ function headlineOf(timesOfRuns, subject) {
     : `, ${format.percent(share.value)} of the measured ${roofName(share.roof)}`}`;
   const headline = `${[subject, run.variant].filter(Boolean).join(', ')}: ${time} (cold cache)`;
   if (next === undefined) return headline;
-  return `${headline}. Fastest of ${cold.length}; ${next.run.variant} takes \
+  return `${headline}. Fastest of ${cold.length}${suspect}; ${next.run.variant} takes \
 ${(next.median.value / median.value).toFixed(2)}× as long.`;
 }
 

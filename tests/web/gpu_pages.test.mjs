@@ -1,0 +1,128 @@
+// Every page with the numbers of a GPU: tests/data/h200.sqlite.xz is the database of a daemon that measured on an H200. With
+// ROOFLINED_SCREENSHOTS=FOLDER, also writes screenshots of the pages in both themes (scripts/screenshots.sh).
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { assertAccessible, browserErrors, openPage, scratch, startDaemon } from './harness.mjs';
+
+const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/data/h200.sqlite.xz');
+const folder = process.env.ROOFLINED_SCREENSHOTS;
+const HEIGHT = 1000;
+let daemon;
+let ids; // of the recorded jobs, runs and suite runs, by what they show
+
+const api = async (where) => (await fetch(daemon.url + where)).json();
+
+/** Returns the ids of runs by the name of their job and their variant: runs['MNIST, main job'].fp32. */
+async function findIds() {
+  const { items } = await api('/jobs?limit=500');
+  const named = items.filter(({ name }) => name !== null);
+  const byVariant = (runs) => Object.fromEntries(runs.map(({ id, variant }) => [variant, id]));
+  return { jobs: Object.fromEntries(named.map(({ id, name }) => [name, id])),
+    runs: Object.fromEntries(named.map(({ name, runs }) => [name, byVariant(runs)])) };
+}
+
+before(async () => {
+  const state = path.join(scratch, 'h200');
+  mkdirSync(state);
+  const unpack = 'import lzma, sys; sys.stdout.buffer.write(lzma.open(sys.argv[1]).read())';
+  writeFileSync(path.join(state, 'rooflined.db'), execFileSync('python3', ['-c', unpack, fixture], { maxBuffer: 1 << 28 }));
+  daemon = await startDaemon(state);
+  ids = await findIds();
+});
+after(() => daemon?.stop());
+
+/** The pages: [name, address, selector of the part that a screenshot begins with (null: the whole page)]. */
+const pages = () => [
+  ['jobs', '/', null],
+  ['training', `/job.html?id=${ids.jobs['MNIST, main job']}`, null],
+  ['timeline', `/job.html?id=${ids.jobs['Layer, prefill of 2048 tokens']}`, '#timeline'],
+  ['report', `/report.html?run=${ids.runs['Ten kernels of our model'].sequence}`, null],
+  ['memory', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#memory'],
+  ['source', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#instructions'],
+  ['compare', `/compare.html?a=${ids.runs['transpose.cu: padding of the tile'].conflicts}&b=${
+    ids.runs['transpose.cu: padding of the tile'].padded}`, null],
+];
+
+test('the pages of a GPU are complete, accessible and fit a phone', async () => {
+  const checked = pages().filter(([name]) => ['training', 'report', 'source'].includes(name));
+  for (const [, where] of checked) await assertAccessible(daemon.url + where);
+});
+
+test('a run with several kernels begins with the verdict of each', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['Ten kernels of our model'].sequence}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const names = await page.locator('#kernel-verdicts tbody th').allInnerTexts();
+  assert.equal(names.length, 10);
+  assert.deepEqual(names.slice(0, 3), ['reduction', 'transpose', 'gemm'], 'the longest first');
+  assert.equal(await page.locator('#kernel-title').innerText(), 'reduction');
+  const texts = await page.locator('#kernel-verdicts tbody tr').allInnerTexts();
+  assert.match(texts.find((text) => text.includes('gemm')), /Bound by the tensor pipeline/);
+  await page.locator('#kernel-verdicts th button', { hasText: 'Kernel' }).click();
+  assert.equal(await page.locator('#kernel-verdicts tbody th').first().innerText(), 'attention');
+  await page.close();
+});
+
+test('labels of links in the memory chart do not overlap', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['MNIST, main job'].fp32}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const overlapping = await page.locator('#memory-chart svg').evaluate((svg) => {
+    const boxes = [...svg.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()]);
+    const overlap = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+    return boxes.flatMap(([one, a], index) => boxes.slice(index + 1).filter(([, b]) => overlap(a, b))
+      .map(([other]) => `${one} and ${other}`));
+  });
+  assert.deepEqual(overlapping, []);
+  await page.close();
+});
+
+test('source and SASS are side by side, with the samples of each instruction', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.match(await page.locator('#verdict').innerText(), /^Bound by L1 and shared memory/);
+  assert.match(await page.locator('#finding-list strong').first().innerText(), /^Shared-memory loads have bank conflicts/);
+  await page.locator('#instruction-table th button', { hasText: 'Samples' }).click();
+  const hottest = await page.locator('.instructions tbody tr').first().innerText();
+  assert.match(hottest, /S2R R14, SR_TID\.X\s+30.479\s+mio throttle/, 'the queue that the conflicts fill');
+  await page.close();
+});
+
+/* --- screenshots ------------------------------------------------------------------------------------------------------- */
+
+/** Encodes a PNG as WebP in the browser. */
+const toWebp = (page, png) => page.evaluate(async (bytes) => {
+  const picture = await createImageBitmap(await (await fetch(`data:image/png;base64,${bytes}`)).blob());
+  const canvas = new OffscreenCanvas(picture.width, picture.height);
+  canvas.getContext('2d').drawImage(picture, 0, 0);
+  const blob = await canvas.convertToBlob({ type: 'image/webp', quality: 0.9 });
+  return btoa([...new Uint8Array(await blob.arrayBuffer())].map((byte) => String.fromCharCode(byte)).join(''));
+}, png.toString('base64'));
+
+/** Answers /devices as the daemon did that recorded the database: this machine need not have the GPU. */
+const withRecordedDevice = (page) => page.route((url) => url.pathname === '/devices', (route) => route.fulfill({ json: {
+  items: [{ id: 'gpu0', state: 'idle', reason: null, properties: { name: 'NVIDIA H200' } }], job_devices: ['gpu0'] } }));
+
+async function writeScreenshot(name, where, selector, colorScheme, encoder) {
+  const page = await openPage('about:blank', { colorScheme, viewport: { width: 1280, height: HEIGHT } });
+  await withRecordedDevice(page);
+  await page.goto(daemon.url + where);
+  await page.locator('body[data-loaded]').waitFor();
+  if (selector !== null) await page.locator(selector).evaluate((element) => element.scrollIntoView());
+  if (selector === '#timeline') await page.locator('#timeline-canvas[data-settled="true"]').waitFor();
+  const webp = await toWebp(encoder, await page.screenshot());
+  writeFileSync(path.join(folder, `${name}-${colorScheme}.webp`), Buffer.from(webp, 'base64'));
+  await page.close();
+}
+
+test('screenshots', { skip: !folder }, async () => {
+  mkdirSync(folder, { recursive: true });
+  const encoder = await openPage('about:blank');
+  for (const [name, where, selector] of pages()) {
+    for (const colorScheme of ['light', 'dark']) await writeScreenshot(name, where, selector, colorScheme, encoder);
+  }
+  await encoder.close();
+});
+
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));
