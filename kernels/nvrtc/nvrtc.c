@@ -123,11 +123,17 @@ static void find_spills(rl_nvrtc_result *result) {
 
 /* Fails with the first line of the log that contains "error". */
 static int fail_with_first_error(const char *log, rl_error *err) {
+  static const char entry_file[] = "__nv_name_map("; /* NVRTC compiles the entry as a line of this file */
   const char *line = strstr(log, "error");
   if (line == NULL) line = log;
   while (line > log && line[-1] != '\n') line--;
   int length = (int)strcspn(line, "\n");
   if (length > MAX_LINE_LENGTH) length = MAX_LINE_LENGTH;
+  if (strncmp(line, entry_file, strlen(entry_file)) == 0) {
+    const char *reason = strstr(line, "error: ");
+    if (reason == NULL || reason >= line + length) reason = line;
+    return rl_fail_at(err, "/entry", "the code has no such kernel: %.*s", (int)(line + length - reason), reason);
+  }
   const char *launch = strstr(line, "device-side kernel launch");
   const char *reason = launch != NULL && launch < line + length
                            ? ": dynamic parallelism is refused, because only the posted launch itself is timed and checked"

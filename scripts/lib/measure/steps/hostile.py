@@ -65,9 +65,12 @@ HOSTILE = [
     ("misaligned address", "*(double *)((char *)y + 1) = 1;", {}, ("misaligned address",)),
     ("write outside of shared memory", "extern __shared__ int s[]; s[(1 << 24) + threadIdx.x] = 1; y[0] = s[n];", {},
      ("illegal", "invalid", "out of range")),
-    ("trap", 'asm volatile("trap;");', {}, ("CUDA",)),
-    ("assertion", "extern __device__ void f(); __assert_fail(\"false\", \"code.cu\", 1, \"k\");", {}, ()),
-    ("endless recursion", "volatile float d[512]; d[n % 512] = x[0]; y[0] = d[n % 511];", {}, ()),
+    ("trap", 'asm volatile("trap;");', {}, ("launch failure", "illegal instruction")),
+    ("assertion", "", {"code": "#include <cassert>\n" 'extern "C" __global__ void k' + PARAMETERS + " { assert(n < 0); }"},
+     ("assert",)),
+    ("endless recursion", "", {"code": "__device__ __noinline__ float f(float v, int n) {\n"
+                                       "  return n < 0 ? v : f(v + 1, n + 1) * v;\n}\n"
+                                       'extern "C" __global__ void k' + PARAMETERS + " { y[0] = f(x[0], n); }"}, ()),
     ("printf flood", 'for (int i = 0; i < 10000; i++) printf("%d %s\\n", i, "text");', {"deadline_s": 10}, ()),
     ("heap exhaustion", "for (int i = 0; i < 100000; i++) if (malloc(1 << 20) == nullptr) break; y[0] = 0;",
      {"deadline_s": 5}, ()),
@@ -76,7 +79,7 @@ HOSTILE = [
     ("largest grid", "if (blockIdx.x == 0) y[0] = 0;", {"grid": [2147483647], "block": [1], "samples": 1, "deadline_s": 2}, ()),
     ("cooperative grid that is not resident", "y[0] = 0;", {"cooperative": True, "grid": [1 << 24]}, ("/grid",)),
     ("cluster that does not fit", "y[0] = 0;", {"cluster": [16], "grid": [16], "dynamic_shared_bytes": 200 << 10}, ("/cluster",)),
-    ("missing argument", "y[0] = 0;", {"arguments": []}, ("/arguments",)),
+    ("missing argument", "y[0] = 0;", {"arguments": []}, ("/arguments", "/expected/argument")),
     ("child kernel", "k<<<1, 1>>>(x, y, n);", {}, ("device-side kernel launch", "/code")),
     ("syntax error", "y[0] = ;", {}, ("/code",)),
     ("include of a host file", "\n#include \"/etc/passwd\"\n", {}, ("/code",)),
@@ -147,7 +150,7 @@ def hostile_post(number, chance):
     if kind < 6:
         return "mutation", attack_job(mutate(chance.choice(REAL_KERNELS), chance), deadline_s=2), ()
     if kind == 6:
-        return "255 registers with 1,024 threads", attack_job(f"// {number}\n{REGISTERS}", block=[1024]), ("/block",)
+        return "more registers than 1,024 threads can have", attack_job(f"// {number}\n{REGISTERS}", block=[1024]), ("/block",)
     name, body, changes, words = chance.choice(HOSTILE)
     code = None if body is None else f"// {number}\n" + f'extern "C" __global__ void k{PARAMETERS} {{ {body} }}'
     return name, attack_job(**{"code": code, **changes}), words
@@ -166,7 +169,7 @@ def post(daemon, body):
         if time.monotonic() - begin > body["deadline_s"] + 90:
             raise Failed(f"job {job_id} is still {job['state']}")
         time.sleep(0.005)
-    return job["state"], (job["problem"] or {}).get("message", "")
+    return job["state"], (job.get("problem") or {}).get("message", "")
 
 
 def has_verdict(state, message, words):
