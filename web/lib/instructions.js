@@ -70,7 +70,7 @@ const samplesColumn = { label: 'Samples', title: SAMPLES, number: true, value: s
   createElement('td', { class: 'n' }, samplesOf(instruction) > 0 ? format.count(samplesOf(instruction)) : '') };
 
 /** A column with the most frequent stall reasons; the title has all. */
-const stallColumn = { label: 'Stalls', number: true, value: samplesOf, cell: (instruction) => {
+const stallColumn = { label: 'Stalls', number: true, isText: true, value: samplesOf, cell: (instruction) => {
   const stalls = stallsOf([instruction]);
   return createElement('td', { class: 'quiet stalls', title: stalls.join('\n') || null },
     stalls.slice(0, MAX_STALLS).join(' · '));

@@ -1,8 +1,9 @@
 // Sorting of tables by the buttons in their heads.
 import { createElement } from '/lib/dom.js';
 
-/** Returns the rows sorted by a column. columns: [{label, number, value(row)}]; sorting: {column: index, down: whether
- * descending}. A column without value() keeps the order. Missing values come last in both directions. */
+/** Returns the rows sorted by a column. columns: [{label, number, isText, value(row)}], isText: the cells are text, although the
+ * column is sorted by numbers; sorting: {column: index, down: whether descending}.
+ * A column without value() keeps the order. Missing values come last in both directions. */
 export function sortRows(columns, rows, { column: index, down }) {
   const column = columns[index];
   if (!column?.value) return rows;
@@ -19,7 +20,7 @@ export const nextSorting = (columns, sorting, index) =>
 
 function headCell(column, index, sorting, onSort) {
   const isSorted = index === sorting.column && column.value;
-  return createElement('th', { scope: 'col', class: column.number ? 'n' : null, title: column.title,
+  return createElement('th', { scope: 'col', class: column.number && !column.isText ? 'n' : null, title: column.title,
     'aria-sort': isSorted ? (sorting.down ? 'descending' : 'ascending') : null },
   column.value ? createElement('button', { type: 'button', click: () => onSort(index) }, column.label) : column.label);
 }
