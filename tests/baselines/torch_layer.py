@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 LAYER = {"batch": 1, "tokens": 2048, "cached_tokens": 0, "hidden": 4096, "heads": 32, "ffn": 11008, "dtype": "fp16",
          "samples": 20, "pause_ms": 0, "compile": ["cudnn,separate"]}
 WARMUP = 32  # cold samples before the measured ones
-QUEUEING_CYCLES = 1000000  # of a kernel that waits, 0.5 ms: longer than the host takes to queue a call
+QUEUEING_CYCLES = 10000000  # of a kernel that waits, 5 ms: after a pause the host takes more than 0.5 ms to queue a call
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 
 
