@@ -277,14 +277,11 @@ def test_clusters(daemon, declared, cluster, size):
                                 cluster=cluster), "grid": [32]})
 
 
-def test_clusters_that_do_not_fit_are_refused(daemon):
+def test_clusters_that_are_not_those_of_the_kernel_are_refused(daemon):
     declared = CLUSTER_RANK.replace("DECLARED", "__cluster_dims__(2)")
     job = one_block_job(declared, [buffer("int32", 32)])
     daemon.expect_failure({**job, "grid": [3]}, "/grid/0", "clusters of 2 blocks")
     daemon.expect_failure({**job, "grid": [4], "cluster": [4]}, "/cluster", "2 x 1 x 1")
-    plain = one_block_job(CLUSTER_RANK.replace("DECLARED", ""), [buffer("int32", 32)], cluster=[16],
-                          dynamic_shared_bytes=200 << 10)
-    daemon.expect_failure({**plain, "grid": [32]}, "/cluster", "no space")
 
 
 def test_a_cooperative_grid_synchronizes(daemon):
@@ -352,7 +349,8 @@ def test_a_first_report_counts_the_special_instructions_of_the_code(daemon):
     special = full_report(daemon, f"""float v[64]; v[threadIdx.x] = {number}; v[63 - threadIdx.x] = x[threadIdx.x];
         for (int i = 0; i < 64; i += int(x[0]) + 1) v[i * 7 % 64] += v[int(x[1] + i) % 64];
         atomicAdd(x + 32 + threadIdx.x, v[int(x[2])]);""", [buffer(count=2048)])
-    assert set(plain) == set(special)
+    names, other_names = ({name for name in metrics if not name.startswith("sass__")} for metrics in (plain, special))
+    assert names == other_names
     atomics = "smsp__inst_executed_op_global_red.sum"
     assert special[atomics][0] == 64 and special["l1tex__t_requests_pipe_lsu_mem_local_op_st.sum"][0] > 0
     assert plain[atomics][0] == 0 and "no atomic instruction" in plain[atomics][1]
