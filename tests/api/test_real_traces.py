@@ -12,7 +12,7 @@ from daemon import SOURCE
 from test_imports import class_times, findings, run_import
 
 TRACES = SOURCE / "tests/data/traces"
-OPERATION = ("kernel", "gpu_memcpy", "gpu_memset")
+COPIES = ("gpu_memcpy", "gpu_memset")
 STORED_NAME = 255  # bytes of a kernel's name
 
 
@@ -53,7 +53,7 @@ def test_kernels_equal_the_profilers_table(trace):
 def test_classes_equal_the_files_intervals(trace):
     _, events, daemon, job = trace
     kernels = [event for event in events if event.get("cat") == "kernel"]
-    copies = [event for event in events if event.get("cat") in OPERATION[1:]]
+    copies = [event for event in events if event.get("cat") in COPIES]
     intervals = [interval(event) for event in kernels + copies]
     times = class_times(findings(daemon, job))
     assert sum(times.values()) == max(end for _, end in intervals) - min(begin for begin, _ in intervals)

@@ -25,7 +25,7 @@ STEPS = [
     Step("posted", reports.posted, 90, 200, "jobs with posted kernels from POST until stored", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
-    Step("layer", layer.layer, 120, 500, "the transformer layer in each variant, its timeline, and PyTorch's"),
+    Step("layer", layer.layer, 280, 500, "the transformer layer in each variant, its timeline, and PyTorch's"),
     Step("suites", suites.suites, 150, 400, "the shipped regression suites, once each"),
     Step("slowed", suites.slowed, 125, 500, "intentionally slowed kernels: verdicts and causes", uses_counters=True),
     Step("neighbour", suites.neighbour, 80, 140, "a suite while another process lowers the clocks: verdicts and causes",
