@@ -19,17 +19,30 @@ const api = async (where) => (await fetch(daemon.url + where)).json();
 async function findIds() {
   const { items } = await api('/jobs?limit=500');
   const named = items.filter(({ name }) => name !== null);
+  const { items: suiteRuns } = await api('/suites/transpose/runs');
   const byVariant = (runs) => Object.fromEntries(runs.map(({ id, variant }) => [variant, id]));
   return { jobs: Object.fromEntries(named.map(({ id, name }) => [name, id])),
-    runs: Object.fromEntries(named.map(({ name, runs }) => [name, byVariant(runs)])) };
+    runs: Object.fromEntries(named.map(({ name, runs }) => [name, byVariant(runs)])),
+    slower: suiteRuns.find(({ verdict }) => verdict === 'slower').id };
+}
+
+/** Writes the definition of each recorded suite as the file of a suite. */
+function writeSuites(database, suites) {
+  mkdirSync(suites);
+  const rows = execFileSync('python3', ['-c', `import json, sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute("SELECT suite, definition FROM suite_runs GROUP BY suite")
+print(json.dumps(dict(rows.fetchall())))`, database]);
+  for (const [name, definition] of Object.entries(JSON.parse(rows))) writeFileSync(path.join(suites, `${name}.json`), definition);
 }
 
 before(async () => {
   const state = path.join(scratch, 'h200');
   mkdirSync(state);
   const unpack = 'import lzma, sys; sys.stdout.buffer.write(lzma.open(sys.argv[1]).read())';
-  writeFileSync(path.join(state, 'rooflined.db'), execFileSync('python3', ['-c', unpack, fixture], { maxBuffer: 1 << 28 }));
-  daemon = await startDaemon(state);
+  const database = path.join(state, 'rooflined.db');
+  writeFileSync(database, execFileSync('python3', ['-c', unpack, fixture], { maxBuffer: 1 << 28 }));
+  writeSuites(database, path.join(state, 'suites.d'));
+  daemon = await startDaemon(state, '--allow-source', '--suites', path.join(state, 'suites.d'));
   ids = await findIds();
 });
 after(() => daemon?.stop());
@@ -44,10 +57,12 @@ const pages = () => [
   ['source', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#instructions'],
   ['compare', `/compare.html?a=${ids.runs['transpose.cu: padding of the tile'].conflicts}&b=${
     ids.runs['transpose.cu: padding of the tile'].padded}`, null],
+  ['history', '/suite.html?name=transpose', null],
+  ['regression', `/suite-run.html?id=${ids.slower}`, null],
 ];
 
 test('the pages of a GPU are complete, accessible and fit a phone', async () => {
-  const checked = pages().filter(([name]) => ['training', 'report', 'source'].includes(name));
+  const checked = pages().filter(([name]) => ['training', 'report', 'source', 'regression'].includes(name));
   for (const [, where] of checked) await assertAccessible(daemon.url + where);
 });
 
@@ -78,14 +93,14 @@ test('labels of links in the memory chart do not overlap', async () => {
   await page.close();
 });
 
-test('source and SASS are side by side, with the samples of each instruction', async () => {
+test('source and SASS are side by side, with the samples of each line', async () => {
   const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`);
   await page.locator('body[data-loaded]').waitFor();
   assert.match(await page.locator('#verdict').innerText(), /^Bound by L1 and shared memory/);
-  assert.match(await page.locator('#finding-list strong').first().innerText(), /^Shared-memory loads have bank conflicts/);
-  await page.locator('#instruction-table th button', { hasText: 'Samples' }).click();
-  const hottest = await page.locator('.instructions tbody tr').first().innerText();
-  assert.match(hottest, /S2R R14, SR_TID\.X\s+30.479\s+mio throttle/, 'the queue that the conflicts fill');
+  const hottest = await page.locator('#instruction-table .code tbody tr').evaluateAll((rows) => rows
+    .map((row) => [Number(row.cells[1].innerText.replace(/\D/g, '')), row.innerText])
+    .reduce((most, one) => (one[0] > most[0] ? one : most)));
+  assert.match(hottest[1], /tile\[threadIdx\.x\]/, 'the load with bank conflicts has the most samples');
   await page.close();
 });
 
