@@ -79,7 +79,7 @@ static int expose_tensors(rl_training_base *training, rl_error *err) {
                pooled2 = (size_t)batch * RL_FC1_INPUTS;
   const rl_training_buffer buffers[] = {
       {&self->pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
-      {&self->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
+      {&self->d_pooled1, RL_MEMORY_WORKSPACE, rl_persistent_d_pooled1_parts(self->format) * pooled1 * self->value_bytes},
       {&self->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
       {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
       {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
@@ -95,6 +95,7 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
   tensors->argmax1 = self->argmax1;
   tensors->argmax2 = self->argmax2;
   tensors->d_pooled1 = self->d_pooled1;
+  tensors->d_pooled1_parts = rl_persistent_d_pooled1_parts(self->format);
   tensors->d_pooled2 = self->d_pooled2;
   tensors->d_fc1 = self->d_fc1;
 }

@@ -18,7 +18,8 @@ typedef struct rl_training_tensors {
   const uint8_t *argmax1, *argmax2;          /* argmaxes (cuda/kernels.h) of pooled1 and pooled2, in their layouts */
   const void *d_product2;                    /* gradient of conv2's product, before bias, ReLU and pooling */
   const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output before bias and ReLU */
-  float loss_scale;                          /* all gradients are multiplied by it */
+  uint32_t d_pooled1_parts; /* gradient of pooled1: the sum of this number of tensors, stored one after another */
+  float loss_scale;         /* all gradients are multiplied by it */
 } rl_training_tensors;
 
 /* Makes the engine also store the tensors that it otherwise keeps on chip. Call it before ops->instantiate. */

@@ -77,6 +77,18 @@ static double *fetch(const rl_training_tensors *t, const void *from, size_t plan
   return result;
 }
 
+/* Returns the gradient of pooled1, the sum of its parts, as fetch does. */
+static double *fetch_d_pooled1(const rl_training_tensors *t, double factor) {
+  const size_t values = (size_t)t->batch * POOLED1_VALUES, part_bytes = values * (t->fp16 ? 2 : 4);
+  double *sum = new_doubles(values);
+  for (uint32_t i = 0; i < t->d_pooled1_parts; i++) {
+    double *part = fetch(t, (const unsigned char *)t->d_pooled1 + i * part_bytes, RL_CONV1_CHANNELS, POOLED1_PIXELS, factor);
+    for (size_t value = 0; value < values; value++) sum[value] += part[value];
+    free(part);
+  }
+  return sum;
+}
+
 static uint8_t *fetch_argmax(const rl_training_tensors *t, const uint8_t *from, size_t planes, size_t map) {
   size_t count = t->batch * planes * map;
   uint8_t *raw = malloc(count), *result = malloc(count);
@@ -236,7 +248,7 @@ static void fetch_layers(step_record *step, const training *t) {
   const double unscale = 1.0 / v.loss_scale;
   step->pooled1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
   step->pooled2 = fetch(&v, v.pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, 1);
-  step->d_pooled1 = fetch(&v, v.d_pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, unscale);
+  step->d_pooled1 = fetch_d_pooled1(&v, unscale);
   step->d_pooled2 = fetch(&v, v.d_pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
   step->d_product2 = v.d_product2 ? fetch(&v, v.d_product2, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale) : NULL;
   step->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);

@@ -17,13 +17,8 @@
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 1.2
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
 #include "train/cuda/pdl.cuh"
-#include "train/cuda/conv1.cuh"
+#include "train/cuda/conv1_exact.cuh"
 #include "train/cuda/mma.cuh"
-
-/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of zeros around an image, the value
- * BORDER stands in place of byte − PIXEL_MIDDLE. BORDER is rounded to FP16, so the border is 2e-7 instead of zero. */
-static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
-                   PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
 enum {
   IMAGE_ROWS = 4 /* image rows that a pooled row depends on */,
@@ -47,9 +42,6 @@ enum {
 };
 static_assert(RL_POOLED1_SIDE % FORWARD_WARPS == 0 && RL_POOLED1_SIDE % BACKWARD_WARPS == 0, "blocks of whole images");
 static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane has room for rows and ones");
-
-static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
-static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
 
 /* The loop of a warp over its images: the current image, the next ones, and the lane's four pixels of the current image. */
 typedef struct image_loop {

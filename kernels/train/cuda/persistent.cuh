@@ -23,6 +23,7 @@
 #include "clusters.cuh"
 #include "train/cuda/adam.cuh"
 #include "train/cuda/conv1.cuh"
+#include "train/cuda/conv1_tile.cuh"
 #include "train/cuda/exchange.cuh"
 #include "train/cuda/persistent.h"
 #include "train/cuda/tensor_float.cuh"
@@ -112,10 +113,30 @@ typedef struct parameter {
   float weight, first_moment, second_moment;
 } parameter;
 
+/* Shared memory of conv1, if each block computes its half of the pixels. */
+template <class F, bool IS_SPLIT = F::CONV1_IS_SPLIT> struct conv1_memory {
+  enum { D_POOLED1_PART_FLOATS = BLOCK_PIXELS * RL_CONV1_CHANNELS, SUM_ROWS = step_schedule<F>::WARPS };
+  typedef struct sums {
+    float of_channel[10]; /* nine taps and the bias of one channel */
+  } sums;
+  alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows for this block's pixels */
+  alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_CONV1_CHANNELS];
+};
+
+/* Shared memory of conv1, if each block computes all pixels (conv1_tile.cuh). d_pooled1 is the part from this block's channels of
+ * conv2: the gradients of conv1 are linear in it, so that each block adds up the gradients of its part. */
+template <class F> struct conv1_memory<F, false> {
+  enum { D_POOLED1_PART_FLOATS = 4 /* not used */, SUM_ROWS = step_schedule<F>::COMPUTE_WARPS / 2 };
+  typedef conv1_tile_sums sums;
+  alignas(16) conv1_image image;
+  alignas(16) uint16_t argmax1[TILED_WINDOWS * F::IN_PITCH];
+  alignas(16) typename F::value d_pooled1[TILED_WINDOWS * F::IN_PITCH];
+};
+
 /* Dynamic shared memory of a block. "This block's channels" are the TILE_CHANNELS output channels of conv2 that the block
  * computes; "this block's pixels" are its half of the pixels of pooled1. tile.cuh describes the layouts that depend on the
  * format. At any time only one member of each union is in use. */
-template <class F> struct block_memory {
+template <class F> struct block_memory : conv1_memory<F> {
   typedef typename F::value value;
   alignas(16) value conv2[F::WEIGHT_VALUES];                  /* weights of this block's channels, after prepare_weights */
   alignas(16) value pooled1[RL_POOLED1_PIXELS * F::IN_PITCH]; /* of the pair's image, all pixels */
@@ -139,17 +160,16 @@ template <class F> struct block_memory {
                                                                             hidden[0] is the output of fc1 */
     };
     alignas(16) float conv2_backward_scratch[F::CONV2_BACKWARD_SCRATCH_FLOATS > 0 ? F::CONV2_BACKWARD_SCRATCH_FLOATS : 1];
-    /* Gradient of this block's pixels of pooled1: [0] is the part from this block's channels of conv2, [1] the part from the
-     * peer's channels. */
-    alignas(16) float d_pooled1[2][BLOCK_PIXELS * RL_CONV1_CHANNELS];
+    /* With CONV1_IS_SPLIT, the gradient of this block's pixels of pooled1: [0] is the part from this block's channels of conv2,
+     * [1] the part from the peer's channels. */
+    alignas(16) float d_pooled1_parts[2][conv1_memory<F>::D_POOLED1_PART_FLOATS];
   };
   alignas(16) float conv2_warp_scratch[F::CONV2_WARP_SCRATCH_FLOATS > 0 ? F::CONV2_WARP_SCRATCH_FLOATS : 4];
   alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS];
   alignas(16) float head[RL_HEAD_PITCH]; /* fc1.bias, fc2.weight and fc2.bias */
   alignas(16) float logits[RL_CLASSES];
-  alignas(16) uint8_t image_bytes[RL_IMAGE_PIXELS];       /* the pair's next image */
-  alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows for this block's pixels */
-  alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_CONV1_CHANNELS], argmax2[RL_POOLED2_PIXELS * TILE_CHANNELS];
+  alignas(16) uint8_t image_bytes[RL_IMAGE_PIXELS]; /* the pair's next image */
+  alignas(16) uint8_t argmax2[RL_POOLED2_PIXELS * TILE_CHANNELS];
   /* This block's tile of fc1.weight with its moments: [pair of neighbouring weights][thread that updates it]. */
   float2 weight[F::HAS_FP32_MASTER_WEIGHTS ? F::FC1_GRADIENT_PAIRS_PER_THREAD : 1][step_schedule<F>::TILE_OWNERS],
       first_moment[F::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<F>::TILE_OWNERS],
@@ -171,8 +191,8 @@ typedef struct prefetch_state {
  * (train_head). */
 template <class F> struct gradient_sums {
   typename F::weight_sums conv2;
-  float4 conv2_bias;             /* four channels */
-  float conv1[10];               /* nine taps and the bias of one channel */
+  float4 conv2_bias; /* four channels */
+  typename conv1_memory<F>::sums conv1;
   float4 fc2_weight_or_fc1_bias; /* warps 0 to 9: four elements of a row of fc2.weight; warp 10: four of fc1.bias */
   float fc2_bias_or_loss;        /* warps 0 to 9: an element of fc2.bias; warps from 11 on: the loss */
   bool overflow;                 /* a value is not finite or does not fit into the format */

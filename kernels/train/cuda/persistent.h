@@ -50,13 +50,17 @@ typedef struct rl_persistent_args {
   float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias, *partial_head;
   struct rl_block_exchange *block_exchange; /* memory of rl_persistent_exchange_bytes() bytes; each launch clears it */
   /* For tests, all set or all NULL (not stored): the outputs of both pools and their gradients, [batch][14][14][32] and
-   * [batch][6][6][64], and the argmaxes of the pools. */
+   * [batch][6][6][64], and the argmaxes of the pools. d_pooled1 has rl_persistent_d_pooled1_parts of them, for the step's images,
+   * whose sum is the gradient. */
   void *pooled1, *d_pooled1, *d_pooled2;
   uint8_t *argmax1, *argmax2;
   rl_persistent_timestamps *timestamps; /* NULL: not recorded */
 } rl_persistent_args;
 
 size_t rl_persistent_exchange_bytes(void);
+
+/* Returns the number of parts of d_pooled1 (rl_persistent_args). */
+uint32_t rl_persistent_d_pooled1_parts(rl_format format);
 
 /* Returns the rows of partial sums for steps of `batch` images. */
 uint32_t rl_persistent_partial_rows(uint32_t batch);

@@ -52,17 +52,24 @@ static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
   return pixel * RL_CONV1_CHANNELS + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* Computes this block's part of d_pooled1, which is the sum over its channels of conv2, and stores each pixel in the block of the
- * pair that owns the pixel. WAR: cluster_wait orders the stores after the peer's last read of its own d_pooled1. */
+/* Computes this block's part of d_pooled1, which is the sum over its channels of conv2. With CONV1_IS_SPLIT, it stores each pixel
+ * in the block of the pair that owns the pixel. WAR: cluster_wait orders these stores after the peer's last read of its own
+ * d_pooled1_parts. */
 template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
                                                                                const microbatch &mb, const block_coords &coords,
                                                                                block_memory<F> &smem) {
-  F::conv2_input_gradient(smem.conv2, smem.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
-    const uint32_t owner = pixel >= BLOCK_PIXELS;
-    float *to = &smem.d_pooled1[owner != coords.rank][d_pooled1_index(pixel - owner * BLOCK_PIXELS, channel)];
-    if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
-    else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
-  });
+  if constexpr (F::CONV1_IS_SPLIT) {
+    F::conv2_input_gradient(smem.conv2, smem.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
+      const uint32_t owner = pixel >= BLOCK_PIXELS;
+      float *to = &smem.d_pooled1_parts[owner != coords.rank][d_pooled1_index(pixel - owner * BLOCK_PIXELS, channel)];
+      if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
+      else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
+    });
+  } else {
+    F::conv2_input_gradient(
+        smem.conv2, smem.d_out, [] {},
+        [&](int pixel, int channel, float a, float b) { store2(&smem.d_pooled1[pixel * F::IN_PITCH + channel], a, b); });
+  }
   record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
 }
 
@@ -73,14 +80,15 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
                                                                          const block_coords &coords, bool is_last_image,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
   const bool input_gradient_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
-  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
-  if (input_gradient_first) cluster_arrive_relaxed();
+  if (F::CONV1_IS_SPLIT && threadIdx.x == 0)
+    mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
+  if (F::CONV1_IS_SPLIT && input_gradient_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
   __syncthreads();
   record_timestamp(args, mb.step, RL_TIMED_unpool2);
   if (!input_gradient_first) {
     F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
-    cluster_arrive_relaxed();
+    if (F::CONV1_IS_SPLIT) cluster_arrive_relaxed();
   }
   conv2_input_gradient(args, mb, coords, smem);
   if (input_gradient_first) {
@@ -88,15 +96,28 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
     record_timestamp(args, mb.step, RL_TIMED_conv2_weight_gradient);
   }
   if (is_last_image) F::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
-  mbarrier_wait(&smem.gradients_mbarrier, message_phase(mb, coords.pair));
+  if (F::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
 }
 
-/* Adds the contributions of this block's pixels to conv1's gradients; lane c computes channel c. Only the compute warps call it
- * (is_compute_warp). */
-template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch &mb,
-                                                                         const block_coords &coords, block_memory<F> &smem,
-                                                                         gradient_sums<F> &sums) {
+/* For tests: if args.d_pooled1 is set, stores this block's part of d_pooled1 in global memory. Only without CONV1_IS_SPLIT;
+ * otherwise conv1_backward_split stores d_pooled1. */
+template <class F> static __device__ __forceinline__ void dump_d_pooled1(const rl_persistent_args &args, const microbatch &mb,
+                                                                         const block_coords &coords,
+                                                                         const block_memory<F> &smem) {
+  typedef typename F::value value;
+  enum { VALUES = RL_POOLED1_PIXELS * RL_CONV1_CHANNELS };
+  if (!args.d_pooled1) return;
+  value *part = (value *)args.d_pooled1 + (coords.rank * (size_t)mb.step_images + step_image(mb, coords.pair)) * VALUES;
+  for (int i = threadIdx.x; i < VALUES; i += F::THREADS)
+    part[i] = smem.d_pooled1[i / RL_CONV1_CHANNELS * F::IN_PITCH + i % RL_CONV1_CHANNELS];
+}
+
+/* Adds the contributions of this block's pixels to conv1's gradients; lane c computes channel c. Only the compute warps call
+ * it. */
+template <class F> static __device__ __forceinline__ void conv1_backward_split(const rl_persistent_args &args,
+                                                                               const microbatch &mb, const block_coords &coords,
+                                                                               block_memory<F> &smem, gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *stored_d_pooled1 =
       args.d_pooled1
@@ -106,10 +127,38 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
 #pragma unroll 2
   for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS) {
     const int i = pixel * RL_CONV1_CHANNELS + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
-    const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
+    const float gradient = rounded_to<value>(smem.d_pooled1_parts[0][from] + smem.d_pooled1_parts[1][from]);
     if (stored_d_pooled1) stored_d_pooled1[i] = (value)gradient;
     sums.overflow |= argmax != RL_ARGMAX_RELU_ZERO && !isfinite(gradient);
-    add_pooled_gradient(gradient, argmax, pixel, smem.image_rows, sums.conv1);
+    add_pooled_gradient(gradient, argmax, pixel, smem.image_rows, sums.conv1.of_channel);
+  }
+}
+
+/* Adds this block's contributions to conv1's gradients. Only the compute warps call it (is_compute_warp). */
+template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch &mb,
+                                                                         const block_coords &coords, block_memory<F> &smem,
+                                                                         gradient_sums<F> &sums) {
+  if constexpr (F::CONV1_IS_SPLIT) conv1_backward_split(args, mb, coords, smem, sums);
+  else
+    conv1_tile_gradient<step_schedule<F>::COMPUTE_WARPS, F::IN_PITCH>(coords.warp, smem.d_pooled1, smem.argmax1, smem.image,
+                                                                      sums.conv1);
+}
+
+/* Stores the warp's sums of conv1's gradients in a row of smem.warp_sums. With CONV1_IS_SPLIT each warp fills a row; without it
+ * each pair of compute warps does. There, an element of d_pooled1 that is not finite makes the gradient of its channel's bias not
+ * finite. */
+template <class F> static __device__ __forceinline__ void store_conv1_sums(const block_coords &coords, block_memory<F> &smem,
+                                                                           gradient_sums<F> &sums) {
+  if constexpr (F::CONV1_IS_SPLIT) {
+    float *row = smem.warp_sums[coords.warp];
+    for (int k = 0; k < 9; k++) row[coords.lane * 9 + k] = sums.conv1.of_channel[k];
+    row[RL_CONV1_CHANNELS * 9 + coords.lane] = sums.conv1.of_channel[9];
+  } else if (is_compute_warp<F>()) {
+    float *row = smem.warp_sums[coords.warp / 2];
+    conv1_tile_sums_epilogue(coords.warp, sums.conv1, [&](int i, float sum) {
+      row[i] = sum;
+      sums.overflow |= !isfinite(sum);
+    });
   }
 }
 
@@ -127,9 +176,8 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
     if (coords.warp != RL_CLASSES && coords.lane == 0)
       (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.fc2_bias_or_loss;
   }
+  store_conv1_sums(coords, smem, sums);
   float *warp_row = smem.warp_sums[coords.warp];
-  for (int k = 0; k < 9; k++) warp_row[coords.lane * 9 + k] = sums.conv1[k];
-  warp_row[RL_CONV1_CHANNELS * 9 + coords.lane] = sums.conv1[9];
   const float biases[4] = {sums.conv2_bias.x, sums.conv2_bias.y, sums.conv2_bias.z, sums.conv2_bias.w};
   for (int c = 0; c < 4; c++) { /* adds up the four lanes that have the same channels and are 8 apart */
     float sum = biases[c];
@@ -140,8 +188,9 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
   __syncthreads();
 #pragma unroll 1
   for (int i = threadIdx.x; i < WARP_SUMS; i += F::THREADS) {
+    const int rows = i < RL_CONV1_PARAMETERS ? (int)conv1_memory<F>::SUM_ROWS : (int)step_schedule<F>::WARPS;
     float sum = 0.0f;
-    for (int warp = 0; warp < step_schedule<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
+    for (int row = 0; row < rows; row++) sum += smem.warp_sums[row][i];
     if (i < RL_CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum;
     else args.partial_conv2_bias[coords.pair * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] = sum;
   }

@@ -39,9 +39,17 @@ static __device__ __forceinline__ void advance(prefetch_state *prefetch) {
   prefetch->next_image = prefetch->image_after_next;
 }
 
-/* Computes image_rows from image_bytes. The copy to image_bytes must have completed. */
+/* Fills the border of the image, and the rows of windows that do not exist, which later writes leave unchanged. */
+template <class F> static __device__ __forceinline__ void clear_conv1_memory(block_memory<F> &smem) {
+  clear_image(smem.image);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < TILED_WINDOWS * F::IN_PITCH; i += F::THREADS) smem.argmax1[i] = 0, smem.d_pooled1[i] = 0.0f;
+}
+
+/* Computes the normalised image from image_bytes. The copy to image_bytes must have completed. */
 template <class F> static __device__ __forceinline__ void normalise_image(const block_coords &coords, block_memory<F> &smem) {
-  load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
+  if constexpr (F::CONV1_IS_SPLIT) load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
+  else store_image(smem.image_bytes, smem.image);
 }
 
 /* Receives the tagged words of phase `phase`: conv1's weights and biases, and the biases of this block's channels of conv2. A
@@ -111,7 +119,7 @@ template <class F> static __device__ __forceinline__ void wait_and_load_conv2(co
 
 /* Computes this block's pixels of pooled1 and stores them in both blocks of the pair. A lane computes two channels of a pixel
  * from a 4×4 patch of the image: per channel, the four outputs of conv1 in the pooling window. Only the compute warps call it. */
-template <class F> static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<F> &smem) {
+template <class F> static __device__ __forceinline__ void conv1_forward_split(const block_coords &coords, block_memory<F> &smem) {
   const int channel = coords.lane % 16 * 2;
   const float *biases = &smem.conv1[RL_CONV1_CHANNELS * 9];
   float w[2][9];
@@ -135,6 +143,21 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const bl
     store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel], pooled[0],
                          pooled[1], &smem.pooled1_mbarrier);
   }
+}
+
+/* Computes the pixels of pooled1 that this block computes. Only the compute warps call it. */
+template <class F> static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<F> &smem) {
+  if constexpr (F::CONV1_IS_SPLIT) conv1_forward_split(coords, smem);
+  else
+    conv1_tile_forward<step_schedule<F>::COMPUTE_WARPS, F::IN_PITCH>(coords.warp, smem.conv1, smem.image, smem.pooled1,
+                                                                     smem.argmax1);
+}
+
+/* Returns the argmax of a channel of one of this block's pixels of pooled1. */
+template <class F> static __device__ __forceinline__ uint8_t argmax1_of(const block_coords &coords, int pixel, int channel,
+                                                                        const block_memory<F> &smem) {
+  if constexpr (F::CONV1_IS_SPLIT) return smem.argmax1[pixel * RL_CONV1_CHANNELS + channel];
+  else return (uint8_t)smem.argmax1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel];
 }
 
 /* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
@@ -169,9 +192,10 @@ template <class F> static __device__ __forceinline__ void dump_activations(const
   if (!args.pooled1) return;
   const size_t n = step_image(mb, coords.pair), first = n * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS;
   for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_CONV1_CHANNELS; i += F::THREADS) {
+    const int pixel = i / RL_CONV1_CHANNELS, channel = i % RL_CONV1_CHANNELS;
     ((value *)args.pooled1)[first * RL_CONV1_CHANNELS + i] =
-        smem.pooled1[(coords.rank * BLOCK_PIXELS + i / RL_CONV1_CHANNELS) * F::IN_PITCH + i % RL_CONV1_CHANNELS];
-    args.argmax1[first * RL_CONV1_CHANNELS + i] = smem.argmax1[i];
+        smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel];
+    args.argmax1[first * RL_CONV1_CHANNELS + i] = argmax1_of(coords, pixel, channel, smem);
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += F::THREADS)

@@ -50,12 +50,12 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
     receive_tagged_weights(args, step + 1, coords, smem);
   }
   __syncthreads();
-  if (pair_active && is_leader())
+  if (F::CONV1_IS_SPLIT && pair_active && is_leader())
     mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename F::value));
   if (pair_active && is_compute_warp<F>()) conv1_forward(coords, smem);
   record_timestamp(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, mb, coords, smem);
-  if (pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(mb, coords.pair));
+  if (F::CONV1_IS_SPLIT && pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
   record_timestamp(args, step, RL_TIMED_conv2_weights);
   if constexpr (step_schedule<F>::PREFETCH_EARLY)
@@ -97,6 +97,8 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   record_timestamp(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
   if (pair_active) conv2_backward(args, mb, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
+  if constexpr (!F::CONV1_IS_SPLIT)
+    if (pair_active) dump_d_pooled1(args, mb, coords, smem);
   if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
   record_timestamp(args, step, RL_TIMED_conv1_backward);
@@ -159,6 +161,7 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
                                                                                  block_memory<F> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
   load_parameters(args, smem);
+  if constexpr (!F::CONV1_IS_SPLIT) clear_conv1_memory(smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, mb, coords, smem);
   init_mbarriers(smem);
@@ -316,6 +319,10 @@ template <class F> static int launch_epoch(F, const rl_persistent_args *args, cu
 template <class F> static int launch_evaluation(F, const rl_persistent_args *args, const evaluation_results &results,
                                                 cudaStream_t stream, rl_error *err) {
   return launch_kernel<F>(persistent_evaluate<F>, args, stream, err, results.losses, results.correct);
+}
+
+uint32_t rl_persistent_d_pooled1_parts(rl_format format) {
+  return (uint32_t)call_for_format(format, [](auto tiles) { return decltype(tiles)::CONV1_IS_SPLIT ? 1 : 2; });
 }
 
 int rl_persistent_supported(rl_format format, rl_error *err) {

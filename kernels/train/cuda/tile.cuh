@@ -30,6 +30,8 @@
  *     CONV2_WARP_SCRATCH_FLOATS,      size of conv2_forward's scratch if CONV2_FORWARD_SCRATCH_FLOATS is 0
  *     CONV2_BACKWARD_SCRATCH_FLOATS,  size of conv2_weight_gradient's scratch
  *     CONV2_FORWARD_WARPS,            warps 0 … CONV2_FORWARD_WARPS - 1 compute conv2_forward while the others load weights
+ *     CONV1_IS_SPLIT,                 1: each block of a pair computes conv1 for its half of the pixels, and the blocks exchange
+ *                                     the results; 0: each block computes all pixels (conv1_tile.cuh)
  *     HAS_FP32_MASTER_WEIGHTS,        1: value has fewer bits than FP32, so the FP32 weights of fc1 are kept separately
  *     SLICE_PADDING,                  SLICE_INPUTS + SLICE_PADDING is the pitch of a slice of fc1's weights (128 rows), of its
  *                                     inputs and of their gradients (TILE_IMAGES rows each)

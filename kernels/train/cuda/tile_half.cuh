@@ -37,6 +37,7 @@ struct half_tile_format : tile_format {
     WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE /
                    16, /* a window tile is four adjacent 2×2 pooling windows, which are the 16 pixels (M) of an mma */
     CONV2_FORWARD_WARPS = WINDOW_TILES,
+    CONV1_IS_SPLIT = 0,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
     D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,

@@ -210,6 +210,7 @@ int rl_training_read_tensors(rl_train_instance *instance, rl_training_tensors *t
   rl_train_state state;
   if (read_state(training, &state, err) < 0) return -1;
   *tensors = {training->format.channels_last, training->format.fp16, state.last_batch};
+  tensors->d_pooled1_parts = 1;
   tensors->loss_scale = 1.0f / state.last_inverse_loss_scale;
   training->ops->get_tensors(training, tensors);
   return 0;
