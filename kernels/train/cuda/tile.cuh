@@ -56,11 +56,12 @@
  *       Transforms the loaded weights for conv2's functions. Does nothing if CONV2_FORWARD_SCRATCH_FLOATS is 0: conv2's functions
  *       then read the loaded weights.
  *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
- *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window,
- * row-major. unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out); Writes d_out of one 2×2 window for four
- * channels: d at the position argmax (kernels.h) of the channel, 0 at the other three positions. `pixel` is the index of the
- * window in the pooled image, `channel` the first channel. weight_sums init_weight_sums(float *row); Returns zeros. row:
- * [TILE_CHANNELS][9 · 32] in global memory; a format may add up the sums there instead of in registers.
+ *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row-major.
+ *   unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out);
+ *       Writes d_out of one 2×2 window for four channels: d at the position argmax (kernels.h) of the channel, 0 at the other
+ *       three positions. `pixel` is the index of the window in the pooled image, `channel` the first channel.
+ *   weight_sums init_weight_sums(float *row);
+ *       Returns zeros. row: [TILE_CHANNELS][9 · 32] in global memory; a format may add up the sums there instead of in registers.
  *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);
  *       Adds the gradient of one image to sums. Overwrites `in` if CONV2_BACKWARD_SCRATCH_FLOATS is not 0.
  *   store_weight_gradient(const weight_sums &sums, float *row);
