@@ -56,7 +56,8 @@
  *       Transforms the loaded weights for conv2's functions. Does nothing if CONV2_FORWARD_SCRATCH_FLOATS is 0: conv2's functions
  *       then read the loaded weights.
  *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
- *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row-major.
+ *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row by
+ *       row.
  *   unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out);
  *       Writes d_out of one 2×2 window for four channels: d at the position argmax (kernels.h) of the channel, 0 at the other
  *       three positions. `pixel` is the index of the window in the pooled image, `channel` the first channel.
