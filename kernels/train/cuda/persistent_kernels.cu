@@ -2,7 +2,8 @@
  * persistent.cuh defines pairs and groups of blocks, microbatches, the names of tensors and F. The blocks run for the whole
  * launch, and each block keeps its weights and moments in shared memory. In a step, blocks exchange data
  *
- *   in a pair    pooled1 and d_pooled1, by st.async, which completes on an mbarrier of the receiving block
+ *   in a pair    pooled1 and d_pooled1, by st.async, which completes on an mbarrier of the receiving block; not in FP16, where
+ *                each block computes conv1 for all pixels
  *   in a group   pooled2, the parts of fc1's product, d_fc1 and d_pooled2, as tagged words (exchange.cuh)
  *   in the grid  through global memory, with three grid barriers. Between arrive and wait, a block computes something else:
  *
