@@ -299,7 +299,9 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
 
 int rl_report_raw_csv_open(rl_store *store, int64_t run, rl_chunk_source *source, rl_error *err) {
   const report_query query = {.kernel = -1, .page = PAGE_RAW};
-  rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = run}, ordinal_binding(":kernel", -1), {":inside", RL_SQL_INTEGER}};
+  rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = run},
+                           ordinal_binding(":kernel", -1),
+                           {":with_series_and_instructions", RL_SQL_INTEGER}};
   RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
   if (stream == NULL || rl_report_run_read(store, run, &stream->a, err) < 0 ||
       prepare_csv(store, bindings, stream, &query, err) < 0 ||
@@ -323,7 +325,7 @@ int rl_handle_get_run_report(rl_http_request *request, rl_error *err) {
   bool csv = query.format == FORMAT_CSV;
   rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = request->id},
                            ordinal_binding(":kernel", query.kernel),
-                           {":inside", RL_SQL_INTEGER, .integer = !csv}};
+                           {":with_series_and_instructions", RL_SQL_INTEGER, .integer = !csv}};
   RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
   if (stream == NULL || rl_report_run_read(store, request->id, &stream->a, err) < 0) return -1;
   if (!csv && add_timeline(request, &query, stream->a.row, err) < 0) return -1;

@@ -84,7 +84,7 @@ static void end_reading(suite_reader *reader) {
 
 static int begin_reading(rl_http_request *request, suite_reader *reader, rl_error *err) {
   reader->suites = request->server->suites;
-  reader->list = rl_suites_read(reader->suites, err);
+  reader->list = rl_suites_acquire(reader->suites, err);
   return reader->list != NULL ? 0 : -1;
 }
 

@@ -61,7 +61,7 @@ typedef struct rl_config_key {
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
-/* The options of rooflined that are no settings, in this order. */
+/* The options of rooflined that are no settings. rl_config_options has them in this order. */
 enum { RL_OPTION_CONFIG, RL_OPTION_CHECK, RL_OPTION_PRINT, RL_OPTION_VERSION, RL_OPTION_HELP, RL_OPTION_COUNT };
 typedef struct rl_config_option {
   const char *name, *argument, *summary; /* argument "": none */
@@ -74,7 +74,7 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
 /* Applies the settings of one file to *config, which is unchanged on failure. source is the file's name in errors ("source:line:
  * …"). */
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err);
-/* Whether the address is a loopback address. */
+/* Returns whether the address is a loopback address. */
 bool rl_config_is_loopback(const rl_config *config);
 /* Prints every setting with its summary, in the format that rl_config_read accepts. */
 void rl_config_print(const rl_config *config, FILE *out);

@@ -7,8 +7,8 @@
 
 #include "api/server.h"
 
-/* Takes a few milliseconds, at most about 10 s. Returns -1 when something does not answer, or when all threads that serve
- * clients have been in one request each for request_limit_ns. */
+/* Makes the check, which takes a few milliseconds, at most about 10 s. Returns -1 if a handler or the store does not answer, or
+ * if all threads that serve clients have been in one request each for request_limit_ns. */
 int rl_health_check(rl_server *server, rl_store *store, int64_t request_limit_ns, rl_error *err);
 
 #endif

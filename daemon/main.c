@@ -1,5 +1,5 @@
-/* rooflined: opens the store, recovers spilled passes, opens queue, supervisor and server in this order, waits for a signal, and
- * closes them in reverse. */
+/* rooflined: opens the store, stores the results that the last daemon had to leave in spill files, opens the queue, the
+ * supervisor and the server in this order, waits for a signal, and closes them in the reverse order. */
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
@@ -31,8 +31,9 @@
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
 enum { MALLOC_ARENAS = 4 }; /* each has its own free memory; glibc would make eight for each processor */
-/* Larger arrays, those of traces, go back to the kernel when they are freed. glibc would raise this to 32 MB. */
-enum { MALLOC_MAPPED_BYTES = 1 << 20 };
+/* Larger arrays, those of traces, return to the kernel when they are freed. Without this limit, glibc would raise its own to
+ * 32 MB. */
+enum { MALLOC_MMAP_THRESHOLD_BYTES = 1 << 20 };
 static const int64_t SECOND_NS = 1000000000;
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ typedef struct command {
   const char *file;
   const char *overrides[OVERRIDES_MAX]; /* "name=value" */
   int override_count;
-  int only; /* OPTION_CHECK or OPTION_PRINT: exit afterwards; 0: serve */
+  int action_then_exit; /* OPTION_CHECK or OPTION_PRINT; 0: serve */
 } command;
 
 static void print_help(void) {
@@ -99,7 +100,7 @@ static void read_options(int argc, char **argv, command *out) {
     switch (got) {
       case OPTION_CONFIG: out->file = optarg; break;
       case OPTION_CHECK:
-      case OPTION_PRINT: out->only = got; break;
+      case OPTION_PRINT: out->action_then_exit = got; break;
       case OPTION_VERSION: printf("rooflined %s (%s)\n", RL_VERSION, RL_COMMIT); exit(0);
       case OPTION_HELP: print_help(); exit(0);
       case '?': fprintf(stderr, "rooflined --help lists the options\n"); exit(EX_CONFIG);
@@ -183,8 +184,8 @@ static void housekeeper_stop(housekeeper *keeper) {
 
 /* --- serving ----------------------------------------------------------------------------------------------------------- */
 
-/* Waits for SIGTERM or SIGINT and returns it. Logs SIGHUP, with which a closed terminal would end the daemon. Meanwhile it
- * notifies systemd's watchdog whenever the health check passes. */
+/* Waits for SIGTERM or SIGINT and returns it. SIGHUP is only logged: by default it would end the daemon when its terminal is
+ * closed. Meanwhile it notifies systemd's watchdog whenever the health check passes. */
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
@@ -201,10 +202,10 @@ static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store 
 }
 
 static void announce(const rl_config *config, int port) {
-  bool six = strchr(config->address, ':') != NULL;
+  bool is_ipv6 = strchr(config->address, ':') != NULL;
   char url[128];
-  snprintf(url, sizeof url, "%s://%s%s%s:%d", config->tls_certificate[0] != '\0' ? "https" : "http", six ? "[" : "",
-           config->address, six ? "]" : "", port);
+  snprintf(url, sizeof url, "%s://%s%s%s:%d", config->tls_certificate[0] != '\0' ? "https" : "http", is_ipv6 ? "[" : "",
+           config->address, is_ipv6 ? "]" : "", port);
   printf("listening on %s\n", url);
   fflush(stdout);
   sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
@@ -260,9 +261,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "rooflined: %s\n", err.message);
     return EX_CONFIG;
   }
-  if (options.only == OPTION_PRINT) rl_config_print(&config, stdout);
-  if (options.only == OPTION_CHECK) printf("the configuration is valid\n");
-  if (options.only != 0) return 0;
+  if (options.action_then_exit == OPTION_PRINT) rl_config_print(&config, stdout);
+  if (options.action_then_exit == OPTION_CHECK) printf("the configuration is valid\n");
+  if (options.action_then_exit != 0) return 0;
 
   sigset_t signals;
   sigemptyset(&signals);
@@ -272,7 +273,7 @@ int main(int argc, char **argv) {
   sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread starts, so that only main receives them */
   signal(SIGPIPE, SIG_IGN);
   mallopt(M_ARENA_MAX, MALLOC_ARENAS);
-  mallopt(M_MMAP_THRESHOLD, MALLOC_MAPPED_BYTES);
+  mallopt(M_MMAP_THRESHOLD, MALLOC_MMAP_THRESHOLD_BYTES);
   umask(077);
   rl_log_open("rooflined", log_level(config.log_level));
   if (serve(&config, &signals, &err) >= 0) return 0;

@@ -27,8 +27,8 @@ const rl_rule rl_rules_distribution[] = {
      .inputs = {{"longest", "sm__cycles_active.max"},
                 {"average", "sm__cycles_active.avg"},
                 {"elapsed", "sm__cycles_elapsed.max"},
-                RL_GRID,
-                RL_SM_COUNT},
+                RL_INPUT_GRID_BLOCKS,
+                RL_INPUT_SM_COUNT},
      /* average_used is the average over the multiprocessors that executed blocks. */
      .terms = {{"used", "min(blocks, sms)"}, {"average_used", "min(longest, average * sms / used)"}},
      .condition = "longest >= 0.5 * elapsed && longest - average_used >= 0.15 * longest",
@@ -36,9 +36,10 @@ const rl_rule rl_rules_distribution[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The busiest multiprocessor is active for {longest:0} cycles; the {used:0} that can have blocks are active for "
-                "{average_used:0} on average, {100 * average_used / longest:0}% of that. Blocks take different times, or their "
-                "number is not a multiple: split long blocks, use more and smaller ones, or use dynamic scheduling."},
-    IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_ATOMIC_UNIT_PCT,
+                "{average_used:0} on average, {100 * average_used / longest:0}% of that. Blocks take different times, or the "
+                "number of blocks is not a multiple of the number of multiprocessors: split long blocks, use more and smaller "
+                "ones, or use dynamic scheduling."},
+    IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
                    " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
                    "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),
     IMBALANCE_RULE(dram, "DRAM channels", "dram", , "",

@@ -17,7 +17,7 @@
                {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                          \
                {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
                INSTRUCTIONS,                                                                                                    \
-               RL_MEMORY_PCT},                                                                                                  \
+               RL_INPUT_MEMORY_PCT},                                                                                            \
     .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",            \
     .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,             \
     .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,                                                                           \
@@ -57,7 +57,7 @@ const rl_rule rl_rules_memory[] = {
      .cause = RL_CAUSE_COALESCING,
      .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"},
                 {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
-                RL_MEMORY_PCT},
+                RL_INPUT_MEMORY_PCT},
      .terms = {{"excess", "sectors - ideal"}},
      .condition = "excess >= 0.05 * sectors && excess > 0",
      .speedup = "memory * excess / sectors",
@@ -75,7 +75,7 @@ const rl_rule rl_rules_memory[] = {
                 {"loaded", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"}, /* does not count TMA and bulk copies of cp.async */
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
                 {"requested", "lts__t_sectors_srcunit_tex_op_read.sum"},
-                RL_DRAM_PCT},
+                RL_INPUT_DRAM_PCT},
      .terms = {{"waste", "100 * (1 - used_bytes * min(missed, requested) / (" SECTOR " * missed))"}},
      .condition = "used_bytes > 0 && loaded >= 0.5 * requested && missed >= 0.1 * requested && waste >= 5 && dram >= 10",
      .speedup = "dram * waste / 100",
@@ -89,7 +89,8 @@ const rl_rule rl_rules_memory[] = {
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "More DRAM traffic than the workload needs",
      .cause = RL_CAUSE_TRAFFIC,
-     .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"needed", "model__bytes"}, RL_DRAM_PCT},
+     .inputs =
+         {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"needed", "model__bytes"}, RL_INPUT_DRAM_PCT},
      .terms = {{"moved", "read + written"}},
      .condition = "needed > 0 && moved >= 1.25 * needed && dram >= 30",
      .speedup = "dram * (1 - needed / moved)",
@@ -122,7 +123,7 @@ const rl_rule rl_rules_memory[] = {
      .cause = RL_CAUSE_CACHE_REUSE,
      .inputs = {{"sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
-                RL_DRAM_PCT},
+                RL_INPUT_DRAM_PCT},
      .condition = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
      .kind = RL_FINDING_INFO,
      .message = "{100 * hits / sectors:0}% of the sectors read from L2 hit there, and DRAM works at {dram}% of its peak. This is "
@@ -141,7 +142,7 @@ const rl_rule rl_rules_memory[] = {
                 {"local_st", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"},
                 {"global_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
                 {"global_st", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
-                RL_MEMORY_PCT},
+                RL_INPUT_MEMORY_PCT},
      .terms = {{"local", "loads + stores"}, {"sectors", "local_ld + local_st"}},
      .condition = "local >= 0.01 * instructions && local > 0",
      .speedup = "memory * sectors / (sectors + global_ld + global_st)",
@@ -173,7 +174,7 @@ const rl_rule rl_rules_memory[] = {
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Atomic operations on few addresses",
      .cause = RL_CAUSE_GLOBAL_ATOMICS,
-     .inputs = {RL_ATOMIC_UNIT_PCT,
+     .inputs = {RL_INPUT_ATOMIC_UNIT_PCT,
                 {"average", "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"},
                 {"atomics", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"},
                 {"reductions", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"}},

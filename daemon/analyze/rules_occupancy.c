@@ -9,14 +9,14 @@
   {                                                                                                                          \
     .id = "occupancy_" #resource, .version = 3, .section = "Occupancy", .title = "Occupancy is limited by " limit,           \
     .cause = RL_CAUSE_FEW_WARPS,                                                                                             \
-    .inputs = {RL_THEORETICAL_PCT,                                                                                           \
+    .inputs = {RL_INPUT_THEORETICAL_WARPS_PCT,                                                                               \
                {"registers", "launch__occupancy_limit_registers"},                                                           \
                {"shared", "launch__occupancy_limit_shared_mem"},                                                             \
                {"blocks", "launch__occupancy_limit_blocks"},                                                                 \
                {"barriers", "launch__occupancy_limit_barriers"},                                                             \
                {"warps", "launch__occupancy_limit_warps"},                                                                   \
-               RL_COMPUTE_PCT,                                                                                               \
-               RL_MEMORY_PCT},                                                                                               \
+               RL_INPUT_COMPUTE_PCT,                                                                                         \
+               RL_INPUT_MEMORY_PCT},                                                                                         \
     .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                \
     .condition = "fewest >= 1 && theoretical < 80 && " RL_NOT_BUSY " && " #resource " == fewest" extra_condition,            \
     .speedup = "100 - theoretical", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                              \
@@ -38,11 +38,11 @@ const rl_rule rl_rules_occupancy[] = {
      .section = "Occupancy",
      .title = "Achieved occupancy is far below theoretical occupancy",
      .cause = RL_CAUSE_FEW_WARPS,
-     .inputs = {RL_THEORETICAL_PCT,
+     .inputs = {RL_INPUT_THEORETICAL_WARPS_PCT,
                 {"achieved", "sm__warps_active.avg.pct_of_peak_sustained_active"},
-                RL_WAVES,
-                RL_COMPUTE_PCT,
-                RL_MEMORY_PCT},
+                RL_INPUT_WAVES,
+                RL_INPUT_COMPUTE_PCT,
+                RL_INPUT_MEMORY_PCT},
      .condition = "waves >= 1 && theoretical - achieved >= 20 && " RL_NOT_BUSY, /* below one wave the grid is the cause */
      .speedup = "min(100 * (1 - achieved / theoretical), " RL_HEADROOM ")",
      .scope = RL_SPEEDUP_LOCAL,

@@ -7,9 +7,9 @@
     .id = "stall_" #reason, .version = 2, .section = "WarpStateStats", .title = stall_title, .cause = RL_CAUSE_##cause_id, \
     .inputs = {{"stalled", "smsp__average_warps_issue_stalled_" #reason "_per_issue_active.ratio"},                        \
                {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"},                                            \
-               RL_ISSUED,                                                                                                  \
-               RL_COMPUTE_PCT,                                                                                             \
-               RL_MEMORY_PCT},                                                                                             \
+               RL_INPUT_ISSUED_PER_CYCLE,                                                                                  \
+               RL_INPUT_COMPUTE_PCT,                                                                                       \
+               RL_INPUT_MEMORY_PCT},                                                                                       \
     .condition = "stalled >= 0.3 * latency && issued < 0.8 && " RL_NOT_BUSY,                                               \
     .speedup = "min(100 * stalled / latency, 100 * (1 - issued), " RL_HEADROOM ")", .scope = RL_SPEEDUP_GLOBAL,            \
     .kind = RL_FINDING_OPTIMIZATION,                                                                                       \
@@ -24,12 +24,12 @@ const rl_rule rl_rules_scheduling[] = {
      .section = "SchedulerStats",
      .title = "Schedulers often have nothing to issue",
      .cause = RL_CAUSE_FEW_WARPS,
-     .inputs = {RL_ISSUED,
+     .inputs = {RL_INPUT_ISSUED_PER_CYCLE,
                 {"active", "smsp__warps_active.avg.per_cycle_active"},
                 {"eligible", "smsp__warps_eligible.avg.per_cycle_active"},
                 {"warp_slots", "smsp__warps_active.avg.peak_sustained"},
-                RL_COMPUTE_PCT,
-                RL_MEMORY_PCT},
+                RL_INPUT_COMPUTE_PCT,
+                RL_INPUT_MEMORY_PCT},
      .condition = "issued < 0.6 && " RL_NOT_BUSY,
      .kind = RL_FINDING_WARNING,
      .reports_missing_inputs = true,

@@ -11,30 +11,30 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
      .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
-                "moved, and how efficiently they move, determines the speed: look at the memory tables, and fetch less or "
-                "reuse more before you optimize arithmetic."},
+                "moved and the efficiency of the accesses determine the speed: look at the memory tables, then move fewer bytes "
+                "or reuse them before you optimize arithmetic."},
     {.id = "bound_compute",
      .version = 1,
      .section = "SpeedOfLight",
      .title = "Compute bound",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
-                "instructions, and their pipeline, determines the speed: look at the compute tables, and compute less, fuse "
-                "instructions, or use a lower precision."},
+                "instructions and the rate of the pipelines that execute them determine the speed: look at the compute tables, "
+                "then compute less, fuse instructions, or use a lower precision."},
     {.id = "bound_balanced",
      .version = 1,
      .section = "SpeedOfLight",
      .title = "Compute and memory are balanced",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_DIFFERENCE_PCT
                   " && memory - compute < " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
@@ -45,7 +45,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Near the peak",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. It cannot do the same work much "
@@ -55,7 +55,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Neither compute nor memory is busy",
      .cause = RL_CAUSE_FEW_WARPS,
-     .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
      .message = "Multiprocessors reach {compute}% and the memory system {memory}% of their peaks, both below " BUSY_PCT
@@ -66,7 +66,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "MemoryWorkloadAnalysis",
      .title = "DRAM is saturated",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
+     .inputs = {RL_INPUT_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
      .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram}% of its peak. The kernel becomes faster only "

@@ -24,7 +24,7 @@ const char *rl_row_text(const rl_section_row *row, double value);
 enum { RL_MAX_PARTS = 256 };
 typedef struct rl_part {
   const char *name; /* the text after the colon of a row's part */
-  double value;     /* NAN: not known */
+  double value;     /* NAN: unknown */
 } rl_part;
 /* Fills the parts of a row, largest first, at most RL_MAX_PARTS. Returns their number. */
 size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_MAX_PARTS]);

@@ -137,8 +137,8 @@ static int compare_items(const void *left, const void *right) {
   return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns);
 }
 
-/* Gives each item the lowest depth at which no long item is open. Items shorter than a step close nothing and open nothing: a
- * picture of this resolution does not show whether they nest. */
+/* Gives each item the lowest depth at which no long item is open. Items shorter than a step close nothing and open nothing: at
+ * this resolution a chart does not show whether they nest. */
 static void set_depths(rl_timeline_lane *lane, int64_t step_ns) {
   int64_t open_until_ns[RL_MAX_LANE_DEPTH] = {0};
   for (size_t i = 0; i < lane->count; i++) {

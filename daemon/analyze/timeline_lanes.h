@@ -1,5 +1,5 @@
-/* The lanes of a timeline at the resolution of a picture: rows that last at least one step of the resolution stay as they are,
- * and shorter ones are merged where more than one starts in a step. All functions are pure. */
+/* The lanes of a timeline in a window that is divided into steps of equal length: rows that last at least one step stay as they
+ * are, and shorter ones are merged where more than one starts in a step. All functions are pure. */
 #ifndef RL_ANALYZE_TIMELINE_LANES_H
 #define RL_ANALYZE_TIMELINE_LANES_H
 
@@ -34,7 +34,7 @@ typedef struct rl_lane_key {
 } rl_lane_key;
 /* Returns the lane of a row. kind: rl_activity_kind; the others as in rl_activity_row. */
 rl_lane_key rl_lane_key_of(uint32_t kind, uint32_t device, uint32_t stream, uint32_t thread);
-/* Compares keys in the order of the lanes, as memcmp. */
+/* Compares keys in the order of the lanes. The result is negative, 0 or positive, as that of memcmp. */
 int rl_lane_key_compare(const rl_lane_key *left, const rl_lane_key *right);
 
 /* Rows that start in a step, or one row. */
@@ -54,7 +54,7 @@ typedef struct rl_timeline_lane {
   rl_lane_item *items; /* rows that last at least a step; after rl_timeline_lanes_finish: all items, by start, the longer first */
   size_t count, capacity;
   rl_lane_item *steps; /* steps[s]: the merged short rows of step s; NULL: the lane has no such rows. Not valid after finish */
-  uint32_t depths;     /* number of depths, valid after finish: 1 + the largest depth */
+  uint32_t depths;     /* number of depths, which is 1 + the largest depth; valid after finish */
 } rl_timeline_lane;
 
 typedef struct rl_timeline_lanes {

@@ -16,10 +16,10 @@ extern "C" {
 #endif
 
 typedef enum rl_field_type {
-  RL_FIELD_BOOL,    /* bool, or int64_t with the value 0 or 1; rl_field.size distinguishes them */
-  RL_FIELD_INT,     /* int64_t, or uint32_t; rl_field.size distinguishes them. A whole number, |value| <= 2^53 */
-  RL_FIELD_REAL,    /* double, finite */
-  RL_FIELD_MEASURE, /* double; NAN, in JSON null: unavailable */
+  RL_FIELD_BOOL,          /* bool, or int64_t with the value 0 or 1; rl_field.size distinguishes them */
+  RL_FIELD_INT,           /* int64_t, or uint32_t; rl_field.size distinguishes them. A whole number, |value| <= 2^53 */
+  RL_FIELD_REAL,          /* double, finite */
+  RL_FIELD_NULLABLE_REAL, /* double; NAN, in JSON null: unavailable */
   /* char[size]: NUL-terminated UTF-8 without control characters; one of `names`, unless that is NULL. Decoding null leaves the
    * member unchanged. */
   RL_FIELD_TEXT,
@@ -40,7 +40,7 @@ typedef enum rl_field_type {
 
 enum { RL_FIELD_NAME_MAX = 95 };
 
-/* Bounds of |value| of a MEASURE unless it is 0. They keep products and quotients of up to three values finite. */
+/* Bounds of |value| of a NULLABLE_REAL unless it is 0. They keep products and quotients of up to three values finite. */
 #define RL_MEASURE_MAX 1e100
 #define RL_MEASURE_MIN 1e-100
 /* Returns value; 0 if |value| < RL_MEASURE_MIN; NAN if |value| > RL_MEASURE_MAX. */
@@ -87,7 +87,7 @@ cJSON *rl_fields_schema(const rl_field *table);
 #endif
 
 #define RL_JSON_INTEGER_MAX 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
-/* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
+/* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_NULLABLE_REAL, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 /* Like RL_FIELD, but the key in the JSON object is KEY, not the name of the member. */

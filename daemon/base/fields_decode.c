@@ -170,7 +170,7 @@ double rl_sanitize_measure(double value) {
   return fabs(value) < RL_MEASURE_MIN ? 0 : value;
 }
 
-static int decode_measure(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
+static int decode_nullable_real(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   double value = NAN;
   if (!cJSON_IsNull(item)) {
     if (decode_number(field, item, path, &value, err) < 0) return -1;
@@ -229,7 +229,7 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *path
     case RL_FIELD_BOOL: return decode_bool(field, item, path, out, err);
     case RL_FIELD_INT:
     case RL_FIELD_REAL: return decode_number(field, item, path, out, err);
-    case RL_FIELD_MEASURE: return decode_measure(field, item, path, out, err);
+    case RL_FIELD_NULLABLE_REAL: return decode_nullable_real(field, item, path, out, err);
     case RL_FIELD_TEXT:
     case RL_FIELD_SHA256: return decode_text(field, item, path, out, err);
     case RL_FIELD_CHOICE: return decode_choice(field, item, path, out, err);

@@ -49,7 +49,7 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
     case RL_FIELD_BOOL: return cJSON_CreateBool(rl_field_integer(field, in) != 0);
     case RL_FIELD_INT: return encode_number((double)rl_field_integer(field, in));
     case RL_FIELD_REAL:
-    case RL_FIELD_MEASURE: {
+    case RL_FIELD_NULLABLE_REAL: {
       double value;
       memcpy(&value, in, sizeof value);
       return isfinite(value) ? encode_number(value) : cJSON_CreateNull();

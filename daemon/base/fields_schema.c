@@ -72,7 +72,8 @@ static void add_enum(cJSON *schema, const char *const *names) {
 static void describe_field(cJSON *property, const rl_field *field) {
   cJSON_AddStringToObject(property, "type", schema_types[field->type]);
   add_summary(property, field);
-  if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL || field->type == RL_FIELD_MEASURE) add_bounds(property, field);
+  if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL || field->type == RL_FIELD_NULLABLE_REAL)
+    add_bounds(property, field);
   describe_members(property, field);
   if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
   if (field->type == RL_FIELD_SHA256) cJSON_AddStringToObject(property, "pattern", "^([0-9a-f]{64})?$");

@@ -1,4 +1,5 @@
-/* Collects the significant digits and the position of the decimal point, then builds the integer digit by digit. */
+/* Parses a decimal number into its significant digits and the position of its decimal point, moves the point by `scale` digits,
+ * and builds the rounded integer digit by digit. */
 #include "import/decimal.h"
 
 #include <ctype.h>
@@ -9,7 +10,7 @@ typedef struct decimal {
   bool is_negative;
   char digits[KEPT_DIGITS]; /* the first significant digits; further digits are dropped */
   int digit_count;
-  int integer_digits; /* digits before the decimal point; negative: zeros after it */
+  int point_position; /* number of significant digits before the decimal point; negative: of zeros between the point and them */
 } decimal;
 
 typedef struct text_range {
@@ -30,13 +31,13 @@ static int read_digits(text_range *text, bool is_fraction, decimal *number) {
   for (; is_digit(text); text->next++, count++) {
     bool is_leading_zero = number->digit_count == 0 && *text->next == '0';
     if (!is_leading_zero && number->digit_count < KEPT_DIGITS) number->digits[number->digit_count++] = *text->next;
-    if (!is_fraction && !is_leading_zero && number->integer_digits < MAX_EXPONENT) number->integer_digits++;
-    if (is_fraction && is_leading_zero && number->integer_digits > -MAX_EXPONENT) number->integer_digits--;
+    if (!is_fraction && !is_leading_zero && number->point_position < MAX_EXPONENT) number->point_position++;
+    if (is_fraction && is_leading_zero && number->point_position > -MAX_EXPONENT) number->point_position--;
   }
   return count;
 }
 
-/* Adds an exponent to number->integer_digits. Returns false if no digits follow the "e". */
+/* Adds an exponent to number->point_position. Returns false if no digits follow the "e". */
 static bool read_exponent(text_range *text, decimal *number) {
   if (!skip(text, 'e') && !skip(text, 'E')) return true;
   bool is_negative = skip(text, '-');
@@ -45,7 +46,7 @@ static bool read_exponent(text_range *text, decimal *number) {
   int exponent = 0;
   for (; is_digit(text); text->next++)
     if (exponent < MAX_EXPONENT) exponent = exponent * 10 + (*text->next - '0');
-  number->integer_digits += is_negative ? -exponent : exponent;
+  number->point_position += is_negative ? -exponent : exponent;
   return true;
 }
 
@@ -57,17 +58,18 @@ static bool parse(const char *text, size_t length, decimal *number) {
   return read_exponent(&rest, number) && rest.next == rest.end;
 }
 
-bool rl_decimal_scale(const char *text, size_t length, int scale, int64_t *value) {
+bool rl_decimal_parse_scaled(const char *text, size_t length, int scale, int64_t *value) {
   decimal number;
   if (!parse(text, length, &number)) return false;
-  int digits = number.integer_digits + scale; /* number of digits of the result */
-  if (number.digit_count > 0 && digits > MAX_DIGITS) return false;
+  int result_digits = number.point_position + scale;
+  if (number.digit_count > 0 && result_digits > MAX_DIGITS) return false;
   int64_t result = 0;
-  for (int i = 0; i < digits; i++)
+  for (int i = 0; i < result_digits; i++)
     if (__builtin_mul_overflow(result, 10, &result) ||
         __builtin_add_overflow(result, i < number.digit_count ? number.digits[i] - '0' : 0, &result))
       return false;
-  if (digits >= 0 && digits < number.digit_count && number.digits[digits] >= '5' && __builtin_add_overflow(result, 1, &result))
+  if (result_digits >= 0 && result_digits < number.digit_count && number.digits[result_digits] >= '5' &&
+      __builtin_add_overflow(result, 1, &result))
     return false;
   *value = number.is_negative ? -result : result;
   return true;

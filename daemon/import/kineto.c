@@ -136,7 +136,7 @@ static void read_gpu_number(reader *self, const char *text, size_t length) {
                  {"regsPerMultiprocessor", &self->gpu.registers_per_sm},
                  {"sharedMemPerMultiprocessor", &self->gpu.shared_memory_per_sm_bytes}};
   int64_t value;
-  if (!rl_decimal_scale(text, length, 0, &value) || value < 0 || value > INT64_C(1) << 53) return;
+  if (!rl_decimal_parse_scaled(text, length, 0, &value) || value < 0 || value > INT64_C(1) << 53) return;
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if (key_is(self, members[i].key)) *members[i].member = value;
 }

@@ -54,7 +54,7 @@ void rl_kineto_event_begin(rl_kineto_event *event) {
 }
 
 static int set_time(const char *text, size_t length, const char *member, int64_t *ns, bool *is_set, rl_error *err) {
-  if (!rl_decimal_scale(text, length, US_TO_NS_DIGITS, ns))
+  if (!rl_decimal_parse_scaled(text, length, US_TO_NS_DIGITS, ns))
     return rl_fail(err, RL_INPUT, 0, "%s is %.*s µs, which does not fit into 64 bits as a number of ns", member,
                    (int)(length < 40 ? length : 40), text);
   *is_set = true;
@@ -72,7 +72,7 @@ static void hash_thread(rl_kineto_event *event, rl_event_field field, const char
 static void set_dimension(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   uint32_t *sizes = field == RL_EVENT_GRID ? event->grid : event->block;
   int64_t size;
-  if (event->dimension < 3 && rl_decimal_scale(text, length, 0, &size) && size >= 0 && size <= UINT32_MAX)
+  if (event->dimension < 3 && rl_decimal_parse_scaled(text, length, 0, &size) && size >= 0 && size <= UINT32_MAX)
     sizes[event->dimension] = (uint32_t)size;
   event->dimension++;
 }
@@ -82,7 +82,7 @@ int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, con
   if (field == RL_EVENT_DURATION) return set_time(text, length, "dur", &event->duration_ns, &event->has_duration, err);
   if (field == RL_EVENT_PROCESS || field == RL_EVENT_THREAD) hash_thread(event, field, text, length);
   if (field == RL_EVENT_GRID || field == RL_EVENT_BLOCK) set_dimension(event, field, text, length);
-  else event->has_number[field] = rl_decimal_scale(text, length, 0, &event->numbers[field]);
+  else event->has_number[field] = rl_decimal_parse_scaled(text, length, 0, &event->numbers[field]);
   return 0;
 }
 

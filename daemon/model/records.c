@@ -23,7 +23,7 @@ const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEA
 /* A field of records in frames. A worker sends every field, so all are required. */
 #define FRAME_FIELD(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
 /* A ratio within [0, 1]. */
-#define FRACTION_FIELD(STRUCT, MEMBER) FRAME_FIELD(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
+#define FRACTION_FIELD(STRUCT, MEMBER) FRAME_FIELD(STRUCT, MEMBER, RL_FIELD_NULLABLE_REAL, .minimum = 0, .maximum = 1)
 
 static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
 
@@ -39,9 +39,9 @@ const rl_field rl_run_metadata_fields[] = {
     FRAME_FIELD(rl_run_metadata, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    FRAME_FIELD(rl_run_metadata, floor_operations, RL_FIELD_MEASURE, .summary = "minimum operations of one iteration"),
-    FRAME_FIELD(rl_run_metadata, floor_bytes, RL_FIELD_MEASURE, .summary = "minimum bytes that one iteration moves"),
-    FRAME_FIELD(rl_run_metadata, floor_written_bytes, RL_FIELD_MEASURE, .summary = "the part of them that is written"),
+    FRAME_FIELD(rl_run_metadata, floor_operations, RL_FIELD_NULLABLE_REAL, .summary = "minimum operations of one iteration"),
+    FRAME_FIELD(rl_run_metadata, floor_bytes, RL_FIELD_NULLABLE_REAL, .summary = "minimum bytes that one iteration moves"),
+    FRAME_FIELD(rl_run_metadata, floor_written_bytes, RL_FIELD_NULLABLE_REAL, .summary = "the part of them that is written"),
     FRAME_FIELD(rl_run_metadata, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
     RL_FIELD(rl_run_metadata, device_properties, RL_FIELD_JSON),
     FRAME_FIELD(rl_run_metadata, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
@@ -49,20 +49,20 @@ const rl_field rl_run_metadata_fields[] = {
 
 const rl_field rl_epoch_fields[] = {FRAME_FIELD(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     FRAME_FIELD(rl_epoch, warmup, RL_FIELD_BOOL),
-                                    FRAME_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, host_ms, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, images, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, train_loss, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, test_loss, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, device_ms, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, host_ms, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, evaluation_ms, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, images, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, train_loss, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, test_loss, RL_FIELD_NULLABLE_REAL),
                                     FRACTION_FIELD(rl_epoch, test_accuracy_ratio),
-                                    FRAME_FIELD(rl_epoch, loss_scale, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, temperature_c, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_epoch, power_w, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, loss_scale, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, skipped_steps, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, sm_clock_before_mhz, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, sm_clock_after_mhz, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, memory_clock_mhz, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, temperature_c, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_epoch, power_w, RL_FIELD_NULLABLE_REAL),
                                     FRAME_FIELD(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
                                     RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON, .zero_is_null = true),
                                     {0}};
@@ -71,11 +71,11 @@ const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
 
 const rl_field rl_sample_fields[] = {FRAME_FIELD(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
                                      FRAME_FIELD(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     FRAME_FIELD(rl_sample, device_us, RL_FIELD_MEASURE),
+                                     FRAME_FIELD(rl_sample, device_us, RL_FIELD_NULLABLE_REAL),
                                      {0}};
 
 const rl_field rl_measurement_fields[] = {FRAME_FIELD(rl_measurement, name, RL_FIELD_TEXT),
-                                          FRAME_FIELD(rl_measurement, value, RL_FIELD_MEASURE),
+                                          FRAME_FIELD(rl_measurement, value, RL_FIELD_NULLABLE_REAL),
                                           FRAME_FIELD(rl_measurement, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                           {0}};
 
@@ -85,14 +85,14 @@ const rl_field rl_kernel_fields[] = {
     FRAME_FIELD(rl_kernel, phase, RL_FIELD_TEXT, .zero_is_null = true),
     FRAME_FIELD(rl_kernel, name, RL_FIELD_TEXT),
     FRAME_FIELD(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    FRAME_FIELD(rl_kernel, total_us, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, min_us, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, median_us, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, max_us, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, share_ratio, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, total_us, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, min_us, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, median_us, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, max_us, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, share_ratio, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, registers_per_thread, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, static_shared_bytes, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_kernel, dynamic_shared_bytes, RL_FIELD_NULLABLE_REAL),
     FRAME_FIELD(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
@@ -110,9 +110,9 @@ const rl_field rl_phase_fields[] = {FRAME_FIELD(rl_phase, ordinal, RL_FIELD_INT,
                                     FRAME_FIELD(rl_phase, phase, RL_FIELD_TEXT, .zero_is_null = true),
                                     FRAME_FIELD(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     FRAME_FIELD(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    FRAME_FIELD(rl_phase, mean_us, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_phase, min_us, RL_FIELD_MEASURE),
-                                    FRAME_FIELD(rl_phase, max_us, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_phase, mean_us, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_phase, min_us, RL_FIELD_NULLABLE_REAL),
+                                    FRAME_FIELD(rl_phase, max_us, RL_FIELD_NULLABLE_REAL),
                                     FRACTION_FIELD(rl_phase, share_ratio),
                                     {0}};
 
@@ -130,12 +130,12 @@ const rl_field rl_instruction_fields[] = {
 const rl_field rl_series_point_fields[] = {FRAME_FIELD(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                            FRAME_FIELD(rl_series_point, name, RL_FIELD_TEXT),
                                            FRAME_FIELD(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
-                                           FRAME_FIELD(rl_series_point, value, RL_FIELD_MEASURE),
+                                           FRAME_FIELD(rl_series_point, value, RL_FIELD_NULLABLE_REAL),
                                            {0}};
 
 const rl_field rl_kernel_metric_fields[] = {FRAME_FIELD(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                             FRAME_FIELD(rl_kernel_metric, metric, RL_FIELD_TEXT),
-                                            FRAME_FIELD(rl_kernel_metric, value, RL_FIELD_MEASURE),
+                                            FRAME_FIELD(rl_kernel_metric, value, RL_FIELD_NULLABLE_REAL),
                                             FRAME_FIELD(rl_kernel_metric, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                             {0}};
 
@@ -146,9 +146,9 @@ const rl_field rl_progress_fields[] = {
     FRAME_FIELD(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
     FRAME_FIELD(rl_progress, step, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
     FRAME_FIELD(rl_progress, steps, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
-    FRAME_FIELD(rl_progress, train_loss, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_progress, images_per_s, RL_FIELD_MEASURE),
-    FRAME_FIELD(rl_progress, eta_s, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_progress, train_loss, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_progress, images_per_s, RL_FIELD_NULLABLE_REAL),
+    FRAME_FIELD(rl_progress, eta_s, RL_FIELD_NULLABLE_REAL),
     FRACTION_FIELD(rl_progress, test_accuracy_ratio),
     {0}};
 

@@ -1,9 +1,10 @@
 /* SQL functions that every connection of the store has; the views do not use them, so that the sqlite3 shell can read the views.
  *
- *   stored_json(text)   The text as a JSON value, like json(), but without parsing: a CHECK constraint or a JSON function must
- * have ensured that the text is valid JSON. SQL NULL becomes the JSON value null. kernel_base_name(text)  The name of a function
- * without its return type, namespaces, template arguments and parameters: "relu" for "void our::relu<float>(float *)".
- *   utc_text(ns)        An instant as RFC 3339 text, in the format of the generated columns *_at. NULL stays NULL.
+ *   stored_json(text)       the text as a JSON value, like json(), but without parsing: a CHECK constraint or a JSON function
+ *                           must have ensured that the text is valid JSON. SQL NULL becomes the JSON value null.
+ *   kernel_base_name(text)  the name of a function without its return type, namespaces, template arguments and parameters:
+ *                           "relu" for "void our::relu<float>(float *)"
+ *   utc_text(ns)            an instant as RFC 3339 text, in the format of the generated columns *_at. NULL stays NULL.
  *
  * Private to the store. */
 #ifndef RL_STORE_FUNCTIONS_H

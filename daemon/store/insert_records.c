@@ -80,7 +80,7 @@ static int bind_field(sqlite3_stmt *statement, int index, const rl_field *field,
     case RL_FIELD_BOOL:
     case RL_FIELD_INT: return bind_integer(statement, index, field, rl_field_integer(field, member));
     case RL_FIELD_REAL:
-    case RL_FIELD_MEASURE:
+    case RL_FIELD_NULLABLE_REAL:
       memcpy(&real, member, sizeof real);
       return isfinite(real) ? sqlite3_bind_double(statement, index, real) : sqlite3_bind_null(statement, index);
     case RL_FIELD_TEXT:

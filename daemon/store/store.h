@@ -157,13 +157,14 @@ typedef enum rl_query {
   RL_QUERY_EXPLAINED_KERNELS,  /* :run   launches of traced kernels, by their phases if they have any; further columns: numbers */
   RL_QUERY_HISTORY,            /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
   RL_QUERY_REPORT_RUN,         /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
-  RL_QUERY_REPORT_KERNELS,     /* :run :kernel :inside   kernels in order; further columns: numbers, series, instructions */
-  RL_QUERY_REPORT_METRICS,     /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
-  RL_QUERY_COMPARE_KERNELS,    /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
-  RL_QUERY_COUNTED_KERNEL,     /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
-  RL_QUERY_CEILINGS,           /* :device   the newest ceilings of each device and driver */
-  RL_QUERY_TOKENS,             /* the tokens' names, oldest first */
-  RL_QUERY_UPLOADS,            /* one row: an array of the names of the uploads that unfinished imports need */
+  /* :run :kernel :with_series_and_instructions   kernels in order; further columns: numbers, series, instructions */
+  RL_QUERY_REPORT_KERNELS,
+  RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
+  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
+  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
+  RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
+  RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
+  RL_QUERY_UPLOADS,         /* one row: an array of the names of the uploads that unfinished imports need */
   /* Suite runs. The first column of queries marked * is not JSON text; the statement's file lists the columns. */
   RL_QUERY_SUITE_RUNS_ACTIVE,     /* *   suite runs that have not ended */
   RL_QUERY_SUITE_RUN_ROW,         /* * :run */

@@ -23,7 +23,7 @@ typedef struct suite_file {
 } suite_file;
 
 typedef struct suite_files {
-  suite_file files[RL_SUITE_FILES_MAX];
+  suite_file items[RL_SUITE_FILES_MAX];
   int count;
 } suite_files;
 
@@ -39,15 +39,15 @@ struct rl_suites {
 
 static bool has_name(const suite_files *files, const char *name) {
   for (int i = 0; i < files->count; i++)
-    if (strcmp(files->files[i].name, name) == 0) return true;
+    if (strcmp(files->items[i].name, name) == 0) return true;
   return false;
 }
 
 /* Returns the length of the name before ".json"; 0: the file is not a suite. */
 static size_t stem_length(const char *name) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  static const char allowed_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   size_t length = strlen(name), suffix = strlen(".json");
-  if (length <= suffix || name[0] == '.' || strspn(name, letters) != length) return 0;
+  if (length <= suffix || name[0] == '.' || strspn(name, allowed_characters) != length) return 0;
   if (strcmp(name + length - suffix, ".json") != 0) return 0;
   return length - suffix < RL_SUITE_NAME_SIZE ? length - suffix : 0;
 }
@@ -55,7 +55,7 @@ static size_t stem_length(const char *name) {
 static void add_file(const char *folder, int folder_fd, const char *name, suite_files *files) {
   struct stat status;
   size_t length = stem_length(name);
-  suite_file *file = &files->files[files->count];
+  suite_file *file = &files->items[files->count];
   if (length == 0 || files->count == RL_SUITE_FILES_MAX) return;
   memset(file, 0, sizeof *file); /* clears the padding too, because memcmp compares it */
   memcpy(file->name, name, length);
@@ -80,12 +80,12 @@ static int compare_files(const void *a, const void *b) {
 
 /* Lists the files of all folders, sorted by name, so that memcmp compares two lists. */
 static void list_files(const char *folders, suite_files *files) {
-  char folder[sizeof files->files[0].path];
+  char folder[sizeof files->items[0].path];
   memset(files, 0, sizeof *files);
   for (const char *next = folders; *next != '\0'; next += strcspn(next, ":"), next += *next == ':')
     if ((size_t)snprintf(folder, sizeof folder, "%.*s", (int)strcspn(next, ":"), next) < sizeof folder && folder[0] != '\0')
       list_folder(folder, files);
-  qsort(files->files, (size_t)files->count, sizeof files->files[0], compare_files);
+  qsort(files->items, (size_t)files->count, sizeof files->items[0], compare_files);
 }
 
 /* Reads a whole file into malloc'ed text. Opens with O_NONBLOCK, because opening a FIFO would block the daemon. */
@@ -168,7 +168,7 @@ static rl_suite_list *load(const suite_files *files, const rl_job_policy *policy
   if (list == NULL) return NULL;
   list->references = 1;
   list->count = files->count;
-  for (int i = 0; i < files->count; i++) load_entry(&files->files[i], policy, &list->entries[i]);
+  for (int i = 0; i < files->count; i++) load_entry(&files->items[i], policy, &list->entries[i]);
   return list;
 }
 
@@ -219,7 +219,7 @@ static int refresh(rl_suites *suites, rl_error *err) {
   return suites->list != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the suites");
 }
 
-const rl_suite_list *rl_suites_read(rl_suites *suites, rl_error *err) {
+const rl_suite_list *rl_suites_acquire(rl_suites *suites, rl_error *err) {
   pthread_mutex_lock(&suites->mutex);
   int rc = refresh(suites, err);
   if (rc == 0) suites->list->references++;

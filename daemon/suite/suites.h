@@ -23,7 +23,7 @@ typedef struct rl_suite_entry {
   rl_suite_problem problem;
 } rl_suite_entry;
 
-/* A snapshot of the suites, sorted by name. Each reader releases it. */
+/* A snapshot of the suites, sorted by name. */
 typedef struct rl_suite_list {
   int references;   /* guarded by the mutex of rl_suites */
   uint64_t version; /* increases when a file changes */
@@ -36,8 +36,8 @@ typedef struct rl_suite_list {
 int rl_suites_open(const char *folders, const rl_job_policy *policy, rl_suites **suites, rl_error *err);
 void rl_suites_close(rl_suites *suites); /* accepts NULL */
 
-/* Returns the current suites; NULL with RL_ERRNO: out of memory. */
-const rl_suite_list *rl_suites_read(rl_suites *suites, rl_error *err);
+/* Returns the current suites, which the caller passes to rl_suites_release; NULL with RL_ERRNO: out of memory. */
+const rl_suite_list *rl_suites_acquire(rl_suites *suites, rl_error *err);
 void rl_suites_release(rl_suites *suites, const rl_suite_list *list);
 /* Returns the entry with this name; NULL: none. */
 const rl_suite_entry *rl_suite_list_find(const rl_suite_list *list, const char *name);

@@ -26,7 +26,7 @@ static int set_unavailable_reasons(rl_epoch *epoch, const char *sensors_reason, 
   cJSON *object = cJSON_CreateObject();
   for (const rl_field *field = rl_epoch_fields; object && field->name; field++) {
     const char *reason = "not finite";
-    if (field->type != RL_FIELD_MEASURE || !isnan(*(const double *)((const char *)epoch + field->offset))) continue;
+    if (field->type != RL_FIELD_NULLABLE_REAL || !isnan(*(const double *)((const char *)epoch + field->offset))) continue;
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
       for (size_t i = 0; i < groups[g].count; i++)
         if (strcmp(groups[g].fields[i], field->name) == 0) reason = groups[g].reason;

@@ -45,14 +45,20 @@ typedef struct cpu_properties {
   double private_cache_bytes; /* L1 and L2 data caches of all threads in use; NAN: not known */
 } cpu_properties;
 
-static const rl_field cpu_properties_fields[] = {
-    RL_FIELD(cpu_properties, name, RL_FIELD_TEXT),           RL_FIELD(cpu_properties, isa, RL_FIELD_TEXT),
-    RL_FIELD(cpu_properties, cores, RL_FIELD_INT),           RL_FIELD(cpu_properties, threads, RL_FIELD_INT),
-    RL_FIELD(cpu_properties, governor, RL_FIELD_TEXT),       RL_FIELD(cpu_properties, clock_max_khz, RL_FIELD_MEASURE),
-    RL_FIELD(cpu_properties, memory_bytes, RL_FIELD_INT),    RL_FIELD(cpu_properties, kernel, RL_FIELD_TEXT),
-    RL_FIELD(cpu_properties, cache_bytes, RL_FIELD_MEASURE), RL_FIELD(cpu_properties, private_cache_bytes, RL_FIELD_MEASURE),
-    RL_FIELD(cpu_properties, openblas, RL_FIELD_TEXT),       RL_FIELD(cpu_properties, compiler, RL_FIELD_TEXT),
-    RL_FIELD(cpu_properties, commit, RL_FIELD_TEXT),         {0}};
+static const rl_field cpu_properties_fields[] = {RL_FIELD(cpu_properties, name, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, isa, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, cores, RL_FIELD_INT),
+                                                 RL_FIELD(cpu_properties, threads, RL_FIELD_INT),
+                                                 RL_FIELD(cpu_properties, governor, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, clock_max_khz, RL_FIELD_NULLABLE_REAL),
+                                                 RL_FIELD(cpu_properties, memory_bytes, RL_FIELD_INT),
+                                                 RL_FIELD(cpu_properties, kernel, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, cache_bytes, RL_FIELD_NULLABLE_REAL),
+                                                 RL_FIELD(cpu_properties, private_cache_bytes, RL_FIELD_NULLABLE_REAL),
+                                                 RL_FIELD(cpu_properties, openblas, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, compiler, RL_FIELD_TEXT),
+                                                 RL_FIELD(cpu_properties, commit, RL_FIELD_TEXT),
+                                                 {0}};
 
 /* Copies the value of the first line of /proc/cpuinfo that starts with key; "" when there is none. */
 static void cpuinfo_value(const char *key, char *value, size_t size) {

@@ -19,8 +19,8 @@ static const rl_field params_fields[] = {
      .required = true,
      .maximum = RL_SOURCE_VARIANTS_MAX - 1},
     RL_FIELD(rl_source_params, samples, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = 1000),
-    {.name = "model_bytes", .type = RL_FIELD_MEASURE, .offset = offsetof(rl_source_params, model.bytes)},
-    {.name = "model_operations", .type = RL_FIELD_MEASURE, .offset = offsetof(rl_source_params, model.operations)},
+    {.name = "model_bytes", .type = RL_FIELD_NULLABLE_REAL, .offset = offsetof(rl_source_params, model.bytes)},
+    {.name = "model_operations", .type = RL_FIELD_NULLABLE_REAL, .offset = offsetof(rl_source_params, model.operations)},
     {0}};
 
 static void defaults(void *params) {

@@ -33,7 +33,7 @@ typedef struct sample {
 static const char *const colours[] = {"red", "green", NULL};
 static const rl_field fields[] = {RL_FIELD(sample, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
                                   RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
-                                  RL_FIELD(sample, power, RL_FIELD_MEASURE),
+                                  RL_FIELD(sample, power, RL_FIELD_NULLABLE_REAL),
                                   RL_FIELD(sample, fast, RL_FIELD_BOOL),
                                   RL_FIELD(sample, name, RL_FIELD_TEXT),
                                   RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
@@ -369,7 +369,8 @@ static void instants_are_rfc_3339_timestamps(void **state) {
     if (rl_instant_parse(instants_are_rfc_3339_timestamps[i].text, &ns) < 0)
       fail_msg("refused: %s", instants_are_rfc_3339_timestamps[i].text);
     if (ns != instants_are_rfc_3339_timestamps[i].ns)
-      fail_msg("%s is %lld", instants_are_rfc_3339_timestamps[i].text, (long long)ns);
+      fail_msg("%s is %lld ns, not %lld ns", instants_are_rfc_3339_timestamps[i].text, (long long)ns,
+               (long long)instants_are_rfc_3339_timestamps[i].ns);
   }
   static const char *const wrong[] = {"",
                                       "2026-02-30T00:00:00Z",

@@ -42,7 +42,7 @@ static void decimals_are_exact(void **state) {
                {"99.99999999999999999999999999999", 0, 100}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int64_t value = -1;
-    assert_true(rl_decimal_scale(cases[i].text, strlen(cases[i].text), cases[i].scale, &value));
+    assert_true(rl_decimal_parse_scaled(cases[i].text, strlen(cases[i].text), cases[i].scale, &value));
     assert_int_equal(value, cases[i].value);
   }
 }
@@ -54,7 +54,7 @@ static void texts_that_are_no_numbers_are_refused(void **state) {
                                       "1e19", "1e999999"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     int64_t value = 7;
-    assert_false(rl_decimal_scale(texts[i], strlen(texts[i]), 0, &value));
+    assert_false(rl_decimal_parse_scaled(texts[i], strlen(texts[i]), 0, &value));
     assert_int_equal(value, 7);
   }
 }

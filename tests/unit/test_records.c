@@ -87,15 +87,15 @@ static void a_missing_value_needs_a_reason(void **state) {
 
 /* A response schema of openapi.json. Its properties are the fields of a record, without those in `hidden` and with those in
  * `added`. */
-typedef struct response {
+typedef struct response_schema {
   const char *schema;
   const rl_field *fields;
   const char *const *hidden, *const *added;
-} response;
+} response_schema;
 
 #define NAMES(...) \
   (const char *const[]) { __VA_ARGS__ __VA_OPT__(, ) NULL }
-static const response responses[] = {
+static const response_schema responses[] = {
     {"Epoch", rl_epoch_fields, NAMES(), NAMES("epoch_ms", "images_per_s", "suspect", "suspect_reason")},
     {"Sample", rl_sample_fields, NAMES(), NAMES("suspect", "suspect_reason")},
     {"Measurement", rl_measurement_fields, NAMES(), NAMES("pass")},
@@ -117,36 +117,38 @@ static const char *type_name(const rl_field *field) {
     case RL_FIELD_BOOL: return "boolean";
     case RL_FIELD_INT: return "integer";
     case RL_FIELD_REAL:
-    case RL_FIELD_MEASURE: return "number";
+    case RL_FIELD_NULLABLE_REAL: return "number";
     case RL_FIELD_JSON: return "object"; /* {} if it is NULL in the database */
     default: return "string";
   }
 }
 
 static void check_property(const char *schema, const rl_field *field, const cJSON *property) {
-  const bool nullable = field->type == RL_FIELD_MEASURE || (field->zero_is_null && field->type != RL_FIELD_JSON);
+  const bool nullable = field->type == RL_FIELD_NULLABLE_REAL || (field->zero_is_null && field->type != RL_FIELD_JSON);
   const cJSON *type = cJSON_GetObjectItemCaseSensitive(property, "type");
-  const cJSON *first = nullable ? cJSON_GetArrayItem(type, 0) : type, *second = nullable ? cJSON_GetArrayItem(type, 1) : NULL;
-  if (!cJSON_IsString(first) || strcmp(first->valuestring, type_name(field)) != 0 ||
-      (nullable && (!cJSON_IsString(second) || strcmp(second->valuestring, "null") != 0)))
+  const cJSON *first_type = nullable ? cJSON_GetArrayItem(type, 0) : type,
+              *second_type = nullable ? cJSON_GetArrayItem(type, 1) : NULL;
+  if (!cJSON_IsString(first_type) || strcmp(first_type->valuestring, type_name(field)) != 0 ||
+      (nullable && (!cJSON_IsString(second_type) || strcmp(second_type->valuestring, "null") != 0)))
     fail_msg("%s.%s of openapi.json must be of type %s%s", schema, field->name, type_name(field), nullable ? " or null" : "");
 }
 
-static void check_response(const response *shape, const cJSON *schema) {
+static void check_response(const response_schema *response, const cJSON *schema) {
   const cJSON *properties = cJSON_GetObjectItemCaseSensitive(schema, "properties");
-  int expected = 0;
-  if (properties == NULL) fail_msg("openapi.json has no schema %s", shape->schema);
-  for (const rl_field *field = shape->fields; field->name != NULL; field++) {
+  int expected_count = 0;
+  if (properties == NULL) fail_msg("openapi.json has no schema %s", response->schema);
+  for (const rl_field *field = response->fields; field->name != NULL; field++) {
     const cJSON *property = cJSON_GetObjectItemCaseSensitive(properties, field->name);
-    const bool hidden = is_among(shape->hidden, field->name);
+    const bool hidden = is_among(response->hidden, field->name);
     if (hidden != (property == NULL))
-      fail_msg("%s of openapi.json must %shave %s", shape->schema, hidden ? "not " : "", field->name);
-    if (!hidden) check_property(shape->schema, field, property);
-    expected += !hidden;
+      fail_msg("%s of openapi.json must %shave %s", response->schema, hidden ? "not " : "", field->name);
+    if (!hidden) check_property(response->schema, field, property);
+    expected_count += !hidden;
   }
-  for (const char *const *name = shape->added; *name != NULL; name++, expected++)
-    if (!cJSON_HasObjectItem(properties, *name)) fail_msg("%s of openapi.json must have %s", shape->schema, *name);
-  if (cJSON_GetArraySize(properties) != expected) fail_msg("%s of openapi.json has properties of no record", shape->schema);
+  for (const char *const *name = response->added; *name != NULL; name++, expected_count++)
+    if (!cJSON_HasObjectItem(properties, *name)) fail_msg("%s of openapi.json must have %s", response->schema, *name);
+  if (cJSON_GetArraySize(properties) != expected_count)
+    fail_msg("%s of openapi.json has properties that are neither fields of the record nor in `added`", response->schema);
 }
 
 static void responses_have_the_fields_of_their_records(void **state) {

@@ -166,7 +166,7 @@ static void missing_values_of_an_epoch_have_reasons(void **state) {
   cJSON *reasons = rl_json_parse(epoch->unavailable, strlen(epoch->unavailable), NULL);
   assert_non_null(reasons);
   for (const rl_field *field = rl_epoch_fields; field->name; field++) {
-    if (field->type != RL_FIELD_MEASURE) continue;
+    if (field->type != RL_FIELD_NULLABLE_REAL) continue;
     bool absent = isnan(*(const double *)((const char *)epoch + field->offset));
     const cJSON *reason = cJSON_GetObjectItemCaseSensitive(reasons, field->name);
     if (absent != cJSON_IsString(reason)) fail_msg("%s: absent %d, reason %d", field->name, absent, cJSON_IsString(reason));

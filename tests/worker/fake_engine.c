@@ -28,7 +28,7 @@ static const rl_field fake_fields[] = {RL_FIELD(fake_params, engine, RL_FIELD_TE
                                        RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
                                        RL_FIELD(fake_params, sleep_us, RL_FIELD_INT),
                                        RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, error, RL_FIELD_MEASURE),
+                                       RL_FIELD(fake_params, error, RL_FIELD_NULLABLE_REAL),
                                        RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
                                        RL_FIELD(fake_params, restored, RL_FIELD_BOOL),
                                        RL_FIELD(fake_params, once, RL_FIELD_BOOL),

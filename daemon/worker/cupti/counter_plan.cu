@@ -210,8 +210,8 @@ rl_counter_group *rl_counter_plan_add_group(rl_counter_plan *plan, size_t count,
 
 int rl_counter_plan_new(size_t count, rl_counter_plan **plan, rl_error *err) {
   rl_counter_plan *created = (rl_counter_plan *)calloc(1, sizeof *created);
-  if (created != NULL) created->reasons = (rl_metric_reason *)calloc(count + 1, sizeof *created->reasons);
-  if (created == NULL || created->reasons == NULL) {
+  if (created != NULL) created->missing_reasons = (rl_missing_reason *)calloc(count + 1, sizeof *created->missing_reasons);
+  if (created == NULL || created->missing_reasons == NULL) {
     free(created);
     return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
   }
@@ -240,7 +240,8 @@ static metric_set known_metrics(void *host, const char *chip, const char *const 
   metric_set found;
   for (size_t i = 0; i < plan->metric_count; i++) {
     if (host_has(host, names[i])) found.push_back(i);
-    else snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "CUPTI has no such metric for chip %s", chip);
+    else
+      snprintf(plan->missing_reasons[i].text, sizeof plan->missing_reasons[i].text, "CUPTI has no such metric for chip %s", chip);
   }
   return found;
 }
@@ -265,8 +266,8 @@ static int add_group(const planner &planner, const metric_set &chosen, rl_counte
 }
 
 static void set_reason(const planner &planner, size_t metric, const char *why, rl_counter_plan *plan) {
-  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it %s on chip %s", why,
-           planner.chip);
+  snprintf(plan->missing_reasons[metric].text, sizeof plan->missing_reasons[metric].text,
+           "CUPTI does not collect it %s on chip %s", why, planner.chip);
 }
 
 /* Adds groups until every metric that can be collected is in one. Tries one group with all metrics first, because most lists fit
@@ -324,7 +325,7 @@ void rl_counter_plan_close(rl_counter_plan *plan) {
   if (plan == NULL) return;
   for (size_t i = 0; i < plan->group_count; i++) group_clear(&plan->groups[i]);
   free(plan->groups);
-  free(plan->reasons);
+  free(plan->missing_reasons);
   free(plan);
 }
 

@@ -24,15 +24,15 @@ typedef struct rl_counter_group {
   void *host; /* CUpti_Profiler_Host_Object */
 } rl_counter_group;
 
-typedef struct rl_metric_reason {
+typedef struct rl_missing_reason {
   char text[192];
-} rl_metric_reason;
+} rl_missing_reason;
 
 typedef struct rl_counter_plan {
   rl_counter_group *groups;
   size_t group_count;
-  rl_metric_reason *reasons;   /* reasons[metric]: why no group contains it; "": a group contains it */
-  size_t metric_count, passes; /* passes: sum over all groups */
+  rl_missing_reason *missing_reasons; /* missing_reasons[metric]: why no group contains it; "": a group contains it */
+  size_t metric_count, passes;        /* passes: sum over all groups */
 } rl_counter_plan;
 
 /* Sets known[i] to true if the chip has the metric names[i], else to false. */

@@ -31,7 +31,7 @@ static std::string format_key(const char *key, const char *const *names, size_t 
 }
 
 static void write_plan(plan_writer writer, const rl_counter_plan *plan) {
-  for (size_t i = 0; i < plan->metric_count; i++) writer.write_text(plan->reasons[i].text);
+  for (size_t i = 0; i < plan->metric_count; i++) writer.write_text(plan->missing_reasons[i].text);
   writer.write_number(plan->group_count);
   for (size_t g = 0; g < plan->group_count; g++) {
     const rl_counter_group *group = &plan->groups[g];
@@ -102,7 +102,7 @@ static int read_plan(plan_reader &reader, const char *chip, const char *const *n
   if (reader.read_bytes() != format_key(key, names, plan->metric_count))
     return rl_fail(err, RL_INPUT, 0, "it is a plan for another chip, CUPTI or list of metrics");
   for (size_t i = 0; i < plan->metric_count; i++)
-    snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "%s", reader.read_bytes().c_str());
+    snprintf(plan->missing_reasons[i].text, sizeof plan->missing_reasons[i].text, "%s", reader.read_bytes().c_str());
   for (uint64_t groups = reader.read_number(); groups > 0 && !reader.damaged; groups--)
     if (read_group(reader, chip, names, plan, err) < 0) return -1;
   return reader.damaged || reader.offset != reader.data.size() ? rl_fail(err, RL_INPUT, 0, "it is damaged") : 0;
