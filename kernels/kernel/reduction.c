@@ -29,7 +29,7 @@ static float sum_float(const float *x, int64_t count) {
   return (float)sum;
 }
 
-/* float_and_double.h defines reduction_double and reduction_float from this file. */
+/* Defines reduction_double and reduction_float. */
 #define RL_LOOPS_HEADER "kernel/loops/reduction.h"
 #include "kernel/float_and_double.h"
 

@@ -1,33 +1,38 @@
-/* attention (float_and_double.h), with an online softmax: the scores of a row are computed in blocks of keys, and the sums so far
- * are scaled down when a block has a new maximum. d: index in a row of head_size elements, j: index of a key in its block. */
-static void TYPED(row)(const T *query, const T *keys, const T *values, int64_t key_count, int64_t size, T *out) {
+/* Attention with an online softmax; float_and_double.h defines attention_double and attention_float from this file. The scores of
+ * a row are computed in blocks of keys, and the sums so far are scaled down when a block has a new maximum. d: index in a row of
+ * head_size elements; j: index of a key in its block. */
+static void TYPED(attention_row)(const T *query, const T *keys, const T *values, int64_t key_count, int64_t head_size, T *out) {
   enum { BLOCK = 64 };
-  const T score_scale = 1 / sqrt((T)size);
-  T maximum = (T)-INFINITY, total = 0, weights[BLOCK];
-  for (int64_t d = 0; d < size; d++) out[d] = 0;
-  for (int64_t first = 0; first < key_count; first += BLOCK) {
-    const int64_t block_size = key_count - first < BLOCK ? key_count - first : BLOCK;
+  const T score_scale = 1 / sqrt((T)head_size);
+  T maximum = (T)-INFINITY, total = 0, scores[BLOCK];
+  for (int64_t d = 0; d < head_size; d++) out[d] = 0;
+  for (int64_t first_key = 0; first_key < key_count; first_key += BLOCK) {
+    const int64_t block_size = key_count - first_key < BLOCK ? key_count - first_key : BLOCK;
     const T old_maximum = maximum;
     for (int64_t j = 0; j < block_size; j++) {
-      weights[j] = score_scale * TYPED(rl_dot)(query, keys + (first + j) * size, size);
-      if (weights[j] > maximum) maximum = weights[j];
+      scores[j] = score_scale * TYPED(rl_dot)(query, keys + (first_key + j) * head_size, head_size);
+      if (scores[j] > maximum) maximum = scores[j];
     }
     const T scale = exp(old_maximum - maximum);
     total *= scale;
-    for (int64_t d = 0; d < size; d++) out[d] *= scale;
+    for (int64_t d = 0; d < head_size; d++) out[d] *= scale;
     for (int64_t j = 0; j < block_size; j++) {
-      const T weight = exp(weights[j] - maximum), *value = values + (first + j) * size;
+      const T weight = exp(scores[j] - maximum), *value = values + (first_key + j) * head_size;
       total += weight;
-      for (int64_t d = 0; d < size; d++) out[d] += weight * value[d];
+      for (int64_t d = 0; d < head_size; d++) out[d] += weight * value[d];
     }
   }
-  for (int64_t d = 0; d < size; d++) out[d] /= total;
+  for (int64_t d = 0; d < head_size; d++) out[d] /= total;
 }
 
-static void TYPED(attention)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
-  const int64_t size = s->size[HEAD_SIZE], sequence = s->size[SEQUENCE], base = kv_head(s, first);
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t head = (kv_head(s, first + i) - base) * sequence * size, row = (first + i) % sequence;
-    TYPED(row)(in[0] + i * size, in[1] + head, in[2] + head, s->size[CAUSAL] ? row + 1 : sequence, size, out + i * size);
+/* in: the queries of the rows, and the keys and values of all heads of K and V that they attend to. Rows are numbered through the
+ * whole batch. */
+static void TYPED(attention)(const rl_kernel_shape *s, const T *const *in, int64_t first_row, int64_t row_count, T *out) {
+  const int64_t head_size = s->size[HEAD_SIZE], sequence = s->size[SEQUENCE], first_head = kv_head(s, first_row);
+  for (int64_t i = 0; i < row_count; i++) {
+    const int64_t head_offset = (kv_head(s, first_row + i) - first_head) * sequence * head_size;
+    const int64_t key_count = s->size[CAUSAL] ? (first_row + i) % sequence + 1 : sequence;
+    const T *query = in[0] + i * head_size, *keys = in[1] + head_offset, *values = in[2] + head_offset;
+    TYPED(attention_row)(query, keys, values, key_count, head_size, out + i * head_size);
   }
 }

@@ -1,6 +1,6 @@
-/* A convolution and its gradients (float_and_double.h). Names: s shape; p, q rows and columns of y; h, w rows and columns of x; c
- * channels; k filter; r, t row and column of a tap; l channel; `base` is the first input row in memory. Inner loops run over
- * channels, which are contiguous. */
+/* A convolution and its gradients; float_and_double.h defines conv_double, conv_float and the others from this file. Names: s
+ * shape; p, q rows and columns of y; h, w rows and columns of x; c channels; k filter; r, t row and column of a tap; l channel;
+ * `base` is the first input row in memory. Inner loops run over channels, which are contiguous. */
 static void TYPED(conv)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t p = p_of(s), q = q_of(s), c = s->size[CHANNELS], side = s->size[KERNEL], base = conv_first_row(s, first);
   for (int64_t i = 0; i < count * q; i++) {

@@ -1,4 +1,5 @@
-/* Σ a[i] b[i] (float_and_double.h) in eight partial sums, which the compiler vectorises. */
+/* Returns Σ a[i] b[i], computed in eight partial sums, which the compiler vectorises; float_and_double.h defines rl_dot_double
+ * and rl_dot_float from this file. */
 static inline T TYPED(rl_dot)(const T *a, const T *b, int64_t count) {
   T lanes[8] = {0};
   int64_t i = 0;

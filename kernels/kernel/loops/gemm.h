@@ -1,4 +1,5 @@
-/* gemm (float_and_double.h). The inner loop runs along a row of B and is no reduction, so that the compiler vectorises it. */
+/* A matrix product; float_and_double.h defines product_double and product_float from this file. The inner loop runs along a row
+ * of B and is no reduction, so that the compiler vectorises it. */
 static void TYPED(product)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t n = s->size[N], k = s->size[K];
   (void)first;

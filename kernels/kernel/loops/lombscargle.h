@@ -1,7 +1,7 @@
-/* The Lomb-Scargle periodogram (float_and_double.h). Frequencies are processed in groups of GROUP_FREQUENCIES equally spaced
- * frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine of a sample's angle are computed for the first frequency of a
- * group; those of its other frequencies follow by rotations, which are the same for all groups of a chunk. For a single
- * frequency nothing is rotated: this is the variant template. */
+/* The Lomb-Scargle periodogram; float_and_double.h defines its functions for double and for float from this file. Frequencies are
+ * processed in groups of GROUP_FREQUENCIES equally spaced frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine of a
+ * sample's angle are computed for the first frequency of a group; those of its other frequencies follow by rotations, which are
+ * the same for all groups of a chunk. For a single frequency nothing is rotated: this is the variant template. */
 typedef struct TYPED(sums) {
   T xc[CHUNK_FREQUENCIES], xs[CHUNK_FREQUENCIES], cc[CHUNK_FREQUENCIES], ss[CHUNK_FREQUENCIES], cs[CHUNK_FREQUENCIES];
 } TYPED(sums);

@@ -1,4 +1,4 @@
-/* rmsnorm and layernorm (float_and_double.h). */
+/* rmsnorm and layernorm of rows; float_and_double.h defines both for double and for float from this file. */
 static void TYPED(rmsnorm)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t columns = shape->size[RL_COLUMNS];
   const T *w = in[1];

@@ -1,4 +1,5 @@
-/* rope (float_and_double.h). Angles are computed in double for both types. */
+/* Rotary position embedding; float_and_double.h defines rope_double and rope_float from this file. Angles are computed in double
+ * for both types. */
 static void TYPED(rope)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t heads = shape->size[RL_HEADS], size = shape->size[RL_HEAD_SIZE], half = size / 2;
   for (int64_t pair = 0; pair < half; pair++) {

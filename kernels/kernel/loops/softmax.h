@@ -1,4 +1,4 @@
-/* softmax (float_and_double.h). */
+/* The softmax of rows; float_and_double.h defines softmax_double and softmax_float from this file. */
 static void TYPED(softmax)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t columns = shape->size[RL_COLUMNS];
   (void)first;

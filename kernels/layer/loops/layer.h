@@ -1,4 +1,4 @@
-/* The layer's operations on one row, for float and for double (float_and_double.h). */
+/* The layer's operations on one row; float_and_double.h defines each for double and for float from this file. */
 
 /* Computes y = layernorm(x) of one row. y may be x. */
 static inline void TYPED(norm_row)(const T *x, const T *weight, const T *bias, int64_t columns, T *y) {
