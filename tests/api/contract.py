@@ -115,7 +115,7 @@ class Contract:
         assert not errors, f"event {event_type}: {errors}"
 
     def never_seen(self):
-        """Documented (operation, status) pairs that no test exercised."""
+        """Returns the documented (operation, status) pairs that no test exercised."""
         documented = {
             (operation["operationId"], status)
             for _, _, operation in self.operations

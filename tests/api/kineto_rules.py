@@ -40,7 +40,7 @@ def are_nested(spans):
 
 
 def check_flows(trace, events):
-    """Each flow begins once, at a call, and ends at work with the same correlation."""
+    """Checks that each flow begins once, at a call, and ends at an operation with the same correlation."""
     keys = {"calls": set(), "work": set(), "others": set()}
     for event in events:
         key = event["pid"], event["tid"], event["ts"], event["args"].get("correlation")

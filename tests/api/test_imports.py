@@ -104,7 +104,7 @@ def test_totals_are_those_of_the_file(importer, imported, name):
     rows = importer.get(f"/jobs/{job['id']}/timeline?limit=1000").json()["items"]
     assert [row["kind"] for row in rows].count("memcpy") == STEPS and len(rows) == 8 * STEPS
     copy = next(row for row in rows if row["kind"] == "memcpy")
-    assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", generated_traces.BYTES, 7)
+    assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", generated_traces.COPY_BYTES, 7)
     assert (copy["source_memory"], copy["destination_memory"]) == ("device", "pinned")
     first = rows[0]
     assert (first["kind"], first["start_ns"]) == ("range", 0)  # times since the first event, to the ns
@@ -455,7 +455,7 @@ def test_untimed_and_graph_records(importer, tmp_path):
     graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
               "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)")
     graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
-             f"(900000, 950000, 0, 1, 7, 50, {generated_traces.PROCESS}, 12, 13)")
+             f"(900000, 950000, 0, 1, 7, 50, {generated_traces.GLOBAL_PID}, 12, 13)")
     job = run_import(importer, database(tmp_path, untimed, graphs, graph, steps=2))
     assert measurements(importer, job)["activity_zero_time_records"]["value"] == 1
     assert "1 have no times" in findings(importer, job)["incomplete_reason"]

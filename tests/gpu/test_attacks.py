@@ -1,4 +1,5 @@
-"""Posted kernels that cheat (tests/attacks), on a GPU over HTTP: each is refused, fails, or computes in every launch.
+"""Posts the kernels of tests/attacks, most of which try to appear fast with wrong results, to a daemon with a GPU. Each is
+refused, or its job fails, or it computes the result in every launch.
 The comment at the top of each kernel names the trick, where it was seen, and the verdict."""
 
 import pathlib

@@ -6,13 +6,13 @@
  * Behaviour
  *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
  *   a fence, a load in a spin loop). The scheduler picks at random which warp runs next, how many times its lanes are resumed
- * before another warp is picked, the order of its lanes, the order of the blocks, and how many blocks are resident at a time. A
- * run prints its seed; the environment variable RL_SIMT_SEED=N repeats the run with seed N. A missing barrier gives a wrong
- * result in most schedules. Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables have
- * their declared alignment and no larger one, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared
- * memory have the limits of compute capability 9.0. cp.async copies either when it is issued or when a thread waits for it, at
- * random; st.async stores either when it is issued or when a thread tests the mbarrier, at random. mma, ldmatrix, shuffles and
- * votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
+ *   before another warp is picked, the order of its lanes, the order of the blocks, and how many blocks are resident at a time. A
+ *   run prints its seed; the environment variable RL_SIMT_SEED=N repeats the run with seed N. A missing barrier gives a wrong
+ *   result in most schedules. Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables have
+ *   their declared alignment and no larger one, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared
+ *   memory have the limits of compute capability 9.0. cp.async copies either when it is issued or when a thread waits for it, at
+ *   random; st.async stores either when it is issued or when a thread tests the mbarrier, at random. mma, ldmatrix, shuffles and
+ *   votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
  *
  * Errors that end the program, with a list of the waits of all threads: a barrier or a warp operation at which not all threads
  * arrive, lanes of a warp that arrive at different operations, shared addresses that are out of bounds or misaligned.

@@ -1,6 +1,6 @@
-/* The attacks of tests/attacks on the CPU: the check of launches finds each wrong launch, and accepts those of honest kernels.
- * The variables of a module are not restored here, unlike on a GPU, so that kernels that rely on them become wrong instead of
- * useless. */
+/* Runs the kernels of tests/attacks on the CPU. The check of launches must find each wrong launch, and accept those of honest
+ * kernels. On a GPU, the variables of a module are restored before each launch, so a kernel that keeps results in them gains
+ * nothing. Here they are not restored: such a kernel returns old results, which the check must find. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,8 @@ LAUNCH(launch_trusts_output, attack_trusts_output, x, y, n)
 LAUNCH(launch_writes_input, attack_writes_input, x, y, n)
 LAUNCH(launch_writes_input_late, attack_writes_input_late, x, y, n)
 
-/* words: of the error; NULL: every launch is correct. is_random: the inputs are random, and honest() is the reference. */
+/* words: part of the error's message; NULL: every launch is correct. is_random: the inputs are random, and honest() is the
+ * reference. */
 static const struct attack {
   const char *name;
   launch_function *launch;

@@ -1,4 +1,4 @@
-/* Statistics, busy time and the attribution of kernels to launches, with results that were calculated by hand. */
+/* Tests statistics, busy time and the attribution of kernels to launches, with results that were calculated by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -56,7 +56,7 @@ static void a_host_is_accepted_if_it_names_this_server(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (rl_host_is_allowed(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
-      fail_msg("Host %s", cases[i].host != NULL ? cases[i].host : "(none)");
+      fail_msg("Host %s must be %s", cases[i].host != NULL ? cases[i].host : "(none)", cases[i].ours ? "allowed" : "refused");
 }
 
 static void an_origin_is_accepted_if_it_is_the_host(void **state) {
@@ -83,7 +83,7 @@ static void page_cursors_are_parsed_and_broken_ones_refused(void **state) {
   static const char *const broken[] = {
       "", "j", "j0", "j-1", "j1x", "k1", "J1", "1", "j 1", "j9007199254740993", "j99999999999999999"};
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
-    if (rl_page_cursor_parse('j', broken[i], &id)) fail_msg("cursor %s", broken[i]);
+    if (rl_page_cursor_parse('j', broken[i], &id)) fail_msg("accepted: cursor %s", broken[i]);
 }
 
 static void etags_match_as_in_rfc_9110(void **state) {

@@ -1,4 +1,4 @@
-/* rl_cubin_find reads the same number of barriers from a kernel's code as ptxas reports. Skipped without libnvrtc. */
+/* Tests that rl_cubin_find reads the same number of barriers from a kernel's code as ptxas reports. Skipped without libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

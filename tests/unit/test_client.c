@@ -1,4 +1,4 @@
-/* rooflinectl without a daemon: it parses event streams, prints values and tables, and makes requests from options. */
+/* Tests rooflinectl without a daemon: it parses event streams, prints values and tables, and makes requests from options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Metrics that the raw page computes from collected ones. tests/api/test_report.py compares their values with ncu's. */
+/* Tests the metrics that the raw page computes from collected ones. tests/api/test_report.py compares their values with ncu's. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -46,7 +46,8 @@ static void operators_have_the_precedence_of_c(void **state) {
       {" \t( two )\n", 2},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (value_of(cases[i].text) != cases[i].value) fail_msg("%s is %g", cases[i].text, value_of(cases[i].text));
+    if (value_of(cases[i].text) != cases[i].value)
+      fail_msg("%s is %g, not %g", cases[i].text, value_of(cases[i].text), cases[i].value);
 }
 
 static void operators_propagate_unknown_values(void **state) {
@@ -54,7 +55,7 @@ static void operators_propagate_unknown_values(void **state) {
   static const char *const unknown[] = {"nothing",  "nothing * 0", "max(1, nothing)", "1 / 0",        "0 / 0",
                                         "-nothing", "1 < nothing", "!nothing",        "1 && nothing", "floor(nothing)"};
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-    if (!isnan(value_of(unknown[i]))) fail_msg("%s is %g", unknown[i], value_of(unknown[i]));
+    if (!isnan(value_of(unknown[i]))) fail_msg("%s is %g, not unknown", unknown[i], value_of(unknown[i]));
   assert_true(value_of("0 && nothing") == 0);
   assert_true(value_of("1 || nothing") == 1);
 }
@@ -65,7 +66,7 @@ static void syntax_errors_are_refused(void **state) {
                                         "sqrt(4)", "1..2", "1x", "@",  "=",   "1 = 2",   "()"};
   for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
     double value = 17;
-    if (evaluate(invalid[i], &value) == 0) fail_msg("%s is %g", invalid[i], value);
+    if (evaluate(invalid[i], &value) == 0) fail_msg("accepted: \"%s\", with the value %g", invalid[i], value);
     assert_true(value == 17);
   }
 }

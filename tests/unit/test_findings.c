@@ -1,5 +1,5 @@
-/* rl_findings_combine: one finding for each cause, estimates that never add up to more than the kernel's time, and
- * the order. */
+/* Tests rl_findings_combine: it returns one finding for each cause, whose estimates never add up to more than the kernel's time,
+ * and orders the findings. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,7 +93,8 @@ static void check_sums(size_t count) {
   for (int part = 0; both_throughputs_are_known() && part < RL_TIME_PART_COUNT; part++) {
     double limit = part_limit((rl_time_part)part);
     if (!isnan(limit) && parts[part] > fmax(0, limit) + 1e-9)
-      fail_msg("%s: %g of %g (seed %llu)", rl_time_limits[part].name, parts[part], limit, (unsigned long long)test_seed);
+      fail_msg("%s: the estimates add up to %g%%, more than %g%% (seed %llu)", rl_time_limits[part].name, parts[part], limit,
+               (unsigned long long)test_seed);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Values of single instructions become records, sums and a histogram. Nsight Compute computes the expected numbers from the same
- * values. */
+/* Tests that values of single instructions become records, sums and a histogram. Nsight Compute computes the expected numbers
+ * from the same values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -43,7 +43,8 @@ static void references_match_known_values(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double y = NAN;
     cases[i].op->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, 0, 1, &y);
-    if (!(fabs(y - cases[i].y) <= 1e-14)) fail_msg("%s: %.17g", cases[i].op->workload.name, y);
+    if (!(fabs(y - cases[i].y) <= 1e-14))
+      fail_msg("%s: the output is %.17g, not %.17g", cases[i].op->workload.name, y, cases[i].y);
   }
   double y = 0;
   rl_kernel_relu.reference(&one, (const double *const[]){&(double){NAN}}, 0, 1, &y);
@@ -83,7 +84,8 @@ static void references_of_rows_match_known_values(void **state) {
     const double *const in[] = {cases[i].in[0], cases[i].in[1], cases[i].in[2]};
     cases[i].op->reference(&cases[i].shape, in, 0, cases[i].op->output_segment_count(&cases[i].shape), out);
     for (int k = 0; k < cases[i].count; k++)
-      if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14)) fail_msg("%s, %d: %.17g", cases[i].op->workload.name, k, out[k]);
+      if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14))
+        fail_msg("%s: element %d is %.17g, not %.17g", cases[i].op->workload.name, k, out[k], cases[i].out[k]);
   }
   const rl_kernel_shape second = {{2, 1, 4}};
   double rotated[4];
@@ -114,7 +116,8 @@ static void compare_segments(const rl_kernel_params *params, const rl_kernel_sha
     }
     op->reference(shape, (const double *const *)windows, segment, 1, one);
     if (memcmp(one, all + segment * length, (size_t)length * sizeof *one) != 0)
-      fail_msg("%s %s: segment %lld", op->workload.name, params->shape, (long long)segment);
+      fail_msg("%s %s: segment %lld differs from the same segment of the whole output", op->workload.name, params->shape,
+               (long long)segment);
     for (uint32_t i = 0; i < op->input_count; i++) free(windows[i]);
   }
   for (uint32_t i = 0; i < op->input_count; i++) free(in[i]);

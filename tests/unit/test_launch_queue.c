@@ -1,4 +1,4 @@
-/* Launch queues with known depths, then random traces, against a count at every nanosecond. */
+/* Tests traces whose launch queue has a known depth, then compares random traces with a count at every nanosecond. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* rl_library_of_kernel: names that libraries use, and similar names of kernels of no library. */
+/* Tests rl_library_of_kernel with names that libraries use, and with similar names of kernels of no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void only_names_of_libraries_match(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *library = rl_library_of_kernel(cases[i].name), *expected = cases[i].library;
     if (expected ? !library || strcmp(library, expected) != 0 : library != NULL)
-      fail_msg("%s: %s", cases[i].name, library ? library : "no library");
+      fail_msg("%s: the library is %s, not %s", cases[i].name, library ? library : "none", expected ? expected : "none");
   }
 }
 

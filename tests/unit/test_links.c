@@ -1,4 +1,4 @@
-/* NVLink metrics from a fake NVML: links are described, and missing links have no properties. */
+/* Tests NVLink metrics from a fake NVML: links are described, and missing links have no properties. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Sensors of a GPU that does not exist: every value is NAN with a reason; nothing fails. */
+/* Tests the sensors of a GPU that does not exist: every value is NAN with a reason; nothing fails. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Compiling without a GPU, logs of compile errors, the cache, and the sandbox: no code makes the compiler read a file of the
- * host. Skipped where there is no libnvrtc. */
+/* Tests compilation without a GPU, logs of compile errors, the cache, and the sandbox: no code makes the compiler read a file of
+ * the host. Skipped where there is no libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Phase timestamps of a launch become timeline rows and times over all blocks. Results were calculated by hand. */
+/* Tests that phase timestamps of a launch become timeline rows and times over all blocks. Results were calculated by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

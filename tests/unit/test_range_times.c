@@ -1,4 +1,4 @@
-/* Traces with NVTX ranges: each range gets exactly the time that was put into the trace for it. Then compares random traces
+/* Tests traces with NVTX ranges: each range gets exactly the time that was put into the trace for it. Then compares random traces
  * with an attribution of every nanosecond. */
 #include <setjmp.h>
 #include <stdarg.h>

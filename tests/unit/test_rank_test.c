@@ -1,4 +1,4 @@
-/* Statistics of two samples: SciPy's values, printed tables, and properties that hold for random samples. */
+/* Tests statistics of two samples: SciPy's values, printed tables, and properties that hold for random samples. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,8 @@ static void critical_values_are_those_of_printed_tables(void **state) {
       rl_rank_test test = compare(a, rows[i].n, b, rows[i].m);
       assert_true(test.u == (double)u);
       if ((test.p_value <= 0.05) != (u <= rows[i].u_5) || (test.p_value <= 0.01) != (u <= rows[i].u_1))
-        fail_msg("U %zu of %zu and %zu: p = %g", u, rows[i].n, rows[i].m, test.p_value);
+        fail_msg("U = %zu of samples of %zu and %zu values: p = %g is on the wrong side of 0.05 or 0.01", u, rows[i].n, rows[i].m,
+                 test.p_value);
     }
   }
 }

@@ -1,5 +1,5 @@
-/* Pools of request threads: order of tasks, bounded queues, continuations (which the bound does not refuse), liveness and stop.
- * The tasks have no connections. */
+/* Tests pools of request threads: order of tasks, bounded queues, continuations (which the bound does not refuse), liveness and
+ * stop. The tasks have no connections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

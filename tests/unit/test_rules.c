@@ -354,7 +354,8 @@ static void an_unavailable_input_prevents_a_finding(void **state) {
       partial.items[k] = (rl_metric_value){missing, NAN, reason};
       rl_finding finding;
       bool has_finding = apply_rule(rule, &partial, &finding);
-      if (has_finding != rule->reports_missing_inputs) fail_msg("%s without %s", rule->id, missing);
+      if (has_finding != rule->reports_missing_inputs)
+        fail_msg("%s has %s finding without %s", rule->id, has_finding ? "a" : "no", missing);
       if (!has_finding) continue;
       assert_int_equal(finding.kind, RL_FINDING_INFO);
       assert_true(isnan(finding.speedup_pct));

@@ -1,4 +1,4 @@
-/* The traces in memory have at most RL_LOADED_ROWS rows together; a further trace waits until others are cleared. */
+/* Tests that the traces in memory have at most RL_LOADED_ROWS rows together; a further trace waits until others are cleared. */
 #include "store_fixture.h"
 
 #include "api/run_trace.h"

@@ -1,5 +1,5 @@
-/* The sandbox of programs with untrusted input, entered by a child process: files below a readable folder can be read and cannot
- * be changed, although their permissions allow it. Skipped where the kernel has no Landlock. */
+/* Tests the sandbox of programs with untrusted input, which a child process enters: files below a readable folder can be read and
+ * cannot be changed, although their permissions allow it. Skipped where the kernel has no Landlock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Rows of a report section: values, reasons of missing values, texts, parts, and the chips that have a row. */
+/* Tests the rows of a report section: values, reasons of missing values, texts, parts, and the chips that have a row. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

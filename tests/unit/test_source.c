@@ -467,7 +467,7 @@ static void stored_numbers_load_unchanged(void **state) {
     for (size_t i = 0; i < 3; i++)
       if (rl_source_element_to_double(type, memory, i) !=
           (type == RL_SOURCE_FP32 ? (double)(float)cases[type][i] : cases[type][i]))
-        fail_msg("%s loses %g", rl_source_type_names[type], cases[type][i]);
+        fail_msg("%s does not keep the value %g", rl_source_type_names[type], cases[type][i]);
   }
 }
 

@@ -326,7 +326,8 @@ static void a_reader_has_every_row_in_order(void **state) {
   for (uint32_t i = 0; i < ROWS; i++) {
     assert_int_equal(rl_trace_reader_next(reader, &row, &err), 1);
     assert_string_equal(row.name, names[rows[i].name]);
-    if (memcmp(&row.values, &rows[i], sizeof rows[i]) != 0) fail_msg("seed %llu: row %u", (unsigned long long)test_seed, i);
+    if (memcmp(&row.values, &rows[i], sizeof rows[i]) != 0)
+      fail_msg("seed %llu: row %u is not the stored one", (unsigned long long)test_seed, i);
     if (i == 0) { /* the reader's snapshot keeps what retention deletes */
       int64_t removed;
       const rl_retention retention = {.activity_days = 1};

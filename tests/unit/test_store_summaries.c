@@ -1,4 +1,4 @@
-/* Stored summaries: they equal what their views compute, on random jobs; lists and history read them by index. */
+/* Tests stored summaries: they equal what their views compute, on random jobs; lists and history read them by index. */
 #include "store/schema.h"
 #include "store_fixture.h"
 

@@ -1,4 +1,4 @@
-/* Verdicts of suites: each rule on both sides of its limit. */
+/* Tests the verdicts of suites: each rule on both sides of its limit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Calls of several threads, with known times. */
+/* Tests traces whose calls of several threads have known times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -104,8 +104,11 @@ static void generated_causes_are_found_exactly(void **state) {
     .kind = RL_ACTIVITY_KERNEL, .name = GENERATED_KERNEL, .start_ns = (start), .end_ns = (end), .correlation = (correlation_), \
     .stream = (stream_)                                                                                                        \
   }
-#define COPY(start, end, correlation_) \
-  { .kind = RL_ACTIVITY_MEMCPY, .name = GENERATED_COPY, .start_ns = (start), .end_ns = (end), .correlation = (correlation_) }
+#define COPY(start, end, correlation_)                                                                  \
+  {                                                                                                     \
+    .kind = RL_ACTIVITY_MEMCPY, .name = GENERATED_COPY_OPERATION, .start_ns = (start), .end_ns = (end), \
+    .correlation = (correlation_)                                                                       \
+  }
 #define CALL(name_, start, end, correlation_) \
   { .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_) }
 
@@ -120,7 +123,7 @@ static void gaps_of_streams_are_not_summed(void **state) {
   rl_trace_event items[40];
   explained_trace e;
   for (uint32_t i = 0; i < 20; i++) {
-    items[2 * i] = (rl_trace_event)CALL(GENERATED_LAUNCH, 50 * i - 30, 50 * i - 20, i + 1);
+    items[2 * i] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, 50 * i - 30, 50 * i - 20, i + 1);
     items[2 * i + 1] = (rl_trace_event)KERNEL(100 * i, 100 * i + 100, i + 1, 7 + i % 2);
   }
   explain_items(items, 40, &e);
@@ -132,9 +135,9 @@ static void gaps_of_streams_are_not_summed(void **state) {
 /* GindaChen/nsys-ai#599 counted copies as idle time. */
 static void copies_are_not_idle_time(void **state) {
   (void)state;
-  const rl_trace_event items[] = {CALL(GENERATED_LAUNCH, -90, -80, 1),       KERNEL(0, 100, 1, 7),
-                                  CALL(GENERATED_MEMCPY_ASYNC, -70, -60, 2), COPY(100, 900, 2),
-                                  CALL(GENERATED_LAUNCH, -50, -40, 3),       KERNEL(900, 1000, 3, 7)};
+  const rl_trace_event items[] = {CALL(GENERATED_LAUNCH_CALL, -90, -80, 1),       KERNEL(0, 100, 1, 7),
+                                  CALL(GENERATED_MEMCPY_ASYNC_CALL, -70, -60, 2), COPY(100, 900, 2),
+                                  CALL(GENERATED_LAUNCH_CALL, -50, -40, 3),       KERNEL(900, 1000, 3, 7)};
   explained_trace e;
   explain_items(items, 6, &e);
   assert_true(e.idle_pct == 0);
@@ -153,8 +156,8 @@ static void savings_are_claimed_once(void **state) {
   explained_trace e;
   for (uint32_t i = 0; i < 12; i++) {
     int64_t start = 1000 * i;
-    items[count++] = (rl_trace_event)CALL(GENERATED_SYNCHRONIZE, start - 850, start - 500, 100 + i);
-    items[count++] = (rl_trace_event)CALL(GENERATED_LAUNCH, start - 200, start - 100, i + 1);
+    items[count++] = (rl_trace_event)CALL(GENERATED_SYNCHRONIZE_CALL, start - 850, start - 500, 100 + i);
+    items[count++] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, start - 200, start - 100, i + 1);
     items[count++] = (rl_trace_event)KERNEL(start, start + 100, i + 1, 7);
     items[count++] = (rl_trace_event)KERNEL(start + 160, start + 150 + 50, i + 1, 7);
     items[count - 1].graph_node = items[count - 2].graph_node = 1; /* two operations of one launch */
@@ -172,8 +175,8 @@ static void savings_are_claimed_once(void **state) {
 /* GindaChen/nsys-ai#284 reported 1 % of idle time as a problem. */
 static void one_percent_of_idle_time_is_no_finding(void **state) {
   (void)state;
-  const rl_trace_event items[] = {CALL(GENERATED_LAUNCH, -90, -80, 1), KERNEL(0, 50000, 1, 7),
-                                  CALL(GENERATED_LAUNCH, 50900, 50950, 2), KERNEL(51000, 100000, 2, 7)};
+  const rl_trace_event items[] = {CALL(GENERATED_LAUNCH_CALL, -90, -80, 1), KERNEL(0, 50000, 1, 7),
+                                  CALL(GENERATED_LAUNCH_CALL, 50900, 50950, 2), KERNEL(51000, 100000, 2, 7)};
   explained_trace e;
   explain_items(items, 4, &e);
   assert_true(fabs(e.idle_pct - 1) < 1e-9);
@@ -184,10 +187,10 @@ static void one_percent_of_idle_time_is_no_finding(void **state) {
 /* Hyperloom#1047 read graph replays without recorded nodes as 99 % idle time. */
 static void unrecorded_graph_replays_are_not_idle_time(void **state) {
   (void)state;
-  rl_trace_event items[102] = {CALL(GENERATED_LAUNCH, -10, -5, 1), KERNEL(0, 1000, 1, 7)};
+  rl_trace_event items[102] = {CALL(GENERATED_LAUNCH_CALL, -10, -5, 1), KERNEL(0, 1000, 1, 7)};
   explained_trace e;
-  for (uint32_t i = 2; i < 100; i++) items[i] = (rl_trace_event)CALL(GENERATED_GRAPH_LAUNCH, 1000 * i, 1000 * i + 10, i);
-  items[100] = (rl_trace_event)CALL(GENERATED_LAUNCH, 200000, 200010, 100);
+  for (uint32_t i = 2; i < 100; i++) items[i] = (rl_trace_event)CALL(GENERATED_GRAPH_LAUNCH_CALL, 1000 * i, 1000 * i + 10, i);
+  items[100] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, 200000, 200010, 100);
   items[101] = (rl_trace_event)KERNEL(200100, 201100, 100, 7);
   explain_items(items, 102, &e);
   assert_int_equal(e.classes.unrecorded_launches, 98);

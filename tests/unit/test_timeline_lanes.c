@@ -65,20 +65,22 @@ static void steps_cover_the_window(void **state) {
     int64_t end_ns = lanes.from_ns + (int64_t)lanes.step_count * lanes.step_ns;
     assert_true(lanes.from_ns <= from_ns && lanes.from_ns % lanes.step_ns == 0 && end_ns >= to_ns);
     assert_true(lanes.step_count <= max_steps);
+    /* Half the step would need more than max_steps steps. */
     bool is_shortest =
         lanes.step_ns == 1 || (to_ns - 1) / (lanes.step_ns / 2) - from_ns / (lanes.step_ns / 2) + 2 > (int64_t)max_steps;
     assert_true(is_shortest);
   }
 }
 
-static void read_window(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns, size_t steps) {
+static void build_lanes(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns, size_t steps) {
   rl_timeline_lanes_init(lanes, from_ns, to_ns, steps);
   for (int i = 0; i < ROWS; i++)
     if (overlaps(&rows[i].item, from_ns, to_ns)) ASSERT_OK(rl_timeline_lanes_add(lanes, rows[i].key, &rows[i].item, &err));
   ASSERT_OK(rl_timeline_lanes_finish(lanes, &err));
 }
 
-/* The sums of a lane's items are those of its rows, and no row of a step or more is merged. */
+/* Checks that a lane's items have the same row count and busy time as its rows in the window, and that only rows shorter than a
+ * step are merged. */
 static void check_sums(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane, int64_t from_ns, int64_t to_ns) {
   int64_t row_count = 0, busy_ns = 0, long_rows = 0;
   for (int i = 0; i < ROWS; i++) {
@@ -97,7 +99,7 @@ static void check_sums(const rl_timeline_lanes *lanes, const rl_timeline_lane *l
   assert_int_equal(long_rows, 0);
 }
 
-/* Long items of the same depth never overlap, unless the lane is as deep as it may be. */
+/* Checks that long items of the same depth do not overlap, except at the largest depth, which holds all deeper items. */
 static void check_depths(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane) {
   for (size_t i = 0; i < lane->count; i++) {
     const rl_lane_item *one = &lane->items[i];
@@ -115,11 +117,11 @@ static void lanes_keep_every_row(void **state) {
   for (int i = 0; i < 50; i++) {
     int64_t from_ns = i == 0 ? 0 : (int64_t)(random_bits() % TRACE_NS);
     int64_t to_ns = i == 0 ? 2 * TRACE_NS : from_ns + 1 + (int64_t)(random_bits() % TRACE_NS >> random_bits() % 18);
-    read_window(&lanes, from_ns, to_ns, 1 + random_bits() % 2000);
+    build_lanes(&lanes, from_ns, to_ns, 1 + random_bits() % 2000);
     for (size_t lane = 0; lane < lanes.count; lane++) {
       check_sums(&lanes, &lanes.lanes[lane], from_ns, to_ns);
-      bool nests = lanes.lanes[lane].key.thread != 0;
-      if (nests) check_depths(&lanes, &lanes.lanes[lane]);
+      bool is_thread_lane = lanes.lanes[lane].key.thread != 0; /* rows of a thread nest */
+      if (is_thread_lane) check_depths(&lanes, &lanes.lanes[lane]);
       else assert_int_equal(lanes.lanes[lane].depths, 1);
     }
     rl_timeline_lanes_clear(&lanes);
@@ -130,7 +132,7 @@ static void lanes_are_in_order(void **state) {
   (void)state;
   static rl_timeline_lanes lanes;
   make_rows();
-  read_window(&lanes, 0, 2 * TRACE_NS, 100);
+  build_lanes(&lanes, 0, 2 * TRACE_NS, 100);
   assert_int_equal(lanes.count, 2 * 2 + 4 * 2); /* ranges and calls of 2 threads; kernels and copies of 2 streams of 2 devices */
   assert_int_equal(lanes.lanes[0].key.kind, RL_LANE_RANGES);
   assert_int_equal(lanes.lanes[1].key.kind, RL_LANE_CALLS);
@@ -143,7 +145,8 @@ static void lanes_are_in_order(void **state) {
   rl_timeline_lanes_clear(&lanes);
 }
 
-/* A hostile trace has more streams, and more long rows that overlap, than a picture shows. */
+/* Adds rows of more streams than RL_MAX_LANES and more overlapping long rows than RL_MAX_LONG_ITEMS: the lanes are marked as
+ * truncated, and the lane of the long rows still counts every row. */
 static void lanes_are_bounded(void **state) {
   (void)state;
   static rl_timeline_lanes lanes;
@@ -178,7 +181,7 @@ static int64_t count_busy_ns(const rl_lane_key *key, int64_t from_ns, int64_t to
   return count;
 }
 
-static void statistics_are_those_of_a_full_scan(void **state) {
+static void statistics_equal_those_of_a_full_scan(void **state) {
   (void)state;
   make_rows();
   for (int i = 0; i < 5; i++) {
@@ -204,7 +207,7 @@ static void statistics_are_those_of_a_full_scan(void **state) {
   }
 }
 
-static void totals_of_a_name_end_at_the_window(void **state) {
+static void totals_count_only_the_time_inside_the_window(void **state) {
   (void)state;
   rl_timeline_statistics statistics = {.from_ns = 100, .to_ns = 200};
   const rl_lane_key key = rl_lane_key_of(RL_ACTIVITY_KERNEL, 1, 7, 0);
@@ -226,7 +229,7 @@ int main(void) {
                                      cmocka_unit_test(lanes_keep_every_row),
                                      cmocka_unit_test(lanes_are_in_order),
                                      cmocka_unit_test(lanes_are_bounded),
-                                     cmocka_unit_test(statistics_are_those_of_a_full_scan),
-                                     cmocka_unit_test(totals_of_a_name_end_at_the_window)};
+                                     cmocka_unit_test(statistics_equal_those_of_a_full_scan),
+                                     cmocka_unit_test(totals_count_only_the_time_inside_the_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

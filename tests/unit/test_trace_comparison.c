@@ -1,4 +1,4 @@
-/* Pairs of traces with known differences, then random pairs, whose rows must add up to both windows. */
+/* Tests pairs of traces with known differences, then random pairs, whose rows must add up to both windows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* rl_training_explain: runs with known causes, and runs just on the other side of each threshold. */
+/* Tests rl_training_explain with runs whose causes are known, and with runs just on the other side of each threshold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Signatures against the example of the Standard Webhooks libraries, and keys at the bounds of their length. */
+/* Tests a signature against the example of the Standard Webhooks libraries, and keys at the bounds of their length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,26 +21,28 @@ static void the_published_example_is_signed(void **state) {
 
 static void keys_have_24_to_64_bytes_in_base64(void **state) {
   (void)state;
-#define A16 "AAAAAAAAAAAAAAAA" /* 12 bytes */
+#define BASE64_OF_12_BYTES "AAAAAAAAAAAAAAAA"
+  enum { UNCHANGED = 7 };
   static const struct {
     const char *text;
     size_t length; /* 0: refused */
-  } cases[] = {{A16 A16, 24},
-               {"whsec_" A16 A16, 24},
-               {"whsec_" A16 "AAAAAAAAAAAAAAA=", 0},
-               {A16 A16 A16 A16 A16 "AAAAAA==", 64},
-               {A16 A16 A16 A16 A16 "AAAAAAA=", 0},
-               {A16 A16 A16 A16 A16 A16, 0},
-               {A16 A16 "A", 0},
-               {A16 A16 "!", 0},
-               {"whsec_", 0},
-               {"", 0}};
+  } cases[] = {
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES, 24},
+      {"whsec_" BASE64_OF_12_BYTES BASE64_OF_12_BYTES, 24},
+      {"whsec_" BASE64_OF_12_BYTES "AAAAAAAAAAAAAAA=", 0},
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES "AAAAAA==", 64},
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES "AAAAAAA=", 0},
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES BASE64_OF_12_BYTES, 0},
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES "A", 0},
+      {BASE64_OF_12_BYTES BASE64_OF_12_BYTES "!", 0},
+      {"whsec_", 0},
+      {"", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_webhook_key key = {.length = 7};
+    rl_webhook_key key = {.length = UNCHANGED};
     rl_error err = {0};
     int rc = rl_webhook_key_decode(cases[i].text, &key, &err);
-    if (rc != (cases[i].length > 0 ? 0 : -1) || key.length != (rc == 0 ? cases[i].length : 7))
-      fail_msg("\"%s\": %d, %zu bytes", cases[i].text, rc, key.length);
+    if (rc != (cases[i].length > 0 ? 0 : -1) || key.length != (rc == 0 ? cases[i].length : UNCHANGED))
+      fail_msg("\"%s\": rl_webhook_key_decode returned %d, the key has %zu bytes", cases[i].text, rc, key.length);
     if (rc < 0) assert_non_null(strstr(err.message, "whsec_"));
   }
 }
