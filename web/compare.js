@@ -129,7 +129,7 @@ function formatDifference(row) {
 }
 const numberColumn = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
 
-/** The relative change of a row, with "better" or "worse" if its metric has a direction. */
+/** Creates the relative change of a row, with "better" or "worse" if its metric has a direction. */
 function relativeCell(row) {
   const cell = numberCell(format.relativeChange(row.relative), row.reason ?? 'A is 0');
   const judgement = judge(row.metric, row.relative);

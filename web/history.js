@@ -58,7 +58,7 @@ function notesOf(point) {
     ...point.events.map((event) => createElement('div', { class: 'quiet' }, event))];
 }
 
-/** A link to the comparison with the selected run. */
+/** Creates a link to the comparison with the selected run. */
 const compareCell = ({ run }) => createElement('td', {}, run === selectedRun().run ? 'this run'
   : createElement('a', { href: `/compare.html?a=${run}&b=${selectedRun().run}`,
     'aria-label': `Compare run ${run} with run ${selectedRun().run}` }, `with run ${selectedRun().run}`));

@@ -21,11 +21,11 @@ let current = null;       // the job, as the API returned it last
 
 /* --- head and progress -------------------------------------------------------------------------------------------- */
 
-/** A posted kernel and the name of its source: "add (saxpy.cu)"; null for other jobs. */
+/** Returns a posted kernel and the name of its source: "add (saxpy.cu)"; null for other jobs. */
 const postedKernel = ({ kind, request: { entry, name } }) =>
   (kind !== 'source' ? null : name ? `${entry} (${name})` : entry);
 
-/** The job's name; without one, the posted kernel or the imported file; null: none. */
+/** Returns the job's name; if it has none, the posted kernel or the imported file; null if there is none of these. */
 const titleOf = ({ request: { name, entry, file_name: file } }) => name || entry || file || null;
 
 function drawHead(job) {
@@ -136,7 +136,7 @@ const textCell = (value, runs) => (value === null || value === undefined || valu
   ? createElement('td', { class: 'null', colspan: runs, ...attributesOfMissingValue('unknown') }, '—')
   : createElement('td', { class: 'wrap', colspan: runs }, formatValue(value)));
 
-/** A cell for each run, or one cell if all values are equal. */
+/** Creates a cell for each run, or one cell if all values are equal. */
 function textCells(values) {
   const same = values.every((value) => JSON.stringify(value) === JSON.stringify(values[0]));
   return same ? [textCell(values[0], values.length)] : values.map((value) => textCell(value, 1));

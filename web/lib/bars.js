@@ -12,7 +12,7 @@ export function trackMark(name, from, to) {
   return element;
 }
 
-/** Interpolates between the two nearest sorted values. */
+/** Returns the quantile of sorted values at a share from 0 to 1, interpolated between the two nearest values. */
 export function quantile(sorted, share) {
   const position = share * (sorted.length - 1);
   const [below, above] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]];
@@ -24,8 +24,8 @@ const valueText = (text, reason) =>
     ? createElement('span', { class: 'value null', ...attributesOfMissingValue(reason) }, '—')
     : createElement('span', { class: 'value' }, text);
 
-/** Creates a row with a bar. run: index of the run, for its colour; share: filled share of the track; texts: [text or null,
- * reason] after the track; marks: further elements on the track. */
+/** Creates a row with a bar. run: index of the run, which chooses the colour; share: filled share of the track; texts: [text or
+ * null, reason] after the track; marks: further elements on the track. */
 export const barRow = (run, name, share, texts, marks = [], title = null) => createElement('div', { class: `bar run-${run % 4}` },
   createElement('span', { class: 'of', title: name }, name),
   createElement('span', { class: 'track', title }, share === null ? null : bar('fill', share), ...marks),

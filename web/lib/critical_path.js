@@ -27,7 +27,7 @@ function describe(path) {
 has no edges of graphs.`}`;
 }
 
-/** The part of the path to which an operation belongs. Only copies and memsets have such names. */
+/** Returns the part of the path to which an operation belongs. Only names of copies and memsets match the pattern. */
 const partOf = ({ name }) => (/^(memcpy|memset)\b/i.test(name) ? 'copies' : 'kernels');
 
 /** Draws the critical path of a window {start_ns, end_ns}. The operations are listed below their parts. */

@@ -93,7 +93,7 @@ const unitCorrections = [
   [/^(sm__icc|smsp__imc)_requests\.sum$/, 'request'],              // "cycle"
 ];
 
-/** The unit of a report's row. */
+/** Returns the unit of a report's row. */
 export const unitOf = ({ metric, unit }) => unitCorrections.find(([pattern]) => pattern.test(metric ?? ''))?.[1] ?? unit;
 
 /** Formats the value of a report's row. value: another value of the same row, as in a comparison. */
@@ -108,7 +108,7 @@ export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype
 
 export const dimensions = (extents) => (extents ? extents.join('×') : null);
 
-/** The launch configuration of a posted kernel: ['grid 4×1×1', 'block 64×1×1']; empty for other jobs. */
+/** Returns the launch configuration of a posted kernel: ['grid 4×1×1', 'block 64×1×1']; empty for other jobs. */
 export const launch = ({ grid, block }) =>
   [grid && `grid ${dimensions(grid)}`, block && `block ${dimensions(block)}`].filter(Boolean);
 
@@ -119,11 +119,11 @@ export const duration = formatOrNull((seconds) => {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 });
 
-/** Seconds between two RFC 3339 times; NaN when one is missing. */
+/** Returns the seconds between two RFC 3339 times; NaN if one is missing. */
 export const secondsBetween = (from, to) => (from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : NaN);
 
 const dateTimeFormat = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit',
-  minute: '2-digit', second: '2-digit', hourCycle: 'h23' }); // making one takes longer than formatting a list with it
+  minute: '2-digit', second: '2-digit', hourCycle: 'h23' }); // shared, because its creation takes longer than formatting a list
 
 export const dateTime = (text) => (text ? dateTimeFormat.format(new Date(text)) : null);
 
@@ -131,7 +131,7 @@ const unitsBySuffix = units.filter(({ suffix }) => suffix).map((unit) =>
   ({ ...unit, pattern: new RegExp(`(^|_)${unit.suffix}(_median|_min|_most)?$`) }))
   .sort((a, b) => b.suffix.length - a.suffix.length);
 
-/** A field's name in words, without its unit: "peak_memory_bytes" is "Peak memory". */
+/** Returns a field's name in words, without its unit: "peak_memory_bytes" is "Peak memory". */
 export function fieldWords(name) {
   const unit = unitsBySuffix.find(({ pattern }) => pattern.test(name));
   const words = (unit && name !== unit.suffix ? name.replace(unit.pattern, '$2') : name).replaceAll('_', ' ').trim();

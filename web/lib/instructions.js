@@ -44,7 +44,7 @@ const fixedColumns = (largest) => [
 const sourceColumn = { label: 'Source', value: sourceText,
   cell: (instruction) => createElement('td', { class: 'quiet', title: instruction.file }, sourceText(instruction)) };
 
-/** A column of counts with bars that show the share of the kernel's largest. */
+/** Returns a column of counts, with bars that show each count as a share of the kernel's largest. */
 function countColumn(name, instructions) {
   const largest = instructions.reduce((largest, instruction) => Math.max(largest, instruction.counts[name] ?? 0), 0);
   return { label: countLabel(name), title: name, number: true, value: ({ counts }) => counts[name], cell: (instruction) => {
@@ -69,7 +69,7 @@ function stallsOf(instructions) {
 const samplesColumn = { label: 'Samples', title: SAMPLES, number: true, value: samplesOf, cell: (instruction) =>
   createElement('td', { class: 'n' }, samplesOf(instruction) > 0 ? format.count(samplesOf(instruction)) : '') };
 
-/** A column with the most frequent stall reasons; the title has all. */
+/** The column with the most frequent stall reasons; a cell's title has all of them. */
 const stallColumn = { label: 'Stalls', number: true, isText: true, value: samplesOf, cell: (instruction) => {
   const stalls = stallsOf([instruction]);
   return createElement('td', { class: 'quiet stalls', title: stalls.join('\n') || null },
@@ -86,7 +86,7 @@ function columnsOf(instructions) {
 
 let sorting = { column: 0, down: false };
 
-/** A table of instructions, sortable by every column. */
+/** Creates a table of instructions that is sortable by every column. */
 function instructionTable(instructions, columns) {
   const table = createElement('table');
   const holder = createElement('div', { class: 'scroll rows instructions', tabindex: 0, role: 'group',
@@ -125,7 +125,7 @@ const sourceColumns = (instructions) => [
 const baseName = (file) => file?.split('/').pop();
 const isAt = ({ file, line }) => (instruction) => baseName(instruction.file) === baseName(file) && instruction.line === line;
 
-let selectSourceLine = () => {}; // selects in the table of the drawn kernel
+let selectSourceLine = () => {}; // selects a source line in the table of the drawn kernel
 
 /** Shows the instructions of a source line, such as one that a finding names, and scrolls to them. sourceLine: {file, line}. */
 export function showLine(sourceLine) {
@@ -133,9 +133,10 @@ export function showLine(sourceLine) {
   selectSourceLine(sourceLine, true);
 }
 
-/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all. A text
- * shows only instructions that contain it, because the browser's search does not find rows out of view (lib/long_rows.js).
- * lines: the table of the source, or null; hint: text after the status line. */
+/** Creates a table of instructions with a status line. If the user selects a source line, the table shows only its instructions;
+ * if the user selects it again, all. If the user enters a text, the table shows only the instructions that contain it, because
+ * the browser's search does not find rows out of view (lib/long_rows.js). lines: the table of the source, or null; hint: text
+ * after the status line. */
 function selectableTable(instructions, lines, hint) {
   const columns = columnsOf(instructions); // computed from all instructions: bars show shares of the whole kernel
   const holder = createElement('div');
@@ -187,7 +188,7 @@ function instructionBlock(instructions) {
     [createElement('strong', {}, `${format.count(instructions.length)} instructions`)], () => [status, holder]);
 }
 
-/** code: the source text, or null. */
+/** Draws the section of instructions. code: the source text, or null. */
 export function drawInstructions(instructions, code) {
   sorting = { column: 0, down: false };
   byId('instructions').hidden = instructions.length === 0;

@@ -11,12 +11,13 @@ const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype'
 const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
   .map(([name, value]) => `${name}=${value}`);
 
-const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings']; // those of kernels, which say no more than the device
+// engines of kernels and ceilings: their names say no more than the device
+const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings'];
 /** Returns what distinguishes a job from others of its workload: type, sizes, launch, non-default parameters, engine. */
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
   PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
 
-/** The step of a suite run that submitted a job: "suite mnist · block 3". */
+/** Returns the step of a suite run that submitted a job: "suite mnist · block 3". */
 const suiteStep = ({ suite, role, block }) => `suite ${suite} · ${role.replaceAll('_', ' ')}${/^canary|profile$/.test(role) ? ''
   : ` ${block + 1}`}`;
 
@@ -83,7 +84,7 @@ export class JobTable {
   #jobs = [];
   #progressOf;
 
-  /** progressOf(id): the progress of a running job, as text. */
+  /** progressOf(id): returns the progress of a running job as text. */
   constructor(table, progressOf) {
     this.#table = table;
     this.#progressOf = progressOf;

@@ -7,7 +7,7 @@ import * as format from '/lib/format.js';
 
 const durationOf = ({ roofline }) => (roofline.duration_s === null ? null : roofline.duration_s * 1e6);
 
-/** The largest estimate of the time that a finding could save, in percent of the kernel; null: none. */
+/** Returns the largest estimate of the time that a finding could save, in percent of the kernel's; null: no finding has one. */
 const savingOf = ({ findings }) => findings.reduce((most, { scope, speedup_pct: percent }) =>
   (scope === 'global' && percent > (most ?? 0) ? percent : most), null);
 

@@ -78,7 +78,7 @@ export function measurementWords(name) {
 
 const subjectOf = (name) => subjects.find(([, pattern]) => pattern.test(name))[0];
 
-/** A row for a measurement, with a cell for each run. */
+/** Creates the row of a measurement, with a cell for each run. */
 function rowOf({ pass, name }, heading, runs) {
   return createElement('tr', {}, createElement('th', { scope: 'row' }, ...heading),
     ...runs.map((run) => {

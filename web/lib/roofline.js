@@ -8,8 +8,9 @@ import * as format from '/lib/format.js';
 const MARGIN = { left: 96, right: 28, top: 26, bottom: 46 };
 const HEIGHT = 380;
 const LABEL_GAP = 5; // px between a roof and its label
-const LABEL_CHARACTER = 6.8; // px, mean width
-const LABEL_POSITIONS = [0.5, 0.27, 0.04]; // fractions of the slope, by level: labels of parallel roofs would overlap
+const LABEL_CHARACTER_WIDTH = 6.8; // px, the mean
+// start of a level's label, as a fraction of the slope; different for each level, so that labels of parallel roofs do not overlap
+const LABEL_POSITIONS = [0.5, 0.27, 0.04];
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
 
@@ -20,7 +21,8 @@ const isPositive = (value) => typeof value === 'number' && value > 0;
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
 
-/** Returns the kernel's point for each memory level, and the model's point. Skips points without both coordinates. */
+/** Returns the kernel's point for each memory level, and the model's point. Skips a point if one of its coordinates is missing or
+ * not positive. */
 function pointsOf(roofline, unit) {
   const rate = roofline.units.find((other) => other.name === unit.name)?.achieved_per_s;
   const counted = roofline.points.filter((point) => point.unit === unit.name)
@@ -40,11 +42,13 @@ function decadesAround(values) {
   return [Math.floor(Math.min(...exponents) - 0.3), Math.ceil(Math.max(...exponents) + 0.1)];
 }
 
-const LEAST_SLOPE = 100; // ratio of the intensities at the ridge and at the left edge, so that slopes are long enough for labels
+// least ratio of the intensities at the ridge and at the left edge, so that slopes are long enough for labels
+const MIN_INTENSITY_RATIO_OF_SLOPE = 100;
 
 function scalesOf(points, roofs, width) {
   const ridges = roofs.map((roof) => roof.peak / roof.bandwidth);
-  const x = decadesAround([...points.map((point) => point.x), ...ridges, ...ridges.map((ridge) => ridge / LEAST_SLOPE)]);
+  const leftEdges = ridges.map((ridge) => ridge / MIN_INTENSITY_RATIO_OF_SLOPE);
+  const x = decadesAround([...points.map((point) => point.x), ...ridges, ...leftEdges]);
   const peaks = roofs.map((roof) => roof.peak);
   const rates = [...points.map((point) => point.y), ...peaks];
   const y = decadesAround([...rates, Math.max(...rates) / 1e3]);
@@ -58,7 +62,7 @@ function scalesOf(points, roofs, width) {
 const powersOfTen = ([low, high]) => Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
 
 function gridOf(scales, width) {
-  const labelDistance = Math.ceil((scales.xDecades[1] - scales.xDecades[0]) * 56 / width);
+  const decadesPerLabel = Math.ceil((scales.xDecades[1] - scales.xDecades[0]) * 56 / width);
   const vertical = powersOfTen(scales.xDecades).flatMap((value, index) => [
     createSvgElement('line', {
       class: 'grid',
@@ -67,7 +71,7 @@ function gridOf(scales, width) {
       y1: MARGIN.top,
       y2: HEIGHT - MARGIN.bottom,
     }),
-    index % labelDistance !== 0
+    index % decadesPerLabel !== 0
       ? ''
       : label(String(+value.toPrecision(1)), { x: scales.x(value), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }),
   ]);
@@ -115,9 +119,10 @@ function slopeLabel(roof, scales) {
   if (ridge <= start) return null;
   const [x0, y0, x1, y1] = [scales.x(start), scales.y(start * roof.bandwidth), scales.x(ridge), scales.y(roof.peak)];
   const words = `${roofName(roof.name)} ${format.bytesPerSecond(roof.bandwidth)}`;
-  const room = 1 - (words.length * LABEL_CHARACTER) / Math.hypot(x1 - x0, y1 - y0); // fraction of the slope before the label
-  if (room < 0) return null;
-  const x = x0 + Math.min(LABEL_POSITIONS[roof.index], room) * (x1 - x0);
+  // the largest fraction of the slope at which the label can start and still fit
+  const lastLabelStart = 1 - (words.length * LABEL_CHARACTER_WIDTH) / Math.hypot(x1 - x0, y1 - y0);
+  if (lastLabelStart < 0) return null;
+  const x = x0 + Math.min(LABEL_POSITIONS[roof.index], lastLabelStart) * (x1 - x0);
   const y = y0 + ((x - x0) / (x1 - x0)) * (y1 - y0) - LABEL_GAP;
   const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
   return label(words, { class: `roof-label level-${roof.index}`, x, y, transform: `rotate(${angle} ${x} ${y})` });
@@ -158,10 +163,14 @@ function legendOf(roofline, points, roofs) {
 
 let currentRoofline = null;
 
+const hasCounters = (roofline) => roofline.counted;
+
 function explainEmptyChart(unit) {
-  if (!currentRoofline.counted) return 'No counters were collected, and the workload has no timed model.';
+  if (!hasCounters(currentRoofline)) {
+    return 'No counters were collected, and the bytes, operations or time of the workload are unknown, so no point is drawn.';
+  }
   return currentRoofline.points.length > 0 ? `No ${roofName(unit.name)} operations were counted.`
-    : 'No floating-point operations were counted: bandwidth and latency alone bound it.';
+    : 'No floating-point operations were counted: only bandwidth or latency can bound the kernel.';
 }
 
 function draw() {
@@ -186,14 +195,15 @@ function draw() {
 
 const clockOf = (conditions, name) => conditions.find((one) => one.name === name)?.value ?? null;
 
-/** Returns the note: the clocks of both roofs, as far as they are known. */
+/** Returns the text of the note, with the clocks of both kinds of roofs as far as they are known. */
 async function explainHigherRoofs(higher, device, smHz) {
   const { items } = await get('/ceilings');
   const conditions = items.find((item) => item.device === device)?.conditions ?? [];
   const clockMhz = clockOf(conditions, 'sm_clock_most_mhz');
   return `Measured above theoretical (${higher.map(({ name }) => roofName(name)).join(', ')}): theoretical roofs use \
 the SM clock of the counters pass${smHz === null ? '' : ` (${format.quantity(smHz, 'hz')})`}, measured ones that of the \
-ceilings job${clockMhz === null ? '' : ` (${format.quantity(clockMhz * 1e6, 'hz')})`}. Compare shares within one column.`;
+ceilings job${clockMhz === null ? '' : ` (${format.quantity(clockMhz * 1e6, 'hz')})`}. Compare percentages of theoretical roofs \
+only with each other, and percentages of measured roofs likewise.`;
 }
 
 /** If a measured roof is above its theoretical roof, shows a note that the clocks differed. smHz: the SM clock of the counters

@@ -3,7 +3,7 @@ import { createElement } from '/lib/dom.js';
 
 const legendKey = (index) => createElement('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
-/** A name with line-break opportunities after its underscores. */
+/** Returns a name with line-break opportunities after its underscores, as nodes. */
 export const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, createElement('wbr')]);
 
 /** Fills a table with a column for each run. */

@@ -31,7 +31,7 @@ export function tableOf(label, columns, rows) {
   );
 }
 
-/** The column with a row's name. Its title is the metric; the parts of a sum are listed below. */
+/** The column with the names of rows. A cell's title is the metric; below a sum, the cell lists its parts. */
 export const nameColumn = { label: 'Metric', cell: (row) => createElement('th',
   { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
   row.parts ? createElement('span', { class: 'parts quiet' },

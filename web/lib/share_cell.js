@@ -2,7 +2,7 @@
 import { bar, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-/** share_ratio: null: a dash with the reason. */
+/** Creates the cell. If share_ratio is null, it has a dash with the reason. */
 export function shareCell({ share_ratio: ratio, reason }) {
   const text = format.percent(ratio);
   if (text === null) return numberCell(null, reason);

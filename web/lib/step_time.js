@@ -16,7 +16,8 @@ function partsOf(items) {
   return [...sorted.slice(0, MAX_PARTS - 1), { name: 'others', value: rest.reduce((sum, { value }) => sum + value, 0) }];
 }
 
-/** Returns the parts of a run as shares of its step: {parts, isSplit: whether they are phases inside a launch}. */
+/** Returns the parts of a run as shares of its step: the phases inside a launch; else the kernels, by phase, launch or name, and
+ * the time without a kernel. */
 function stepOf(kernels) {
   const phases = kernels.flatMap(({ phases: found }) => found).filter(({ share_ratio: share }) => share > 0);
   if (phases.length > 0) return partsOf(phases.map((phase) => ({ name: phase.phase ?? phase.name, value: phase.share_ratio })));
