@@ -491,7 +491,7 @@ class FakeDaemon:
 def test_recorded_values_become_a_file(monkeypatch, tmp_path):
     monkeypatch.setattr(suites, "Daemon", FakeDaemon)
     remaining = iter([50, 0])
-    context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0", is_gpu=True), log=lambda name: name,
+    context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0", is_gpu=True), log_path=lambda name: name,
                                     remaining_s=lambda: next(remaining))
     rows = list(suites.recorded(context, "mnist"))
     assert [row["part"] for row in rows] == [0, 1]
@@ -553,7 +553,7 @@ def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):
                            capture_output=True, text=True)
     assert shown.returncode == 0 and shown.stdout.count("| full |") == 2
     again = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert again.returncode == 0 and again.stdout.count("before") == 3
+    assert again.returncode == 0 and again.stdout.count("in an earlier session") == 3
 
 
 def test_an_unknown_step_is_reported(tmp_path):

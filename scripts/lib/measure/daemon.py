@@ -13,8 +13,8 @@ class Failed(Exception):
 
 
 class Daemon:
-    """A context manager. settings: options of the daemon; log: file to which its log is appended; token: the daemon requires a
-    token, and requests send it."""
+    """A context manager that starts a daemon and stops it. settings: options of the daemon; log: file to which its log is
+    appended; token: the daemon requires a token, and requests send it."""
 
     def __init__(self, host, log, *settings, token=False):
         self.host, self.log, self.settings, self.token = host, log, settings, token

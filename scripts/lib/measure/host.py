@@ -1,4 +1,4 @@
-"""The host of a measurement session: its device, and the programs of a build."""
+"""One device of a measurement session, and the programs of a build that measure it."""
 import os
 import pathlib
 import shutil
@@ -23,7 +23,7 @@ def visible_gpus():
 
 
 class Host:
-    """A host that runs measurement steps.
+    """One device of this machine and the programs that measure it. Several GPUs of a machine are several Hosts.
 
     device is the daemon's name of the device to measure (cpu, gpu0, ...), build the folder that has bin/ and tests/, and
     visible_gpu the only GPU that programs may use, as CUDA_VISIBLE_DEVICES names it; None means all GPUs."""

@@ -30,7 +30,7 @@ def percent(ratio, digits=2):
 
 
 def points(ratio):
-    """Percentage points with their sign."""
+    """Formats percentage points with their sign."""
     return MISSING if ratio is None else f"{100 * ratio:+.2f}"
 
 

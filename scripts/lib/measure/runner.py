@@ -1,7 +1,8 @@
 """Runs steps, each in its own process with a time limit, and stores their results.
 
-On a GPU, steps run one after the other; steps that neither time nor count anything may share it. Several GPUs run steps
-concurrently, but only one step at a time uses hardware counters, because they are shared by the whole host.
+On a GPU, steps run one after the other; steps that neither time nor count anything may share it. Each GPU of a machine has a
+separate Host (host.py). Several GPUs run steps concurrently, but only one step at a time uses hardware counters, because all
+GPUs of the machine share them.
 
 A step is a generator of rows (dictionaries). A row with "check" and "holds" is a verified claim; all others are measurements.
 Rows are written as they are produced, so a step that reaches its time limit keeps its rows. Results stores the rows of all
@@ -27,14 +28,14 @@ def check(claim, holds, measured=None):
     return {"check": claim, "holds": bool(holds), "measured": measured}
 
 
-# shares_gpu: the step may run beside other steps with shares_gpu on one GPU. uses_counters: no other step of the host may use
-# counters at the same time.
+# shares_gpu: the step may run beside other steps with shares_gpu on one GPU. uses_counters: no other step, on any GPU of the
+# machine, may use counters at the same time.
 Step = collections.namedtuple("Step", "name run expected_s limit_s summary shares_gpu uses_counters", defaults=(False, False))
 
 
 class Context:
-    """The argument of a step. logs: folder for its logs; deadline: on the monotonic clock; earlier_rows: its rows in an earlier
-    session."""
+    """The argument of a step. logs: folder for its logs; deadline: in seconds of time.monotonic(); earlier_rows: the step's rows
+    from an earlier session."""
 
     def __init__(self, host, logs, deadline, earlier_rows):
         self.host, self.logs, self.deadline, self.earlier_rows = host, logs, deadline, earlier_rows
@@ -42,13 +43,14 @@ class Context:
     def remaining_s(self):
         return self.deadline - time.monotonic()
 
-    def log(self, name):
+    def log_path(self, name):
+        """Returns the path of a file or folder in the step's folder of logs."""
         return self.logs / name
 
 
 class Results:
-    """The results of all steps, written to path after every step. Existing results are kept; of another commit, only rows
-    marked "lasting", which do not depend on our code."""
+    """The results of all steps, written to path after every step. Results in the file are kept; of the results of another commit,
+    only the rows marked "lasting", which do not depend on our code."""
 
     def __init__(self, path, commit):
         self.path, self.commit, self.steps = pathlib.Path(path), commit, {}
@@ -79,7 +81,7 @@ def run_in_child(step, context, rows_file):
     status = 1
     try:
         os.environ.update(context.host.gpu_environment)
-        with open(context.log("log.txt"), "ab", buffering=0) as log, open(rows_file, "a", encoding="utf-8") as out:
+        with open(context.log_path("log.txt"), "ab", buffering=0) as log, open(rows_file, "a", encoding="utf-8") as out:
             for descriptor in (1, 2):
                 os.dup2(log.fileno(), descriptor)
             for row in step.run(context):
@@ -87,10 +89,10 @@ def run_in_child(step, context, rows_file):
                 out.flush()
         status = 0
     except Skip as reason:
-        context.log("reason").write_text(str(reason))
+        context.log_path("reason").write_text(str(reason))
         status = EXIT_SKIPPED
     except BaseException as failure:  # every exception is a failure of the step
-        context.log("reason").write_text(f"{type(failure).__name__}: {failure}"[:2000])
+        context.log_path("reason").write_text(f"{type(failure).__name__}: {failure}"[:2000])
         traceback.print_exc()
         sys.stderr.flush()
     os._exit(status)
@@ -107,7 +109,7 @@ def terminate_group(leader):
 
 
 class RunningStep:
-    """A step in its process."""
+    """A step that runs in a separate process."""
 
     def __init__(self, step, host, logs, limit_s, earlier_rows):
         self.step, self.host, self.logs, self.limit_s = step, host, logs, limit_s
@@ -150,7 +152,7 @@ class RunningStep:
 
 
 def next_step(host, waiting, running):
-    """Returns the first waiting step that the host can start beside the running ones; None when there is none."""
+    """Returns the first waiting step that the host can start beside the running ones; None if there is none."""
     on_host = [item.step for item in running if item.host is host]
     counters_in_use = any(item.step.uses_counters for item in running)
     if not all(step.shares_gpu for step in on_host):
@@ -160,13 +162,14 @@ def next_step(host, waiting, running):
 
 
 def run_steps(steps, hosts, out, budget_s, results, print_line=print):
-    """Runs the steps that `results` does not have yet, as many as the budget allows. Returns True when no step failed."""
+    """Runs the steps that have not passed or been skipped yet, as many as the time budget allows. Returns True if no step
+    failed."""
     begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     waiting = [step for step in steps if not results.is_done(step.name)]
     for step in steps:
         if results.is_done(step.name):
-            print_line(f"{step.name:14} {results.steps[step.name]['state']:8} before")
+            print_line(f"{step.name:14} {results.steps[step.name]['state']:8} in an earlier session")
 
     def record(step, state, reason, seconds, rows):
         results.record(step.name, state, reason, seconds, rows)

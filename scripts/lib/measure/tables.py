@@ -30,7 +30,7 @@ def job(rows):
 
 
 def client_output(rows):
-    """The job as rooflinectl prints it."""
+    """Returns the job as rooflinectl prints it."""
     return "\n".join(f"```\n{row['shown'].rstrip()}\n```" for row in rows if "shown" in row)
 
 

@@ -23,7 +23,7 @@ OUTCOMES = {0: "passed", EXIT_SKIPPED: "skipped", None: "cut off"}
 
 
 def device(context):
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         yield {"properties": daemon.wait_for_device(), "cores": os.cpu_count(),
                "host": " ".join(os.uname()[i] for i in (0, 2, 4))}
     if context.host.is_gpu:
@@ -120,9 +120,9 @@ def agreement(context):
     """Compares with ncu. agreement.csv gets every number of SUBJECTS_WITH_FIXED_KERNELS. A training step is not among them,
     because the algorithms that libraries select determine its kernels."""
     kernels, metrics, tables = 0, 0, []
-    for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
+    for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log_path(name))]):
         yield row
-        table = context.log(row.get("test", "")) / "comparison.csv"
+        table = context.log_path(row.get("test", "")) / "comparison.csv"
         if "test" in row and table.exists():
             subject = row["test"].removeprefix(NCU_PREFIX)
             tables += [table] if subject in SUBJECTS_WITH_FIXED_KERNELS else []
@@ -130,7 +130,7 @@ def agreement(context):
                 yield {"subject": subject, **summary}
                 kernels += "words" in summary
                 metrics = max(metrics, summary.get("numbers", 0))
-    comparison.join_tables(tables, context.log("agreement.csv"))
+    comparison.join_tables(tables, context.log_path("agreement.csv"))
     yield check("at least 14 kernels and 100 metrics", kernels >= 14 and metrics >= 100, f"{kernels} kernels, {metrics} metrics")
 
 
@@ -159,7 +159,7 @@ def sanitizer(context):
     host = context.host
     host.require_gpu()
     compute_sanitizer = host.tool("compute-sanitizer")
-    cache = context.log("choices")
+    cache = context.log_path("choices")
     cache.mkdir(exist_ok=True)
     environment = {**host.environment, "ROOFLINED_CACHE_DIR": str(cache)}
     subjects = list(sanitizer_subjects(host))
@@ -199,7 +199,7 @@ def ptx80(context):
     folder = host.build / "ptx80"
     if not folder.is_dir():
         raise Skip(f"no {folder}: scripts/gpu-pack.sh packs it from build/ptx80")
-    cache = context.log("compiled")  # an empty cache, so that the driver compiles everything in this session
+    cache = context.log_path("compiled")  # an empty cache, so that the driver compiles everything in this session
     environment = {**host.environment, "CUDA_CACHE_PATH": str(cache)}
     status, output = programs.run(context, [str(folder / "test_gpu_conv2")], "conv2.log", environment=environment)
     if status == EXIT_SKIPPED:

@@ -217,7 +217,7 @@ def leak_checks(samples):
 
 def on_gpu(context, chance):
     verdicts, wrong, samples = {}, [], []
-    with Daemon(context.host, context.log("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
+    with Daemon(context.host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
                 token=True) as daemon:
         memory = DeviceMemory()
         for number in range(POSTS):
@@ -243,7 +243,7 @@ def on_gpu(context, chance):
 def in_compiler(context, chance):
     """Without a GPU, compiles the posts: the compiler ends with an answer for each and leaves nothing behind."""
     compiler = context.host.program("rooflined-nvrtc")
-    statuses, wrong, temporary = {}, 0, context.log("temporary")
+    statuses, wrong, temporary = {}, 0, context.log_path("temporary")
     temporary.mkdir(exist_ok=True)
     environment = {**context.host.environment, "TMPDIR": str(temporary)}
     for number in range(POSTS):

@@ -10,7 +10,7 @@ MAX_CACHED_COMPILE_MS = 10  # NVRTC takes at least seven times as long
 
 
 def ceilings(context):
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         for number in range(CEILINGS_JOBS if context.host.is_gpu else 1):
             seconds = daemon.run_job({"kind": "ceilings"})["seconds"]
             device = daemon.request("/ceilings")["items"][0]

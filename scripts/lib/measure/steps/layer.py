@@ -28,7 +28,7 @@ def layer(context):
     host = context.host
     shapes = SHAPES if host.is_gpu else {name: {**shape, **SMALL, **{key: 33 for key in shape if shape[key] > 1}}
                                          for name, shape in SHAPES.items()}
-    with Daemon(host, context.log("daemon.log")) as daemon, pytorch(context) as torch:
+    with Daemon(host, context.log_path("daemon.log")) as daemon, pytorch(context) as torch:
         daemon.run_job({"kind": "ceilings"})
         rates = {rate["name"]: rate["value"] for rate in daemon.request("/ceilings")["items"][0]["rates"]}
         for dtype in ("fp16", "bf16"):
@@ -100,7 +100,7 @@ def pytorch(context):
     if not works:
         yield None
         return
-    with open(context.log("torch.err"), "wb") as err, \
+    with open(context.log_path("torch.err"), "wb") as err, \
             subprocess.Popen([sys.executable, str(SOURCE / "tests" / "baselines" / "torch_layer.py")], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=err, text=True) as process:
         try:

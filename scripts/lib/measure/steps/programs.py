@@ -9,14 +9,14 @@ from ..runner import EXIT_SKIPPED
 
 def run(context, command, log_name, timeout_s=None, environment=None, cwd=None):
     """Returns (exit status, output) and keeps the output as a log of the step. The status is None when the program timed out."""
-    with open(context.log(log_name), "wb") as log:
+    with open(context.log_path(log_name), "wb") as log:
         try:
             status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
                                     env=environment or context.host.environment,
                                     timeout=max(1, min(timeout_s or 1e9, context.remaining_s()))).returncode
         except subprocess.TimeoutExpired:
             status = None
-    return status, context.log(log_name).read_text(errors="replace")
+    return status, context.log_path(log_name).read_text(errors="replace")
 
 
 def last_line(output):

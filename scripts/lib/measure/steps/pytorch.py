@@ -52,7 +52,7 @@ def compare_times(row, our_ms):
 
 def stream_json_lines(context, command, log_name):
     """Yields each JSON object as soon as a program prints it, so that the objects of a terminated program are kept."""
-    with open(context.log(log_name), "w") as log, open(context.log(f"{log_name}.err"), "wb") as err:
+    with open(context.log_path(log_name), "w") as log, open(context.log_path(f"{log_name}.err"), "wb") as err:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         for line in process.stdout:
             log.write(line)
@@ -87,11 +87,11 @@ def accuracy(context):
 
 
 def our_accuracy(context, wanted):
-    """wanted: pairs of precision and seed."""
+    """Trains with the daemon and yields a row for each wanted pair of precision and seed."""
     if not wanted:
         return
     size = {"epochs": max(AFTER_EPOCHS)} if context.host.is_gpu else {"epochs": 2, "max_images": 640}
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         for precision, seed in wanted:
             if context.remaining_s() < 10:
                 return
@@ -102,7 +102,7 @@ def our_accuracy(context, wanted):
 
 
 def torch_accuracy(context, wanted):
-    """Trains all wanted seeds of a precision concurrently."""
+    """Trains with PyTorch, all wanted seeds of a precision concurrently, and yields a row for each."""
     for precision in dict.fromkeys(precision for precision, _ in wanted):
         if context.remaining_s() < TORCH_MIN_S:
             return

@@ -62,7 +62,7 @@ def stage_times_ms(daemon, jobs):
 
 def speed(context):
     host = context.host
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         for kernels, metric_set, limit_s, job, subject in REPORTS:
             first, *jobs = [daemon.run_job(profile(host, job, metric_set)) for _ in range(REPEATS + 1)]
             times = [item["seconds"] for item in jobs]
@@ -106,7 +106,7 @@ def posted(context):
     if not context.host.is_gpu:
         raise Skip("posted kernels need a GPU")
     number = 0
-    with Daemon(context.host, context.log("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
+    with Daemon(context.host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
                 token=True) as daemon:
         for name, changes, limit_s, pause_s in POSTED_JOBS:
             jobs = []
@@ -203,7 +203,7 @@ def soak(context):
     host, memory = context.host, DeviceMemory()
     body = profile(host, ONE_JOB, "basic")
     samples, times = [], []
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         begin, workers = time.monotonic(), None
         for number in range(1, SOAK_JOBS + 1):
             job = daemon.run_job(body)

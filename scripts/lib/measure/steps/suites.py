@@ -44,7 +44,7 @@ def values_by_metric(run):
 def suites(context):
     """Runs each shipped suite once. It has no baseline, so the duration is that of a run without confirming blocks."""
     seconds = 0
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         for name in shipped_suites(context.host):
             run = run_suite(daemon, context.host, name)
             seconds += run["elapsed_s"]
@@ -83,7 +83,7 @@ def suite_cost(context):
     """Compares the daemon's processor time for the jobs of a suite run with that for the same jobs of a client. Each round has a
     new daemon, so that the suite has no baseline and confirms nothing."""
     for number in range(COST_ROUNDS):
-        with Daemon(context.host, context.log("daemon.log")) as daemon:
+        with Daemon(context.host, context.log_path("daemon.log")) as daemon:
             for submitter, run in (("client", run_as_client), ("suite", run_as_suite)):
                 before = processor_s(daemon)
                 run(daemon, context.host)
@@ -105,7 +105,7 @@ def unchanged(context):
     """Repeats a suite against its rolling baseline until the time of the step ends. The first run has no baseline, so it is
     `incomparable`."""
     rows = []
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         longest_s = 0
         while not rows or context.remaining_s() > 1.5 * longest_s:
             begin = time.monotonic()
@@ -137,7 +137,7 @@ def recorded(context, name):
     if not context.host.is_gpu:
         definition["jobs"] = [job for job in definition["jobs"] if job["name"] in RECORDED_ON_A_CPU]
         definition["metrics"] = [metric for metric in definition["metrics"] if metric["job"] in RECORDED_ON_A_CPU]
-    with Daemon(context.host, context.log("daemon.log")) as daemon:
+    with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         properties, longest_s, part = daemon.wait_for_device(), 0, 0
         while part == 0 or context.remaining_s() > 1.2 * longest_s:
             begin = time.monotonic()
@@ -251,7 +251,8 @@ def changes_suite(multiprocessors, changed):
 def slowed(context):
     host = context.host
     host.require_gpu()
-    with Daemon(host, context.log("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30), token=True) as daemon:
+    with Daemon(host, context.log_path("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30),
+                token=True) as daemon:
         multiprocessors = daemon.wait_for_device()["sm_count"]
         run_suite(daemon, host, "changes", changes_suite(multiprocessors, False))
         run = run_suite(daemon, host, "changes", changes_suite(multiprocessors, True))
@@ -301,7 +302,7 @@ def power_drawing_process(context):
     """Executes POWER_LIMITED_JOB repeatedly in another process on the same GPU. The body of the `with` statement starts 4 s
     later. Yields a list that receives the state of the GPU about once a second."""
     stopping, states = threading.Event(), []
-    with Daemon(context.host, context.log("neighbour.log")) as other:
+    with Daemon(context.host, context.log_path("neighbour.log")) as other:
         def draw_power():
             while not stopping.is_set():
                 job_id = other.request("/jobs", {"device": context.host.device, **POWER_LIMITED_JOB})["id"]
@@ -332,7 +333,8 @@ def neighbour(context):
     blocks are dropped, verdicts are inconclusive, or the cause is the device."""
     host = context.host
     host.require_gpu()
-    with Daemon(host, context.log("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30), token=True) as daemon:
+    with Daemon(host, context.log_path("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30),
+                token=True) as daemon:
         multiprocessors = daemon.wait_for_device()["sm_count"]
         definition = neighbour_suite(multiprocessors)
         run_suite(daemon, host, "neighbour", definition)

@@ -53,7 +53,7 @@ def job(context):
     host = context.host
     size = {} if host.is_gpu else {"epochs": 1, "max_images": 640}
     passes = ["timing", "activity", "counters"] if host.is_gpu else ["timing", "activity"]
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         done = daemon.run_job({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **size})
         yield {"seconds": done["seconds"],
                "shown": programs.run(context, [host.program("rooflinectl"), "--url", daemon.url, "show", str(done["id"])],
@@ -83,7 +83,7 @@ EPOCH_TARGETS_MS = {(64, "fp32"): (42, 25), (64, "tf32"): (24, 14), (64, "fp16")
 
 def epochs(context):
     host, done_rows = context.host, []
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         for row, run, _ in train_each(daemon, host, job_sizes(host)[1]):
             if run:
                 summary = run["summary"]
@@ -129,7 +129,7 @@ def bench(context, row, *options):
     command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in params.items()),
                     *options], f"{'-'.join(map(str, params.values()))}.log"
     result = programs.json_lines(context, command, log)[-1]
-    return {**result, **params, "parts_us": {name: float(us) for name, us in PART.findall(context.log(log).read_text())}}
+    return {**result, **params, "parts_us": {name: float(us) for name, us in PART.findall(context.log_path(log).read_text())}}
 
 
 # Largest device memory without the data set at batch 64, in bytes, of the engine with the smallest.
@@ -139,7 +139,7 @@ MAX_FP16_RATIO = 0.6  # memory in FP16 over memory in FP32, at batch 4096
 
 def memory(context):
     host, memory_bytes = context.host, {}
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         for row, run, _ in train_each(daemon, host, (64, 4096) if host.is_gpu else (64,), epochs=1):
             if run:
                 row |= {"peak_bytes": measurement(run, "peak_memory_bytes"),
@@ -166,7 +166,7 @@ MAX_TIMELINE_ITEMS = 100000
 def phases(context):
     """Runs the activity pass of an epoch: the duration of each launch of a step, and by how much it delays the step's end."""
     host = context.host
-    with Daemon(host, context.log("daemon.log")) as daemon:
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
         for row, run, job_id in train_each(daemon, host, job_sizes(host)[1][:2], epochs=1, passes=["timing", "activity"]):
             if run is None:
                 yield row
