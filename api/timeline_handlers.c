@@ -57,7 +57,7 @@ static void add_classes(cJSON *document, const rl_trace_events *events, const rl
     cJSON_AddStringToObject(item, "class", rl_time_class_names[i]);
     cJSON_AddNumberToObject(item, "time_ns", (double)classes->class_ns[i]);
     rl_json_add_number(item, "ratio", window_ns > 0 ? (double)classes->class_ns[i] / window_ns : NAN);
-    rl_json_add_number(item, "intervals", is_idle ? (double)classes->intervals[i] : NAN);
+    rl_json_add_number(item, "intervals", is_idle ? (double)classes->interval_counts[i] : NAN);
     cJSON_AddItemToObject(item, "longest", is_idle ? longest_json(events, classes, (rl_time_class)i) : cJSON_CreateNull());
     cJSON_AddItemToArray(array, item);
   }
@@ -256,9 +256,9 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   cJSON *window = cJSON_AddObjectToObject(document, "window");
   cJSON_AddNumberToObject(window, "start_ns", (double)classes->start_ns);
   cJSON_AddNumberToObject(window, "end_ns", (double)classes->end_ns);
-  cJSON_AddNumberToObject(document, "operations", (double)classes->operations);
-  cJSON_AddNumberToObject(document, "kernels", (double)classes->kernels);
-  cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
+  cJSON_AddNumberToObject(document, "operations", (double)classes->operation_count);
+  cJSON_AddNumberToObject(document, "kernels", (double)classes->kernel_count);
+  cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launch_count);
   add_classes(document, events, classes);
   add_ranges(document, events, classes, &timeline->ranges);
   add_phases(document, classes, &timeline->phases);

@@ -403,7 +403,7 @@ void rl_critical_path_clear(rl_critical_path *path) {
 
 const char *rl_critical_path_reason(const rl_trace_index *index, const rl_time_classes *classes) {
   if (index->events->incomplete_reason != NULL) return index->events->incomplete_reason;
-  return classes->unrecorded_launches > 0 ? "launch calls have no recorded operation" : NULL;
+  return classes->unrecorded_launch_count > 0 ? "launch calls have no recorded operation" : NULL;
 }
 
 size_t rl_critical_path_metrics(const rl_critical_path *path, const rl_time_classes *classes, const char *reason,

@@ -39,6 +39,6 @@ void rl_thread_times_compute(const rl_trace_index *index, const rl_time_classes 
   }
   for (size_t i = 0; i < classes->idle_count; i++) {
     const rl_idle_interval *idle = &classes->idle[i];
-    if (idle->is_launched) find_thread(times, idle->thread, &last)->idle_ns += idle->end_ns - idle->start_ns;
+    if (idle->has_launch_call) find_thread(times, idle->launch_thread, &last)->idle_ns += idle->end_ns - idle->start_ns;
   }
 }

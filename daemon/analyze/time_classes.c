@@ -86,7 +86,7 @@ typedef struct analysis {
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the classes of a trace"); }
 
-static bool is_small_kernel(event_ref event) {
+static bool is_short_kernel(event_ref event) {
   return event->kind == RL_ACTIVITY_KERNEL && event->end_ns - event->start_ns < RL_SHORT_KERNEL_NS;
 }
 
@@ -201,7 +201,7 @@ static int find_unrecorded_launches(analysis *a, rl_error *err) {
     int64_t end_ns = end != NULL ? end->end_ns : a->result->end_ns;
     if (end_ns > call->start_ns)
       a->unrecorded.items[a->unrecorded.count++] = (call_span){ANY_THREAD, call->start_ns, end_ns, call};
-    a->result->unrecorded_launches++;
+    a->result->unrecorded_launch_count++;
   }
   merge_spans(&a->unrecorded);
   return 0;
@@ -258,11 +258,11 @@ typedef struct idle_gap { /* no operation runs from start_ns to end_ns */
   event_ref call;   /* launch call of `after`; NULL: not recorded */
 } idle_gap;
 
-/* Counts idle time before a small kernel that a graph or fusion would save. */
-static void count_small_idle(event_ref kernel, rl_time_class time_class, int64_t time_ns, rl_time_classes *result) {
+/* Counts idle time before a short kernel that a graph or fusion would save. */
+static void count_idle_before_short_kernel(event_ref kernel, rl_time_class time_class, int64_t time_ns, rl_time_classes *result) {
   bool waits_for_host = time_class == RL_TIME_IDLE_HOST_WORK || time_class == RL_TIME_IDLE_LAUNCH_LATENCY;
-  if (time_class == RL_TIME_IDLE_DEVICE_LATENCY) result->small_latency_ns += time_ns;
-  if (waits_for_host && kernel->graph_node == 0) result->small_launch_ns += time_ns;
+  if (time_class == RL_TIME_IDLE_DEVICE_LATENCY) result->device_latency_before_short_kernels_ns += time_ns;
+  if (waits_for_host && kernel->graph_node == 0) result->host_time_before_short_kernels_ns += time_ns;
 }
 
 static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_time_class time_class, event_ref call,
@@ -271,9 +271,9 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   if (end_ns <= start_ns) return 0;
   if (rl_array_reserve(&result->idle, result->idle_count, &a->idle_capacity, sizeof *result->idle, err) < 0) return -1;
   result->class_ns[time_class] += end_ns - start_ns;
-  result->intervals[time_class]++;
+  result->interval_counts[time_class]++;
   observe(a, gap->operation, time_class, end_ns - start_ns);
-  if (is_small_kernel(gap->after)) count_small_idle(gap->after, time_class, end_ns - start_ns, result);
+  if (is_short_kernel(gap->after)) count_idle_before_short_kernel(gap->after, time_class, end_ns - start_ns, result);
   result->idle[result->idle_count++] = (rl_idle_interval){
       start_ns, end_ns, time_class, gap->before, gap->after, call, gap->call != NULL, gap->call != NULL ? gap->call->thread : 0};
   return 0;
@@ -393,10 +393,10 @@ static void start_operation(event_ref operation, running_operations *running) {
 }
 
 static void count_operation(event_ref operation, rl_time_classes *result) {
-  result->kernels += operation->kind == RL_ACTIVITY_KERNEL;
-  if (!is_small_kernel(operation)) return;
-  result->small_kernels++;
-  result->small_kernels_ns += operation->end_ns - operation->start_ns;
+  result->kernel_count += operation->kind == RL_ACTIVITY_KERNEL;
+  if (!is_short_kernel(operation)) return;
+  result->short_kernel_count++;
+  result->short_kernels_ns += operation->end_ns - operation->start_ns;
 }
 
 static int sweep(analysis *a, rl_error *err) {
@@ -415,7 +415,7 @@ static int sweep(analysis *a, rl_error *err) {
 static int analyze(analysis *a, rl_error *err) {
   a->result->start_ns = a->index->start_ns;
   a->result->end_ns = a->index->end_ns;
-  a->result->operations = a->index->operation_count;
+  a->result->operation_count = a->index->operation_count;
   if (add_overheads(a, RL_OVERHEAD_OF_PROFILER, &a->delays[DELAY_PROFILER], err) < 0 ||
       add_overheads(a, RL_OVERHEAD_OF_LOADING, &a->delays[DELAY_LOADING], err) < 0 ||
       add_call_spans(a, RL_CALL_SYNCHRONIZES, true, &a->delays[DELAY_SYNCHRONIZATION], err) < 0 ||
@@ -457,15 +457,15 @@ size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value m
     bool is_idle = rl_time_class_is_idle((rl_time_class)i);
     metrics[count++] = (rl_metric_value){class_metrics[i][0], pct_of_window(classes, classes->class_ns[i]), NULL};
     metrics[count++] = (rl_metric_value){class_metrics[i][1], (double)classes->class_ns[i] / 1000, NULL};
-    metrics[count++] = (rl_metric_value){class_metrics[i][2], is_idle ? (double)classes->intervals[i] : NAN,
+    metrics[count++] = (rl_metric_value){class_metrics[i][2], is_idle ? (double)classes->interval_counts[i] : NAN,
                                          is_idle ? NULL : "not of idle time"};
   }
   const rl_metric_value whole[] = {
-      {"timeline__small_kernels", (double)classes->small_kernels, NULL},
-      {"timeline__small_kernels_latency_pct", pct_of_window(classes, classes->small_latency_ns), NULL},
-      {"timeline__small_kernels_launch_pct", pct_of_window(classes, classes->small_launch_ns), NULL},
-      {"timeline__small_kernels_pct", pct_of_window(classes, classes->small_kernels_ns), NULL},
-      {"timeline__unrecorded_launches", (double)classes->unrecorded_launches, NULL},
+      {"timeline__small_kernels", (double)classes->short_kernel_count, NULL},
+      {"timeline__small_kernels_latency_pct", pct_of_window(classes, classes->device_latency_before_short_kernels_ns), NULL},
+      {"timeline__small_kernels_launch_pct", pct_of_window(classes, classes->host_time_before_short_kernels_ns), NULL},
+      {"timeline__small_kernels_pct", pct_of_window(classes, classes->short_kernels_ns), NULL},
+      {"timeline__unrecorded_launches", (double)classes->unrecorded_launch_count, NULL},
       {"timeline__window_us", (double)(classes->end_ns - classes->start_ns) / 1000, NULL},
   };
   memcpy(metrics + count, whole, sizeof whole);

@@ -1,18 +1,24 @@
-/* Divides the time of a trace into classes. The window begins with the first operation of the device and ends with the last; an
- * operation is a kernel, a copy, a memset or, on a CPU, a span. Each nanosecond of the window belongs to one class, whatever the
- * streams of the operations are, so the classes add up to the window.
+/* Divides the time of a trace into classes. The window begins when the first operation of the device starts and ends when the
+ * last one ends; an operation is a kernel, a copy, a memset or, on a CPU, a span. Each nanosecond of the window belongs to one
+ * class, whatever the streams of the operations are, so the classes add up to the window.
  *
- * An idle interval ends when an operation starts. Its cause follows from the API call with the operation's correlation id:
+ * A gap is time in which no operation runs; it ends when an operation starts. The classes of a gap follow from the launch call of
+ * that operation, which is the API call with its correlation id:
  *
- *   the call has not begun    a synchronising call is in progress: synchronization; a blocking copy call: copy; else host work
- *   the call is in progress,  launch latency: the host was late. A blocking copy call: copy (the driver stages pageable memory).
- *   or began in the interval  The first launch of a kernel or graph, far longer than the later ones: first launch
- *   the call had returned     the operation was queued. Between nodes of one graph launch, or kernels: device latency. From or to
- *                             another graph launch: graph. From or to a copy: copy. More than RL_DEVICE_LATENCY_MAX_NS: unknown
+ * - An instant before the call begins is `synchronization` while the call's thread is in a synchronising call, `copy` while it is
+ *   in a blocking copy call, otherwise `host work`.
+ * - An instant after the call began is `launch latency` if the call had not returned before the gap, with two exceptions: it is
+ *   `copy` if the call is a blocking copy call (the driver stages pageable memory), and `first launch` if the call is the first
+ *   launch of a kernel or graph and takes far longer than the later ones.
+ *   In both cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads code
+ *   on that thread is `first launch`.
+ * - If the call had returned before the gap, the operation was queued. The gap is `graph` if a neighbour belongs to a graph launch
+ *   to which the other neighbour does not belong; else `unknown` if it is longer than RL_DEVICE_LATENCY_MAX_NS; else `copy` if a
+ *   neighbour is a copy or a memset; else `device latency`: both neighbours are nodes of one graph launch or kernels outside
+ *   graphs.
  *
- * Before the call has returned, CUPTI's own work on the call's thread is profiler time, and the driver's loading of code first
- * launch. Only calls of the thread that launches the operation count: another thread that synchronises does not delay it. Pure.
- */
+ * A gap is also `unknown` if the trace is incomplete or the launch call was not recorded, and `host work` before a span of a CPU.
+ * Calls of other threads do not count: another thread that synchronises does not delay the launch. All functions are pure. */
 #ifndef RL_ANALYZE_TIME_CLASSES_H
 #define RL_ANALYZE_TIME_CLASSES_H
 
@@ -28,7 +34,8 @@
 extern "C" {
 #endif
 
-/* A gap between queued operations that is longer has a cause that no record shows, such as an event of another process. */
+/* The longest gap before a queued operation that counts as device latency. A longer gap has a cause that no record shows, such as
+ * an event of another process. */
 #define RL_DEVICE_LATENCY_MAX_NS 20000
 /* The first launch of a kernel or graph is slow if it takes more than this many times the mean of at least
  * RL_FIRST_LAUNCH_MIN_LATER later ones. */
@@ -57,29 +64,32 @@ bool rl_time_class_is_idle(rl_time_class time_class);
 typedef struct rl_idle_interval {
   int64_t start_ns, end_ns;
   rl_time_class time_class;
-  const rl_trace_event *before, *after; /* the operations that end before and start after the gap with this interval */
-  const rl_trace_event *call;           /* the API call that explains it; NULL: none */
-  bool is_launched;                     /* a call launches `after`: `thread` is the thread of that call */
-  uint32_t thread;
+  const rl_trace_event *before, *after; /* the gap that contains the interval lies between these two operations */
+  const rl_trace_event *call;           /* the API call that explains the interval; NULL: none */
+  bool has_launch_call;                 /* the launch call of `after` was recorded */
+  uint32_t launch_thread;               /* thread of that call */
 } rl_idle_interval;
 
 typedef struct rl_time_classes {
   int64_t start_ns, end_ns; /* start and end of the window; equal if there is no operation */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
-  size_t intervals[RL_TIME_CLASS_COUNT]; /* number of intervals of each idle class; 0 for other classes */
-  rl_idle_interval *idle;                /* sorted by time, disjoint */
+  size_t interval_counts[RL_TIME_CLASS_COUNT]; /* number of intervals of each idle class; 0 for other classes */
+  rl_idle_interval *idle;                      /* sorted by time, disjoint */
   size_t idle_count;
-  size_t operations;
-  size_t
-      unrecorded_launches; /* launch calls without an operation: the time after them is unknown until a synchronising call ends */
-  size_t kernels, small_kernels; /* small: shorter than RL_SHORT_KERNEL_NS */
-  int64_t small_kernels_ns;      /* sum of their durations */
-  int64_t small_latency_ns;      /* part of RL_TIME_IDLE_DEVICE_LATENCY before small kernels */
-  int64_t small_launch_ns;       /* part of RL_TIME_IDLE_HOST_WORK and _LAUNCH_LATENCY before small kernels outside graphs */
+  size_t operation_count;
+  /* Launch calls whose operation was not recorded. Idle time after such a call is RL_TIME_IDLE_UNKNOWN until the next
+   * synchronising call ends. */
+  size_t unrecorded_launch_count;
+  size_t kernel_count;
+  /* Short kernels take less than RL_SHORT_KERNEL_NS. The names of their metrics contain "small_kernels". */
+  size_t short_kernel_count;
+  int64_t short_kernels_ns;                       /* sum of their durations */
+  int64_t device_latency_before_short_kernels_ns; /* part of RL_TIME_IDLE_DEVICE_LATENCY */
+  int64_t host_time_before_short_kernels_ns;      /* part of RL_TIME_IDLE_HOST_WORK and _LAUNCH_LATENCY; only outside graphs */
 } rl_time_classes;
 
-/* Receives to which operation (rl_trace_index.operations) each part of the window belongs, as the index of the operation. Busy
- * time belongs to the operation that started first of those that run, idle time to the operation that ends it. */
+/* Receives each part of the window with the operation to which it belongs: an index into rl_trace_index.operations. Busy time
+ * belongs to the running operation that started first, idle time to the operation at whose start it ends. */
 typedef struct rl_time_observer {
   void (*add)(void *context, size_t operation, rl_time_class time_class, int64_t time_ns);
   void *context;
@@ -91,8 +101,10 @@ int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer 
                             rl_error *err);
 void rl_time_classes_clear(rl_time_classes *classes);
 
-/* The metrics that the rules of the timeline read (rules_timeline.c): of each class timeline__CLASS_pct of the window,
- * timeline__CLASS_us and, if it is idle, timeline__CLASS_intervals; and of the whole trace. */
+/* The metrics that the rules of the timeline read (rules_timeline.c). For each class: timeline__CLASS_pct, in percent of the window,
+ * timeline__CLASS_us, and timeline__CLASS_intervals (NAN unless the class is idle). For the whole trace:
+ * timeline__small_kernels, _small_kernels_latency_pct, _small_kernels_launch_pct, _small_kernels_pct, _unrecorded_launches and
+ * _window_us. */
 enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 6 };
 /* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static. */
 size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);

@@ -194,9 +194,9 @@ static void check_sums(const rl_time_classes *found) {
   size_t intervals = 0;
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
     sum += found->class_ns[i];
-    intervals += found->intervals[i];
+    intervals += found->interval_counts[i];
     if (rl_time_class_is_idle((rl_time_class)i)) idle += found->class_ns[i];
-    else assert_int_equal(found->intervals[i], 0);
+    else assert_int_equal(found->interval_counts[i], 0);
   }
   assert_int_equal(intervals, found->idle_count);
   assert_int_equal(sum, found->end_ns - found->start_ns);
@@ -235,7 +235,7 @@ static void idle_intervals_name_their_operations(void **state) {
   rl_time_classes_clear(&found);
 }
 
-static void small_kernels_own_the_latency_before_them(void **state) {
+static void device_latency_before_short_kernels_is_summed(void **state) {
   (void)state;
   const int64_t long_ns = RL_SHORT_KERNEL_NS;
   const rl_trace_event items[] = {CALL(LAUNCH, -10, -9, 1),      CALL(LAUNCH, -8, -7, 2),
@@ -245,11 +245,11 @@ static void small_kernels_own_the_latency_before_them(void **state) {
   rl_time_classes found;
   rl_error err = {0};
   assert_return_code(compute(&events, &found, &err), 0);
-  assert_int_equal(found.kernels, 3);
-  assert_int_equal(found.small_kernels, 2);
-  assert_int_equal(found.small_kernels_ns, 109);
+  assert_int_equal(found.kernel_count, 3);
+  assert_int_equal(found.short_kernel_count, 2);
+  assert_int_equal(found.short_kernels_ns, 109);
   assert_int_equal(found.class_ns[RL_TIME_IDLE_DEVICE_LATENCY], 8);
-  assert_int_equal(found.small_latency_ns, 5);
+  assert_int_equal(found.device_latency_before_short_kernels_ns, 5);
   rl_time_classes_clear(&found);
 }
 
@@ -278,7 +278,7 @@ static void a_first_launch_is_slow_compared_with_the_later_ones(void **state) {
   assert_int_equal(time_of_first_launch(41, 2), 0);
 }
 
-static void small_kernels_wait_for_the_host(void **state) {
+static void host_time_before_short_kernels_is_summed(void **state) {
   (void)state;
   const rl_trace_event items[] = {
       CALL(LAUNCH, -10, -9, 1), KERNEL(0, 100, 1),    CALL(LAUNCH, 120, 130, 2), KERNEL(150, 200, 2),
@@ -287,8 +287,8 @@ static void small_kernels_wait_for_the_host(void **state) {
   rl_time_classes found;
   rl_error err = {0};
   assert_return_code(compute(&events, &found, &err), 0);
-  assert_int_equal(found.small_kernels, 3);
-  assert_int_equal(found.small_launch_ns, 50);
+  assert_int_equal(found.short_kernel_count, 3);
+  assert_int_equal(found.host_time_before_short_kernels_ns, 50);
   rl_time_classes_clear(&found);
 }
 
@@ -362,9 +362,9 @@ static void random_traces_add_up(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes),
                                      cmocka_unit_test(idle_intervals_name_their_operations),
-                                     cmocka_unit_test(small_kernels_own_the_latency_before_them),
+                                     cmocka_unit_test(device_latency_before_short_kernels_is_summed),
                                      cmocka_unit_test(a_first_launch_is_slow_compared_with_the_later_ones),
-                                     cmocka_unit_test(small_kernels_wait_for_the_host),
+                                     cmocka_unit_test(host_time_before_short_kernels_is_summed),
                                      cmocka_unit_test(impossible_events_are_refused),
                                      cmocka_unit_test(random_traces_add_up)};
   int rc = cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,7 +193,7 @@ static void unrecorded_graph_replays_are_not_idle_time(void **state) {
   items[100] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, 200000, 200010, 100);
   items[101] = (rl_trace_event)KERNEL(200100, 201100, 100, 7);
   explain_items(items, 102, &e);
-  assert_int_equal(e.classes.unrecorded_launches, 98);
+  assert_int_equal(e.classes.unrecorded_launch_count, 98);
   assert_non_null(find(&e, "timeline_unknown"));
   assert_true(e.count == 1 && e.saved_pct == 0);
   clear(&e);
