@@ -76,7 +76,7 @@ static void print_unfinished_jobs(FILE *out, const rl_job_counts *counts, int64_
 static void print_finished_jobs(FILE *out, const rl_job_statistics *statistics) {
   print_family(out, "jobs_finished_total", "counter", "Jobs that reached a final state, by kind and state.");
   for (int kind = 0; rl_job_kinds[kind].name != NULL; kind++)
-    for (int state = 0; state < RL_JOB_STATES; state++) {
+    for (int state = 0; state < RL_JOB_STATE_COUNT; state++) {
       char labels[LABELS_SIZE] = "";
       if (!rl_job_is_final((rl_job_state)state)) continue;
       add_label(labels, "kind", rl_job_kinds[kind].name);

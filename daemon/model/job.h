@@ -11,7 +11,7 @@
 #include "model/profile.h"
 #include "model/records.h"
 
-enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_SPEC_SIZE = 12288 };
+enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_REQUEST_SIZE = 12288 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
@@ -27,12 +27,12 @@ typedef struct rl_job_spec {
   char device[16];               /* "": rl_queue_submit_job fills in the first usable GPU, else the CPU */
   uint32_t passes;               /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile_options; "": the job has no counters pass */
-  int64_t deadline_s;            /* time limit from the job's start to its end; 0: the configured limit */
+  int64_t time_limit_s;          /* from the job's start to its end, "deadline_s" in JSON; 0: the configured limit */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
-  char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
+  char request[RL_REQUEST_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
-  char build[65];       /* "": the daemon's workers; else a name of the setting `builds` */
+  char worker_build[65]; /* build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own */
   bool automatic;       /* submitted by the daemon itself; runs after all queued jobs of clients */
   int64_t buffer_bytes; /* device memory for the arguments of posted code */
   char *source_json;    /* JSON text of posted code, malloc'ed; NULL: none */
@@ -48,7 +48,7 @@ typedef enum rl_job_state {
   RL_JOB_FAILED,
   RL_JOB_CANCELLED,
   RL_JOB_INTERRUPTED,
-  RL_JOB_STATES
+  RL_JOB_STATE_COUNT
 } rl_job_state;
 extern const char *const rl_job_state_names[]; /* "queued" "running" ..., NULL-terminated */
 bool rl_job_is_final(rl_job_state state);
@@ -70,9 +70,10 @@ typedef struct rl_claim { /* one pass of one run, set to `running` in the store 
   rl_run_spec run;
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* rl_job_spec.profile of the job */
-  int64_t deadline_ns;           /* time at which the job's deadline ends, on the clock of rl_monotonic_ns */
+  int64_t time_limit_s;          /* rl_job_spec.time_limit_s of the job */
+  int64_t deadline_ns;           /* time of rl_monotonic_ns at which the job must have ended; 0: the queue has not set it yet */
   bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
-  char build[65];                /* rl_job_spec.build of the job */
+  char worker_build[65];         /* rl_job_spec.worker_build of the job */
   char *source_json;             /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 

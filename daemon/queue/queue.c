@@ -17,7 +17,7 @@
 #include "queue/statistics.h"
 #include "store/store.h"
 
-enum { WORKER_DEATHS_MAX = 2, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
+enum { WORKER_DEATHS_MAX = 2, DAEMON_DEATHS_MAX = 5, DEFAULT_TIME_LIMIT_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000;
 
 /* A device and the state of its running job, of which it has at most one. Written under the queue's mutex; the atomic members are
@@ -36,7 +36,7 @@ typedef struct device {
 
 struct rl_queue {
   rl_store *store;
-  int64_t queue_limit, deadline_s;
+  int64_t queue_limit, default_time_limit_s;
   pthread_mutex_t mutex; /* guards the members below; never held during a store call, which may wait for the database */
   pthread_cond_t changed;
   uint64_t submission_count; /* claims that found no pass wait until it changes */
@@ -65,7 +65,7 @@ int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_err
   if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the queue");
   made->store = store;
   made->queue_limit = queue_limit;
-  made->deadline_s = DEFAULT_DEADLINE_S;
+  made->default_time_limit_s = DEFAULT_TIME_LIMIT_S;
   pthread_mutex_init(&made->mutex, NULL);
   rl_listener_init(&made->listener);
   rl_condition_init(&made->changed);
@@ -117,9 +117,9 @@ void rl_queue_set_unsupported_engines(rl_queue *queue, const char *id, const cha
   unlock(queue);
 }
 
-void rl_queue_set_deadline(rl_queue *queue, int64_t seconds) {
+void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s) {
   lock(queue);
-  queue->deadline_s = seconds;
+  queue->default_time_limit_s = time_limit_s;
   unlock(queue);
 }
 
@@ -228,7 +228,7 @@ int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
 
 /* --- devices' threads --------------------------------------------------------------------------------------------------- */
 
-/* Updates the device for its next claim, and replaces the duration next->deadline_ns by a time. Returns whether the job was not
+/* Updates the device for its next claim, and sets the deadline of the claim. Returns whether the job was not
  * running on this device before. */
 static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   lock(queue);
@@ -239,7 +239,8 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
     entry->started_ns = rl_monotonic_ns();
     entry->progress_ns = 0;
   }
-  next->deadline_ns = entry->started_ns + (next->deadline_ns > 0 ? next->deadline_ns : queue->deadline_s * 1000000000);
+  int64_t time_limit_s = next->time_limit_s > 0 ? next->time_limit_s : queue->default_time_limit_s;
+  next->deadline_ns = entry->started_ns + time_limit_s * 1000000000;
   unlock(queue);
   return started;
 }

@@ -34,8 +34,8 @@ int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *us
 /* Sets the engines that the device can't run, one name per line. rl_queue_submit_job refuses jobs that name one of them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
-/* Sets the deadline, in seconds after the start, of jobs that name none. The default is 3600. */
-void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
+/* Sets the time limit, from start to end, of jobs whose request has no deadline_s. It is 3600 s until this is called. */
+void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s);
 
 /* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were
  * measured. Refresh is off by default. */

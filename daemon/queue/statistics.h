@@ -12,9 +12,9 @@ extern const double rl_job_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
 
 typedef struct rl_job_statistics {
   _Atomic uint64_t submitted[RL_JOB_KINDS_MAX];
-  _Atomic uint64_t finished[RL_JOB_KINDS_MAX][RL_JOB_STATES]; /* final states only */
-  rl_histogram wait[RL_JOB_KINDS_MAX];                        /* time from the acceptance of a job to its start */
-  rl_histogram run[RL_JOB_KINDS_MAX];                         /* time from the start of a job to its end */
+  _Atomic uint64_t finished[RL_JOB_KINDS_MAX][RL_JOB_STATE_COUNT]; /* final states only */
+  rl_histogram wait[RL_JOB_KINDS_MAX];                             /* time from the acceptance of a job to its start */
+  rl_histogram run[RL_JOB_KINDS_MAX];                              /* time from the start of a job to its end */
 } rl_job_statistics;
 
 /* Count a job that was submitted, started or finished. Jobs of unknown kinds are not counted. */

@@ -19,7 +19,7 @@ typedef struct rl_job_kind {
   /* Fields of the whole request object, including "kind". NULL: make_fields writes them to storage and returns them. */
   const rl_field *fields;
   const rl_field *(*make_fields)(const char *kind, rl_request_fields *storage);
-  /* Validates the request and fills in device, passes, profile, deadline_s, runs and request of a zeroed spec. */
+  /* Validates the request and fills in device, passes, profile, time_limit_s, runs and request of a zeroed spec. */
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
   /* Checks the runs against spec->device and may remove runs that the device does not support. Returns -1 with RL_INPUT at the
    * field that the device does not support if no run remains. NULL: every device supports every run. */

@@ -49,8 +49,8 @@ int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *er
   if (requests_counters(common)) common->passes |= 1u << RL_PASS_COUNTERS;
   snprintf(spec->device, sizeof spec->device, "%s", common->device);
   spec->passes = common->passes;
-  spec->deadline_s = common->deadline_s;
-  snprintf(spec->build, sizeof spec->build, "%s", common->build);
+  spec->time_limit_s = common->deadline_s;
+  snprintf(spec->worker_build, sizeof spec->worker_build, "%s", common->worker_build);
   if ((common->passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
   rl_profile_options profile_options = rl_profile_options_resolve(common->set, &common->profile_options);
   return rl_spec_move_text(rl_fields_print(rl_profile_options_fields, &profile_options), spec->profile, sizeof spec->profile,
@@ -118,18 +118,19 @@ static int check_posting_is_allowed(const rl_job_policy *policy, rl_error *err) 
   return 0;
 }
 
-static int check_build(const rl_job_spec *spec, const rl_job_policy *policy, rl_error *err) {
+static int check_worker_build(const rl_job_spec *spec, const rl_job_policy *policy, rl_error *err) {
   char path[1024];
-  if (spec->build[0] == '\0' || policy->builds == NULL || rl_named_paths_find(policy->builds, spec->build, path, sizeof path))
+  if (spec->worker_build[0] == '\0' || policy->builds == NULL ||
+      rl_named_paths_find(policy->builds, spec->worker_build, path, sizeof path))
     return 0;
-  return rl_fail_at(err, "/worker_build", "the setting builds names no build %s", spec->build);
+  return rl_fail_at(err, "/worker_build", "the setting builds names no build %s", spec->worker_build);
 }
 
 static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,
                        rl_error *err) {
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
   if ((kind->runs_posted_code && check_posting_is_allowed(policy, err) < 0) || kind->expand(object, spec, err) < 0 ||
-      check_build(spec, policy, err) < 0)
+      check_worker_build(spec, policy, err) < 0)
     return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
     return rl_fail_at(err, "/arguments", "the buffers take %lld bytes in total; this daemon allows %lld (source_buffer_bytes)",

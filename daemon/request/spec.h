@@ -20,9 +20,9 @@ typedef struct rl_job_policy { /* limits that follow from the configuration and 
 /* Validates and expands the JSON text of a request. Fails with RL_INPUT with a JSON pointer to the field; fails with RL_HTTP
  * 403 or 401 if the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
-/* Makes the job that imports an uploaded trace. deadline_s 0: as configured. The caller clears *spec. Fails with RL_INPUT if a
+/* Makes the job that imports an uploaded trace. time_limit_s 0: as configured. The caller clears *spec. Fails with RL_INPUT if a
  * member of params is not valid. */
-int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t deadline_s, rl_job_spec *spec, rl_error *err);
+int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time_limit_s, rl_job_spec *spec, rl_error *err);
 /* Checks the runs against spec->device, which must be set, and removes kernel variants that the device does not have.
  * unsupported_engines: names, one a line, of the engines that the device's worker reported as unsupported. Returns -1 with
  * RL_INPUT at the field that the device does not support: /engine, /precisions, /variant, /kernels/N/variant. */

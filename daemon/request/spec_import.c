@@ -41,13 +41,13 @@ static int add_run(const rl_imported_trace_params *params, rl_job_spec *spec, rl
   return rl_spec_move_text(rl_fields_print(rl_imported_trace_fields, params), run->params, sizeof run->params, err);
 }
 
-int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t deadline_s, rl_job_spec *spec, rl_error *err) {
+int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time_limit_s, rl_job_spec *spec, rl_error *err) {
   rl_job_spec made = {
       .kind = RL_IMPORT_KIND,
       .device = RL_IMPORT_DEVICE,
       .passes = (1u << RL_PASS_COUNT) - 1, /* the trace lacks some passes; they become unavailable, with the reason */
-      .deadline_s = deadline_s};
-  import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = deadline_s};
+      .time_limit_s = time_limit_s};
+  import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = time_limit_s};
   memcpy(request.file_name, params->file_name, sizeof request.file_name);
   memcpy(request.sha256, params->sha256, sizeof request.sha256);
   if (add_run(params, &made, err) < 0 || rl_spec_write_request(rl_spec_import_fields, &request, &made, err) < 0) return -1;

@@ -14,7 +14,7 @@ typedef struct rl_spec_common {
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
   bool fresh_worker;
-  char build[65];
+  char worker_build[65];
   char name[81], tags[512];           /* tags: one a line */
   int set;                            /* index into rl_profile_set_names */
   rl_profile_options profile_options; /* collected in addition to the set */
@@ -43,7 +43,7 @@ typedef struct rl_spec_common {
                     .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),     \
       RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                               \
                     .summary = "run the passes in worker processes that no earlier job used; default false"),          \
-      RL_SPEC_FIELD(STRUCT, "worker_build", build, RL_FIELD_TEXT,                                                      \
+      RL_SPEC_FIELD(STRUCT, "worker_build", worker_build, RL_FIELD_TEXT,                                               \
                     .summary = "a build of the workers that the setting builds names; default: the daemon's workers"), \
       RL_SPEC_LABEL_FIELDS(STRUCT)
 /* For kinds whose runs can be profiled. */

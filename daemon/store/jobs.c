@@ -66,7 +66,7 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
           db, "job_insert",
           RL_BINDINGS(RL_BIND_TEXT(":kind", spec->kind), RL_BIND_TEXT(":device", spec->device),
                       RL_BIND_TEXT(":request", spec->request), RL_BIND_TEXT_OR_NULL(":profile", spec->profile),
-                      RL_BIND_TEXT_OR_NULL(":source", spec->source_sha256), RL_BIND_INTEGER(":deadline_s", spec->deadline_s),
+                      RL_BIND_TEXT_OR_NULL(":source", spec->source_sha256), RL_BIND_INTEGER(":deadline_s", spec->time_limit_s),
                       RL_BIND_INTEGER(":now", rl_realtime_ns()), RL_BIND_TEXT(":key", key),
                       RL_BIND_TEXT(":body_sha256", body_sha256), RL_BIND_TEXT(":origin", spec->automatic ? "daemon" : "client")),
           id, err) < 0)

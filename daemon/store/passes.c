@@ -23,13 +23,13 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
                       .run_id = sqlite3_column_int64(row, 1),
                       .pass_id = sqlite3_column_int64(row, 2),
                       .pass = (rl_pass)sqlite3_column_int(row, 3),
-                      .deadline_ns = sqlite3_column_int64(row, 7) * 1000000000,
+                      .time_limit_s = sqlite3_column_int64(row, 7),
                       .fresh_worker = sqlite3_column_int(row, 10) != 0};
   copy_text(claim->run.workload, sizeof claim->run.workload, row, 4);
   copy_text(claim->run.variant, sizeof claim->run.variant, row, 5);
   copy_text(claim->run.params, sizeof claim->run.params, row, 6);
   copy_text(claim->profile, sizeof claim->profile, row, 8);
-  copy_text(claim->build, sizeof claim->build, row, 11);
+  copy_text(claim->worker_build, sizeof claim->worker_build, row, 11);
   const char *source = (const char *)sqlite3_column_text(row, 9);
   if (source == NULL) return 1;
   claim->source_json = strdup(source);

@@ -46,7 +46,7 @@ int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_e
  * and fails the job instead of requeuing it if daemon_deaths reaches max_crashes. */
 int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err);
 /* Sets the next pass of a device to running. Returns 1 and fills *claim, which the caller clears; 0 if no pass is pending.
- * claim->deadline_ns is a duration here, the job's deadline_s in ns; 0: the configured value. */
+ * claim->deadline_ns is 0; the queue sets it. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
 /* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. The records become visible to
  * readers together. Many kernels with their metrics, instructions and points are stored in several transactions before the last

@@ -150,7 +150,7 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
-  rl_worker_select_build(attempt->worker, attempt->claim->build);
+  rl_worker_select_build(attempt->worker, attempt->claim->worker_build);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
   result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_check_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;

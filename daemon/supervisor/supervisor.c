@@ -204,7 +204,7 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
         default_device = ids[i];
   if (default_device == NULL)
     rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
-  rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
+  rl_queue_set_default_time_limit(supervisor->jobs, supervisor->config.job_deadline_s);
   rl_queue_set_refresh_ceilings(supervisor->jobs, supervisor->config.refresh_ceilings);
   if (rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, default_device, err) < 0) return -1;
   for (int i = 0; i < supervisor->count; i++)

@@ -82,7 +82,7 @@ static inline void reopen(fixture *f) {
 }
 
 static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
-  rl_job_spec spec = {.passes = passes, .run_count = 2, .deadline_s = 60};
+  rl_job_spec spec = {.passes = passes, .run_count = 2, .time_limit_s = 60};
   strcpy(spec.kind, "train");
   snprintf(spec.device, sizeof spec.device, "%s", device);
   if ((passes & 1u << RL_PASS_COUNTERS) != 0) strcpy(spec.profile, "{\"sections\":[],\"launch\":-1}");

@@ -140,7 +140,7 @@ static void devices_are_resolved(void **state) {
 
 static void the_deadline_counts_from_the_start_of_the_job(void **state) {
   queue_fixture *f = *state;
-  submit_job(f, "cpu", 1); /* deadline_s = 60 */
+  submit_job(f, "cpu", 1); /* time_limit_s = 60 */
   rl_claim first = claim_pass(f, "cpu");
   int64_t now = rl_monotonic_ns();
   assert_in_range(first.deadline_ns, now + INT64_C(58000000000), now + INT64_C(60000000000));
@@ -152,9 +152,9 @@ static void the_deadline_counts_from_the_start_of_the_job(void **state) {
   rl_job_spec spec = make_spec("cpu", 1);
   int64_t id;
   bool existing;
-  spec.deadline_s = 0;
+  spec.time_limit_s = 0;
   ASSERT_OK(rl_queue_submit_job(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
-  rl_queue_set_deadline(f->jobs, 100);
+  rl_queue_set_default_time_limit(f->jobs, 100);
   now = rl_monotonic_ns();
   assert_in_range(claim_pass(f, "cpu").deadline_ns, now + INT64_C(100000000000), now + INT64_C(101000000000));
 }
@@ -376,7 +376,7 @@ static void the_queue_is_not_locked_while_a_change_waits(void **state) {
   for (int i = 0; i < 50; i++) {
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     int64_t begin = rl_monotonic_ns();
-    rl_queue_set_deadline(f->jobs, 100 + i); /* takes the queue's mutex */
+    rl_queue_set_default_time_limit(f->jobs, 100 + i); /* takes the queue's mutex */
     if (elapsed_ms(begin) > longest_ms) longest_ms = elapsed_ms(begin);
   }
   atomic_store(&submission.stop, true);

@@ -56,7 +56,7 @@ static void every_field_is_decoded(void **state) {
   rl_error err = {0};
   if (parse(text, &spec, &err) < 0) fail_msg("%s", err.message);
   assert_int_equal(spec.passes, 1u << RL_PASS_ACTIVITY | 1u << RL_PASS_COUNTERS);
-  assert_int_equal(spec.deadline_s, 60);
+  assert_int_equal(spec.time_limit_s, 60);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.run_count, 2);
   assert_string_equal(spec.runs[0].variant, "tf32"); /* in the order of rl_precision_names */
@@ -159,7 +159,7 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.passes, 1u << RL_PASS_COUNTERS);
-  assert_int_equal(spec.deadline_s, 5);
+  assert_int_equal(spec.time_limit_s, 5);
   assert_string_equal(spec.runs[0].params,
                       "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\","
                       "\"samples\":7,\"pause_ms\":5,\"seed\":9}");

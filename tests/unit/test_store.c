@@ -261,7 +261,7 @@ static void running_job_comes_first(void **state) {
     assert_string_equal(claimed.run.workload, "mnist_cnn");
     assert_non_null(strstr(claimed.run.params, "\"batch_size\":64"));
     assert_string_equal(claimed.profile, "{\"sections\":[],\"launch\":-1}");
-    assert_int_equal(claimed.deadline_ns, INT64_C(60000000000));
+    assert_int_equal(claimed.time_limit_s, 60);
     fill_records(&pass_data, claimed.pass, 1);
     ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
     assert_int_equal(done, i == 5);

@@ -69,10 +69,10 @@ static int64_t submit_spec(test_state *test, rl_job_spec *spec) {
   return id;
 }
 
-static int64_t submit_job(test_state *test, int64_t deadline_s) {
+static int64_t submit_job(test_state *test, int64_t time_limit_s) {
   rl_job_spec spec = make_spec("cpu", 1);
   spec.run_count = 1;
-  spec.deadline_s = deadline_s;
+  spec.time_limit_s = time_limit_s;
   return submit_spec(test, &spec);
 }
 
