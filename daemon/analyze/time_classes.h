@@ -12,9 +12,9 @@
  *   launch of a kernel or graph and takes far longer than the later ones.
  *   In both cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads code
  *   on that thread is `first launch`.
- * - If the call had returned before the gap, the operation was queued. The gap is `graph` if a neighbour belongs to a graph launch
- *   to which the other neighbour does not belong; else `unknown` if it is longer than RL_DEVICE_LATENCY_MAX_NS; else `copy` if a
- *   neighbour is a copy or a memset; else `device latency`: both neighbours are nodes of one graph launch or kernels outside
+ * - If the call had returned before the gap, the operation was queued. The gap is `graph` if a neighbour belongs to a graph
+ * launch to which the other neighbour does not belong; else `unknown` if it is longer than RL_DEVICE_LATENCY_MAX_NS; else `copy`
+ * if a neighbour is a copy or a memset; else `device latency`: both neighbours are nodes of one graph launch or kernels outside
  *   graphs.
  *
  * A gap is also `unknown` if the trace is incomplete or the launch call was not recorded, and `host work` before a span of a CPU.
@@ -101,8 +101,8 @@ int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer 
                             rl_error *err);
 void rl_time_classes_clear(rl_time_classes *classes);
 
-/* The metrics that the rules of the timeline read (rules_timeline.c). For each class: timeline__CLASS_pct, in percent of the window,
- * timeline__CLASS_us, and timeline__CLASS_intervals (NAN unless the class is idle). For the whole trace:
+/* The metrics that the rules of the timeline read (rules_timeline.c). For each class: timeline__CLASS_pct, in percent of the
+ * window, timeline__CLASS_us, and timeline__CLASS_intervals (NAN unless the class is idle). For the whole trace:
  * timeline__small_kernels, _small_kernels_latency_pct, _small_kernels_launch_pct, _small_kernels_pct, _unrecorded_launches and
  * _window_us. */
 enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 6 };

@@ -1,5 +1,5 @@
-/* The parser yajl calls a function for each token. The reader keeps a stack with the kind of each open object and array; it
- * ignores the tokens of the kind LEVEL_SKIPPED. */
+/* The parser yajl calls a function for each token. The reader keeps a stack of the kinds of the open objects and arrays. It
+ * ignores all tokens inside an object or array of the kind CONTAINER_SKIPPED. */
 #include "import/kineto.h"
 
 #include <errno.h>
@@ -12,25 +12,24 @@
 
 enum { MAX_DEPTH = 64, MAX_TOKEN_BYTES = 1 << 20, MAX_KEY = 64 };
 
-/* Kind of an open object or array. */
-typedef enum level {
-  LEVEL_FILE,       /* outside: before the first token and after the last */
-  LEVEL_ROOT,       /* the object that contains "traceEvents" */
-  LEVEL_EVENTS,     /* the array of events */
-  LEVEL_EVENT,      /* an event */
-  LEVEL_ARGS,       /* the object "args" of an event */
-  LEVEL_DIMENSIONS, /* an array in "args": grid or block */
-  LEVEL_GPUS,       /* the array "deviceProperties" */
-  LEVEL_GPU,        /* an element of "deviceProperties" */
-  LEVEL_SKIPPED     /* an object or array that is not read */
-} level;
+typedef enum container_kind {
+  CONTAINER_FILE,       /* outside: before the first token and after the last */
+  CONTAINER_ROOT,       /* the object that contains "traceEvents" */
+  CONTAINER_EVENTS,     /* the array of events */
+  CONTAINER_EVENT,      /* an event */
+  CONTAINER_ARGS,       /* the object "args" of an event */
+  CONTAINER_DIMENSIONS, /* an array in "args": grid or block */
+  CONTAINER_GPUS,       /* the array "deviceProperties" */
+  CONTAINER_GPU,        /* an element of "deviceProperties" */
+  CONTAINER_SKIPPED     /* an object or array that is not read */
+} container_kind;
 
 typedef struct reader {
-  level levels[MAX_DEPTH];
-  int depth;         /* levels[depth - 1] is the innermost */
-  char key[MAX_KEY]; /* the last key, truncated */
+  container_kind containers[MAX_DEPTH]; /* the open objects and arrays */
+  int depth;                            /* number of open objects and arrays */
+  char key[MAX_KEY];                    /* the last key, truncated */
   size_t key_length;
-  rl_event_field field; /* field that the last key of an event or its args names */
+  rl_event_field field; /* field of the last key in an event or its args; RL_EVENT_FIELD_NONE: the key is ignored */
   rl_kineto_event event;
   rl_trace_gpu gpu;
   int64_t compute_major, compute_minor;
@@ -38,57 +37,61 @@ typedef struct reader {
   size_t unfinished_bytes; /* passed to yajl since the last token */
   bool is_kineto;
   char schema_version[24];
-  rl_open_events *open;
+  rl_open_events *open_events;
   rl_trace *trace;
   rl_error *err;
 } reader;
 
-static level innermost(const reader *self) { return self->depth > 0 ? self->levels[self->depth - 1] : LEVEL_FILE; }
+static container_kind innermost(const reader *self) {
+  return self->depth > 0 ? self->containers[self->depth - 1] : CONTAINER_FILE;
+}
 
 static bool key_is(const reader *self, const char *name) {
   return strlen(name) == self->key_length && memcmp(self->key, name, self->key_length) == 0;
 }
 
-/* Prepends the number of the event to the error message. */
+/* Prepends the number of the event to the error message. Returns 0, which ends the parser. */
 static int fail_event(const reader *self) {
   rl_wrap(self->err, "event %lld", (long long)self->event_count);
   return 0;
 }
 
+/* A callback of yajl returns 1. To end the parser it sets *self->err and returns 0. begin_value, end_value and fail_event return
+ * the result of the callback. */
+
 /* --- structure --------------------------------------------------------------------------------------------------------- */
 
 /* Returns the kind of the object or array that begins now. */
-static level level_of_value(reader *self, bool is_object) {
+static container_kind kind_of_value(reader *self, bool is_object) {
   switch (innermost(self)) {
-    case LEVEL_FILE: return is_object ? LEVEL_ROOT : LEVEL_EVENTS;
-    case LEVEL_ROOT:
-      if (!is_object && key_is(self, "traceEvents")) return LEVEL_EVENTS;
-      return !is_object && key_is(self, "deviceProperties") ? LEVEL_GPUS : LEVEL_SKIPPED;
-    case LEVEL_EVENTS: return is_object ? LEVEL_EVENT : LEVEL_SKIPPED;
-    case LEVEL_EVENT: return is_object && key_is(self, "args") ? LEVEL_ARGS : LEVEL_SKIPPED;
-    case LEVEL_ARGS:
-      return !is_object && (self->field == RL_EVENT_GRID || self->field == RL_EVENT_BLOCK) ? LEVEL_DIMENSIONS : LEVEL_SKIPPED;
-    case LEVEL_GPUS: return is_object ? LEVEL_GPU : LEVEL_SKIPPED;
-    default: return LEVEL_SKIPPED;
+    case CONTAINER_FILE: return is_object ? CONTAINER_ROOT : CONTAINER_EVENTS;
+    case CONTAINER_ROOT:
+      if (!is_object && key_is(self, "traceEvents")) return CONTAINER_EVENTS;
+      return !is_object && key_is(self, "deviceProperties") ? CONTAINER_GPUS : CONTAINER_SKIPPED;
+    case CONTAINER_EVENTS: return is_object ? CONTAINER_EVENT : CONTAINER_SKIPPED;
+    case CONTAINER_EVENT: return is_object && key_is(self, "args") ? CONTAINER_ARGS : CONTAINER_SKIPPED;
+    case CONTAINER_ARGS:
+      return !is_object && (self->field == RL_EVENT_GRID || self->field == RL_EVENT_BLOCK) ? CONTAINER_DIMENSIONS
+                                                                                           : CONTAINER_SKIPPED;
+    case CONTAINER_GPUS: return is_object ? CONTAINER_GPU : CONTAINER_SKIPPED;
+    default: return CONTAINER_SKIPPED;
   }
 }
-
-/* The functions below, which yajl calls, return 1; to end the parser they set *self->err and return 0. */
 
 static int begin_value(reader *self, bool is_object) {
   if (self->depth == MAX_DEPTH) {
     rl_fail(self->err, RL_INPUT, 0, "the JSON is nested deeper than %d", MAX_DEPTH);
     return 0;
   }
-  level next = level_of_value(self, is_object);
-  self->levels[self->depth++] = next;
+  container_kind next = kind_of_value(self, is_object);
+  self->containers[self->depth++] = next;
   self->unfinished_bytes = 0;
-  if (next == LEVEL_EVENT) {
+  if (next == CONTAINER_EVENT) {
     rl_kineto_event_begin(&self->event);
     self->event_count++;
   }
-  if (next == LEVEL_DIMENSIONS) self->event.dimension = 0;
-  if (next == LEVEL_GPU) self->gpu = (rl_trace_gpu){0}, self->compute_major = self->compute_minor = 0;
+  if (next == CONTAINER_DIMENSIONS) self->event.dimension = 0;
+  if (next == CONTAINER_GPU) self->gpu = (rl_trace_gpu){0}, self->compute_major = self->compute_minor = 0;
   return 1;
 }
 
@@ -100,11 +103,12 @@ static void add_gpu(reader *self) {
 }
 
 static int end_value(reader *self) {
-  level ended = innermost(self);
+  container_kind ended = innermost(self);
   self->depth--;
   self->unfinished_bytes = 0;
-  if (ended == LEVEL_GPU) add_gpu(self);
-  if (ended == LEVEL_EVENT && rl_kineto_event_end(&self->event, self->open, self->trace, self->err) < 0) return fail_event(self);
+  if (ended == CONTAINER_GPU) add_gpu(self);
+  if (ended == CONTAINER_EVENT && rl_kineto_event_end(&self->event, self->open_events, self->trace, self->err) < 0)
+    return fail_event(self);
   return 1;
 }
 
@@ -117,8 +121,9 @@ static int read_key(void *context, const unsigned char *text, size_t length) {
   self->key_length = length < MAX_KEY ? length : MAX_KEY;
   memcpy(self->key, text, self->key_length);
   self->unfinished_bytes = 0;
-  level in = innermost(self);
-  if (in == LEVEL_EVENT || in == LEVEL_ARGS) self->field = rl_kineto_event_field((const char *)text, length, in == LEVEL_ARGS);
+  container_kind in = innermost(self);
+  if (in == CONTAINER_EVENT || in == CONTAINER_ARGS)
+    self->field = rl_kineto_event_field((const char *)text, length, in == CONTAINER_ARGS);
   return 1;
 }
 
@@ -151,12 +156,12 @@ static int read_number(void *context, const char *text, size_t length) {
   reader *self = context;
   self->unfinished_bytes = 0;
   switch (innermost(self)) {
-    case LEVEL_ROOT: read_root_number(self, text, length); return 1;
-    case LEVEL_GPU: read_gpu_number(self, text, length); return 1;
-    case LEVEL_EVENT:
-    case LEVEL_ARGS:
-    case LEVEL_DIMENSIONS:
-      if (self->field == RL_EVENT_FIELD_COUNT) return 1;
+    case CONTAINER_ROOT: read_root_number(self, text, length); return 1;
+    case CONTAINER_GPU: read_gpu_number(self, text, length); return 1;
+    case CONTAINER_EVENT:
+    case CONTAINER_ARGS:
+    case CONTAINER_DIMENSIONS:
+      if (self->field == RL_EVENT_FIELD_NONE) return 1;
       return rl_kineto_event_set_number(&self->event, self->field, text, length, self->err) < 0 ? fail_event(self) : 1;
     default: return 1;
   }
@@ -167,12 +172,12 @@ static int read_text(void *context, const unsigned char *bytes, size_t length) {
   const char *text = (const char *)bytes;
   self->unfinished_bytes = 0;
   switch (innermost(self)) {
-    case LEVEL_GPU:
+    case CONTAINER_GPU:
       if (key_is(self, "name")) snprintf(self->gpu.name, sizeof self->gpu.name, "%.*s", (int)(length < 255 ? length : 255), text);
       return 1;
-    case LEVEL_EVENT:
-    case LEVEL_ARGS:
-      if (self->field == RL_EVENT_FIELD_COUNT) return 1;
+    case CONTAINER_EVENT:
+    case CONTAINER_ARGS:
+      if (self->field == RL_EVENT_FIELD_NONE) return 1;
       return rl_kineto_event_set_text(&self->event, self->field, text, length, self->err) < 0 ? fail_event(self) : 1;
     default: return 1;
   }
@@ -221,11 +226,11 @@ static int feed(reader *self, yajl_handle parser, rl_input *input, const rl_impo
       return rl_fail(self->err, RL_INPUT, 0, "a text or white space in the JSON is longer than %d bytes", MAX_TOKEN_BYTES);
   }
   /* In Chrome's format, the closing bracket of an array of events may be missing. */
-  bool is_cut_array = self->depth == 1 && innermost(self) == LEVEL_EVENTS;
+  bool is_cut_array = self->depth == 1 && innermost(self) == CONTAINER_EVENTS;
   return is_cut_array ? 0 : check_status(self, parser, yajl_complete_parse(parser), 0);
 }
 
-static int check_content(const reader *self) {
+static int check_has_events(const reader *self) {
   return self->event_count > 0 ? 0 : rl_fail(self->err, RL_INPUT, 0, "the JSON has no trace events (traceEvents, or an array)");
 }
 
@@ -244,15 +249,16 @@ static int read_all(reader *self, rl_input *input, const rl_import_observer *obs
   yajl_config(parser, yajl_dont_validate_strings, 1); /* names are sanitized */
   int rc = feed(self, parser, input, observer);
   yajl_free(parser);
-  return rc < 0 ? -1 : check_content(self);
+  return rc < 0 ? -1 : check_has_events(self);
 }
 
 int rl_kineto_read(rl_input *input, const rl_import_observer *observer, rl_trace *trace, rl_error *err) {
   static char name[RL_TRACE_MAX_NAME_LENGTH];
-  reader self = {.event.name = name, .field = RL_EVENT_FIELD_COUNT, .trace = trace, .err = err, .open = rl_open_events_new()};
-  if (self.open == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
+  reader self = {
+      .event.name = name, .field = RL_EVENT_FIELD_NONE, .trace = trace, .err = err, .open_events = rl_open_events_new()};
+  if (self.open_events == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
   int rc = read_all(&self, input, observer);
-  rl_open_events_free(self.open, trace);
+  rl_open_events_free(self.open_events, trace);
   if (self.is_kineto) rl_trace_set_producer(trace, "kineto", "PyTorch Kineto, schema", self.schema_version);
   else rl_trace_set_producer(trace, "chrome", "an unknown program", "");
   return rc;

@@ -44,7 +44,7 @@ rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_arg
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if (members[i].in_args == in_args && strlen(members[i].key) == length && memcmp(members[i].key, key, length) == 0)
       return members[i].field;
-  return RL_EVENT_FIELD_COUNT;
+  return RL_EVENT_FIELD_NONE;
 }
 
 void rl_kineto_event_begin(rl_kineto_event *event) {

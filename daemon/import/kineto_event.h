@@ -26,7 +26,8 @@ typedef enum rl_event_field {
   RL_EVENT_STATIC_SHARED,
   RL_EVENT_DYNAMIC_SHARED,
   RL_EVENT_STEP,
-  RL_EVENT_FIELD_COUNT
+  RL_EVENT_FIELD_COUNT,
+  RL_EVENT_FIELD_NONE = RL_EVENT_FIELD_COUNT /* the key is ignored */
 } rl_event_field;
 
 typedef struct rl_kineto_event {
@@ -42,7 +43,7 @@ typedef struct rl_kineto_event {
   int dimension; /* number of elements read of the current array: grid or block */
 } rl_kineto_event;
 
-/* Returns the field for a member's key; RL_EVENT_FIELD_COUNT if the member is ignored. in_args: the member is in "args". */
+/* Returns the field for a member's key; RL_EVENT_FIELD_NONE if the member is ignored. in_args: the member is in "args". */
 rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args);
 /* Clears an event; keeps the buffer of its name. */
 void rl_kineto_event_begin(rl_kineto_event *event);

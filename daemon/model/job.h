@@ -33,9 +33,9 @@ typedef struct rl_job_spec {
   char request[RL_REQUEST_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
   char worker_build[65]; /* build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own */
-  bool automatic;       /* submitted by the daemon itself; runs after all queued jobs of clients */
-  int64_t buffer_bytes; /* device memory for the arguments of posted code */
-  char *source_json;    /* JSON text of posted code, malloc'ed; NULL: none */
+  bool automatic;        /* submitted by the daemon itself; runs after all queued jobs of clients */
+  int64_t buffer_bytes;  /* device memory for the arguments of posted code */
+  char *source_json;     /* JSON text of posted code, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;
 
