@@ -1,21 +1,22 @@
-/* Reads the activity rows of a pass in one read transaction. Entries of the dictionary are read when a row refers to them and
- * kept in a cache of fixed size, so that memory does not grow with the trace. */
+/* Reads the activity rows of a pass in one read transaction. Rows with equal values share an entry of the table
+ * activity_dictionary. An entry is read when a row refers to it and kept in a cache of fixed size, so that memory does not grow
+ * with the trace. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/store_internal.h"
 
-enum { CACHED_ENTRIES = 8192, MAX_CACHED_NAME = 1024 /* at most 8 MiB of names are cached */ };
+enum { CACHED_ENTRIES = 8192, MAX_CACHED_NAME_LENGTH = 1024 /* CACHED_ENTRIES such names take 8 MiB */ };
 
 typedef struct cached_entry {
-  int64_t number; /* 1 + the entry; 0: none */
+  int64_t id_plus_one; /* id of the entry plus 1; 0: no entry, or an entry whose name is too long to be cached */
   rl_activity_row values;
   char *name;
 } cached_entry;
 
 struct rl_trace_reader {
-  rl_cursor *cursor; /* holds the connection */
+  rl_cursor *cursor; /* has no query; reserves its connection for this reader */
   sqlite3_stmt *rows;
   int64_t pass;
   cached_entry entries[CACHED_ENTRIES]; /* indexed by the low bits of the entry's id */
@@ -54,6 +55,7 @@ void rl_trace_reader_close(rl_trace_reader *reader) {
 
 static uint32_t column(sqlite3_stmt *row, int number) { return (uint32_t)sqlite3_column_int64(row, number); }
 
+/* row: of the statement trace_values. */
 static rl_activity_row values_of(sqlite3_stmt *row) {
   return (rl_activity_row){.name = column(row, 0),
                            .stream = column(row, 1),
@@ -72,21 +74,22 @@ static rl_activity_row values_of(sqlite3_stmt *row) {
                            .destination_memory = (uint8_t)column(row, 18)};
 }
 
-static int read_entry(rl_trace_reader *reader, int64_t entry, cached_entry *cached, rl_error *err) {
+/* Reads an entry of the pass into the slot *cached. */
+static int read_entry(rl_trace_reader *reader, int64_t entry_id, cached_entry *cached, rl_error *err) {
   rl_db *db = rl_cursor_connection(reader->cursor);
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
-  cached->number = 0;
+  cached->id_plus_one = 0;
   free(rl_take_ownership(&cached->name));
   int found =
-      rl_db_query_row(db, err, "trace_values", &row, RL_BIND_INTEGER(":pass", reader->pass), RL_BIND_INTEGER(":entry", entry));
+      rl_db_query_row(db, err, "trace_values", &row, RL_BIND_INTEGER(":pass", reader->pass), RL_BIND_INTEGER(":entry", entry_id));
   if (found < 0) return -1;
   if (found == 0)
     return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "pass %lld has no entry %lld", (long long)reader->pass,
-                   (long long)entry);
+                   (long long)entry_id);
   cached->name = strdup((const char *)sqlite3_column_text(row, 19));
   if (cached->name == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
   cached->values = values_of(row);
-  if (strlen(cached->name) <= MAX_CACHED_NAME) cached->number = entry + 1;
+  if (strlen(cached->name) <= MAX_CACHED_NAME_LENGTH) cached->id_plus_one = entry_id + 1;
   return 0;
 }
 
@@ -97,9 +100,9 @@ int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *e
     reader->rows = NULL; /* another step would restart the statement */
     return found;
   }
-  const int64_t entry = sqlite3_column_int64(reader->rows, 5), start_ns = sqlite3_column_int64(reader->rows, 1);
-  cached_entry *cached = &reader->entries[entry % CACHED_ENTRIES];
-  if (cached->number != entry + 1 && read_entry(reader, entry, cached, err) < 0) return -1;
+  const int64_t entry_id = sqlite3_column_int64(reader->rows, 5), start_ns = sqlite3_column_int64(reader->rows, 1);
+  cached_entry *cached = &reader->entries[entry_id % CACHED_ENTRIES];
+  if (cached->id_plus_one != entry_id + 1 && read_entry(reader, entry_id, cached, err) < 0) return -1;
   *row = (rl_trace_row){.values = cached->values, .name = cached->name};
   row->values.kind = column(reader->rows, 0);
   row->values.start_ns = start_ns;
