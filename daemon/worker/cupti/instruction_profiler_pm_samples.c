@@ -1,4 +1,5 @@
-/* PM samples: timelines of the device's counters at a fixed interval, while a kernel runs alone with cold caches. */
+/* Samples the device's counters at a fixed interval (PM sampling) while a kernel runs alone with cold caches. The values of one
+ * metric are a timeline of the kernel. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,10 +7,10 @@
 #include "worker/cupti/check.h"
 #include "worker/cupti/instruction_profiler_internal.h"
 
-/* Series and their metrics. The first metric, the SMs' activity, shows when the kernel runs. A metric has no series when the chip
- * does not have the metric, or when it does not fit into one pass with the metrics before it. */
+/* The timelines and their metrics. The first metric, the SMs' activity, shows when the kernel runs. A timeline is missing if the
+ * chip does not have its metric, or if the metric does not fit into one pass with the metrics before it. */
 static const struct {
-  const char *series, *metric;
+  const char *name, *metric;
 } timelines[] = {{"sm_active_pct", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"},
                  {"instructions_pct", "sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed"},
                  {"dram_read_pct", "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"},
@@ -22,7 +23,7 @@ enum { TIMELINE_COUNT = sizeof timelines / sizeof *timelines };
 enum { MIN_SAMPLES = 32, MAX_SAMPLES = 512 }; /* numbers of samples per kernel */
 static const double MIN_INTERVAL_NS = 2000, MIN_ACTIVE_PCT = 0.1;
 
-/* Returns the index of the launch's kernel; -1 when it is not selected or the launch has several kernels. */
+/* Returns the index of the launch's kernel, or -1 if the kernel is not selected or the launch has several kernels. */
 static int sole_kernel_of_launch(const rl_instruction_profiler *profiler, size_t launch) {
   const rl_instruction_profiler_request *request = profiler->request;
   int found = -1;
@@ -42,7 +43,7 @@ static double choose_interval_ns(const rl_instruction_profiler *profiler) {
   return fmax(MIN_INTERVAL_NS, 1000 * ceil(longest_ns / MAX_SAMPLES / 1000));
 }
 
-/* Sets the reason of each kernel that has no timelines. Returns how many kernels have timelines. */
+/* Sets the reason of each kernel that gets no timelines. Returns the number of kernels that get timelines. */
 static size_t choose_kernels_with_timelines(rl_instruction_profiler *profiler) {
   size_t chosen = 0;
   for (size_t k = 0; k < profiler->request->kernel_count; k++) {
@@ -58,8 +59,8 @@ static size_t choose_kernels_with_timelines(rl_instruction_profiler *profiler) {
   return chosen;
 }
 
-/* Returns the index of the current launch's kernel when it has timelines, else -1. */
-static int kernel_with_timelines(const rl_instruction_profiler *profiler) {
+/* Returns the index of the kernel of the launch that is being replayed, or -1 if the kernel has no timelines. */
+static int sampled_kernel_of_current_launch(const rl_instruction_profiler *profiler) {
   int kernel = sole_kernel_of_launch(profiler, profiler->launch_index);
   return kernel >= 0 && profiler->kernels[kernel].no_timeline_reason[0] == '\0' ? kernel : -1;
 }
@@ -76,11 +77,12 @@ static void trim_inactive_samples(const rl_pm_sample **samples, size_t *count) {
   *count = end - first;
 }
 
-static int append_series(rl_instruction_profiler *profiler, int64_t ordinal, size_t metric, const rl_pm_sample *samples,
-                         size_t count, rl_error *err) {
+/* metric: index into the metrics of the plan's group. */
+static int append_timeline(rl_instruction_profiler *profiler, int64_t kernel_ordinal, size_t metric, const rl_pm_sample *samples,
+                           size_t count, rl_error *err) {
   const rl_counter_group *group = &profiler->pm_sampling_plan->groups[0];
-  rl_series_point point = {.ordinal = ordinal};
-  snprintf(point.name, sizeof point.name, "%s", timelines[group->metrics[metric]].series);
+  rl_series_point point = {.ordinal = kernel_ordinal};
+  snprintf(point.name, sizeof point.name, "%s", timelines[group->metrics[metric]].name);
   for (size_t i = 0; i < count; i++) {
     point.x = (double)(samples[i].start_ns - samples[0].start_ns);
     point.value = samples[i].values[metric];
@@ -94,21 +96,21 @@ static int append_timelines(rl_instruction_profiler *profiler, size_t kernel, co
   trim_inactive_samples(&samples, &count);
   if (count == 0) snprintf(profiler->kernels[kernel].no_timeline_reason, RL_REASON_SIZE, "the kernel ran in none of the samples");
   for (size_t m = 0; m < profiler->pm_sampling_plan->groups[0].count; m++)
-    if (append_series(profiler, profiler->request->kernels[kernel].ordinal, m, samples, count, err) < 0) return -1;
+    if (append_timeline(profiler, profiler->request->kernels[kernel].ordinal, m, samples, count, err) < 0) return -1;
   return 0;
 }
 
 /* Flushes L2, waits for the flush, so that no sample contains it, and starts sampling. */
 static int start_sampling(rl_instruction_profiler *profiler, rl_error *err) {
   cudaStream_t stream = profiler->request->instance->device->stream;
-  if (kernel_with_timelines(profiler) < 0) return 0;
+  if (sampled_kernel_of_current_launch(profiler) < 0) return 0;
   rl_cache_flush_l2(profiler->request->flush, stream);
   if (rl_cuda_check(cudaStreamSynchronize(stream), "copies that flush L2", err) < 0) return -1;
   return rl_pm_sampling_start(profiler->pm_sampling, err);
 }
 
 static int stop_sampling(rl_instruction_profiler *profiler, rl_error *err) {
-  int kernel = kernel_with_timelines(profiler);
+  int kernel = sampled_kernel_of_current_launch(profiler);
   const rl_pm_sample *samples;
   size_t count;
   if (kernel < 0) return 0;
@@ -117,8 +119,9 @@ static int stop_sampling(rl_instruction_profiler *profiler, rl_error *err) {
              : append_timelines(profiler, (size_t)kernel, samples, count, err);
 }
 
-/* Plans the metrics of the series, unless the profiler has the plan already. */
-static int make_sampling_plan(rl_instruction_profiler *profiler, rl_error *err) {
+/* Opens the counter plan that samples the metrics of `timelines`, unless an earlier call opened it. Fails if the plan lacks the
+ * SMs' activity. */
+static int open_sampling_plan(rl_instruction_profiler *profiler, rl_error *err) {
   const char *names[TIMELINE_COUNT];
   for (size_t i = 0; i < TIMELINE_COUNT; i++) names[i] = timelines[i].metric;
   if (profiler->pm_sampling_plan == NULL &&
@@ -132,7 +135,7 @@ int rl_instruction_profiler_collect_pm_samples(rl_instruction_profiler *profiler
   profiler->pm_interval_ns = choose_interval_ns(profiler);
   if (choose_kernels_with_timelines(profiler) == 0) return 0;
   profiler->request->disable_range_profiler(profiler->request->context);
-  if (make_sampling_plan(profiler, err) < 0 ||
+  if (open_sampling_plan(profiler, err) < 0 ||
       rl_pm_sampling_open(profiler->device_index, &profiler->pm_sampling_plan->groups[0], (uint64_t)profiler->pm_interval_ns,
                           &profiler->pm_sampling, err) < 0)
     return -1;

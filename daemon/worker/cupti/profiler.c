@@ -38,7 +38,7 @@ static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
   } counts[] = {{"activity_kernel_records", traced.kernel_count},
                 {"activity_records", traced.record_count},
                 {"activity_dropped_records", traced.dropped_count},
-                {"activity_zero_time_records", traced.untimed_count}};
+                {"activity_zero_time_records", traced.zero_time_record_count}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (rl_records_add_measurement(records, counts[i].name, (double)counts[i].value, NULL, err) < 0) return -1;
   return 0;

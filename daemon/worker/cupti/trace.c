@@ -1,6 +1,6 @@
 /* There is one static trace, which is closed, open, or running (between start and stop). A buffer is free, or lent to CUPTI until
- * CUPTI's thread has returned it and its records are converted. pool_lock guards the buffers; lock guards the rows, which CUPTI's
- * thread appends. */
+ * CUPTI's thread has returned it and its records are converted. pool_lock guards the buffers; records_lock guards the rows, which
+ * CUPTI's thread appends. */
 #include "worker/cupti/trace.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ const CUpti_ActivityKind rl_trace_launch_kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRE
                                                     CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                                     CUPTI_ACTIVITY_KIND_INVALID};
 
-static rl_trace process_trace = {.pool_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+static rl_trace process_trace = {.pool_lock = PTHREAD_MUTEX_INITIALIZER, .records_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t CUPTIAPI timestamp(void) { return (uint64_t)rl_monotonic_ns(); }
 
@@ -58,11 +58,11 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   (void)context, (void)stream, (void)size;
   rl_trace *trace = &process_trace;
   CUpti_Activity *record = NULL;
-  pthread_mutex_lock(&trace->lock);
+  pthread_mutex_lock(&trace->records_lock);
   while (trace->running && valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
     rl_trace_add_record(trace, record);
   add_dropped_by_cupti(trace);
-  pthread_mutex_unlock(&trace->lock);
+  pthread_mutex_unlock(&trace->records_lock);
   memset(buffer, 0, valid);
   pthread_mutex_lock(&trace->pool_lock);
   trace->lent_buffer_count--;
@@ -103,27 +103,27 @@ static void disable_kinds(const CUpti_ActivityKind *kinds) {
 
 int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *err) {
   if (trace->running) return rl_fail(err, RL_CUPTI, 0, "a trace is already running");
-  pthread_mutex_lock(&trace->lock);
+  pthread_mutex_lock(&trace->records_lock);
   rl_name_table_clear(&trace->names);
   trace->row_count = trace->correlation_count = trace->attributes_count = trace->synchronization_call_count = trace->range_count =
       0;
   add_dropped_by_cupti(trace);
-  trace->kernel_count = trace->dropped_count = trace->untimed_count = 0;
+  trace->kernel_count = trace->dropped_count = trace->zero_time_record_count = 0;
   trace->callback_error = (rl_error){0};
   trace->kinds = kinds;
   trace->records_launch_attributes = kinds == rl_trace_launch_kinds;
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
-  pthread_mutex_unlock(&trace->lock);
+  pthread_mutex_unlock(&trace->records_lock);
   rl_pc_sampling_forbid();
   cuptiActivityEnableLaunchAttributes(trace->records_launch_attributes); /* otherwise members of rl_launch_attributes may be 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) < 0) {
       disable_kinds(kinds);
       rl_pc_sampling_allow();
-      pthread_mutex_lock(&trace->lock);
+      pthread_mutex_lock(&trace->records_lock);
       trace->running = false;
-      pthread_mutex_unlock(&trace->lock);
+      pthread_mutex_unlock(&trace->records_lock);
       return -1;
     }
   return 0;
@@ -160,11 +160,11 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
   disable_kinds(trace->kinds);
   CUptiResult forced = cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   rl_pc_sampling_allow();
-  pthread_mutex_lock(&trace->lock);
+  pthread_mutex_lock(&trace->records_lock);
   trace->running = false;
   add_dropped_by_cupti(trace);
   rl_error callback_error = trace->callback_error;
-  pthread_mutex_unlock(&trace->lock);
+  pthread_mutex_unlock(&trace->records_lock);
   if (rl_cupti_check(flushed, "cuptiActivityFlushAll", err) < 0 || rl_cupti_check(forced, "cuptiActivityFlushAll", err) < 0)
     return -1;
   if (callback_error.domain != RL_OK) {
@@ -183,7 +183,7 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
                               .kernel_count = trace->kernel_count,
                               .record_count = trace->row_count,
                               .dropped_count = trace->dropped_count,
-                              .untimed_count = trace->untimed_count};
+                              .zero_time_record_count = trace->zero_time_record_count};
   return 0;
 }
 
@@ -192,7 +192,7 @@ void rl_trace_close(rl_trace *trace) {
   if (trace == NULL) return;
   rl_trace_result ignored;
   if (trace->running) rl_trace_stop(trace, &ignored, NULL);
-  pthread_mutex_lock(&trace->lock);
+  pthread_mutex_lock(&trace->records_lock);
   rl_name_table_clear(&trace->names);
   free(trace->rows);
   free(trace->correlations);
@@ -205,7 +205,7 @@ void rl_trace_close(rl_trace *trace) {
   trace->row_count = trace->row_capacity = trace->correlation_count = trace->correlation_capacity = trace->attributes_count =
       trace->attributes_capacity = trace->synchronization_call_count = trace->synchronization_call_capacity = 0;
   trace->open = false;
-  pthread_mutex_unlock(&trace->lock);
+  pthread_mutex_unlock(&trace->records_lock);
   pthread_mutex_lock(&trace->pool_lock);
   while (trace->free_buffer_count > 0) free(trace->free_buffers[--trace->free_buffer_count]);
   pthread_mutex_unlock(&trace->pool_lock);

@@ -40,7 +40,8 @@ typedef struct rl_trace_result {
   uint64_t kernel_count;  /* kernel records, including those without times */
   uint64_t record_count;  /* number of all rows */
   uint64_t dropped_count; /* records dropped by CUPTI, or by the trace because a limit was reached */
-  uint64_t untimed_count; /* kernels, copies and memsets whose start and end are 0, because CUPTI could not collect them */
+  /* Kernels, copies and memsets whose start and end are 0, because CUPTI could not collect them. */
+  uint64_t zero_time_record_count;
 } rl_trace_result;
 
 /* Lists of kinds of activity records to collect, each ended by CUPTI_ACTIVITY_KIND_INVALID. */

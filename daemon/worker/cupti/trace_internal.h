@@ -11,8 +11,8 @@ enum {
   RL_TRACE_MAX_OPEN_RANGES = 256
 };
 
-typedef struct rl_open_range {        /* an NVTX range whose end has not been recorded */
-  uint32_t id, name, process, thread; /* thread 0: a range of the process */
+typedef struct rl_open_range {              /* an NVTX range whose end has not been recorded */
+  uint32_t id, name_index, process, thread; /* name_index: into rl_trace.names; thread 0: a range of the process */
   int64_t start_ns;
 } rl_open_range;
 
@@ -21,11 +21,11 @@ typedef struct rl_synchronization_call { /* an API call that records an event or
 } rl_synchronization_call;
 
 struct rl_trace {
-  /* pool_lock guards the buffers, lock the records. There are two locks, because CUPTI requests buffers while it holds internal
-   * locks: a thread that holds pool_lock must not call CUPTI, or both threads could deadlock. */
-  pthread_mutex_t pool_lock, lock;
+  /* pool_lock guards the buffers; records_lock guards the records, and CUPTI is called while it is held. CUPTI requests buffers
+   * while it holds locks of its own, so a thread that holds pool_lock must not call CUPTI: the two threads could deadlock. */
+  pthread_mutex_t pool_lock, records_lock;
   uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* buffers that contain only zeros */
-  size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: held by CUPTI */
+  size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: number of buffers that CUPTI holds */
   bool open, running;
   const CUpti_ActivityKind *kinds; /* activity kinds that are enabled */
   bool records_launch_attributes;  /* the kinds are rl_trace_launch_kinds */
@@ -42,11 +42,11 @@ struct rl_trace {
   size_t synchronization_call_count, synchronization_call_capacity;
   rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
   size_t range_count;
-  uint64_t kernel_count, dropped_count, untimed_count;
+  uint64_t kernel_count, dropped_count, zero_time_record_count;
 };
 
 /* Appends a record to the trace's rows, correlations or launch attributes. A record that does not fit is counted as dropped. Call
- * with trace->lock held. */
+ * with trace->records_lock held. */
 void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record);
 
 #endif

@@ -25,7 +25,7 @@ static int64_t since_start_ns(const rl_trace *trace, uint64_t time_ns) { return 
 
 /* Appends a row with device times; CUPTI reports 0 and 0 when it could not collect them. */
 static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t start, uint64_t end, const char *name) {
-  if (start == 0 || end == 0) trace->untimed_count++;
+  if (start == 0 || end == 0) trace->zero_time_record_count++;
   else row->start_ns = since_start_ns(trace, start), row->end_ns = since_start_ns(trace, end);
   append_row(trace, row, name);
 }
@@ -164,7 +164,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
     if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
       trace->dropped_count++;
-    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->callback_error) == 0) {
+    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name_index, &trace->callback_error) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
       range->process = process_of(marker->objectKind, &marker->objectId);
@@ -183,7 +183,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
                            .kind = RL_ACTIVITY_NVTX_RANGE,
                            .process = range.process,
                            .thread = range.thread};
-    append_row(trace, &row, trace->names.items[range.name].mangled);
+    append_row(trace, &row, trace->names.items[range.name_index].mangled);
   }
 }
 
