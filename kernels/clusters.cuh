@@ -1,14 +1,15 @@
 /* Thread block clusters and distributed shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory",
  * "mbarrier", "st.async").
  *
- * The rank of a block is its number in the cluster. Functions that take a rank and the address of a variable in the calling
- * block's shared memory access the same variable of the block with that rank. The shared memory of another block may be accessed
- * only after the first cluster_barrier and before the last one.
+ * The rank of a block is its number in the cluster. Some functions take a rank and the address of a variable in the shared memory
+ * of the calling block. They access the variable at the same place in the shared memory of the block with that rank. The shared
+ * memory of another block may be accessed only after the first cluster_barrier and before the last one.
  *
  * st_async stores to the shared memory of another block; its bytes are counted on an mbarrier of the receiving block. One thread
  * of the receiving block initialises the mbarrier before the first cluster_barrier, and calls mbarrier_arrive_expect_tx once in
  * every phase, before or after bytes have been received. A thread that has waited for a phase sees all bytes of that phase.
- * Phases count from 1. WAR: the bytes of phase n + 1 may be sent once all threads that wait for phase n have returned.
+ * Phases count from 1. WAR: the bytes of phase n + 1 may be sent to the same addresses only after every thread that waits for
+ * phase n has returned from its wait and has read its bytes.
  *
  * An mbarrier may also count threads of its own block: each of them calls mbarrier_arrive once in every phase, after its
  * writes. */
@@ -46,8 +47,8 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
 /* cluster_arrive arrives with release and cluster_wait waits with acquire: after the wait, a thread sees what all threads of the
  * cluster wrote before they arrived. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-/* Arrives without release, which orders only the caller's earlier reads (WAR): threads that have waited may overwrite what the
- * caller has read, but may not see its earlier stores. */
+/* Arrives without release. This orders only the caller's earlier reads (WAR): a thread that has waited may overwrite what the
+ * caller has read, but is not guaranteed to see what the caller has stored. */
 static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -97,8 +98,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint
   return ended;
 }
 
-/* Returns whether the phase has ended, of an mbarrier on which only threads of this block arrive. Acquires at CTA scope, which
- * leaves L1 valid. */
+/* Like mbarrier_try_wait, for an mbarrier on which only threads of this block arrive. Acquires at CTA scope, so that the contents
+ * of L1 stay valid. */
 static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, uint32_t phase) {
   uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"

@@ -36,7 +36,7 @@ typedef struct rl_job_spec {
   bool automatic;        /* submitted by the daemon itself; runs after all queued jobs of clients */
   int64_t buffer_bytes;  /* device memory for the arguments of posted code */
   char *source_json;     /* JSON text of posted code, malloc'ed; NULL: none */
-  char source_sha256[RL_SHA256_SIZE];
+  char source_sha256[RL_SHA256_SIZE]; /* hash of source_json */
 } rl_job_spec;
 
 void rl_job_spec_clear(rl_job_spec *spec); /* frees source_json */

@@ -3,15 +3,16 @@
 
 #include <math.h>
 
-#define LAUNCH_OF(NAME, UNIT) #NAME,
+#define LAUNCH_NAME_OF(NAME, UNIT) #NAME,
 #define NAME_OF(NAME, UNIT) #NAME "_" #UNIT "_per_s",
-const char *const rl_ceiling_launches[] = {RL_CEILINGS(LAUNCH_OF) NULL};
+const char *const rl_ceiling_launch_names[] = {RL_CEILINGS(LAUNCH_NAME_OF) NULL};
 const char *const rl_ceiling_names[] = {RL_CEILINGS(NAME_OF) NULL};
 
 const rl_field rl_ceilings_fields[] = {
     RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "samples of each rate; the highest one counts"),
-    RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the data"),
+    RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "seed of the random data that the measurements read"),
     {0}};
 
 static void defaults(void *params) { *(rl_ceilings_params *)params = (rl_ceilings_params){.samples = 20, .seed = 1}; }

@@ -24,8 +24,8 @@ extern "C" {
 #define RL_CEILING_ENUM(NAME, UNIT) RL_CEILING_##NAME,
 typedef enum rl_ceiling { RL_CEILINGS(RL_CEILING_ENUM) RL_CEILINGS_COUNT } rl_ceiling;
 #undef RL_CEILING_ENUM
-extern const char *const rl_ceiling_launches[]; /* "dram_read", ..., NULL */
-extern const char *const rl_ceiling_names[];    /* names of the rates: "dram_read_bytes_per_s", ..., NULL */
+extern const char *const rl_ceiling_launch_names[]; /* "dram_read", ..., NULL */
+extern const char *const rl_ceiling_names[];        /* names of the rates: "dram_read_bytes_per_s", ..., NULL */
 
 typedef struct rl_ceilings_params {
   int64_t samples, seed;

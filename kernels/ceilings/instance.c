@@ -41,6 +41,6 @@ void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const v
 void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double amount,
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg) {
   rl_launch *launch = &instance->launches[instance->sequence.launch_count++];
-  *launch = (rl_launch){.name = rl_ceiling_launches[ceiling], .nvtx_range = "ceilings", .enqueue = enqueue, .arg = arg};
+  *launch = (rl_launch){.name = rl_ceiling_launch_names[ceiling], .nvtx_range = "ceilings", .enqueue = enqueue, .arg = arg};
   instance->rates[ceiling] = (rl_rate){.name = rl_ceiling_names[ceiling], .launch = launch, .amount = amount};
 }

@@ -14,7 +14,7 @@ static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool cha
   return rl_dnn_tensor(graph, type, sizes, strides, memory);
 }
 
-/* Returns NULL when cuDNN refuses. */
+/* Describes the convolution, which computes in FP32. Returns NULL when cuDNN refuses. */
 static descriptor create_convolution(const rl_conv_shape *s) {
   const int64_t rank = 2, pads[2] = {s->pad, s->pad}, strides[2] = {s->stride, s->stride}, ones[2] = {1, 1};
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
@@ -32,7 +32,7 @@ static descriptor create_convolution(const rl_conv_shape *s) {
   return convolution;
 }
 
-/* The attributes of cuDNN's operation for each pass. */
+/* Identifiers of cuDNN's operation for each value of rl_conv_shape.pass, and of the attributes of that operation. */
 static const struct pass_names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -69,7 +69,7 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
       !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);
   rl_dnn_add(graph, operation);
-  operation = NULL;
+  operation = NULL; /* the graph owns it now */
 }
 
 int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *weights, void *y, rl_dnn_search search,

@@ -20,21 +20,22 @@
 #include "nvrtc/standard_headers.h"
 #include "nvrtc/nvrtc.h"
 
-enum { MAX_CODE_BYTES = 1 << 20, MAX_INCLUDE_FOLDERS = 16, MAX_ADDED_OPTIONS = 2 + MAX_INCLUDE_FOLDERS + 2 };
+enum { MAX_CODE_BYTES = 1 << 20, MAX_INCLUDE_OPTIONS = 16, OTHER_OPTIONS = 2 /* -arch and --ptxas-options */ };
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
-typedef struct nvrtc_program *program; /* NVRTC declares nvrtcProgram as this pointer */
+typedef struct nvrtc_program *nvrtc_program; /* nvrtcProgram is such a pointer to an incomplete type */
 typedef struct nvrtc {
   int (*version)(int *major, int *minor);
-  int (*create)(program *, const char *code, const char *name, int headers, const char *const *texts, const char *const *names);
-  int (*name_expression)(program, const char *expression);
-  int (*compile)(program, int options, const char *const *option);
-  int (*log_size)(program, size_t *);
-  int (*log)(program, char *);
-  int (*lowered_name)(program, const char *expression, const char **name);
-  int (*image_size)(program, size_t *);
-  int (*image)(program, char *);
+  int (*create)(nvrtc_program *, const char *code, const char *name, int header_count, const char *const *texts,
+                const char *const *names);
+  int (*name_expression)(nvrtc_program, const char *expression);
+  int (*compile)(nvrtc_program, int option_count, const char *const *options);
+  int (*log_size)(nvrtc_program, size_t *);
+  int (*log)(nvrtc_program, char *);
+  int (*lowered_name)(nvrtc_program, const char *expression, const char **name);
+  int (*image_size)(nvrtc_program, size_t *);
+  int (*image)(nvrtc_program, char *);
   const char *(*error)(int);
   char folder[PATH_MAX]; /* folder of the library */
 } nvrtc;
@@ -61,7 +62,7 @@ static void *find_library(void) {
   return library;
 }
 
-/* Sets the library's folder, symbolic links resolved. The CUDA headers are looked for relative to it. */
+/* Sets the library's folder with symbolic links resolved. find_cuda_headers searches relative to it. */
 static int find_folder(nvrtc *api, rl_error *err) {
   Dl_info info;
   if (dladdr((void *)(uintptr_t)api->version, &info) == 0 || realpath(info.dli_fname, api->folder) == NULL)
@@ -93,8 +94,8 @@ static int load_nvrtc(nvrtc *api, rl_error *err) {
 
 /* --- the headers ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the folder of the CUDA headers; NULL when there is none, and code that includes headers does not compile. */
-static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
+/* Returns the folder of the CUDA headers, or NULL if there is none; then code that includes CUDA headers does not compile. */
+static const char *find_cuda_headers(const nvrtc *api, char include[PATH_MAX]) {
   static const char *const patterns[] = {"%s/../include", "%s/../../../include", "/usr/local/cuda/include"};
   char path[PATH_MAX + 64];
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
@@ -108,14 +109,14 @@ static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
 
 /* The folders that posted code may include files from. */
 typedef struct include_folders {
-  char *text;                                           /* the folders, separated by NULs */
-  const char *readable[MAX_INCLUDE_FOLDERS + 2];        /* folders that the sandbox may read; NULL-terminated */
-  char options[MAX_INCLUDE_FOLDERS + 2][PATH_MAX + 16]; /* -IFOLDER */
+  char *text;                                       /* the folders, separated by NULs */
+  const char *readable[MAX_INCLUDE_OPTIONS + 1];    /* folders that the sandbox may read; NULL-terminated */
+  char options[MAX_INCLUDE_OPTIONS][PATH_MAX + 16]; /* -IFOLDER */
   int option_count;
 } include_folders;
 
-static void add_option(include_folders *folders, const char *folder, const char *below) {
-  snprintf(folders->options[folders->option_count++], sizeof folders->options[0], "-I%s%s", folder, below);
+static void add_option(include_folders *folders, const char *folder, const char *subfolder) {
+  snprintf(folders->options[folders->option_count++], sizeof folders->options[0], "-I%s%s", folder, subfolder);
 }
 
 /* Lists the CUDA headers with CCCL, then the folders of ROOFLINED_SOURCE_INCLUDES. */
@@ -123,14 +124,14 @@ static void find_include_folders(const nvrtc *api, include_folders *folders) {
   static char include[PATH_MAX];
   const char *setting = getenv("ROOFLINED_SOURCE_INCLUDES");
   int count = 0;
-  if (find_headers(api, include) != NULL) {
+  if (find_cuda_headers(api, include) != NULL) {
     folders->readable[count++] = include;
     add_option(folders, include, "");
     add_option(folders, include, "/cccl");
   }
   folders->text = setting != NULL ? strdup(setting) : NULL;
   char *rest = folders->text;
-  for (char *folder; folders->option_count < MAX_INCLUDE_FOLDERS && (folder = strsep(&rest, ":")) != NULL;)
+  for (char *folder; folders->option_count < MAX_INCLUDE_OPTIONS && (folder = strsep(&rest, ":")) != NULL;)
     if (folder[0] != '\0') {
       folders->readable[count++] = folder;
       add_option(folders, folder, "");
@@ -179,32 +180,32 @@ static char *read_code(void) {
   return code;
 }
 
-static char *read_log(const nvrtc *api, program source) {
+static char *read_log(const nvrtc *api, nvrtc_program program) {
   size_t size = 0;
-  api->log_size(source, &size);
+  api->log_size(program, &size);
   char *log = calloc(1, size + 1);
-  if (log != NULL && size > 0) api->log(source, log);
+  if (log != NULL && size > 0) api->log(program, log);
   return log;
 }
 
-static int compile(const nvrtc *api, const char *entry, int count, const char *const *options) {
+static int compile(const nvrtc *api, const char *entry, int option_count, const char *const *options) {
   RL_CLEANUP(rl_free_text) char *code = read_code();
-  program source = NULL;
+  nvrtc_program program = NULL;
   if (code == NULL) return write_unavailable("no memory for the code");
   rl_standard_headers headers = rl_standard_headers_get();
-  int rc = api->create(&source, code, "code.cu", headers.count, headers.texts, headers.names);
-  if (rc == 0) rc = api->name_expression(source, entry);
+  int rc = api->create(&program, code, "code.cu", headers.count, headers.texts, headers.names);
+  if (rc == 0) rc = api->name_expression(program, entry);
   if (rc != 0) return write_unavailable(api->error(rc));
-  rc = api->compile(source, count, options);
-  RL_CLEANUP(rl_free_text) char *log = read_log(api, source);
+  rc = api->compile(program, option_count, options);
+  RL_CLEANUP(rl_free_text) char *log = read_log(api, program);
   if (log == NULL) return write_unavailable("no memory for the log");
   if (rc != 0) return write_output(RL_NVRTC_COMPILE_ERROR, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
   const char *symbol = "";
   size_t size = 0;
-  rc = api->lowered_name(source, entry, &symbol);
-  if (rc == 0) rc = api->image_size(source, &size);
+  rc = api->lowered_name(program, entry, &symbol);
+  if (rc == 0) rc = api->image_size(program, &size);
   RL_CLEANUP(rl_free_text) char *image = malloc(size + 1);
-  if (rc == 0 && image != NULL) rc = api->image(source, image);
+  if (rc == 0 && image != NULL) rc = api->image(program, image);
   if (rc != 0 || image == NULL) return write_unavailable(rc != 0 ? api->error(rc) : "no memory for the image");
   return write_output(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
@@ -217,15 +218,15 @@ static int enter_sandbox(const include_folders *folders, rl_error *err) {
   return rl_sandbox_enter(&limits, err);
 }
 
-/* Compiles the program on standard input and returns the exit status. Its own options follow those of the command line, so that
- * the command line can't change which files NVRTC reads. */
+/* Compiles the code on standard input and returns the exit status. The options that this function adds follow those of the
+ * command line, so that the command line can't change which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
-  const char *options[RL_NVRTC_OPTIONS_MAX + MAX_ADDED_OPTIONS];
+  const char *options[RL_NVRTC_OPTIONS_MAX + OTHER_OPTIONS + MAX_INCLUDE_OPTIONS];
   static include_folders folders;
   char arch[64];
-  int count = 0;
+  int option_count = 0;
   if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return write_unavailable("too many options");
-  for (int i = 3; i < argc; i++) options[count++] = argv[i];
+  for (int i = 3; i < argc; i++) options[option_count++] = argv[i];
   find_include_folders(api, &folders);
   if (load_builtins(api, err) < 0) return write_unavailable(err->message);
   if (enter_sandbox(&folders, err) < 0) {
@@ -233,10 +234,10 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
     return write_unavailable(err->message);
   }
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
-  options[count++] = arch;
-  options[count++] = "--ptxas-options=-v";
-  for (int i = 0; i < folders.option_count; i++) options[count++] = folders.options[i];
-  return compile(api, argv[2], count, options);
+  options[option_count++] = arch;
+  options[option_count++] = "--ptxas-options=-v";
+  for (int i = 0; i < folders.option_count; i++) options[option_count++] = folders.options[i];
+  return compile(api, argv[2], option_count, options);
 }
 
 int main(int argc, char **argv) {
@@ -245,16 +246,16 @@ int main(int argc, char **argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   close_range(STDERR_FILENO + 1, ~0u, 0);
   if (chdir("/") < 0) return EXIT_FAILURE;
-  bool version = argc == 2 && strcmp(argv[1], "--version") == 0;
-  if (!version && argc < 3) {
+  bool prints_version = argc == 2 && strcmp(argv[1], "--version") == 0;
+  if (!prints_version && argc < 3) {
     fprintf(stderr, "usage: rooflined-nvrtc --version | ARCH ENTRY [OPTION]...\nCompiles CUDA C++ for rooflined's workers.\n");
     return 2;
   }
-  if (load_nvrtc(&api, &err) < 0) return version ? EXIT_FAILURE : write_unavailable(err.message);
-  if (!version) _exit(run(&api, argc, argv, &err)); /* _exit runs no exit handlers, which the sandbox restricts */
-  char headers[RL_SHA256_SIZE];
+  if (load_nvrtc(&api, &err) < 0) return prints_version ? EXIT_FAILURE : write_unavailable(err.message);
+  if (!prints_version) _exit(run(&api, argc, argv, &err)); /* _exit runs no exit handlers, which the sandbox restricts */
+  char headers_sha256[RL_SHA256_SIZE];
   int major = 0, minor = 0;
   api.version(&major, &minor);
-  rl_standard_headers_hash(headers);
-  return printf("%d.%d %s\n", major, minor, headers) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+  rl_standard_headers_hash(headers_sha256);
+  return printf("%d.%d %s\n", major, minor, headers_sha256) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

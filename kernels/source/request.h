@@ -84,8 +84,8 @@ typedef struct rl_source_variant {
   const cJSON *defines;
 } rl_source_variant;
 
-typedef struct rl_source_model {
-  double bytes, operations; /* compulsory bytes and operations of one launch; NAN: not given */
+typedef struct rl_source_model { /* the request's `model`: the compulsory cost of one launch */
+  double bytes, operations;      /* bytes moved and operations executed; NAN: not given */
 } rl_source_model;
 
 typedef struct rl_source {

@@ -63,9 +63,10 @@ void rl_source_clear(rl_source *source);
 /* --- the workload ------------------------------------------------------------------------------------------------------ */
 
 typedef struct rl_source_params {
-  /* Hash of the text of rl_source_fields, which the worker receives before the request. Its key in JSON is "source". */
+  /* Hash of the JSON text of the whole request (rl_source_fields), which the worker receives before it receives the parameters.
+   * Its key in JSON is "source". */
   char source_sha256[RL_SHA256_SIZE];
-  char code_sha256[RL_SHA256_SIZE]; /* of the code or the binary alone */
+  char code_sha256[RL_SHA256_SIZE]; /* hash of the code or the binary alone */
   char variant[32];
   int64_t variant_index; /* its key in JSON is "index" */
   int64_t samples;

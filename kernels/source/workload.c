@@ -1,4 +1,5 @@
-/* The workload "source": a posted kernel. Its parameters contain the hash of the source and the variant. */
+/* The workload "source": a posted kernel. Its parameters contain the variant, the hash of the request and
+ * the hash of the code. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static void defaults(void *params) {
 
 static rl_cost cost(const void *params) {
   const rl_source_model *model = &((const rl_source_params *)params)->model;
-  /* The model does not distinguish bytes that are written from bytes that are read, so all count as written too. */
+  /* A request states only the sum of the bytes that are read and written, so all of them count as written too. */
   return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};
 }
 

@@ -1,4 +1,5 @@
-/* The cache of bodies: keys, replacement, the order in which bodies are dropped, its bound, and the memory that it returns. */
+/* The cache of bodies: keys, replacement, the order in which bodies are dropped, the bound of its size, and the memory that it
+ * returns to the system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,11 +11,15 @@
 
 #include "api/body_cache.h"
 
-enum { BODY_BYTES = 1000, COUNTED_BYTES = BODY_BYTES + RL_BODY_OVERHEAD_BYTES, CACHE_BYTES = 10 * COUNTED_BYTES };
+enum {
+  BODY_BYTES = 1000,
+  COUNTED_BYTES_PER_BODY = BODY_BYTES + RL_BODY_OVERHEAD_BYTES,
+  CACHE_BYTES = 10 * COUNTED_BYTES_PER_BODY
+};
 
 static void add_no_headers(struct MHD_Response *response, const char *etag) { (void)response, (void)etag; }
 
-static rl_cached_body *make_body_of(rl_body_cache *cache, const char *key, size_t bytes) {
+static rl_cached_body *make_body_of_size(rl_body_cache *cache, const char *key, size_t bytes) {
   char *text = malloc(bytes + 1);
   memset(text, 'x', bytes);
   text[bytes] = '\0';
@@ -23,7 +28,7 @@ static rl_cached_body *make_body_of(rl_body_cache *cache, const char *key, size_
 }
 
 /* Makes a body of BODY_BYTES. */
-static rl_cached_body *make_body(rl_body_cache *cache, const char *key) { return make_body_of(cache, key, BODY_BYTES); }
+static rl_cached_body *make_body(rl_body_cache *cache, const char *key) { return make_body_of_size(cache, key, BODY_BYTES); }
 
 static void keep_body(rl_body_cache *cache, const char *key) {
   rl_cached_body *body = make_body(cache, key);
@@ -49,9 +54,9 @@ static void bodies_are_found_by_key(void **state) {
   keep_body(cache, "b");
   assert_true(is_kept(cache, "a") && is_kept(cache, "b"));
   assert_false(is_kept(cache, "c"));
-  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES);
+  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES_PER_BODY);
   keep_body(cache, "a"); /* replaces the earlier one */
-  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES);
+  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES_PER_BODY);
   rl_body_cache_free(cache);
 }
 
@@ -72,7 +77,7 @@ static void the_least_recently_used_is_dropped(void **state) {
   rl_body_cache_free(cache);
 }
 
-/* Bodies that replies still send count, although they are not kept any more. */
+/* A body that a reply is still sending counts towards the bound even after it has left the cache. */
 static void bodies_in_use_are_bounded_too(void **state) {
   (void)state;
   rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
@@ -94,7 +99,8 @@ static void a_body_is_compressed_once(void **state) {
   rl_body_cache_add_gzip(cache, body);
   assert_true(rl_body_cache_has_gzip(cache, body));
   size_t bytes = rl_body_cache_bytes(cache);
-  assert_in_range(bytes, COUNTED_BYTES + RL_BODY_OVERHEAD_BYTES + 1, COUNTED_BYTES + RL_BODY_OVERHEAD_BYTES + 100);
+  assert_in_range(bytes, COUNTED_BYTES_PER_BODY + RL_BODY_OVERHEAD_BYTES + 1,
+                  COUNTED_BYTES_PER_BODY + RL_BODY_OVERHEAD_BYTES + 100);
   assert_string_not_equal(body->gzip.etag, body->identity.etag);
   assert_int_equal(strlen(body->gzip.etag), strlen(body->identity.etag) + strlen("-gzip"));
   rl_body_cache_add_gzip(cache, body);
@@ -114,14 +120,14 @@ static int64_t read_resident_bytes(void) {
 }
 
 /* Allocations that stay in use lie between the bodies, so that free() cannot shrink the heap. */
-static void memory_is_returned(void **state) {
+static void freed_memory_is_returned_to_the_system(void **state) {
   (void)state;
   enum { BODIES = 2000, BYTES = 12000, MIN_RETURNED_BYTES = BODIES * BYTES / 2 };
   rl_body_cache *cache = rl_body_cache_new((size_t)BODIES * (BYTES + RL_BODY_OVERHEAD_BYTES));
   rl_cached_body *bodies[BODIES];
   void *between[BODIES];
   for (int i = 0; i < BODIES; i++) {
-    bodies[i] = make_body_of(cache, "body", BYTES);
+    bodies[i] = make_body_of_size(cache, "body", BYTES);
     assert_non_null(bodies[i]);
     between[i] = malloc(100);
   }
@@ -142,7 +148,7 @@ int main(void) {
       cmocka_unit_test(the_least_recently_used_is_dropped),
       cmocka_unit_test(bodies_in_use_are_bounded_too),
       cmocka_unit_test(a_body_is_compressed_once),
-      cmocka_unit_test(memory_is_returned),
+      cmocka_unit_test(freed_memory_is_returned_to_the_system),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

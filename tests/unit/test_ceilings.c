@@ -40,14 +40,14 @@ static double best_rate(rl_device *device, const rl_rate *rate) {
 static void names_are_unique_and_end_in_the_unit(void **state) {
   (void)state;
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
-    const char *name = rl_ceiling_names[i], *launch = rl_ceiling_launches[i];
+    const char *name = rl_ceiling_names[i], *launch = rl_ceiling_launch_names[i];
     assert_int_equal(strncmp(name, launch, strlen(launch)), 0);
     bool memory = i < RL_CEILING_fp64;
     assert_string_equal(name + strlen(launch), memory ? "_bytes_per_s" : "_operations_per_s");
     for (int k = 0; k < i; k++) assert_string_not_equal(name, rl_ceiling_names[k]);
   }
   assert_null(rl_ceiling_names[RL_CEILINGS_COUNT]);
-  assert_null(rl_ceiling_launches[RL_CEILINGS_COUNT]);
+  assert_null(rl_ceiling_launch_names[RL_CEILINGS_COUNT]);
 }
 
 /* No CPU is faster than four FMAs of 16 floats per cycle at 8 GHz and 5 TB/s of memory bandwidth. */
@@ -67,7 +67,7 @@ static void rates_are_below_the_limits_of_a_cpu(void **state) {
       assert_true(rate->reason && rate->reason[0]);
       continue;
     }
-    assert_string_equal(rate->launch->name, rl_ceiling_launches[i]);
+    assert_string_equal(rate->launch->name, rl_ceiling_launch_names[i]);
     double measured = best_rate(device, rate);
     if (!(measured > 1e6 && measured < upper_limit(i, 2))) fail_msg("%s is %g", rate->name, measured);
   }

@@ -25,10 +25,11 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
 }
 
 /* Adds the contribution of one pooled element to the gradients of its channel: sums[0 … 8] of the nine weights, sums[9] of the
- * bias. gradient: of the pooled element; max-pooling passes it to the conv1 output at position `argmax` of the window. pixel:
- * index of the pooled element, counted from the first pooled row that `tile` (load_image_rows) covers. The lanes of a warp have
- * different argmaxes, so the function does not branch on the argmax: it reads the tile even if the argmax is RL_ARGMAX_RELU_ZERO,
- * and `pixel` must be inside the tile. */
+ * bias. gradient: that of the pooled element; max-pooling passes it to the conv1 output at position `argmax` of the 2×2 window.
+ * pixel: index of the pooled element, counted from the first pooled row that `tile` (load_image_rows) covers; row
+ * pixel / RL_POOLED1_SIDE, column pixel % RL_POOLED1_SIDE. `corner` is the upper left pixel of the 3×3 taps of that conv1 output.
+ * The lanes of a warp have different argmaxes, so the function does not branch on the argmax: it reads the tile even for the
+ * argmax RL_ARGMAX_RELU_ZERO, and the window of `pixel` must be inside the tile. */
 static __device__ __forceinline__ void add_pooled_gradient(float gradient, int argmax, int pixel, const float *tile,
                                                            float sums[10]) {
   const float passed = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient;
