@@ -40,7 +40,7 @@ async function settled(page) {
 
 /** Returns the shown window in µs. */
 async function shownWindow(page) {
-  const [, span, from] = /([\d.]+) µs from ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
+  const [, span, from] = /([\d.]+) µs, starting at ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
   return { span: Number(span), from: Number(from) };
 }
 
@@ -163,7 +163,7 @@ test('classes of time add up, and show their longest interval', async () => {
   assert.equal(await page.locator('#timeline-findings li').count(), 0, 'an idle share below 5 % is no finding');
   const shown = await windowAfter(page, () => page.getByRole('button', { name: /^1\.00 µs before/ }).click());
   assert.ok(shown.from < 9 && shown.from + shown.span > 10, 'the interval from 9 to 10 µs');
-  assert.match(await page.locator('#selection-window').innerText(), /^1\.00 µs from 9\.00 µs$/);
+  assert.match(await page.locator('#selection-window').innerText(), /^1\.00 µs, starting at 9\.00 µs$/);
   await page.close();
 });
 
@@ -174,7 +174,7 @@ test('an idle interval is marked at its place, and a click zooms to it', async (
   const [, from, to] = /\d/.test(await row.innerText()) ? [0, 35, 60] : [];
   const box = await page.locator('#timeline-canvas').boundingBox(), { x } = await placeOf(page, (from + to) / 2, 0);
   await page.mouse.move(x, box.y + 26 + 8);
-  assert.match(await page.locator('#timeline-tooltip').innerText(), /host works\s+25\.00 µs from 35\.00 µs/);
+  assert.match(await page.locator('#timeline-tooltip').innerText(), /host works\s+25\.00 µs, starting at 35\.00 µs/);
   const shown = await windowAfter(page, () => page.mouse.click(x, box.y + 26 + 8));
   assert.ok(shown.from < 35 && shown.from + shown.span > 60 && shown.span < 60, JSON.stringify(shown));
   const finding = page.locator('#timeline-findings li', { hasText: 'The device waits for host code' });
@@ -370,11 +370,11 @@ test('every event can be reached and selected by keys', async () => {
     assert.equal(await spoken.textContent(), lane);
   }
   for (let i = 0; i < 4; i += 1) await page.keyboard.press('.');
-  assert.match(await spoken.textContent(), /^conv2_input_gradient, backward, Phases, stream 7, 6\.00 µs from 18\.40 µs$/);
+  assert.match(await spoken.textContent(), /^conv2_input_gradient, backward, Phases, stream 7, 6\.00 µs, starting at 18\.40 µs$/);
   await page.keyboard.press(',');
   assert.match(await spoken.textContent(), /^head, /);
   await page.keyboard.press('Enter');
-  assert.equal(await page.locator('#selection-window').innerText(), '900.0 ns from 17.50 µs');
+  assert.equal(await page.locator('#selection-window').innerText(), '900.0 ns, starting at 17.50 µs');
   const closer = await windowAfter(page, () => page.keyboard.press('f'));
   isNear(closer.span, 0.9 * 1.08, 0.1);
   await page.keyboard.press('Escape');
@@ -391,7 +391,7 @@ test('a click selects an event, a double click zooms to it', async () => {
   await page.mouse.move(x, y);
   assert.match(await page.locator('#timeline-tooltip').innerText(), /conv2_input_gradient\s+backward\s+Phases, stream 7/);
   await page.mouse.click(x, y);
-  assert.equal(await page.locator('#selection-window').innerText(), '6.00 µs from 18.40 µs');
+  assert.equal(await page.locator('#selection-window').innerText(), '6.00 µs, starting at 18.40 µs');
   const shown = await windowAfter(page, () => page.mouse.dblclick(x, y));
   isNear(shown.span, 6 * 1.08, 0.05);
   await page.close();

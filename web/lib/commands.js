@@ -1,4 +1,5 @@
-// The command lines that submit a job: with curl, and with rooflinectl unless the request needs a member that has no option.
+// Command lines that submit a job, with curl and with rooflinectl. A request with a field that no option of rooflinectl can
+// express is piped to `rooflinectl run -`.
 
 const SAFE_WORD = /^[A-Za-z0-9_@%+=:,./-]+$/;
 /** Quotes a word for a POSIX shell. */
@@ -6,13 +7,14 @@ export const quote = (word) => (SAFE_WORD.test(word) ? word : `'${word.replaceAl
 
 const isScalar = (value) => ['string', 'number', 'boolean'].includes(typeof value);
 const isListItem = (value) => isScalar(value) && !String(value).includes(',') && String(value) !== '';
-const JSON_OPTIONS = ['variants', 'expected'];
-const NO_OPTION = ['code', 'binary', 'arguments']; // their options take a file or another notation
+const FIELDS_WITH_JSON_OPTION = ['variants', 'expected'];
+// rooflinectl has options for these fields, but they take a file, or another notation than JSON.
+const FIELDS_NOT_EXPRESSIBLE_AS_OPTION = ['code', 'binary', 'arguments'];
 
 /** Returns the value of an option of `rooflinectl run`; undefined if no option can express the field. */
 function optionValue(field, value) {
-  if (NO_OPTION.includes(field)) return undefined;
-  if (JSON_OPTIONS.includes(field)) return JSON.stringify(value);
+  if (FIELDS_NOT_EXPRESSIBLE_AS_OPTION.includes(field)) return undefined;
+  if (FIELDS_WITH_JSON_OPTION.includes(field)) return JSON.stringify(value);
   if (isScalar(value)) return String(value);
   const items = Array.isArray(value) ? value
     : Object.entries(value).map(([name, member]) => (isScalar(member) ? `${name}=${member}` : null));
@@ -22,7 +24,7 @@ function optionValue(field, value) {
 const optionName = (field) => `--${field.replace(/^deadline_s$/, 'deadline').replaceAll('_', '-')}`;
 
 const isDefaultServer = (origin) => origin === 'http://127.0.0.1:8731';
-const client = (origin) => (isDefaultServer(origin) ? 'rooflinectl' : `rooflinectl --url ${quote(origin)}`);
+const clientCommand = (origin) => (isDefaultServer(origin) ? 'rooflinectl' : `rooflinectl --url ${quote(origin)}`);
 
 export function curlLine(origin, request) {
   return `curl -sS ${quote(`${origin}/jobs`)} -H 'content-type: application/json' \\\n  -d ${quote(JSON.stringify(request))}`;
@@ -32,9 +34,9 @@ export function rooflinectlLine(origin, request) {
   const options = Object.entries(request).filter(([field, value]) => field !== 'kind' || value !== 'train')
     .map(([field, value]) => [optionName(field), optionValue(field, value)]);
   if (options.some(([, value]) => value === undefined)) {
-    return `printf %s ${quote(JSON.stringify(request))} |\n  ${client(origin)} run -`;
+    return `printf %s ${quote(JSON.stringify(request))} |\n  ${clientCommand(origin)} run -`;
   }
-  return [client(origin), 'run', ...options.flatMap(([name, value]) => [name, quote(value)])].join(' ');
+  return [clientCommand(origin), 'run', ...options.flatMap(([name, value]) => [name, quote(value)])].join(' ');
 }
 
 /** Returns the path of POST /imports with the fields as its query. */
@@ -44,4 +46,4 @@ export const curlImportLine = (origin, fields) => `curl -sS ${quote(origin + imp
   -H 'content-type: application/octet-stream' --data-binary ${quote(`@${fields.file_name ?? 'FILE'}`)}`;
 
 export const rooflinectlImportLine = (origin, { file_name: file = 'FILE', format }) =>
-  [client(origin), 'import', quote(file), ...(format ? ['--format', format] : [])].join(' ');
+  [clientCommand(origin), 'import', quote(file), ...(format ? ['--format', format] : [])].join(' ');

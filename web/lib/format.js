@@ -24,6 +24,8 @@ export const us = formatOrNull((value) => {
   if (Math.abs(value) >= 1000) return ms(value / 1000);
   return Math.abs(value) >= 1 || value === 0 ? `${threeDigits(value)} µs` : `${threeDigits(value * 1000)} ns`;
 });
+/** Formats an interval of times in ns by its duration and start. */
+export const interval = (from, to) => `${us((to - from) / 1e3)}, starting at ${us(from / 1e3)}`;
 export const percent = formatOrNull((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %' : `${(ratio * 100).toFixed(2)} %`));
 export const percentagePoints = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const factor = formatOrNull((ratio) => `${ratio.toFixed(2)}×`);

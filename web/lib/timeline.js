@@ -68,7 +68,7 @@ function drawFrame() {
   drawPicture(canvas, { layout, window: shown, reply: reply(), theme, colours, marks, selection, hover, focus,
     search: searched === '' ? null : (name) => name.toLowerCase().includes(searched) });
   minimap.draw(shown, selection, theme);
-  byId('timeline-window').textContent = `${format.us(shown.span / 1e3)} from ${format.us(shown.from / 1e3)}`;
+  byId('timeline-window').textContent = format.interval(shown.from, shown.from + shown.span);
   canvas.dataset.loaded = String(data.isLoaded(shown, picturePixels()));
   clearTimeout(settling);
   settling = setTimeout(settle, SETTLE_MS);

@@ -1,4 +1,4 @@
-// The statistics of the selected interval, which the API computes over all its events.
+// Shows the statistics of the selected interval. The API computes them over all events of the interval.
 import { get } from '/lib/api.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import { shareCell } from '/lib/share_cell.js';
@@ -9,10 +9,10 @@ import { shortName } from '/lib/timeline/names.js';
 const LISTED_NAMES = 12;
 const DELAY_MS = 120; // after the last change of the interval
 
-const share = (ratio) => shareCell({ share_ratio: ratio, reason: 'the window is empty' });
+const busyShareCell = (ratio) => shareCell({ share_ratio: ratio, reason: 'the selected interval is empty' });
 
 const laneRow = (lane) => createElement('tr', {}, createElement('th', { scope: 'row' }, laneTitle(lane)),
-  numberCell(format.us(lane.busy_ns / 1e3)), share(lane.ratio), numberCell(format.count(lane.events)));
+  numberCell(format.us(lane.busy_ns / 1e3)), busyShareCell(lane.ratio), numberCell(format.count(lane.events)));
 
 const nameRow = (item) => createElement('tr', {},
   createElement('th', { scope: 'row', class: 'name', title: item.name }, shortName(item.name)),
@@ -32,21 +32,21 @@ function fill(reply) {
 
 export class Selection {
   #timer = 0;
-  #request = 0;
+  #latestRequestNumber = 0;
 
   /** Shows the statistics of an interval {from, to} of a run, in ns; null: hides them. */
   show(run, interval) {
     clearTimeout(this.#timer);
-    const request = ++this.#request;
+    const requestNumber = ++this.#latestRequestNumber;
     byId('timeline-selection').hidden = interval === null;
     if (interval === null) return;
     const [from, to] = [Math.max(0, Math.floor(interval.from)), Math.max(1, Math.ceil(interval.to))];
-    byId('selection-window').textContent = `${format.us((to - from) / 1e3)} from ${format.us(from / 1e3)}`;
+    byId('selection-window').textContent = format.interval(from, to);
     this.#timer = setTimeout(async () => {
       byId('timeline-selection').setAttribute('aria-busy', 'true');
       const reply = await get(`/runs/${run}/timeline/statistics?from=${from}&to=${Math.max(to, from + 1)}`)
         .catch((problem) => problem);
-      if (request !== this.#request) return;
+      if (requestNumber !== this.#latestRequestNumber) return;
       byId('timeline-selection').removeAttribute('aria-busy');
       byId('selection-more').textContent = reply.lanes ? '' : reply.message ?? reply.reason;
       if (reply.lanes) fill(reply);

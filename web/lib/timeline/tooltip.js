@@ -30,7 +30,7 @@ export function markAt(layout, window, marks, x, y) {
 
 /** Describes an event. details(name): further text about its name, or ''. */
 export function describeEvent(event, details = () => '') {
-  const interval = `${format.us((event.to - event.from) / 1e3)} from ${format.us(event.from / 1e3)}`;
+  const interval = format.interval(event.from, event.to);
   if (event.events > 1)
     return [`${format.count(event.events)} events`, `the longest: ${event.name}`, laneTitle(event.lane),
       `${interval}, busy ${format.us(event.busy / 1e3)}`];
@@ -38,7 +38,7 @@ export function describeEvent(event, details = () => '') {
 }
 
 export function describeMark({ title, from, to, interval }) {
-  return [title, `${format.us((to - from) / 1e3)} from ${format.us(from / 1e3)}`,
+  return [title, format.interval(from, to),
     `between ${interval.before} and ${interval.after}`, interval.call ?? ''].filter(Boolean);
 }
 
