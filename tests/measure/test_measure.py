@@ -493,7 +493,7 @@ def test_recorded_values_become_a_file(monkeypatch, tmp_path):
     remaining = iter([50, 0])
     context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0", is_gpu=True), log_path=lambda name: name,
                                     remaining_s=lambda: next(remaining))
-    rows = list(suites.recorded(context, "mnist"))
+    rows = list(suites.record_blocks(context, "mnist"))
     assert [row["part"] for row in rows] == [0, 1]
     assert "| train/fp16/epoch_ms_median | 3 | 1 | 20 | 110.00 % |" in tables.recorded(rows)
     (tmp_path / "results.json").write_text(json.dumps(
@@ -581,5 +581,5 @@ def test_hostile_posts_leak(last, failures):
     ("completed", "", (), True), ("completed", "", ("/block",), False), ("failed", "/block a block has", ("/block",), True),
     ("failed", "another reason", ("/block",), False), ("failed", "", (), False), ("refused", "/grid", (), True),
     ("interrupted", "the daemon stopped", (), False)])
-def test_hostile_posts_have_verdicts(state, message, words, holds):
-    assert hostile.has_verdict(state, message, words) == holds
+def test_hostile_posts_end_as_expected(state, message, words, holds):
+    assert hostile.ends_as_expected(state, message, words) == holds

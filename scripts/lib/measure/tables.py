@@ -341,7 +341,7 @@ def layer_launches(rows):
 
 
 def hostile(rows):
-    return table(["posts", "honest kernel, cold, µs", "daemon, MB", "files of the daemon", "workers", "device memory, MB"],
+    return table(["posts", "ordinary kernel, cold, µs", "daemon, MB", "files of the daemon", "workers", "device memory, MB"],
                  [[row["posts"], row["cold_us"], scaled(row["daemon_bytes"], 1e6), row["daemon_descriptors"], row["workers"],
                    row["device_bytes"] and scaled(row["device_bytes"], 1e6)] for row in rows if "cold_us" in row])
 

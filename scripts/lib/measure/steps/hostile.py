@@ -1,4 +1,4 @@
-"""A thousand random and hostile posts in a row: each has a verdict, nothing leaks, and honest kernels keep their time."""
+"""A thousand malicious or malformed posts in a row: each ends as expected, nothing leaks, an ordinary kernel stays as fast."""
 import base64
 import os
 import random
@@ -13,18 +13,18 @@ from ..host import SOURCE, Skip
 from ..runner import check
 from .reports import DeviceMemory, process_memory
 
-POSTS, HONEST_EVERY = 1000, 10
+POSTS, ORDINARY_EVERY = 1000, 10
 MAX_DRIFT_RATIO, MAX_GROWTH_RATIO, MAX_DAEMON_GROWTH_BYTES = 0.01, 0.01, 8 << 20
 ELEMENTS, ATTACK_ELEMENTS = 1 << 22, 100_003
 EXPECTED = base64.b64encode(struct.pack(f"<{ATTACK_ELEMENTS}f", *[2.0 * i for i in range(ATTACK_ELEMENTS)])).decode()
 ATTACKS = SOURCE / "tests" / "attacks"
 
-HONEST = """extern "C" __global__ void k(const float *x, float *y, int n) {
+ORDINARY = """extern "C" __global__ void k(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
 }"""
 
 # Kernels that are mutated: each is correct with the arguments of attack_job.
-REAL_KERNELS = [HONEST, """#include <cuda_fp16.h>
+REAL_KERNELS = [ORDINARY, """#include <cuda_fp16.h>
 template <int N> __device__ float reduce(float v) {
 #pragma unroll
   for (int lane = N / 2; lane > 0; lane /= 2) v += __shfl_xor_sync(0xffffffff, v, lane);
@@ -48,8 +48,8 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
 }
 """]
 
-# name, code, members of the request, words of which the verdict has at least one; (): any verdict. The entry is k, the arguments
-# are those of attack_job.
+# name, code, members of the request, words of which the error message has at least one; (): any end. The entry is k, the
+# arguments are those of attack_job.
 PARAMETERS = "(const float *x, float *y, int n)"
 HOSTILE = [
     ("endless loop", "while (true) __nanosleep(1000);", {"deadline_s": 1}, ("deadline",)),
@@ -139,7 +139,7 @@ def mutate(code, chance):
 
 
 def hostile_post(number, chance):
-    """Returns (name, request, words of its verdict)."""
+    """Returns (name, request, words of which its error message has at least one)."""
     kind = chance.randrange(10)
     if kind < 3:
         path = chance.choice(sorted(ATTACKS.glob("*.cu")))
@@ -173,7 +173,7 @@ def post(daemon, body):
     return job["state"], (job.get("problem") or {}).get("message", "")
 
 
-def has_verdict(state, message, words):
+def ends_as_expected(state, message, words):
     if state == "completed":
         return words == ()
     return state in ("failed", "refused") and message != "" and (words == () or any(word in message for word in words))
@@ -183,9 +183,9 @@ def count_descriptors(process):
     return len(os.listdir(f"/proc/{process}/fd"))
 
 
-def honest_sample(daemon, memory, number):
-    """Runs an honest kernel and returns its time and what the daemon and its workers use."""
-    job = attack_job(f"// {number}\n{HONEST}", grid=[132 * 8], samples=100, deadline_s=60, expected=None,
+def ordinary_sample(daemon, memory, number):
+    """Runs an ordinary kernel and returns its time and the memory, files and processes of the daemon and its workers."""
+    job = attack_job(f"// {number}\n{ORDINARY}", grid=[132 * 8], samples=100, deadline_s=60, expected=None,
                      arguments=[buffer("in", ELEMENTS, init="range"), buffer("out", ELEMENTS),
                                 {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
     run, = daemon.run_results(job)
@@ -204,7 +204,7 @@ def leak_checks(samples):
         return min(sample[name] for sample in samples[:quarter]), min(sample[name] for sample in samples[-quarter:])
 
     before, after = (statistics.median(sample["cold_us"] for sample in part) for part in (samples[:quarter], samples[-quarter:]))
-    yield check("the honest kernel's time stays within 1 %", abs(after / before - 1) <= MAX_DRIFT_RATIO, after / before - 1)
+    yield check("the ordinary kernel's time stays within 1 %", abs(after / before - 1) <= MAX_DRIFT_RATIO, after / before - 1)
     first, last = minima("daemon_bytes")
     yield check("the daemon's memory does not grow", last - first <= MAX_DAEMON_GROWTH_BYTES, last - first)
     for name, claim in (("daemon_descriptors", "the daemon opens no more files"), ("workers", "no more processes run")):
@@ -216,27 +216,27 @@ def leak_checks(samples):
 
 
 def on_gpu(context, chance):
-    verdicts, wrong, samples = {}, [], []
+    end_states, wrong, samples = {}, [], []
     with Daemon(context.host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
                 token=True) as daemon:
         memory = DeviceMemory()
         for number in range(POSTS):
-            if number % HONEST_EVERY == 0:
-                samples.append(honest_sample(daemon, memory, number))
+            if number % ORDINARY_EVERY == 0:
+                samples.append(ordinary_sample(daemon, memory, number))
                 yield samples[-1]
             name, body, words = hostile_post(number, chance)
             state, message = post(daemon, body)
-            verdicts[state] = verdicts.get(state, 0) + 1
-            if not has_verdict(state, message, words):
+            end_states[state] = end_states.get(state, 0) + 1
+            if not ends_as_expected(state, message, words):
                 wrong.append(name)
                 yield {"wrong": name, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
             if context.remaining_s() < 20:
                 yield {"partial": f"{number + 1} of {POSTS} posts fit into the time"}
                 break
-        samples.append(honest_sample(daemon, memory, number + 1))
+        samples.append(ordinary_sample(daemon, memory, number + 1))
         yield samples[-1]
-    yield {"posts_done": number + 1, "verdicts": verdicts}
-    yield check("every post has its own verdict", not wrong, len(wrong))
+    yield {"posts_done": number + 1, "end_states": end_states}
+    yield check("every post ends as expected", not wrong, len(wrong))
     yield from leak_checks(samples)
 
 

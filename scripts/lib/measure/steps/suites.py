@@ -129,7 +129,7 @@ def shipped_definition(name):
     return json.loads((SOURCE / "daemon" / "suite" / "suites.d" / f"{name}.json").read_text())
 
 
-def recorded(context, name):
+def record_blocks(context, name):
     """Records the blocks of a shipped suite one after another, without canary, profile and confirmation, until the time of the
     step ends. scripts/recorded.py makes a file of tests/data/recorded of them. Each run has a definition with another name, so
     that it has no baseline and confirms nothing."""
