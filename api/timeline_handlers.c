@@ -91,8 +91,8 @@ static cJSON *range_json(const char *name, const rl_range_time *range, const rl_
   double window_ns = (double)(window->end_ns - window->start_ns);
   rl_json_add_text(object, "name", name);
   cJSON_AddNumberToObject(object, "depth", range->depth);
-  cJSON_AddNumberToObject(object, "ranges", (double)range->ranges);
-  cJSON_AddNumberToObject(object, "operations", (double)range->operations);
+  cJSON_AddNumberToObject(object, "ranges", (double)range->range_count);
+  cJSON_AddNumberToObject(object, "operations", (double)range->operation_count);
   cJSON_AddNumberToObject(object, "time_ns", (double)range->time_ns);
   cJSON_AddNumberToObject(object, "own_ns", (double)range->own_ns);
   rl_json_add_number(object, "ratio", window_ns > 0 ? (double)range->time_ns / window_ns : NAN);
@@ -133,7 +133,7 @@ static void add_phases(cJSON *document, const rl_time_classes *classes, const rl
 
 static cJSON *queue_depth_json(const rl_queue_depth *depth, int64_t window_ns) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddNumberToObject(object, "operations", (double)depth->operations);
+  cJSON_AddNumberToObject(object, "operations", (double)depth->operation_count);
   cJSON_AddNumberToObject(object, "min", (double)depth->minimum);
   cJSON_AddNumberToObject(object, "median", (double)depth->median);
   cJSON_AddNumberToObject(object, "max", (double)depth->maximum);
@@ -167,7 +167,7 @@ static void add_queue(cJSON *document, const rl_run_timeline *timeline) {
   const rl_launch_queue *queue = &timeline->queue;
   int64_t window_ns = timeline->classes.end_ns - timeline->classes.start_ns;
   rl_json_add_text(object, "reason", timeline->queue_reason);
-  cJSON_AddNumberToObject(object, "unmatched_operations", (double)queue->unmatched_operations);
+  cJSON_AddNumberToObject(object, "unmatched_operations", (double)queue->unmatched_operation_count);
   if (timeline->queue_reason != NULL) {
     rl_json_add_nulls(object, members);
     return;
@@ -200,8 +200,8 @@ static void add_path(cJSON *document, const rl_trace_events *events, const rl_ru
     rl_json_add_nulls(object, members);
     return;
   }
-  cJSON_AddNumberToObject(object, "operations", (double)path->operations);
-  cJSON_AddNumberToObject(object, "inferred_operations", (double)path->inferred);
+  cJSON_AddNumberToObject(object, "operations", (double)path->operation_count);
+  cJSON_AddNumberToObject(object, "inferred_operations", (double)path->inferred_count);
   parts = cJSON_AddObjectToObject(object, "parts");
   for (int i = 0; i < RL_PATH_PART_COUNT; i++) cJSON_AddNumberToObject(parts, rl_path_part_names[i], (double)path->part_ns[i]);
   double window_ns = (double)(timeline->classes.end_ns - timeline->classes.start_ns);

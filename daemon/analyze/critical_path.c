@@ -233,7 +233,7 @@ static void add_operation(path_search *s) {
     path->names[path->name_count] = (rl_path_operations){.name = operation->name};
     *row = (uint32_t)++path->name_count;
   }
-  path->operations++;
+  path->operation_count++;
   path->names[*row - 1].count++;
   path->names[*row - 1].time_ns += larger(s->now_ns - operation->start_ns, 0);
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
@@ -350,7 +350,7 @@ static void step_back(path_search *s) {
     extend(s, RL_PATH_HOST_WORK, predecessor != NO_OPERATION ? s->index->operations[predecessor]->end_ns : s->index->start_ns);
     s->operation = predecessor;
   } else if (predecessor != NO_OPERATION && (launch == NULL || launch->end_ns <= s->index->operations[predecessor]->end_ns)) {
-    s->path->inferred += inferred;
+    s->path->inferred_count += inferred;
     follow_device(s, predecessor);
   } else if (launch != NULL) {
     follow_host(s, launch);

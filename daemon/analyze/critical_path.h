@@ -1,14 +1,16 @@
 /* The critical path of a trace: the chain of operations and waits that determines when its last operation ends. The path covers
- * the window from its end back to its start without gaps, so its parts add up to the window. The step back from an operation is
- * one of these:
+ * the window from its end back to its start without gaps, so its parts add up to the window. From an operation the path goes back
+ * in one of two ways:
  *
- *   If its launch call had returned when its last dependency ended: to that dependency. Dependencies are the operation before it
- *   in its stream, and the operations before the event records that the stream waits for (cudaStreamWaitEvent).
- *   Otherwise: to its launch call, back through the host work of that thread to the last synchronising call that waited for the
- *   device, and to the operation that this call waited for.
+ * - If the launch call of the operation had returned when its last dependency ended, the path goes to that dependency.
+ *   Dependencies are the operation before it in its stream, and the operations before the event records that the stream waits
+ *   for (cudaStreamWaitEvent).
+ * - Otherwise the path goes to the launch call, then back through the host work of its thread to the last synchronising call that
+ *   waited for the device, then to the operation that this call waited for.
  *
  * These are the edges of Holistic Trace Analysis's critical path (launch, kernel to kernel, synchronisation). The nodes of a
- * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. Pure. */
+ * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. All functions are
+ * pure. */
 #ifndef RL_ANALYZE_CRITICAL_PATH_H
 #define RL_ANALYZE_CRITICAL_PATH_H
 
@@ -30,7 +32,7 @@ typedef enum rl_path_part {
 } rl_path_part;
 extern const char *const rl_path_part_names[RL_PATH_PART_COUNT]; /* "kernels" … "unknown" */
 
-typedef struct rl_path_operations { /* the operations of a name on the path */
+typedef struct rl_path_operations { /* the operations with this name on the path */
   uint32_t name;
   size_t count;
   int64_t time_ns;
@@ -40,9 +42,9 @@ typedef struct rl_critical_path {
   int64_t part_ns[RL_PATH_PART_COUNT]; /* the parts add up to the window */
   rl_path_operations *names;           /* sorted by time_ns, the largest first */
   size_t name_count;
-  size_t operations; /* number of operations on the path */
-  size_t inferred; /* number of these whose predecessor is known from the order in time alone, because a graph launched one of the
-                      two */
+  size_t operation_count;
+  size_t inferred_count; /* operations whose predecessor is known from the order in time alone, because a graph launched one of
+                            the two */
 } rl_critical_path;
 
 /* The caller clears the result. Fails with RL_ERRNO if memory is exhausted. */
@@ -51,7 +53,7 @@ void rl_critical_path_clear(rl_critical_path *path);
 /* Returns why the path is unknown; NULL: it is known. */
 const char *rl_critical_path_reason(const rl_trace_index *index, const rl_time_classes *classes);
 
-/* The metrics that the rules of the timeline read. */
+/* The metrics that the rules of the timeline read: timeline__critical_path_host_pct and _kernels_pct. */
 enum { RL_PATH_METRIC_COUNT = 2 };
 /* Writes the metrics, sorted by name, and returns their number. reason: why they are NAN; NULL: they are known. */
 size_t rl_critical_path_metrics(const rl_critical_path *path, const rl_time_classes *classes, const char *reason,

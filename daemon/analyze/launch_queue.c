@@ -12,7 +12,7 @@ typedef struct queued { /* an operation that waits from launched_ns to started_n
 } queued;
 
 typedef struct depth_times {
-  int64_t *ns_at_depth; /* [operations + 1] */
+  int64_t *ns_at_depth; /* [operation_count + 1] */
   int64_t depth, since_ns;
   rl_queue_depth *result;
 } depth_times;
@@ -72,11 +72,11 @@ static void add_operation(queue_state *s, size_t i) {
   const rl_trace_event *operation = s->index->operations[i], *call = s->index->launched_by[i];
   rl_queue_depth *stream = find_stream(s->queue, operation->stream);
   if (call == NULL) {
-    s->queue->unmatched_operations++;
+    s->queue->unmatched_operation_count++;
     return;
   }
-  stream->operations++;
-  s->queue->total.operations++;
+  stream->operation_count++;
+  s->queue->total.operation_count++;
   int64_t launched_ns = larger(call->end_ns, s->index->start_ns);
   if (launched_ns < operation->start_ns)
     s->by_start[s->count++] = (queued){launched_ns, operation->start_ns, (size_t)(stream - s->queue->streams)};
@@ -99,10 +99,10 @@ static int list_waiting(queue_state *s, rl_error *err) {
 static void start_depths(queue_state *s) {
   int64_t *next = s->ns_at_depth, start_ns = s->index->start_ns;
   s->total = (depth_times){next, 0, start_ns, &s->queue->total};
-  next += s->queue->total.operations + 1;
+  next += s->queue->total.operation_count + 1;
   for (size_t i = 0; i < s->queue->stream_count; i++) {
     s->streams[i] = (depth_times){next, 0, start_ns, &s->queue->streams[i]};
-    next += s->queue->streams[i].operations + 1;
+    next += s->queue->streams[i].operation_count + 1;
   }
 }
 
@@ -157,7 +157,7 @@ static void merge(queue_state *s) {
 
 static void summarize(depth_times *times, int64_t window_ns) {
   rl_queue_depth *result = times->result;
-  int64_t most = (int64_t)result->operations, below_ns = 0;
+  int64_t most = (int64_t)result->operation_count, below_ns = 0;
   bool found = false;
   result->empty_ns = times->ns_at_depth[0];
   for (int64_t depth = most; depth >= 0; depth--)
@@ -204,7 +204,7 @@ void rl_launch_queue_clear(rl_launch_queue *queue) {
 
 const char *rl_launch_queue_reason(const rl_trace_index *index, const rl_launch_queue *queue) {
   if (index->events->incomplete_reason != NULL) return index->events->incomplete_reason;
-  return queue->total.operations == 0 ? "no operation has a recorded launch call" : NULL;
+  return queue->total.operation_count == 0 ? "no operation has a recorded launch call" : NULL;
 }
 
 size_t rl_launch_queue_metrics(const rl_launch_queue *queue, const rl_time_classes *classes, const char *reason,

@@ -35,8 +35,8 @@ static double duration_us(const uint64_t *step_ns, size_t phase) {
   }
 }
 
-rl_phase_times rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase) {
-  rl_phase_times times = {.min_us = NAN, .max_us = NAN};
+rl_phase_durations rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase) {
+  rl_phase_durations times = {.min_us = NAN, .max_us = NAN};
   for (size_t block = 0; block < timestamps->blocks; block++)
     for (size_t step = 0; step < timestamps->steps; step++) {
       double us = duration_us(timestamps_of_step(timestamps, block, step), phase);
@@ -54,7 +54,7 @@ static int add_phase_records(rl_records *records, const rl_phase_timestamps *tim
   double step_us = 0;
   for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summarize(timestamps, p).mean_us;
   for (size_t p = 0; p < timestamps->phase_count; p++) {
-    rl_phase_times times = rl_phase_summarize(timestamps, p);
+    rl_phase_durations times = rl_phase_summarize(timestamps, p);
     if (times.max_us == 0) continue; /* no block executes this phase */
     rl_phase phase = {.ordinal = ordinal,
                       .position = (int64_t)p,

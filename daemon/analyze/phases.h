@@ -1,4 +1,4 @@
-/* Pure functions over the phase timestamps of a launch: rows of the timeline, and times over all blocks. */
+/* Pure functions over the phase timestamps of a launch: rows of the timeline, and durations over all blocks. */
 #ifndef RL_ANALYZE_PHASES_H
 #define RL_ANALYZE_PHASES_H
 
@@ -7,11 +7,11 @@
 #include "model/records.h"
 #include "phase_timestamps.h"
 
-typedef struct rl_phase_times {   /* times of the phase in one step of one block; a block without the phase counts as 0 */
-  double mean_us, min_us, max_us; /* NAN: no timestamps were recorded */
-} rl_phase_times;
+typedef struct rl_phase_durations { /* durations of a phase over all blocks and steps; a block without the phase counts as 0 */
+  double mean_us, min_us, max_us;   /* NAN: no timestamps were recorded */
+} rl_phase_durations;
 
-rl_phase_times rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase);
+rl_phase_durations rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase);
 
 /* Adds to the records of a trace, which must contain the summaries of its kernels:
  *

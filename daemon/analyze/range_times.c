@@ -19,7 +19,7 @@ typedef struct range {
   uint32_t depth;
   bool in_same_name; /* inside a range of the same name */
   int64_t first_ns, last_ns, own_ns;
-  size_t operations;
+  size_t operation_count;
   int64_t class_ns[RL_TIME_CLASS_COUNT];
 } range;
 
@@ -144,11 +144,11 @@ static uint32_t range_of_operation(const projection *p, size_t operation) {
   return found != NO_RANGE ? found : (uint32_t)p->count;
 }
 
-static void extend(range *r, int64_t first_ns, int64_t last_ns, size_t operations) {
-  if (operations == 0) return;
-  if (r->operations == 0 || first_ns < r->first_ns) r->first_ns = first_ns;
-  if (r->operations == 0 || last_ns > r->last_ns) r->last_ns = last_ns;
-  r->operations += operations;
+static void extend(range *r, int64_t first_ns, int64_t last_ns, size_t operation_count) {
+  if (operation_count == 0) return;
+  if (r->operation_count == 0 || first_ns < r->first_ns) r->first_ns = first_ns;
+  if (r->operation_count == 0 || last_ns > r->last_ns) r->last_ns = last_ns;
+  r->operation_count += operation_count;
 }
 
 static void project_operations(projection *p) {
@@ -172,7 +172,7 @@ static void add_to_parents(projection *p) {
     const range *inner = &p->ranges[i];
     if (inner->parent == NO_RANGE) continue;
     range *outer = &p->ranges[inner->parent];
-    extend(outer, inner->first_ns, inner->last_ns, inner->operations);
+    extend(outer, inner->first_ns, inner->last_ns, inner->operation_count);
     for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) outer->class_ns[k] += inner->class_ns[k];
   }
 }
@@ -180,7 +180,7 @@ static void add_to_parents(projection *p) {
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
 static void add_classes(const range *r, rl_range_time *row) {
-  row->operations += r->operations;
+  row->operation_count += r->operation_count;
   for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) {
     row->class_ns[k] += r->class_ns[k];
     row->time_ns += r->class_ns[k];
@@ -195,7 +195,7 @@ static void add_range(projection *p, const range *r, rl_range_times *times) {
   }
   rl_range_time *row = &times->items[*row_number - 1];
   if (r->depth < row->depth) row->depth = r->depth;
-  row->ranges++;
+  row->range_count++;
   row->own_ns += r->own_ns;
   row->projected_ns += r->last_ns - r->first_ns;
   row->host_ns += r->event->end_ns - r->event->start_ns;

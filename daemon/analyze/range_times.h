@@ -14,23 +14,23 @@
 extern "C" {
 #endif
 
-/* The ranges of a name. Ranges inside a range of the same name count once. */
+/* All ranges of one name. Time in a range inside a range of the same name counts once. */
 typedef struct rl_range_time {
-  uint32_t name;        /* index into rl_trace_events.names */
-  uint32_t depth;       /* nesting depth; 0: an outermost range */
-  size_t ranges;        /* number of ranges with this name */
-  size_t operations;    /* number of operations launched inside these ranges */
-  int64_t time_ns;      /* part of the window; sum of class_ns */
-  int64_t own_ns;       /* part of time_ns that belongs to no inner range */
-  int64_t projected_ns; /* sum over the ranges: from the start of the first operation to the end of the last one, nsys's total */
-  int64_t host_ns;      /* sum of the ranges' durations on the host */
+  uint32_t name;  /* index into rl_trace_events.names */
+  uint32_t depth; /* nesting depth; 0: an outermost range */
+  size_t range_count;
+  size_t operation_count; /* operations launched inside these ranges */
+  int64_t time_ns;        /* part of the window; sum of class_ns */
+  int64_t own_ns;         /* part of time_ns that belongs to no inner range */
+  int64_t projected_ns;   /* sum over the ranges: from the first operation's start to the last one's end; nsys's total */
+  int64_t host_ns;        /* sum of the ranges' durations on the host */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
 } rl_range_time;
 
 typedef struct rl_range_times {
   rl_range_time *items; /* sorted by first start */
   size_t count;
-  rl_range_time outside; /* the time outside of ranges; name, depth, ranges, projected_ns and host_ns are 0 */
+  rl_range_time outside; /* the time outside of ranges; name, depth, range_count, projected_ns and host_ns are 0 */
 } rl_range_times;
 
 /* Also computes the time classes of the window. observer: receives the parts of the window; NULL: none. The caller clears both

@@ -51,9 +51,9 @@ static size_t *sorted_indices(const rl_activity_row *rows, size_t count, bool (*
 
 int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy_time *busy, rl_error *err) {
   rl_busy_time total = {0};
-  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &total.rows);
+  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &total.row_count);
   if (!order) return out_of_memory(err);
-  for (size_t i = 0; i < total.rows; i++) {
+  for (size_t i = 0; i < total.row_count; i++) {
     const rl_activity_row *row = &rows[order[i]];
     if (i == 0) total.first_ns = total.last_ns = row->start_ns;
     /* The time before total.last_ns is already counted. */

@@ -8,7 +8,7 @@
 #include "model/records.h"
 
 typedef struct rl_busy_time {
-  size_t rows;               /* kernels, memcpys and memsets; CPU spans */
+  size_t row_count;          /* kernels, memcpys and memsets; CPU spans */
   int64_t first_ns, last_ns; /* start of the first and end of the last row; 0: no rows */
   int64_t busy_ns;           /* union of their intervals, so overlapping work counts once */
 } rl_busy_time;
@@ -40,8 +40,9 @@ typedef struct rl_kernel_summary_options {
   double epoch_us;                                                /* denominator of share_ratio; NAN: unknown */
   double (*occupancy)(void *context, const rl_activity_row *row); /* returns the occupancy of a kernel's row; NULL: unknown */
   void *context;
-  const char
-      *missing_values_reason; /* why occupancy is NAN; for CPU spans, why the values of GPU kernels are. NULL: a default text */
+  /* Reason why the occupancy of a kernel is NAN, and why a CPU span lacks the values that only GPU kernels have. NULL: a default
+   * text. */
+  const char *missing_values_reason;
 } rl_kernel_summary_options;
 
 /* Appends to results->kernels one summary for each launch and kernel name of the trace's KERNEL and CPU_SPAN rows, in order of

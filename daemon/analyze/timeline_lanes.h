@@ -18,7 +18,7 @@ typedef enum rl_lane_kind {                   /* kinds in the order in which a t
                             RL_LANE_CALLS,    /* calls of the runtime API and, inside them, of the driver API */
                             RL_LANE_LAUNCHES, /* launches on a CPU */
                             RL_LANE_KERNELS,  /* kernels of a stream */
-                            RL_LANE_PHASES,   /* inside the launches of a stream */
+                            RL_LANE_PHASES,   /* phases inside the launches of a stream */
                             RL_LANE_COPIES,   /* copies and memsets of a stream */
                             RL_LANE_ALLOCATIONS,
                             RL_LANE_OVERHEAD, /* overhead of tracing */
@@ -69,7 +69,7 @@ typedef struct rl_timeline_lanes {
 /* Sets the window: its steps are multiples of a power of two, the shortest so that at most max_steps cover the window. max_steps
  * is 1 to RL_MAX_STEPS; 0 <= from_ns < to_ns. The caller clears the lanes. */
 void rl_timeline_lanes_init(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns, size_t max_steps);
-/* Adds a row, or the sum of several that start within a step. Rows beyond RL_MAX_LONG_ITEMS are merged whatever they last.
+/* Adds a row, or the sum of several that start within a step. After RL_MAX_LONG_ITEMS items, rows of any duration are merged.
  * Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_lanes_add(rl_timeline_lanes *lanes, rl_lane_key key, const rl_lane_item *item, rl_error *err);
 /* Puts the items of each lane in order and computes their depths. Fails with RL_ERRNO if memory is exhausted. */

@@ -13,15 +13,15 @@ const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT] = {
 
 enum { IDLE_CLASSES = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
 
-struct rl_name_times { /* times of the operations of a name */
-  const char *name;    /* borrowed from rl_trace_times.texts */
-  size_t operations, intervals[IDLE_CLASSES];
+struct rl_compared_name {
+  const char *name; /* borrowed from rl_trace_times.texts */
+  size_t operation_count, interval_counts[IDLE_CLASSES];
   int64_t total_ns, busy_ns, idle_ns[IDLE_CLASSES];
 };
 
 typedef struct measured_names {
   const rl_trace_index *index;
-  rl_name_times *times_of_name; /* times_of_name[name] */
+  rl_compared_name *times_of_name; /* times_of_name[name] */
 } measured_names;
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the comparison of traces"); }
@@ -36,7 +36,7 @@ static void add_busy(void *context, size_t operation, rl_time_class time_class, 
 static void add_durations(measured_names *m) {
   for (size_t i = 0; i < m->index->operation_count; i++) {
     const rl_trace_event *operation = m->index->operations[i];
-    m->times_of_name[operation->name].operations++;
+    m->times_of_name[operation->name].operation_count++;
     m->times_of_name[operation->name].total_ns += operation->end_ns - operation->start_ns;
   }
 }
@@ -44,8 +44,8 @@ static void add_durations(measured_names *m) {
 static void add_idle(measured_names *m, const rl_time_classes *classes) {
   for (size_t i = 0; i < classes->idle_count; i++) {
     const rl_idle_interval *interval = &classes->idle[i];
-    rl_name_times *after = &m->times_of_name[interval->after->name];
-    after->intervals[interval->time_class - RL_TIME_FIRST_IDLE]++;
+    rl_compared_name *after = &m->times_of_name[interval->after->name];
+    after->interval_counts[interval->time_class - RL_TIME_FIRST_IDLE]++;
     after->idle_ns[interval->time_class - RL_TIME_FIRST_IDLE] += interval->end_ns - interval->start_ns;
   }
 }
@@ -55,7 +55,7 @@ static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *
   const rl_trace_events *events = m->index->events;
   size_t count = 0, bytes = 0;
   for (size_t i = 0; i < events->name_count; i++) {
-    if (m->times_of_name[i].operations == 0) continue;
+    if (m->times_of_name[i].operation_count == 0) continue;
     count++;
     bytes += strlen(events->names[i]) + 1;
   }
@@ -63,7 +63,7 @@ static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *
   char *text = times->texts = malloc(bytes + 1);
   if (times->names == NULL || times->texts == NULL) return out_of_memory(err);
   for (size_t i = 0; i < events->name_count; i++) {
-    if (m->times_of_name[i].operations == 0) continue;
+    if (m->times_of_name[i].operation_count == 0) continue;
     times->names[times->count] = m->times_of_name[i];
     times->names[times->count++].name = text;
     text = stpcpy(text, events->names[i]) + 1;
@@ -118,23 +118,23 @@ static void add_row(rl_trace_comparison *comparison, rl_compared_time row) {
 }
 
 /* pair: the times of a name in both runs. */
-static void add_rows(rl_trace_comparison *comparison, const rl_name_times pair[2]) {
+static void add_rows(rl_trace_comparison *comparison, const rl_compared_name pair[2]) {
   const char *name = pair[0].name != NULL ? pair[0].name : pair[1].name;
   add_row(comparison, (rl_compared_time){.name = name,
-                                         .count = {pair[0].operations, pair[1].operations},
+                                         .count = {pair[0].operation_count, pair[1].operation_count},
                                          .total_ns = {pair[0].total_ns, pair[1].total_ns},
                                          .time_ns = {pair[0].busy_ns, pair[1].busy_ns}});
   for (int i = 0; i < IDLE_CLASSES; i++)
     add_row(comparison, (rl_compared_time){.name = name,
                                            .is_idle = true,
                                            .time_class = (rl_time_class)(RL_TIME_FIRST_IDLE + i),
-                                           .count = {pair[0].intervals[i], pair[1].intervals[i]},
+                                           .count = {pair[0].interval_counts[i], pair[1].interval_counts[i]},
                                            .total_ns = {pair[0].idle_ns[i], pair[1].idle_ns[i]},
                                            .time_ns = {pair[0].idle_ns[i], pair[1].idle_ns[i]}});
 }
 
 typedef struct used_name {
-  const rl_name_times *times;
+  const rl_compared_name *times;
   int run;
 } used_name;
 
@@ -155,7 +155,7 @@ static int compare_rows(const void *left, const void *right) {
 /* used: names of both runs, by name. */
 static void join_names(rl_trace_comparison *comparison, const used_name *used, size_t count) {
   for (size_t i = 0; i < count;) {
-    rl_name_times pair[2] = {{0}, {0}};
+    rl_compared_name pair[2] = {{0}, {0}};
     const char *name = used[i].times->name;
     for (; i < count && strcmp(used[i].times->name, name) == 0; i++) pair[used[i].run] = *used[i].times;
     add_rows(comparison, pair);

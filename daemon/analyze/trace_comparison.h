@@ -1,5 +1,5 @@
-/* Compares the traces of two runs, row by row: what operations of a name take, and how long the device is idle before them.
- * Each nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their
+/* Compares the traces of two runs, row by row: the time of the operations of each name, and the idle time of the device before
+ * them. Each nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their
  * difference. All functions are pure. */
 #ifndef RL_ANALYZE_TRACE_COMPARISON_H
 #define RL_ANALYZE_TRACE_COMPARISON_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A row whose times differ by less is the same: one iteration of each run says nothing about smaller differences. */
+/* A row is RL_TRACE_SAME if its times differ by less: one iteration of each run does not show smaller differences. */
 #define RL_TRACE_CHANGE_MIN_RATIO 0.01 /* smallest change, as a share of the longer time */
 
 typedef enum rl_trace_change {
@@ -23,7 +23,7 @@ typedef enum rl_trace_change {
 } rl_trace_change;
 extern const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT]; /* "same" … "shorter" */
 
-/* Operations of a name, or the idle time of a class before operations of a name. [0]: of run a, [1]: of run b. */
+/* The operations of one name, or the idle time of one class before them. [0]: of run a, [1]: of run b. */
 typedef struct rl_compared_time {
   const char *name;
   bool is_idle;
@@ -34,12 +34,12 @@ typedef struct rl_compared_time {
   rl_trace_change change;
 } rl_compared_time;
 
-typedef struct rl_name_times rl_name_times;
+typedef struct rl_compared_name rl_compared_name; /* the times of the operations of one name */
 
 /* The times of a run by name. It keeps no pointer into the index, so that two runs need not be in memory at once. */
 typedef struct rl_trace_times {
   int64_t window_ns, class_ns[RL_TIME_CLASS_COUNT];
-  rl_name_times *names; /* times of the operations of each name */
+  rl_compared_name *names; /* times of the operations of each name */
   size_t count;
   char *texts; /* memory of the names' texts */
 } rl_trace_times;

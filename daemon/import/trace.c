@@ -407,7 +407,7 @@ int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error
   if (read->row_count == 0) return fail_empty(trace, err);
   sort_rows(read);
   if (rl_timeline_measure_busy_time(read->rows, read->row_count, &busy, err) < 0) return -1;
-  const double window_ms = busy.rows > 0 ? (double)(busy.last_ns - busy.first_ns) * 1e-6 : NAN;
+  const double window_ms = busy.row_count > 0 ? (double)(busy.last_ns - busy.first_ns) * 1e-6 : NAN;
   if (write_device(trace, &source, &read->metadata, err) < 0 || add_kernels(trace, read, window_ms, err) < 0 ||
       add_measurements(trace, read, &busy, window_ms, err) < 0 || write_notes(trace, read, notes, err) < 0)
     return -1;

@@ -157,7 +157,7 @@ static double theoretical_occupancy(void *context, const rl_activity_row *row) {
 static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
   rl_busy_time busy;
   if (rl_timeline_measure_busy_time(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
-  double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
+  double busy_ms = busy.row_count ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
   bool is_unknown = gap < -GAP_TOLERANCE;
   if (gap < 0 && !is_unknown) gap = 0;
@@ -167,7 +167,7 @@ static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untra
       {"epoch_traced_ms", traced->device_ms, NULL},
       {"perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed"},
       {"launches_issued", (double)traced->stream_operations, NULL},
-      {"completeness_ratio", traced->stream_operations ? (double)busy.rows / (double)traced->stream_operations : NAN,
+      {"completeness_ratio", traced->stream_operations ? (double)busy.row_count / (double)traced->stream_operations : NAN,
        "nothing was launched"},
       {"device_busy_ratio", busy_ms / traced->device_ms, no_rows},
       {"launch_gap_ratio", is_unknown ? NAN : gap,

@@ -92,7 +92,7 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   double sum = 0;
   if (instance->ops->read_phase_timestamps(instance, &timestamps, err)) return -1;
   for (size_t i = 0; i < timestamps.phase_count; i++) {
-    const rl_phase_times times = rl_phase_summarize(&timestamps, i);
+    const rl_phase_durations times = rl_phase_summarize(&timestamps, i);
     if (times.max_us > 0)
       printf("  %-22s %7.2f us\n", timestamps.phases[i].name,
              times.mean_us); /* a maximum of 0 means that the engine does not separate this phase from others */

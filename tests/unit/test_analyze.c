@@ -77,12 +77,12 @@ static void overlapping_work_counts_once(void **state) {
       make_row(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                                /* empty */
   rl_busy_time busy;
   assert_int_equal(rl_timeline_measure_busy_time(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
-  assert_int_equal(busy.rows, 6);
+  assert_int_equal(busy.row_count, 6);
   assert_int_equal(busy.first_ns, 100);
   assert_int_equal(busy.last_ns, 600);
   assert_int_equal(busy.busy_ns, 300 + 100);
   assert_int_equal(rl_timeline_measure_busy_time(NULL, 0, &busy, NULL), 0);
-  assert_int_equal(busy.rows + (size_t)busy.busy_ns, 0);
+  assert_int_equal(busy.row_count + (size_t)busy.busy_ns, 0);
 }
 
 /* --- totals ------------------------------------------------------------------------------------------------------------ */

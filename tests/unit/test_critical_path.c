@@ -49,7 +49,7 @@ typedef struct path_case {
   rl_trace_event events[14];
   int64_t part_ns[RL_PATH_PART_COUNT];
   int64_t a_ns, b_ns; /* of the kernels on the path */
-  size_t inferred;
+  size_t inferred_count;
 } path_case;
 
 static const path_case cases[] = {
@@ -157,7 +157,7 @@ static void check_sums(const rl_trace_index *index, const rl_critical_path *path
   }
   assert_int_equal(sum_ns, index->end_ns - index->start_ns);
   assert_int_equal(names_ns, path->part_ns[RL_PATH_KERNELS] + path->part_ns[RL_PATH_COPIES]);
-  assert_int_equal(operations, path->operations);
+  assert_int_equal(operations, path->operation_count);
 }
 
 static void compute(const rl_trace_events *events, rl_trace_index *index, rl_critical_path *path) {
@@ -179,9 +179,9 @@ static void known_paths(void **state) {
       if (path.part_ns[k] != c->part_ns[k])
         fail_msg("%s: %s %lld ns, not %lld", c->name, rl_path_part_names[k], (long long)path.part_ns[k],
                  (long long)c->part_ns[k]);
-    if (time_of(&path, A) != c->a_ns || time_of(&path, B) != c->b_ns || path.inferred != c->inferred)
+    if (time_of(&path, A) != c->a_ns || time_of(&path, B) != c->b_ns || path.inferred_count != c->inferred_count)
       fail_msg("%s: a %lld, b %lld, inferred %zu", c->name, (long long)time_of(&path, A), (long long)time_of(&path, B),
-               path.inferred);
+               path.inferred_count);
     rl_critical_path_clear(&path);
     rl_trace_index_clear(&index);
   }

@@ -50,8 +50,8 @@ static void a_host_that_is_ahead_fills_the_queue(void **state) {
                                   CALL(20, 30, 3),   KERNEL(150, 200, 3, 7), KERNEL(160, 200, 9, 8)};
   result r;
   compute(items, sizeof items / sizeof *items, NULL, &r);
-  assert_int_equal(r.queue.total.operations, 3);
-  assert_int_equal(r.queue.unmatched_operations, 1);
+  assert_int_equal(r.queue.total.operation_count, 3);
+  assert_int_equal(r.queue.unmatched_operation_count, 1);
   assert_int_equal(r.queue.total.minimum, 0);
   assert_int_equal(r.queue.total.median, 1);
   assert_int_equal(r.queue.total.maximum, 2);

@@ -48,10 +48,10 @@ static rl_records trace(int64_t launch_ns) {
 
 static void mean_times_add_up_to_a_step(void **state) {
   (void)state;
-  static const rl_phase_times expected[] = {{0.11, 0.04, 0.2}, {0.165, 0, 0.36}, {0.215, 0.1, 0.36}};
+  static const rl_phase_durations expected[] = {{0.11, 0.04, 0.2}, {0.165, 0, 0.36}, {0.215, 0.1, 0.36}};
   double sum = 0;
   for (size_t p = 0; p < 3; p++) {
-    rl_phase_times found = rl_phase_summarize(&both_blocks, p);
+    rl_phase_durations found = rl_phase_summarize(&both_blocks, p);
     assert_true(fabs(found.mean_us - expected[p].mean_us) < 1e-12);
     assert_true(fabs(found.min_us - expected[p].min_us) < 1e-12 && fabs(found.max_us - expected[p].max_us) < 1e-12);
     sum += found.mean_us;

@@ -71,11 +71,11 @@ static void an_operation_belongs_to_the_range_that_launches_it(void **state) {
   assert_int_equal(epoch->time_ns, 150);
   assert_int_equal(epoch->own_ns, 10);
   assert_int_equal(epoch->projected_ns, 150);
-  assert_int_equal(epoch->operations, 3);
+  assert_int_equal(epoch->operation_count, 3);
   assert_int_equal(epoch->depth, 0);
   assert_int_equal(forward->depth, 1);
   assert_int_equal(r.times.outside.time_ns, 30);
-  assert_int_equal(r.times.outside.operations, 1);
+  assert_int_equal(r.times.outside.operation_count, 1);
   clear(&r);
 }
 
@@ -101,8 +101,8 @@ static void ranges_that_do_not_nest_by_name_or_time(void **state) {
                                   KERNEL(160, 170, 2),  CALL(300, 301, 3),    KERNEL(310, 320, 3)};
   result r;
   compute(items, sizeof items / sizeof *items, &r);
-  assert_int_equal(row_of(&r, EPOCH)->ranges, 2);
-  assert_int_equal(row_of(&r, EPOCH)->operations, 2);
+  assert_int_equal(row_of(&r, EPOCH)->range_count, 2);
+  assert_int_equal(row_of(&r, EPOCH)->operation_count, 2);
   assert_int_equal(row_of(&r, EPOCH)->time_ns, 140);
   assert_int_equal(row_of(&r, EPOCH)->own_ns, 10);
   assert_int_equal(row_of(&r, DATA)->time_ns, 130);
@@ -125,7 +125,7 @@ static void ranges_nest_by_thread(void **state) {
   assert_int_equal(row_of(&r, FORWARD)->depth, 1);
   assert_int_equal(row_of(&r, EPOCH)->class_ns[RL_TIME_COMPUTE], 33);
   assert_int_equal(row_of(&r, EPOCH)->own_ns, 223 - 90);
-  assert_int_equal(row_of(&r, EPOCH)->ranges, 2);
+  assert_int_equal(row_of(&r, EPOCH)->range_count, 2);
   assert_int_equal(r.times.outside.time_ns, 0);
   clear(&r);
 }
