@@ -10,12 +10,12 @@
  * - An instant after the call began is `launch latency` if the call had not returned before the gap, with two exceptions: it is
  *   `copy` if the call is a blocking copy call (the driver stages pageable memory), and `first launch` if the call is the first
  *   launch of a kernel or graph and takes far longer than the later ones.
- *   In both cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads code
- *   on that thread is `first launch`.
- * - If the call had returned before the gap, the operation was queued. The gap is `graph` if a neighbour belongs to a graph
- * launch to which the other neighbour does not belong; else `unknown` if it is longer than RL_DEVICE_LATENCY_MAX_NS; else `copy`
- * if a neighbour is a copy or a memset; else `device latency`: both neighbours are nodes of one graph launch or kernels outside
- *   graphs.
+ * - In these two cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads
+ *   code on that thread is `first launch`.
+ * - If the call had returned before the gap, the operation was queued. Then the whole gap has the first class that applies:
+ *   `graph` if the operation before or after the gap belongs to a graph launch, and the two do not belong to the same one;
+ *   `unknown` if the gap is longer than RL_DEVICE_LATENCY_MAX_NS; `copy` if one of the two is a copy or a memset;
+ *   `device latency` otherwise, when both are nodes of one graph launch or both are kernels outside graphs.
  *
  * A gap is also `unknown` if the trace is incomplete or the launch call was not recorded, and `host work` before a span of a CPU.
  * Calls of other threads do not count: another thread that synchronises does not delay the launch. All functions are pure. */

@@ -13,8 +13,8 @@ extern "C" {
 
 #define RL_SHIPPED_PLANS_FOLDER "share/rooflined/counter-plans" /* beside the programs' folder; has a folder for each chip */
 
-/* Loads the plan from the cache or from the shipped plans; if both lack it, makes it and saves it in the cache. names must
- * outlive the plan. */
+/* Loads the plan from the cache or from the shipped plans; if both lack it, makes it and saves it in the cache. The
+ * strings of names must outlive the plan. */
 int rl_plan_files_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
 /* Saves a plan in a folder, which exists. */
 int rl_plan_files_save(const char *folder, const char *chip, const char *const *names, const rl_counter_plan *plan,

@@ -44,7 +44,7 @@ def train_each(daemon, host, batches, **fields):
                     yield {**row, "refused": str(refusal)[:300]}, None, None
 
 
-# Limit of the median epoch of the main job: PyTorch's compiled graph (docs/measurements/h200-main-job.md).
+# Limits of the median epoch of the step `job`: the times of PyTorch's compiled graph (docs/measurements/h200-main-job.md).
 JOB_TARGETS_MS = {"fp32": 264, "fp16": 205}
 MIN_JOB_ACCURACY = 0.985  # of one seed
 
@@ -132,8 +132,8 @@ def bench(context, row, *options):
     return {**result, **params, "parts_us": {name: float(us) for name, us in PART.findall(context.log_path(log).read_text())}}
 
 
-# Largest device memory without the data set at batch 64, in bytes, of the engine with the smallest.
-MEMORY_TARGETS = {"fp32": 16e6, "fp16": 12e6}
+# Limits at batch 64 of the device memory without the data set, for the engine that needs the least.
+MEMORY_TARGETS_BYTES = {"fp32": 16e6, "fp16": 12e6}
 MAX_FP16_RATIO = 0.6  # memory in FP16 over memory in FP32, at batch 4096
 
 
@@ -149,7 +149,7 @@ def memory(context):
                 memory_bytes[row["engine"], row["batch"], row["precision"]] = row["besides_dataset_bytes"]
             yield row
     if host.is_gpu:
-        for precision, target in MEMORY_TARGETS.items():
+        for precision, target in MEMORY_TARGETS_BYTES.items():
             measured = min((size for (_, *key), size in memory_bytes.items() if key == [64, precision]), default=None)
             holds = measured is not None and measured <= target
             yield check(f"{precision}, batch 64: within {target / 1e6:.0f} MB", holds, measured)
