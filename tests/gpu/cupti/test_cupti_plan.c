@@ -75,7 +75,7 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
     size_t placed = 0;
     for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
     for (size_t m = 0; m < plan->metric_count; m++)
-      if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", counter_names[m], plan->reasons[m].text);
+      if (plan->missing_reasons[m].text[0] != '\0') print_message("%s: %s\n", counter_names[m], plan->missing_reasons[m].text);
     print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set,
                   cases[i].absent_classes, selection.counter_count, placed, plan->group_count, plan->passes);
     assert_int_equal(plan->group_count, 1);
@@ -178,7 +178,7 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   if (rl_counter_plan_load("GH100", list, 4, "one key", path, &loaded, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(loaded->passes, saved->passes);
   assert_int_equal(loaded->group_count, saved->group_count);
-  for (size_t i = 0; i < 4; i++) assert_string_equal(loaded->reasons[i].text, saved->reasons[i].text);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(loaded->missing_reasons[i].text, saved->missing_reasons[i].text);
   for (size_t g = 0; g < loaded->group_count; g++) {
     assert_int_equal(loaded->groups[g].count, saved->groups[g].count);
     assert_int_equal(loaded->groups[g].passes, saved->groups[g].passes);
@@ -270,7 +270,7 @@ static void test_a_plan_for_sampling_has_one_pass(void **state) {
   assert_int_equal(plan->passes, 1);
   assert_int_equal(plan->groups[0].count, 2);
   assert_string_equal(plan->groups[0].names[1], list[3]);
-  for (size_t i = 0; i < 4; i++) assert_int_equal(plan->reasons[i].text[0] == '\0', i == 0 || i == 3);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(plan->missing_reasons[i].text[0] == '\0', i == 0 || i == 3);
   rl_counter_plan_close(plan);
   if (rl_counter_plan_open_for_sampling("GH100", &list[2], 1, &plan, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(plan->group_count, 0);
@@ -281,8 +281,8 @@ static void test_an_unknown_metric_has_a_reason(void **state) {
   (void)state;
   static const char *const list[] = {"launch__registers_per_thread", "dram__bytes.sum"};
   rl_counter_plan *plan = make_plan("GH100", list, 2);
-  assert_non_null(strstr(plan->reasons[0].text, "GH100"));
-  assert_string_equal(plan->reasons[1].text, "");
+  assert_non_null(strstr(plan->missing_reasons[0].text, "GH100"));
+  assert_string_equal(plan->missing_reasons[1].text, "");
   assert_int_equal(plan->group_count, 1);
   rl_counter_plan_close(plan);
 }
