@@ -84,57 +84,42 @@ static void close_arguments(attack_arguments *arguments) {
   free(arguments->source.expected);
 }
 
-#define ATTACK(NAME) extern "C" __global__ void attack_##NAME(const float *x, float *y, int n)
-ATTACK(before_the_buffer);
-ATTACK(behind_the_buffer);
-ATTACK(cached_answer);
-ATTACK(counted_launches);
-ATTACK(every_seventh);
-ATTACK(finds_expected);
-ATTACK(half_the_work);
-ATTACK(honest_rounding);
-ATTACK(just_wrong);
-ATTACK(knows_the_seed);
-ATTACK(nan_output);
-ATTACK(one_past_the_end);
-ATTACK(shared_residue);
-ATTACK(stale_output);
-ATTACK(trusts_output);
-extern "C" __global__ void attack_writes_input(float *x, float *y, int n);
-extern "C" __global__ void attack_writes_input_late(float *x, float *y, int n);
-extern "C" __global__ void attack_late_zeros(const float *x, float *y, int n, int *launches);
-extern "C" __global__ void attack_honest_atomics(const float *x, float *y, int n, float *sum);
+typedef void launch_function(float *x, float *y, int n, void *scratch);
+#define LAUNCH(NAME, KERNEL, ...)                                                           \
+  static void NAME(float *x, float *y, int n, void *scratch) {                              \
+    KERNEL<<<(ELEMENTS + BLOCK_THREADS - 1) / BLOCK_THREADS, BLOCK_THREADS>>>(__VA_ARGS__); \
+  }
+/* Declares attack_NAME, which a file of tests/attacks defines with these parameters, and defines launch_NAME, which launches it
+ * with the arguments. */
+#define ATTACK(NAME, PARAMETERS, ...)                  \
+  extern "C" __global__ void attack_##NAME PARAMETERS; \
+  LAUNCH(launch_##NAME, attack_##NAME, __VA_ARGS__)
+ATTACK(before_the_buffer, (const float *x, float *y, int n), x, y, n)
+ATTACK(behind_the_buffer, (const float *x, float *y, int n), x, y, n)
+ATTACK(cached_answer, (const float *x, float *y, int n), x, y, n)
+ATTACK(counted_launches, (const float *x, float *y, int n), x, y, n)
+ATTACK(every_seventh, (const float *x, float *y, int n), x, y, n)
+ATTACK(finds_expected, (const float *x, float *y, int n), x, y, n)
+ATTACK(half_the_work, (const float *x, float *y, int n), x, y, n)
+ATTACK(honest_rounding, (const float *x, float *y, int n), x, y, n)
+ATTACK(just_wrong, (const float *x, float *y, int n), x, y, n)
+ATTACK(knows_the_seed, (const float *x, float *y, int n), x, y, n)
+ATTACK(nan_output, (const float *x, float *y, int n), x, y, n)
+ATTACK(one_past_the_end, (const float *x, float *y, int n), x, y, n)
+ATTACK(shared_residue, (const float *x, float *y, int n), x, y, n)
+ATTACK(stale_output, (const float *x, float *y, int n), x, y, n)
+ATTACK(trusts_output, (const float *x, float *y, int n), x, y, n)
+ATTACK(writes_input, (float *x, float *y, int n), x, y, n)
+ATTACK(writes_input_late, (float *x, float *y, int n), x, y, n)
+ATTACK(late_zeros, (const float *x, float *y, int n, int *launches), x, y, n, (int *)scratch)
+ATTACK(honest_atomics, (const float *x, float *y, int n, float *sum), x, y, n, (float *)scratch)
 
 __global__ void honest(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = 2 * x[i];
 }
 
-typedef void launch_function(float *x, float *y, int n, void *scratch);
-#define LAUNCH(NAME, SYMBOL, ...)                                                           \
-  static void NAME(float *x, float *y, int n, void *scratch) {                              \
-    SYMBOL<<<(ELEMENTS + BLOCK_THREADS - 1) / BLOCK_THREADS, BLOCK_THREADS>>>(__VA_ARGS__); \
-  }
 LAUNCH(launch_honest, honest, x, y, n)
-LAUNCH(launch_before_the_buffer, attack_before_the_buffer, x, y, n)
-LAUNCH(launch_behind_the_buffer, attack_behind_the_buffer, x, y, n)
-LAUNCH(launch_cached_answer, attack_cached_answer, x, y, n)
-LAUNCH(launch_counted_launches, attack_counted_launches, x, y, n)
-LAUNCH(launch_every_seventh, attack_every_seventh, x, y, n)
-LAUNCH(launch_finds_expected, attack_finds_expected, x, y, n)
-LAUNCH(launch_half_the_work, attack_half_the_work, x, y, n)
-LAUNCH(launch_honest_atomics, attack_honest_atomics, x, y, n, (float *)scratch)
-LAUNCH(launch_honest_rounding, attack_honest_rounding, x, y, n)
-LAUNCH(launch_just_wrong, attack_just_wrong, x, y, n)
-LAUNCH(launch_knows_the_seed, attack_knows_the_seed, x, y, n)
-LAUNCH(launch_late_zeros, attack_late_zeros, x, y, n, (int *)scratch)
-LAUNCH(launch_nan_output, attack_nan_output, x, y, n)
-LAUNCH(launch_one_past_the_end, attack_one_past_the_end, x, y, n)
-LAUNCH(launch_shared_residue, attack_shared_residue, x, y, n)
-LAUNCH(launch_stale_output, attack_stale_output, x, y, n)
-LAUNCH(launch_trusts_output, attack_trusts_output, x, y, n)
-LAUNCH(launch_writes_input, attack_writes_input, x, y, n)
-LAUNCH(launch_writes_input_late, attack_writes_input_late, x, y, n)
 
 /* words: part of the error's message; NULL: every launch is correct. is_random: the inputs are random, and honest() is the
  * reference. */
