@@ -1,5 +1,5 @@
-/* The reference of a posted kernel: a second posted kernel with the same arguments, which computes the expected contents. It has
- * buffers of its own. */
+/* The reference of a posted kernel: a second posted kernel with the same arguments, which computes the expected contents in
+ * separate buffers. */
 #ifndef RL_SOURCE_REFERENCE_H
 #define RL_SOURCE_REFERENCE_H
 

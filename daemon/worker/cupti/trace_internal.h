@@ -22,7 +22,7 @@ typedef struct rl_synchronization_call { /* an API call that records an event or
 
 struct rl_trace {
   /* pool_lock guards the buffers; records_lock guards the records, and CUPTI is called while it is held. CUPTI requests buffers
-   * while it holds locks of its own, so a thread that holds pool_lock must not call CUPTI: the two threads could deadlock. */
+   * while it holds internal locks, so a thread that holds pool_lock must not call CUPTI: the two threads could deadlock. */
   pthread_mutex_t pool_lock, records_lock;
   uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* buffers that contain only zeros */
   size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: number of buffers that CUPTI holds */

@@ -122,8 +122,8 @@ template <int WARPS, int PITCH> static __device__ __forceinline__ void conv1_til
   }
 }
 
-/* Returns, for the taps of a column of B, the values of both positions of a row: value [x] is of position column x and holds two
- * neighbouring windows (k). first: the pair of the tap for the upper position of the first window. */
+/* Loads the pixels that one tap multiplies in two neighbouring windows. Sets values[x] to the two pixels for the position in
+ * column x of a row of positions. first: the pair that the tap multiplies for the left position of the first window. */
 static __device__ __forceinline__ void load_tap(const __half2 *first, uint32_t values[2]) {
   const uint32_t window = half2_bits(first[0]), next_window = half2_bits(first[2]);
   values[0] = __byte_perm(window, next_window, 0x5410);

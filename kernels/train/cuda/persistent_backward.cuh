@@ -53,8 +53,8 @@ static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
 }
 
 /* Computes this block's part of d_pooled1, which is the sum over its channels of conv2. With CONV1_IS_SPLIT, it stores each pixel
- * in the block of the pair that owns the pixel. WAR: cluster_wait orders these stores after the peer's last read of its own
- * d_pooled1_parts. */
+ * in the block of the pair that owns the pixel. WAR: cluster_wait orders these stores after the last read, by the peer,
+ * of the d_pooled1_parts that they overwrite. */
 template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
                                                                                const microbatch &mb, const block_coords &coords,
                                                                                block_memory<F> &smem) {
