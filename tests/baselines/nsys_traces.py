@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """tests/baselines/nsys_traces.py FOLDER: records traces with Nsight Systems on a GPU for the tests of imports.
 
-Writes FOLDER/NAME.sqlite, which `nsys export` made, and the reports of `nsys stats` for it: FOLDER/NAME_REPORT.csv. The programs are
-those of torch_traces.py, as NVTX ranges. "graph" is recorded twice: its graph node by node, and as a whole ("graph_whole").
+Writes FOLDER/NAME.sqlite, which `nsys export` made, and the reports of `nsys stats` for it: FOLDER/NAME_REPORT.csv. The programs
+are those of torch_traces.py, as NVTX ranges. The CUDA graph of "graph" is traced node by node, that of "graph_whole" as a whole.
 
-Finds nsys on the PATH, or beside Nsight Compute in /opt/nvidia. Each process records one trace: "--work NAME" executes a program."""
+Finds nsys on the PATH, or beside Nsight Compute in /opt/nvidia. With "--work NAME" it executes a program."""
 import glob
 import pathlib
 import shutil
