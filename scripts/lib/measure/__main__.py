@@ -39,7 +39,7 @@ def main():
         sys.exit(f"no step is called {', '.join(name for name, step in steps.items() if step is None)}: see --help")
     build = options.build or (".gpu" if options.device.startswith("gpu") else "build/dev")
     gpus = visible_gpus() if options.device == "gpu0" else []
-    hosts = [Host(options.device, build, gpu) for gpu in gpus] if len(gpus) > 1 else [Host(options.device, build)]
+    hosts = [Host(options.device, build, gpu) for gpu in gpus] or [Host(options.device, build)]
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     results_file = out / "results.json"
