@@ -31,7 +31,8 @@ static bool is_operation(event_ref event) {
 static bool is_call(event_ref event) { return event->kind == RL_ACTIVITY_RUNTIME || event->kind == RL_ACTIVITY_DRIVER; }
 
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind) {
-  return (index->call_kinds[call->name] & kind) != 0;
+  bool is_captured = index->is_captured != NULL && index->is_captured[call - index->items];
+  return (index->call_kinds[call->name] & kind & (is_captured ? ~RL_CALL_LAUNCHES : ~0)) != 0;
 }
 
 /* CUPTI's names of calls, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
@@ -43,7 +44,9 @@ static unsigned char call_kinds_of(const char *name) {
   return (unsigned char)((launches ? RL_CALL_LAUNCHES : 0) | (strstr(name, "Synchronize") != NULL ? RL_CALL_SYNCHRONIZES : 0) |
                          (copies && !asynchronous ? RL_CALL_COPIES : 0) |
                          (strstr(name, "StreamWaitEvent") != NULL ? RL_CALL_WAITS_FOR_EVENT : 0) |
-                         (strstr(name, "EventRecord") != NULL ? RL_CALL_RECORDS_EVENT : 0));
+                         (strstr(name, "EventRecord") != NULL ? RL_CALL_RECORDS_EVENT : 0) |
+                         (strstr(name, "StreamBeginCapture") != NULL ? RL_CALL_BEGINS_CAPTURE : 0) |
+                         (strstr(name, "StreamEndCapture") != NULL ? RL_CALL_ENDS_CAPTURE : 0));
 }
 
 /* --- sorting ----------------------------------------------------------------------------------------------------------- */
@@ -153,6 +156,82 @@ static int index_operations(rl_trace_index *index, rl_error *err) {
   return 0;
 }
 
+/* --- stream capture ---------------------------------------------------------------------------------------------------- */
+
+typedef struct capture { /* from the first call that begins a capture on a thread to the call that ends its last one */
+  uint32_t thread;
+  int64_t start_ns, end_ns;
+} capture;
+
+RL_DEFINE_CLEANUP(free_captures, capture *, free, NULL)
+RL_DEFINE_CLEANUP(free_event_refs, event_ref *, free, NULL)
+
+static int compare_calls(const void *left, const void *right) {
+  event_ref a = *(const event_ref *)left, b = *(const event_ref *)right;
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static bool is_capture_call(const rl_trace_index *index, event_ref call) {
+  return rl_trace_call_is(index, call, RL_CALL_BEGINS_CAPTURE | RL_CALL_ENDS_CAPTURE);
+}
+
+static size_t count_capture_calls(const rl_trace_index *index) {
+  size_t count = 0;
+  for (size_t i = 0; i < index->call_count; i++) count += is_capture_call(index, index->calls[i]);
+  return count;
+}
+
+/* Lists the captures by thread, then by time. A capture that its thread does not end is ignored. `calls` and `captures` have room
+ * for all capture calls. */
+static size_t list_captures(const rl_trace_index *index, event_ref *calls, capture *captures) {
+  size_t call_count = 0, count = 0, depth = 0;
+  for (size_t i = 0; i < index->call_count; i++)
+    if (is_capture_call(index, index->calls[i])) calls[call_count++] = index->calls[i];
+  qsort((void *)calls, call_count, sizeof *calls, compare_calls);
+  for (size_t i = 0; i < call_count; i++) {
+    if (i > 0 && calls[i - 1]->thread != calls[i]->thread) depth = 0;
+    if (rl_trace_call_is(index, calls[i], RL_CALL_BEGINS_CAPTURE)) {
+      if (depth++ == 0) captures[count] = (capture){calls[i]->thread, calls[i]->start_ns, 0};
+    } else if (depth > 0 && --depth == 0) {
+      captures[count++].end_ns = calls[i]->end_ns;
+    }
+  }
+  return count;
+}
+
+static bool is_in_a_capture(event_ref call, const capture *captures, size_t count) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    const capture *item = &captures[middle];
+    if (item->thread > call->thread || (item->thread == call->thread && item->end_ns >= call->end_ns)) high = middle;
+    else low = middle + 1;
+  }
+  return low < count && captures[low].thread == call->thread && captures[low].start_ns <= call->start_ns;
+}
+
+/* A captured launch has no operation. A launch into another stream, which has one, is executed during the capture. */
+static int mark_captured_launches(rl_trace_index *index, rl_error *err) {
+  size_t capture_calls = count_capture_calls(index);
+  if (capture_calls == 0) return 0;
+  RL_CLEANUP(free_event_refs) event_ref *calls = malloc(capture_calls * sizeof *calls);
+  RL_CLEANUP(free_captures) capture *captures = malloc(capture_calls * sizeof *captures);
+  bool *is_captured = calloc(index->events->count, sizeof *is_captured);
+  if (calls == NULL || captures == NULL || is_captured == NULL) {
+    free(is_captured);
+    return out_of_memory(err);
+  }
+  size_t count = list_captures(index, calls, captures);
+  for (size_t i = 0; i < index->call_count; i++)
+    if (!index->has_operation[i] && rl_trace_call_is(index, index->calls[i], RL_CALL_LAUNCHES))
+      is_captured[index->calls[i] - index->items] = is_in_a_capture(index->calls[i], captures, count);
+  index->is_captured = is_captured;
+  return 0;
+}
+
+/* --- overheads --------------------------------------------------------------------------------------------------------- */
+
 static bool is_overhead(event_ref event) { return event->kind == RL_ACTIVITY_OVERHEAD; }
 
 /* Returns the first call with the correlation id; NULL: there is none. */
@@ -197,7 +276,7 @@ int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, r
   if (index->call_kinds == NULL) return out_of_memory(err);
   for (size_t i = 0; i < events->name_count; i++) index->call_kinds[i] = call_kinds_of(events->names[i]);
   if (sort_events(events, index, err) == 0 && index_calls(index, err) == 0 && index_operations(index, err) == 0 &&
-      index_overheads(index, err) == 0)
+      mark_captured_launches(index, err) == 0 && index_overheads(index, err) == 0)
     return 0;
   rl_trace_index_clear(index);
   return -1;
@@ -210,6 +289,7 @@ void rl_trace_index_clear(rl_trace_index *index) {
   free((void *)index->launched_by);
   free((void *)index->calls);
   free(index->has_operation);
+  free(index->is_captured);
   free(index->overheads);
   *index = (rl_trace_index){0};
 }

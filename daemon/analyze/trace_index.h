@@ -41,7 +41,9 @@ enum {
   RL_CALL_SYNCHRONIZES = 2,
   RL_CALL_COPIES = 4, /* the call enqueues a copy and returns when the copy is done */
   RL_CALL_WAITS_FOR_EVENT = 8,
-  RL_CALL_RECORDS_EVENT = 16
+  RL_CALL_RECORDS_EVENT = 16,
+  RL_CALL_BEGINS_CAPTURE = 32,
+  RL_CALL_ENDS_CAPTURE = 64
 };
 
 typedef struct rl_trace_overhead {
@@ -61,6 +63,8 @@ typedef struct rl_trace_index {
   const rl_trace_event **calls; /* sorted by correlation, then by start */
   bool *has_operation;          /* has_operation[call]: an operation has the call's correlation id */
   size_t call_count;
+  bool *is_captured; /* is_captured[item]: the item is a launch call that stream capture added to a graph, so that it launched
+                      * nothing. NULL: the trace has no stream capture */
   rl_trace_overhead *overheads; /* sorted by start */
   size_t overhead_count;
   int64_t start_ns, end_ns; /* the window: from the first start to the last end of an operation; 0: there is no operation */
@@ -75,6 +79,7 @@ void rl_trace_index_clear(rl_trace_index *index);
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
 
 bool rl_trace_is_copy(const rl_trace_event *event);
+/* A launch call that stream capture added to a graph is not RL_CALL_LAUNCHES. call: an element of index->items. */
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind);
 
 #ifdef __cplusplus

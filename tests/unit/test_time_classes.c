@@ -13,7 +13,7 @@
 #include "model/records.h"
 #include "random_numbers.h"
 
-enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, LOADS, INSTRUMENTS, FLUSHES, NAME_COUNT };
+enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, LOADS, INSTRUMENTS, FLUSHES, BEGIN_CAPTURE, END_CAPTURE, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {"kernel",
                                               "memcpy HtoD",
                                               "cudaLaunchKernel_v7000",
@@ -24,7 +24,9 @@ static const char *const names[NAME_COUNT] = {"kernel",
                                               "epoch 0",
                                               "driver loads a function",
                                               "CUPTI instruments",
-                                              "CUPTI flushes buffers"};
+                                              "CUPTI flushes buffers",
+                                              "cudaStreamBeginCapture_v10000",
+                                              "cudaStreamEndCapture_v10000"};
 
 #define EVENT(kind_, name_, start, end, correlation_, node) \
   { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), .graph_node = (node) }
@@ -148,6 +150,32 @@ static const trace_case cases[] = {
     {"a driver call within a runtime call is the same launch",
      {KERNEL(0, 100, 1), CALL(LAUNCH, 150, 190, 2), EVENT(RL_ACTIVITY_DRIVER, LAUNCH, 160, 180, 3, 0), KERNEL(195, 200, 2)},
      {[RL_TIME_COMPUTE] = 105, [RL_TIME_IDLE_HOST_WORK] = 50, [RL_TIME_IDLE_LAUNCH_LATENCY] = 45},
+     NULL},
+    {"launches that stream capture adds to a graph launch nothing",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(BEGIN_CAPTURE, 20, 30, 2), CALL(LAUNCH, 40, 50, 3),
+      CALL(END_CAPTURE, 60, 70, 4), CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 970, [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"a launch during the stream capture of another thread is not captured",
+     {CALL_OF(5, LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL_OF(6, BEGIN_CAPTURE, 20, 30, 2), CALL_OF(5, LAUNCH, 40, 50, 3),
+      CALL_OF(6, END_CAPTURE, 60, 70, 4), CALL_OF(5, LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 30, [RL_TIME_IDLE_UNKNOWN] = 950},
+     NULL},
+    {"a launch after a stream capture is not captured",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(BEGIN_CAPTURE, 20, 30, 2), CALL(END_CAPTURE, 60, 70, 4),
+      CALL(LAUNCH, 80, 90, 3), CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 70, [RL_TIME_IDLE_UNKNOWN] = 910},
+     NULL},
+    {"nothing is known about launches after the begin of a stream capture that does not end",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(BEGIN_CAPTURE, 20, 30, 2), CALL(LAUNCH, 40, 50, 3),
+      CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 30, [RL_TIME_IDLE_UNKNOWN] = 950},
+     NULL},
+    {"captures of two streams overlap, and a third stream executes a launch",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(BEGIN_CAPTURE, 20, 21, 2), CALL(BEGIN_CAPTURE, 22, 23, 6),
+      CALL(END_CAPTURE, 30, 31, 7), CALL(LAUNCH, 40, 50, 3), CALL(LAUNCH, 60, 70, 8), KERNEL(75, 100, 8),
+      CALL(END_CAPTURE, 110, 120, 4), CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {[RL_TIME_COMPUTE] = 45, [RL_TIME_IDLE_HOST_WORK] = 50 + 880, [RL_TIME_IDLE_LAUNCH_LATENCY] = 15 + 10},
      NULL},
     {"an operation without a call",
      {KERNEL(0, 100, 1), KERNEL(150, 200, 2)},

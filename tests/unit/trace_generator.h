@@ -22,6 +22,8 @@ enum {
   GENERATED_MEMCPY_ASYNC_CALL,
   GENERATED_LOADING_OVERHEAD,
   GENERATED_CUPTI_OVERHEAD,
+  GENERATED_BEGIN_CAPTURE_CALL,
+  GENERATED_END_CAPTURE_CALL,
   GENERATED_NAME_COUNT
 };
 static const char *const generated_names[GENERATED_NAME_COUNT] = {"kernel",
@@ -33,7 +35,9 @@ static const char *const generated_names[GENERATED_NAME_COUNT] = {"kernel",
                                                                   "cudaMemcpy_v3020",
                                                                   "cudaMemcpyAsync_v3020",
                                                                   "driver loads a function",
-                                                                  "CUPTI instruments"};
+                                                                  "CUPTI instruments",
+                                                                  "cudaStreamBeginCapture_v10000",
+                                                                  "cudaStreamEndCapture_v10000"};
 
 typedef struct generated_trace {
   rl_trace_event items[MAX_GENERATED_EVENTS];
@@ -165,9 +169,22 @@ static inline void generate_host_work(generated_trace *t) {
   generate_launch(t, working_ns, GENERATED_KERNEL, random_duration_ns(5000), RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
+/* Adds a stream capture of three launches, which launch nothing, and a launch. */
+static inline void generate_capture(generated_trace *t) {
+  int64_t start_ns = t->now_ns, capturing_ns = 5 * random_duration_ns(3000);
+  t->class_ns[RL_TIME_IDLE_HOST_WORK] += capturing_ns;
+  for (uint32_t i = 0; i < 5; i++)
+    generate_call(t,
+                  i == 0   ? GENERATED_BEGIN_CAPTURE_CALL
+                  : i == 4 ? GENERATED_END_CAPTURE_CALL
+                           : GENERATED_LAUNCH_CALL,
+                  start_ns + i * capturing_ns / 5, start_ns + (i + 1) * capturing_ns / 5, ++t->correlation);
+  generate_launch(t, capturing_ns, GENERATED_KERNEL, 50, RL_TIME_IDLE_LAUNCH_LATENCY);
+}
+
 static inline void generate_segment(generated_trace *t) {
   int64_t latency_ns = random_duration_ns(RL_DEVICE_LATENCY_MAX_NS);
-  switch (random_bits() % 12) {
+  switch (random_bits() % 13) {
     case 0: generate_host_work(t); break;
     case 1:
       generate_queued_operation(t, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, latency_ns, RL_TIME_IDLE_DEVICE_LATENCY);
@@ -191,6 +208,7 @@ static inline void generate_segment(generated_trace *t) {
     case 8: generate_unrecorded_graph(t); break;
     case 9: generate_overhead(t, GENERATED_LOADING_OVERHEAD, RL_TIME_IDLE_FIRST_LAUNCH); break;
     case 10: generate_overhead(t, GENERATED_CUPTI_OVERHEAD, RL_TIME_IDLE_PROFILER); break;
+    case 11: generate_capture(t); break;
     default: generate_first_launch(t);
   }
 }
