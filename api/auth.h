@@ -1,5 +1,5 @@
-/* Authorizes requests (http_request.h) by a bearer token or a login session. The web page exchanges a token for a login session.
- * */
+/* Checks that a request has a valid credential: a bearer token, or a login session, which the web page gets in exchange for a
+ * token. dispatch.c calls this module before the handler; event streams check their credential again while they are open. */
 #ifndef RL_API_AUTH_H
 #define RL_API_AUTH_H
 

@@ -1,5 +1,5 @@
-/* A hash table and a list in order of use; one mutex guards both. The references of an entry are counted: the cache has one, and
- * each caller has one. The entry is freed with its last reference. */
+/* A hash table and a list in order of use; one mutex guards both. An entry has a reference count: the cache holds one reference,
+ * and each caller that has found the entry holds one. The entry is freed with its last reference. */
 #include "api/body_cache.h"
 
 #include <malloc.h>
@@ -16,7 +16,7 @@ enum {
   GZIP_LEVEL = 1, /* the fastest level */
   GZIP_WINDOW_BITS = 15 + 16 /* 16: zlib writes a gzip header */,
   GZIP_MEMORY_LEVEL = 8,
-  MIN_FREED_BYTES = 8 << 20 /* min bytes freed since the last malloc_trim before the next one */
+  TRIM_THRESHOLD_BYTES = 8 << 20 /* bytes freed since the last malloc_trim that justify the next one */
 };
 
 typedef struct cache_entry {
@@ -24,21 +24,21 @@ typedef struct cache_entry {
   char *key;
   void (*add_headers)(struct MHD_Response *response, const char *etag);
   const char *content_type;
-  int references; /* number of references: one of the cache, one of each caller */
+  int references;
   TAILQ_ENTRY(cache_entry) recency;
-  LIST_ENTRY(cache_entry) link;
+  LIST_ENTRY(cache_entry) bucket_link;
 } cache_entry;
 
 struct rl_body_cache {
   size_t max_bytes;
-  _Atomic size_t bytes;                          /* sum over all texts and encodings that are not freed yet */
+  _Atomic size_t bytes;                          /* size of all texts and encodings that are not freed yet, cached or not */
   _Atomic size_t freed_bytes;                    /* bytes freed since the last malloc_trim */
   pthread_mutex_t lock;                          /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];
 };
 
-/* The memory of one encoding; freed with the last response that sends it. */
+/* The text of an MHD response, which counts towards the cache's size. MHD frees it with the response. */
 typedef struct counted_text {
   rl_body_cache *cache;
   size_t size;
@@ -128,20 +128,20 @@ static void free_entry(cache_entry *entry) {
   free(entry);
 }
 
-/* drop_reference and remove_entry return true if they dropped the last reference. The caller then frees the entry after it has
- * unlocked the mutex. */
+/* drop_reference and remove_entry return true if they dropped the last reference. The caller then unlocks the mutex and frees the
+ * entry. */
 static bool drop_reference(cache_entry *entry) { return --entry->references == 0; }
 
 static bool remove_entry(rl_body_cache *cache, cache_entry *entry) {
   TAILQ_REMOVE(&cache->entries, entry, recency);
-  LIST_REMOVE(entry, link);
+  LIST_REMOVE(entry, bucket_link);
   return drop_reference(entry);
 }
 
-/* Removes the least recently used entries until `more` bytes fit. Returns false if they don't fit even when the cache is empty,
- * because replies in progress still use the memory of removed entries. */
-static bool evict_until_fits(rl_body_cache *cache, size_t more) {
-  while (atomic_load(&cache->bytes) + more > cache->max_bytes) {
+/* Removes the least recently used entries until added_bytes more bytes fit. Returns false if they don't fit even in the empty
+ * cache, because replies in progress still use the memory of removed entries. */
+static bool evict_until_fits(rl_body_cache *cache, size_t added_bytes) {
+  while (atomic_load(&cache->bytes) + added_bytes > cache->max_bytes) {
     pthread_mutex_lock(&cache->lock);
     cache_entry *oldest = TAILQ_LAST(&cache->entries, recency_list);
     bool unused = oldest != NULL && remove_entry(cache, oldest);
@@ -203,7 +203,7 @@ void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body) {
 /* The caller holds the lock. */
 static cache_entry *find_entry(rl_body_cache *cache, const char *key) {
   cache_entry *entry;
-  LIST_FOREACH (entry, &cache->buckets[bucket_of(key)], link)
+  LIST_FOREACH (entry, &cache->buckets[bucket_of(key)], bucket_link)
     if (strcmp(entry->key, key) == 0) return entry;
   return NULL;
 }
@@ -215,7 +215,7 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body) {
   bool unused = earlier != NULL && remove_entry(cache, earlier);
   entry->references++;
   TAILQ_INSERT_HEAD(&cache->entries, entry, recency);
-  LIST_INSERT_HEAD(&cache->buckets[bucket_of(entry->key)], entry, link);
+  LIST_INSERT_HEAD(&cache->buckets[bucket_of(entry->key)], entry, bucket_link);
   pthread_mutex_unlock(&cache->lock);
   if (unused) free_entry(earlier);
 }
@@ -240,8 +240,8 @@ void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body) {
   if (unused) free_entry(entry);
 }
 
-void rl_body_cache_return_memory(rl_body_cache *cache) {
-  if (atomic_load(&cache->freed_bytes) < MIN_FREED_BYTES) return;
+void rl_body_cache_trim_heap(rl_body_cache *cache) {
+  if (atomic_load(&cache->freed_bytes) < TRIM_THRESHOLD_BYTES) return;
   atomic_store(&cache->freed_bytes, 0);
   malloc_trim(0);
 }

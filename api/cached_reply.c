@@ -17,12 +17,13 @@ enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
 
 typedef struct key_writer {
   char text[MAX_KEY_BYTES];
-  size_t length; /* MAX_KEY_BYTES: the key is too long */
-  const char *parameter,
-      *shared_value; /* if parameter is not NULL, the key has shared_value instead of the request's value of this parameter */
-  bool has_shared_value;
+  size_t length;            /* MAX_KEY_BYTES: the key is too long */
+  const char *parameter;    /* NULL: every parameter keeps the value of the request */
+  const char *shared_value; /* written instead of the request's value of `parameter` */
+  bool has_shared_value;    /* shared_value was written */
 } key_writer;
 
+/* kind: 'p' path, 'n' name of a parameter, 'v' its value, 's' a shared_value value. */
 static void write_key_part(key_writer *key, char kind, const char *part) {
   if (key->length >= sizeof key->text) return;
   int length = snprintf(key->text + key->length, sizeof key->text - key->length, "%c%zu:%s", kind, strlen(part), part);
@@ -65,7 +66,7 @@ static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) 
   return sum + (dependency->has_age ? (uint64_t)time(NULL) : 0);
 }
 
-/* Sets *job_id to the job of the run that a query parameter names. */
+/* Sets *job_id to the job of the run whose id is the value of this query parameter. Returns false if there is no such run. */
 static bool find_job_of_parameter(const rl_http_request *request, const char *name, int64_t *job_id) {
   const char *text = rl_http_request_parameter(request, name);
   int64_t run_id;
@@ -119,7 +120,7 @@ static bool is_unchanged(const rl_http_request *request, const rl_encoded_body *
   return encoding->response != NULL && rl_etag_matches(rl_http_request_header(request, "If-None-Match"), encoding->etag);
 }
 
-/* Takes the caller's reference to the body. */
+/* Takes over the caller's reference to the body. */
 static void set_response(rl_http_request *request, rl_cached_body *body, bool gzip) {
   const rl_encoded_body *encodings[] = {gzip ? &body->gzip : &body->identity, gzip ? &body->identity : NULL};
   request->cached_body = body;
@@ -157,7 +158,7 @@ bool rl_cached_reply_find(rl_http_request *request) {
   return true;
 }
 
-/* Takes the caller's reference to the body. */
+/* Takes over the caller's reference to the body. */
 static void compress_and_set_response(rl_http_request *request, rl_cached_body *body) {
   rl_body_cache *cache = request->server->body_cache;
   bool gzip = wants_gzip(request, body);
@@ -177,8 +178,8 @@ bool rl_cached_reply_begin(rl_http_request *request) {
   return false;
 }
 
-bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared) {
-  key_writer key = {.parameter = parameter, .shared_value = shared};
+bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared_value) {
+  key_writer key = {.parameter = parameter, .shared_value = shared_value};
   char *text = request->cache_key != NULL && write_key(request, &key) ? strdup(key.text) : NULL;
   if (text == NULL) return false;
   free(request->cache_key);

@@ -1,5 +1,6 @@
-/* A reply is sent whole if the source ends within the first buffer; otherwise it is streamed: MHD sends the buffer, then a pool
- * fills it while the connection is suspended, and so on. An error during streaming ends the reply early. */
+/* If the source ends within the first buffer, the reply is sent whole. Otherwise the reply is streamed: MHD sends the buffer,
+ * then a pool refills the buffer while the connection is suspended, until the source ends. An error during streaming ends the
+ * reply early. */
 #include "api/chunked_reply.h"
 
 #include <stdlib.h>
@@ -17,9 +18,9 @@ enum { BUFFER_BYTES = 64 << 10, SEND_BYTES = 16 << 10, MAX_STREAMED_REPLIES = 16
 typedef struct chunked_reply {
   rl_http_stream stream;
   rl_chunk_source source;
-  bool source_closed; /* the source was read to its end and closed */
+  bool source_closed; /* the source has ended or failed, and was closed */
   bool failed;        /* reading the source failed */
-  rl_server *server;  /* its streamed_replies counts this reply; NULL: the reply is not counted */
+  rl_server *server;  /* server whose streamed_replies counts this reply; NULL: the reply is sent whole and not counted */
   rl_pool_task fill_task;
   rl_request_budget *budget; /* budget of the request while the handler runs, then own_budget */
   rl_request_budget own_budget;
@@ -61,7 +62,7 @@ static void run_fill(rl_pool_task *task) {
 /* Ends the reply without the last chunk, so that the client notices that it is incomplete. Does not return
  * MHD_CONTENT_READER_END_WITH_ERROR, because MHD 0.9.75 then closes a resumed connection only after other connections end. Shuts
  * the socket down instead: MHD's next send fails, and MHD closes the connection. */
-static ssize_t cut(const chunked_reply *reply) {
+static ssize_t end_early(const chunked_reply *reply) {
   shutdown(reply->budget->client_socket, SHUT_RDWR);
   return MHD_CONTENT_READER_END_OF_STREAM;
 }
@@ -69,10 +70,10 @@ static ssize_t cut(const chunked_reply *reply) {
 /* Starts the task that fills the buffer; the connection is suspended until the task has run. */
 static ssize_t read_chunks(rl_http_stream *stream) {
   chunked_reply *reply = (chunked_reply *)stream;
-  if (reply->failed) return cut(reply);
+  if (reply->failed) return end_early(reply);
   if (reply->source_closed) return MHD_CONTENT_READER_END_OF_STREAM;
   bool accepted = rl_request_pools_continue(reply->server->pools, RL_POOL_HEAVY, &reply->fill_task);
-  return accepted ? 0 : cut(reply);
+  return accepted ? 0 : end_early(reply);
 }
 
 static void close_reply(rl_http_stream *stream) {

@@ -1,8 +1,8 @@
 /* Sends a reply whose bytes a callback produces in chunks, so that a long reply is never in memory as a whole. A reply of up to
- * 64 KiB, or 512 KiB if it is cached (cached_reply.h), is read completely; then its source is closed, and it is sent with a
- * Content-Length. A longer reply is streamed, and its source stays open until the client has read the reply. At most 16 replies
- * are streamed at a time; further ones are refused with 503, so that slow clients don't use all database connections of the
- * store. The first chunks are read in the pool that runs the handler, later ones in RL_POOL_HEAVY. */
+ * 64 KiB, or 512 KiB if it is cached (cached_reply.h), is produced completely before it is sent with a Content-Length. A longer
+ * reply is streamed: its source, usually a database cursor, stays open until the client has read the reply. At most 16 replies
+ * are streamed at a time, so that slow clients can't occupy all database connections of the store; further ones are refused with
+ * 503. The pool that runs the handler reads the first chunks from the source; RL_POOL_HEAVY reads the later ones. */
 #ifndef RL_API_CHUNKED_REPLY_H
 #define RL_API_CHUNKED_REPLY_H
 

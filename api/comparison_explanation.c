@@ -12,7 +12,7 @@
 
 /* --- the runs ---------------------------------------------------------------------------------------------------------- */
 
-/* A run, and the texts that it borrows. */
+/* A run as rl_training_explain reads it, and the memory of its texts. */
 typedef struct stored_run {
   rl_training_run run;
   rl_training_part *parts;
@@ -23,7 +23,7 @@ typedef struct stored_run {
 
 static void free_parts(stored_run *stored) { free(stored->parts); }
 
-/* Returns NULL if the column is NULL, else `to` with its text. */
+/* Copies the text of a column to `to` and returns `to`; returns NULL if the column is NULL. */
 static const char *keep_text(rl_cursor *cursor, int column, char *to, size_t size) {
   const char *text = rl_cursor_text(cursor, column);
   if (text == NULL) return NULL;
@@ -57,7 +57,8 @@ static void read_columns(rl_cursor *cursor, stored_run *to) {
   run->scaling_reason = KEEP_TEXT(cursor, 18, to->scaling_reason);
 }
 
-/* The phases of a kernel have its verdict. Without counters the verdict's message is the reason. */
+/* Sets the verdict of a phase of training: the verdict of the kernel that executes the phase. If the kernel has no counters, the
+ * verdict's message is the reason. */
 static int read_verdict(rl_cursor *cursor, const stored_run *of, rl_training_part *part, rl_error *err) {
   const char *json = rl_cursor_text(cursor, 5);
   rl_kernel_metrics metrics;

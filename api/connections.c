@@ -1,5 +1,5 @@
-/* A connection waits for its first request, has a request in progress, is idle after a reply, or is evicted. If almost all
- * connections are in use, a new one evicts the connection that has waited longest. */
+/* A connection is in one of four states: it waits for its first request, has a request in progress, is idle after a reply, or is
+ * evicted. If almost all connections are in use, a new one evicts the connection that has waited longest for a request. */
 #include "api/connections.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ struct rl_connection {
   int64_t deadline_ns;
   int64_t serving_since_ns;          /* monotonic time at which a thread began to serve it; 0: no thread serves it */
   bool is_abandoned;                 /* the client has closed its sending side */
-  bool has_unread_input;             /* it is abandoned, MHD has not yet read all input, and it is in the list `unread` */
-  struct waiting_list *waiting_list; /* list that contains it; NULL: a request is in progress, or it is evicted */
+  bool has_unread_input;             /* the connection is abandoned and MHD has not yet read all of its input */
+  struct waiting_list *waiting_list; /* without_request, idle, or NULL: a request is in progress, or the connection is evicted */
   bool is_evicted;                   /* the daemon has shut it down to make space, and MHD has not closed it yet */
   int address_slot;                  /* index of the request in progress in address_requests; NO_SLOT: none */
   LIST_ENTRY(rl_connection) link, unread_link;
@@ -33,7 +33,7 @@ TAILQ_HEAD(waiting_list, rl_connection); /* connections without a complete reque
 
 struct rl_connections {
   pthread_mutex_t lock;
-  LIST_HEAD(, rl_connection) list, unread;   /* list: all connections; unread: those with has_unread_input */
+  LIST_HEAD(, rl_connection) all, unread;    /* all connections, and those with has_unread_input */
   struct waiting_list without_request, idle; /* without_request: waits for its first request; idle: a reply was sent */
   int64_t count, evicted_count;
   int64_t limit;
@@ -53,7 +53,7 @@ rl_connections *rl_connections_new(int64_t limit, rl_error *err) {
     return NULL;
   }
   pthread_mutex_init(&connections->lock, NULL);
-  LIST_INIT(&connections->list);
+  LIST_INIT(&connections->all);
   LIST_INIT(&connections->unread);
   TAILQ_INIT(&connections->without_request);
   TAILQ_INIT(&connections->idle);
@@ -66,7 +66,7 @@ rl_connections *rl_connections_new(int64_t limit, rl_error *err) {
 
 void rl_connections_free(rl_connections *connections) {
   if (connections == NULL) return;
-  while (!LIST_EMPTY(&connections->list)) rl_connection_remove(connections, LIST_FIRST(&connections->list));
+  while (!LIST_EMPTY(&connections->all)) rl_connection_remove(connections, LIST_FIRST(&connections->all));
   pthread_mutex_destroy(&connections->lock);
   close(connections->epoll_fd);
   free(connections);
@@ -138,7 +138,7 @@ rl_connection *rl_connection_add(rl_connections *connections, int descriptor, in
   if (connection == NULL) return NULL;
   *connection = (rl_connection){.descriptor = descriptor, .deadline_ns = deadline_ns, .address_slot = NO_SLOT};
   pthread_mutex_lock(&connections->lock);
-  LIST_INSERT_HEAD(&connections->list, connection, link);
+  LIST_INSERT_HEAD(&connections->all, connection, link);
   connections->count++;
   join_waiting_list(&connections->without_request, connection);
   evict_if_crowded(connections, connection);
@@ -208,7 +208,7 @@ int64_t rl_connections_count_busy_since(rl_connections *connections, int64_t sin
   const rl_connection *connection;
   int64_t count = 0;
   pthread_mutex_lock(&connections->lock);
-  LIST_FOREACH (connection, &connections->list, link)
+  LIST_FOREACH (connection, &connections->all, link)
     count += connection->serving_since_ns != 0 && connection->serving_since_ns <= since_ns;
   pthread_mutex_unlock(&connections->lock);
   return count;
@@ -219,8 +219,8 @@ static bool input_is_read(const rl_connection *connection) {
   return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
 }
 
-/* Returns true if the deadline has passed because of the client. If MHD has not read the connection's input, the daemon is the
- * cause, and the deadline is later. */
+/* Returns true if the client has missed the deadline. If MHD has not read the connection's input, the daemon is late, and the
+ * client has until RL_CONNECTION_GRACE_NS after the deadline. */
 static bool is_late(const rl_connection *connection, int64_t now_ns) {
   if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
   return now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS || input_is_read(connection);
@@ -229,7 +229,7 @@ static bool is_late(const rl_connection *connection, int64_t now_ns) {
 void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
-  LIST_FOREACH (connection, &connections->list, link)
+  LIST_FOREACH (connection, &connections->all, link)
     if (is_late(connection, now_ns)) {
       /* MHD's thread reads the end of file and closes the connection. */
       shutdown(connection->descriptor, SHUT_RDWR);

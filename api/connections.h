@@ -1,8 +1,8 @@
-/* Tracks the open connections and their deadlines. A client must send a whole request within request_timeout_s after it connects
- * or gets a reply, and must read a reply within 120 s. A connection past its deadline is shut down, so that slow and idle clients
- * don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not stop a client that sends slowly.) For
- * the check of liveness, the module also records when a thread began to serve a connection; such a thread never waits for a
- * client.
+/* Tracks the open connections of the HTTP server and their deadlines. A client must send a whole request within request_timeout_s
+ * after it has connected or has got a reply, and must read a reply within 120 s. The server shuts down a connection past its
+ * deadline, so that slow and idle clients don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not
+ * stop a client that sends slowly.) The module also records when a thread of MHD began to serve a connection. Such a thread never
+ * waits for a client, so rl_server_check_liveness takes it for stuck if it serves one connection for too long.
  *
  * A connection is abandoned when its client has closed its sending side. MHD 0.9.75 does not notice this in two cases. First,
  * after a read that returns less than the buffer holds, MHD waits for the next edge-triggered epoll event, although the last
@@ -40,13 +40,13 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
                                  int64_t deadline_ns);
 /* Called when the reply has been sent. deadline_ns: deadline of the next request. */
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
-/* Record when a thread begins to serve the connection, and that it has ended. */
+/* Called by MHD's thread before and after it works on a request of the connection. */
 void rl_connection_begin_service(rl_connections *connections, rl_connection *connection, int64_t now_ns);
 void rl_connection_end_service(rl_connections *connections, rl_connection *connection);
 /* Returns the number of connections that a thread has been serving since since_ns or earlier. */
 int64_t rl_connections_count_busy_since(rl_connections *connections, int64_t since_ns);
 /* Shuts down connections past their deadline. A connection whose input MHD has not read gets RL_CONNECTION_GRACE_NS more, because
- * the daemon is late, not the client: for example, its threads wait for a slow disk. */
+ * then the daemon is late, not the client; for example, the daemon's threads wait for a slow disk. */
 #define RL_CONNECTION_GRACE_NS INT64_C(60000000000)
 void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns);
 /* Returns a descriptor that becomes readable when a connection has been abandoned. */

@@ -19,11 +19,12 @@
 #include "base/clock.h"
 
 enum {
-  MAX_DROPPED_BODY_BYTES = 64 << 20, /* a refused body up to this size is read and discarded, because many clients read the reply
-                                        only after they have sent the body */
-  MAX_UNAUTHORIZED_BODY_BYTES = 32 << 10, /* the memory of a connection in server.c: MHD may have read a body of this size */
-  UPLOAD_PART_BYTES = 1 << 20,            /* part of an uploaded file that is collected in memory before a pool writes it */
-  REPLY_TIMEOUT_S = 120                   /* time for a client to read a reply; event streams have no limit */
+  MAX_DISCARDED_BODY_BYTES = 64 << 20, /* the body of a refused request is read and discarded up to this size, because many
+                                          clients read the reply only after they have sent the body */
+  MAX_UNAUTHORIZED_BODY_BYTES =
+      32 << 10,                /* equals CONNECTION_MEMORY_BYTES in server.c: MHD may already have read a body of this size */
+  UPLOAD_PART_BYTES = 1 << 20, /* part of an uploaded file that is collected in memory before a pool writes it */
+  REPLY_TIMEOUT_S = 120        /* time for a client to read a reply; event streams have no limit */
 };
 
 static void refuse(rl_http_request *request, int status, const char *message) {
@@ -39,9 +40,9 @@ static const char *local_address(const rl_http_request *request, char *text, siz
   return getnameinfo((struct sockaddr *)&address, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? text : NULL;
 }
 
-/* Counts of the headers that determine the end of a request. */
+/* The headers that determine where the request ends, and the Host headers. */
 typedef struct framing {
-  int hosts, lengths, encodings;
+  int host_count, length_count, transfer_encoding_count;
   const char *length;
   bool lengths_differ, is_chunked;
 } framing;
@@ -49,23 +50,24 @@ typedef struct framing {
 static enum MHD_Result collect_framing_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
   framing *found = context;
   (void)kind;
-  if (strcasecmp(name, "Host") == 0) found->hosts++;
+  if (strcasecmp(name, "Host") == 0) found->host_count++;
   if (strcasecmp(name, "Transfer-Encoding") == 0) {
-    found->encodings++;
+    found->transfer_encoding_count++;
     found->is_chunked = strcasecmp(value, "chunked") == 0;
   }
   if (strcasecmp(name, "Content-Length") != 0) return MHD_YES;
-  if (found->lengths++ == 0) found->length = value;
+  if (found->length_count++ == 0) found->length = value;
   else if (strcmp(found->length, value) != 0) found->lengths_differ = true;
   return MHD_YES;
 }
 
-/* Returns why the end of the request is ambiguous; NULL: it is not. Prevents request smuggling (RFC 9112, 11.2): if a proxy and
- * the daemon determined different ends, they would also see different next requests. */
+/* Returns the reason if the end of the request is ambiguous; else NULL. Prevents request smuggling (RFC 9112, 11.2): if a proxy
+ * and the daemon found different ends of one request, they would also see different next requests. */
 static const char *framing_error(const framing *found) {
   if (found->lengths_differ) return "The Content-Length headers differ.";
-  if (found->lengths > 0 && found->encodings > 0) return "A Content-Length beside a Transfer-Encoding is not accepted.";
-  if (found->encodings > 1 || (found->encodings == 1 && !found->is_chunked))
+  if (found->length_count > 0 && found->transfer_encoding_count > 0)
+    return "The request must not have both a Content-Length and a Transfer-Encoding.";
+  if (found->transfer_encoding_count > 1 || (found->transfer_encoding_count == 1 && !found->is_chunked))
     return "The only Transfer-Encoding that is accepted is chunked.";
   return NULL;
 }
@@ -76,7 +78,7 @@ static bool check_syntax(rl_http_request *request) {
   const char *message = framing_error(&found);
   request->must_close = message != NULL;
   if (message == NULL && request->too_many_parameters) message = "The query has more than 64 parameters.";
-  if (message == NULL && found.hosts != 1) message = "The request must have one Host header.";
+  if (message == NULL && found.host_count != 1) message = "The request must have one Host header.";
   if (message != NULL) refuse(request, 400, message);
   return !request->refused;
 }
@@ -98,7 +100,8 @@ static bool check_origin(rl_http_request *request) {
   return !request->refused;
 }
 
-/* Returns false if it refused the request, and for OPTIONS, which run_handler answers without a route. */
+/* Sets request->route. Returns false if it has refused the request, or if the method is OPTIONS, which run_handler answers
+ * without a route. */
 static bool find_route(rl_http_request *request) {
   rl_path_values values = {0};
   request->route = rl_route_find(request->method, request->path, &values, request->allow, sizeof request->allow);
@@ -135,7 +138,8 @@ static int64_t body_limit_of(const rl_http_request *request) {
   }
 }
 
-/* Returns why a body of this media type is refused; NULL: it is accepted. An uploaded file may have any type except a form's. */
+/* Returns the reason if a body of this media type is refused; else NULL. An uploaded file may have any type except that of a
+ * form. */
 static const char *media_type_error(const rl_http_request *request) {
   const char *type = rl_http_request_header(request, "Content-Type");
   if (takes_upload(request))
@@ -244,7 +248,7 @@ static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
 
 /* Appends the received part of an upload to its file, and renews the deadline: a client must send a part within
  * request_timeout_s. */
-static void run_write(rl_pool_task *task) {
+static void run_upload_write(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
   const rl_server *server = request->server;
   request->refused = rl_upload_write(request->upload, request->body, request->body_length, &request->err) < 0;
@@ -266,7 +270,7 @@ void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t 
   memcpy(request->body + request->body_length, data, size);
   request->body_length = length;
   request->body[length] = '\0';
-  if (request->upload != NULL && length >= UPLOAD_PART_BYTES) (void)run_in_pool(request, RL_POOL_UPLOAD, run_write);
+  if (request->upload != NULL && length >= UPLOAD_PART_BYTES) (void)run_in_pool(request, RL_POOL_UPLOAD, run_upload_write);
 }
 
 static enum MHD_Result queue_response(rl_http_request *request) {
@@ -283,7 +287,7 @@ static rl_pool pool_of(const rl_http_request *request) {
 }
 
 typedef struct forwarding {
-  const char *x_forwarded_for, *forwarded; /* last header of each name, which the nearest proxy wrote */
+  const char *x_forwarded_for, *forwarded; /* the last header of each name, which the nearest proxy has written */
 } forwarding;
 
 static enum MHD_Result collect_forwarding_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
@@ -294,7 +298,8 @@ static enum MHD_Result collect_forwarding_header(void *context, enum MHD_ValueKi
   return MHD_YES;
 }
 
-/* Sets the deadline of the reply. Refuses the request if the client address that a proxy named has too many in progress. */
+/* Sets the deadline of the reply. Refuses the request if a proxy named the client's address and this address already has too many
+ * requests in progress. */
 static void start_reply_time(rl_http_request *request) {
   int64_t deadline_ns = rl_monotonic_ns() + REPLY_TIMEOUT_S * INT64_C(1000000000);
   rl_client_address address;
@@ -306,7 +311,8 @@ static void start_reply_time(rl_http_request *request) {
                                   deadline_ns) ||
       request->refused)
     return;
-  rl_fail(&request->err, RL_LIMIT, RL_LIMIT_BUSY, "This address has a quarter of all connections in use; try again later.");
+  rl_fail(&request->err, RL_LIMIT, RL_LIMIT_BUSY,
+          "This client address already uses a quarter of all connections; try again later.");
   request->refused = true;
 }
 
@@ -321,14 +327,14 @@ static enum MHD_Result begin_handler(rl_http_request *request) {
   return queue_response(request);
 }
 
-/* Returns true if a refusal must be sent before the body is read, because the client waits for 100 Continue or would send more
- * than MAX_DROPPED_BODY_BYTES. */
+/* Returns true if the request was refused and the reply must be sent before the body is read, because the client waits for 100
+ * Continue, would send more than MAX_DISCARDED_BODY_BYTES, or the end of the body is not known. */
 static bool must_reply_before_body(const rl_http_request *request) {
   int64_t length = 0;
   const char *text = rl_http_request_header(request, "Content-Length");
   if (!request->refused) return false;
   return request->must_close || rl_http_request_header(request, "Expect") != NULL ||
-         (text != NULL && (!rl_decimal_parse(text, &length) || length > MAX_DROPPED_BODY_BYTES));
+         (text != NULL && (!rl_decimal_parse(text, &length) || length > MAX_DISCARDED_BODY_BYTES));
 }
 
 static enum MHD_Result begin_body(rl_http_request *request) {
@@ -336,9 +342,9 @@ static enum MHD_Result begin_body(rl_http_request *request) {
   return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
 }
 
-/* Returns true if the token, which requires a query, may be checked after the body. Checking it earlier suspends the connection;
- * if MHD has already read the whole request and the end of file, it would then close the connection without a reply (see
- * end_body). This happens only with a body that fits into the connection's memory. A client that waits for 100 Continue must be
+/* Returns true if the token, whose check requires a query, may be checked after the body. A check before the body suspends the
+ * connection. If MHD has already read the whole request and the end of file, it then closes the connection without a reply (see
+ * end_body); this can happen only if the body fits into the connection's memory. A client that waits for 100 Continue must be
  * refused before the body. */
 static bool may_authorize_after_body(const rl_http_request *request) {
   const char *length = rl_http_request_header(request, "Content-Length");
@@ -348,8 +354,9 @@ static bool may_authorize_after_body(const rl_http_request *request) {
   return length == NULL || (rl_decimal_parse(length, &declared) && declared <= MAX_UNAUTHORIZED_BODY_BYTES);
 }
 
-/* Returns to MHD once before a pool suspends the connection. After this return, MHD 0.9.75 knows that the request is complete.
- * Otherwise it would read from the resumed connection, and at an end of file close it without a reply. */
+/* Called at the end of the body. Returns to MHD before a pool suspends the connection, so that MHD 0.9.75 notices that the
+ * request is complete. Otherwise MHD would read from the connection after it is resumed, and would close it without a reply at an
+ * end of file. */
 static enum MHD_Result end_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY_READ;
   return pool_of(request) == RL_POOL_INLINE && !request->must_authorize ? begin_handler(request) : MHD_YES;

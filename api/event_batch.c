@@ -34,39 +34,39 @@ static int add_event(rl_event_batch *batch, rl_cursor *cursor, const char *json,
   return 0;
 }
 
-int rl_event_source_read(rl_store *store, rl_event_source source, int64_t *events, bool *is_final, rl_error *err) {
+int rl_event_source_read(rl_store *store, rl_event_source source, int64_t *event_count, bool *is_final, rl_error *err) {
   rl_job_status status;
   char state[16];
   if (source.is_suite_run) {
-    if (rl_store_suite_run_state(store, source.id, state, events, err) < 0) return -1;
+    if (rl_store_suite_run_state(store, source.id, state, event_count, err) < 0) return -1;
     *is_final = rl_store_suite_state_is_final(state);
     return 0;
   }
   if (rl_store_job_status(store, source.id, &status, err) < 0) return -1;
-  *events = status.events;
+  *event_count = status.events;
   *is_final = rl_job_is_final(status.state);
   return 0;
 }
 
-/* Reads the state before the events. A final state and the last event are stored in one transaction, so a batch with a final
- * state also has the last event. */
+/* Reads the source's state before its events. The final state and the last event are stored in one transaction, so a batch that
+ * was read after a final state also has the last event. */
 int rl_event_batch_read(rl_store *store, rl_event_source source, int64_t after, rl_event_batch *batch, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{source.is_suite_run ? ":run" : ":job", RL_SQL_INTEGER, .integer = source.id},
                            {":after", RL_SQL_INTEGER, .integer = after},
                            {":limit", RL_SQL_INTEGER, .integer = RL_EVENT_BATCH_MAX}};
-  int64_t events;
+  int64_t event_count;
   bool is_final;
   const char *json;
   int found;
   *batch = (rl_event_batch){.last_sequence = after};
-  if (rl_event_source_read(store, source, &events, &is_final, err) < 0) return -1;
+  if (rl_event_source_read(store, source, &event_count, &is_final, err) < 0) return -1;
   if (rl_store_query(store, source.is_suite_run ? RL_QUERY_SUITE_EVENTS : RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0)
     if (add_event(batch, cursor, json, err) < 0) return -1;
   if (found < 0 || batch->count == RL_EVENT_BATCH_MAX) return found;
-  if (batch->last_sequence < events) batch->last_sequence = events;
+  if (batch->last_sequence < event_count) batch->last_sequence = event_count;
   batch->is_final = is_final;
   return 0;
 }

@@ -1,7 +1,7 @@
 /* Each job or suite run that clients follow has one feed, which holds its newest events in memory. When the store has new events,
  * a task in a request pool reads them into the feed and resumes the suspended streams. Then MHD's threads copy the events from
- * the feed to the streams. Another task in a pool queries the store for events that are no longer in the feed, and for the
- * validity of a stream's token. Events of a source are numbered in sequence from 1. */
+ * the feed to the streams. Another task in a pool queries the store for events that are no longer in the feed, and checks a
+ * stream's token. The events of a job or suite run are numbered from 1 without gaps. */
 #include "api/event_streams.h"
 
 #include <pthread.h>
@@ -27,11 +27,12 @@ static const int64_t keepalive_ns = INT64_C(15000000000); /* a stream sends a co
 typedef struct event_feed {
   rl_event_streams *streams;
   rl_event_source source;
-  int64_t first_sequence, last_sequence; /* numbers of the first and last event in the feed; the feed is empty if first > last */
-  char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
-  bool is_final;                         /* the source has finished: no event follows last_sequence */
-  bool is_reading;                       /* read_task is queued or running */
-  bool is_stale;                         /* the store may have events that read_task has not read */
+  int64_t first_sequence,
+      last_sequence;        /* numbers of the first and last event in the feed; it is empty if first_sequence > last_sequence */
+  char *texts[FEED_EVENTS]; /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
+  bool is_final;            /* the source has finished: no event follows last_sequence */
+  bool is_reading;          /* read_task is queued or running */
+  bool is_stale;            /* the store may have events that read_task has not read */
   int64_t stream_count;
   rl_pool_task read_task;
   LIST_ENTRY(event_feed) link;
@@ -112,8 +113,8 @@ static void start_read(event_feed *feed) {
     feed->is_reading = rl_request_pools_continue(feed->streams->server->pools, RL_POOL_CONTROL, &feed->read_task);
 }
 
-/* Appends an event; if the feed is full, the event replaces the oldest one. Takes ownership of *text and sets it to NULL, unless
- * the feed has the event already. */
+/* Appends an event. If the feed is full, the event replaces the oldest one. Takes ownership of *text and sets *text to NULL; does
+ * nothing if the feed already has the event. */
 static void append_event(event_feed *feed, int64_t sequence, char **text) {
   if (sequence <= feed->last_sequence) return;
   if (sequence != feed->last_sequence + 1) feed->first_sequence = sequence; /* after a gap */
@@ -301,8 +302,8 @@ static ssize_t write_due(event_stream *stream) {
   const event_feed *feed = stream->feed;
   int64_t now_ns = rl_monotonic_ns();
   bool has_new_events = stream->last_sequence < feed->last_sequence, keepalive = keepalive_is_due(stream, now_ns);
-  /* END_OF_STREAM, because MHD 0.9.75 frees a resumed connection that ended with END_WITH_ERROR only after other connections
-   * have ended. */
+  /* Returns END_OF_STREAM even after a failure: MHD 0.9.75 frees a resumed connection that ended with END_WITH_ERROR only after
+   * other connections have ended. */
   if (stream->ended || stream->streams->stopping || is_abandoned(stream)) return MHD_CONTENT_READER_END_OF_STREAM;
   if (!has_new_events && !feed->is_final && !keepalive) {
     stream->is_suspended = true;
@@ -356,13 +357,14 @@ static event_feed *find_or_add_feed(rl_event_streams *streams, rl_event_source s
   return feed;
 }
 
-/* Adds the stream to the list and to the source's feed. events: number of the source's last event. The caller holds the lock. */
-static int add_stream_locked(event_stream *stream, rl_event_source source, int64_t events, rl_error *err) {
+/* Adds the stream to the list and to the source's feed. event_count: number of the source's last event. The caller holds the
+ * lock. */
+static int add_stream_locked(event_stream *stream, rl_event_source source, int64_t event_count, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   if (streams->stopping) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
   if (streams->count >= streams->limit)
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "All event streams that the daemon allows are in use; try again later.");
-  stream->feed = find_or_add_feed(streams, source, events);
+  stream->feed = find_or_add_feed(streams, source, event_count);
   if (stream->feed == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for an event stream");
   LIST_INSERT_HEAD(&streams->list, stream, link);
   streams->count++;
@@ -371,21 +373,21 @@ static int add_stream_locked(event_stream *stream, rl_event_source source, int64
   return 0;
 }
 
-static int add_stream(event_stream *stream, rl_event_source source, int64_t events, rl_error *err) {
+static int add_stream(event_stream *stream, rl_event_source source, int64_t event_count, rl_error *err) {
   pthread_mutex_lock(&stream->streams->lock);
-  int rc = add_stream_locked(stream, source, events, err);
+  int rc = add_stream_locked(stream, source, event_count, err);
   pthread_mutex_unlock(&stream->streams->lock);
   return rc;
 }
 
 /* Writes the first batch of events and adds the stream. Fails with RL_HTTP 404 if there is no such source. */
 static int begin_stream(event_stream *stream, rl_event_source source, rl_error *err) {
-  int64_t events;
+  int64_t event_count;
   bool is_final;
-  if (rl_event_source_read(stream->streams->server->store, source, &events, &is_final, err) < 0) return -1;
+  if (rl_event_source_read(stream->streams->server->store, source, &event_count, &is_final, err) < 0) return -1;
   if (rl_http_stream_write_text(&stream->http, "retry: 2000\n\n", err) < 0) return -1;
   if (write_stored_events(stream, source, err) < 0) return -1;
-  return add_stream(stream, source, events, err);
+  return add_stream(stream, source, event_count, err);
 }
 
 /* Opens a stream of the source's events after last_sequence. Returns NULL on failure. */

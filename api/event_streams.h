@@ -3,8 +3,8 @@
  * in the feed, a task of the same pool reads it for this stream alone.
  *
  * The connection of a stream that has nothing to send is suspended. It is resumed when the feed has a new event, when the client
- * has disconnected, and after 15 s without an event; then it sends a comment, so that proxies don't close the connection. A
- * stream whose token was revoked or whose login session has ended is closed at its next resumption. Thread-safe. */
+ * has disconnected, and after 15 s without an event. In the last case the stream sends a comment, so that proxies don't close the
+ * connection. A stream whose token was revoked or whose login session has ended is closed at its next resumption. Thread-safe. */
 #ifndef RL_API_EVENT_STREAMS_H
 #define RL_API_EVENT_STREAMS_H
 
@@ -15,8 +15,8 @@
 typedef struct rl_event_streams rl_event_streams;
 typedef struct rl_server rl_server;
 
-/* Makes the streams of a server. limit: maximum number of streams. The server's pools must be stopped before the streams are
- * freed. Returns NULL if memory is exhausted. */
+/* Makes the list of a server's streams, which is empty at first. limit: maximum number of streams. The server's pools must be
+ * stopped before the list is freed. Returns NULL if memory is exhausted. */
 rl_event_streams *rl_event_streams_new(rl_server *server, int64_t limit);
 void rl_event_streams_free(rl_event_streams *streams);
 /* Starts the read of the job's new events into its feed. Callback for rl_queue_set_listener; context: the rl_event_streams. */

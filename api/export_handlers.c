@@ -23,14 +23,14 @@ const rl_field rl_export_job_query[] = {
 
 static void clear_target(rl_export_target *target) { cJSON_Delete(target->conditions); }
 
-/* The runs of the job that can be exported. */
-typedef struct choice {
-  char reason[256]; /* why a run can't be exported; "": all can */
+/* The result of checking which runs of the job can be exported. */
+typedef struct exportable_runs {
+  char reason[256]; /* why one of the runs can't be exported; "": every run can be */
   char runs[256];   /* ids of the runs that can be exported: "3, 4" */
   int count;
-} choice;
+} exportable_runs;
 
-static void add_candidate(choice *found, int64_t run) {
+static void add_candidate(exportable_runs *found, int64_t run) {
   size_t used = strlen(found->runs);
   snprintf(found->runs + used, sizeof found->runs - used, "%s%lld", used > 0 ? ", " : "", (long long)run);
   found->count++;
@@ -46,9 +46,9 @@ static int can_export(rl_store *store, const rl_export_format *format, int64_t r
   return 0;
 }
 
-/* Checks each run of the cursor; the last one that can be exported becomes the target. */
+/* Checks each run of the cursor. *target becomes the last run that can be exported. */
 static int consider_runs(rl_store *store, const rl_export_format *format, rl_cursor *cursor, rl_export_target *target,
-                         choice *found, rl_error *err) {
+                         exportable_runs *found, rl_error *err) {
   const char *conditions;
   int rc;
   while ((rc = rl_cursor_next(cursor, &conditions, err)) > 0) {
@@ -64,7 +64,7 @@ static int consider_runs(rl_store *store, const rl_export_format *format, rl_cur
   return rc;
 }
 
-static int fail_without_run(rl_http_request *request, const choice *found, int64_t run, rl_error *err) {
+static int fail_without_run(rl_http_request *request, const exportable_runs *found, int64_t run, rl_error *err) {
   char message[320];
   if (found->count > 1) {
     snprintf(message, sizeof message, "must name one of the runs %s", found->runs);
@@ -78,7 +78,7 @@ static int fail_without_run(rl_http_request *request, const choice *found, int64
 static int choose_run(rl_http_request *request, const rl_export_format *format, int64_t run, rl_export_target *target,
                       rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  choice found = {0};
+  exportable_runs found = {0};
   rl_store *store = request->server->store;
   rl_binding bindings[] = {RL_BIND_INTEGER(":job", request->id),
                            {":run", run > 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = run}};

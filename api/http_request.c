@@ -71,11 +71,11 @@ int rl_http_request_fail_parameter(rl_http_request *request, rl_error *err, cons
 typedef struct query_object {
   const rl_field *table;
   cJSON *object;
-  bool failed; /* a value has a NUL, or memory was exhausted */
+  bool failed; /* a value contains a NUL byte, or memory was exhausted */
 } query_object;
 
-/* Returns a JSON number if the field is numeric and text is a decimal number; else a JSON string, which rl_fields_decode refuses
- * for a numeric field. */
+/* Returns a JSON number if the field is numeric and text is a decimal number. Otherwise returns a JSON string; rl_fields_decode
+ * refuses it if the field is numeric. */
 static cJSON *parameter_json(const rl_field *table, const char *name, const char *text) {
   for (const rl_field *field = table; field->name != NULL; field++)
     if (strcmp(field->name, name) == 0 && (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL)) {

@@ -1,7 +1,7 @@
 /* An HTTP request on an MHD connection, and the state of its reply. A route has an HTTP method, a path and a handler. A handler
- * reads the request and replies with an rl_reply function (reply.h) and returns 0; or fills err and returns -1, and dispatch.c
- * then replies with a problem document. A thread of the route's pool runs the handler while the connection is suspended. Several
- * requests are handled at the same time. */
+ * reads the request, replies with a function of reply.h and returns 0; or it fills err and returns -1, and dispatch.c replies
+ * with a problem document. A thread of the route's pool runs the handler while the connection is suspended. Several requests are
+ * handled at the same time. */
 #ifndef RL_API_HTTP_REQUEST_H
 #define RL_API_HTTP_REQUEST_H
 
@@ -66,7 +66,7 @@ struct rl_http_request {
   rl_server *server;
   struct MHD_Connection *connection;
   rl_connection *tracked_connection; /* NULL: its allocation failed */
-  int socket;                        /* socket of the connection */
+  int socket;
   char method[16], path[1024];
   int64_t start_ns;             /* rl_monotonic_ns */
   const rl_route *route;        /* NULL: no route matches, or it was not looked up yet */
@@ -75,18 +75,17 @@ struct rl_http_request {
   char name[RL_PATH_NAME_SIZE]; /* value of {name} in the path */
   char *body;                   /* NUL-terminated; NULL when empty */
   size_t body_length, body_capacity;
-  rl_upload
-      *upload; /* file with the part of the body that precedes `body`; NULL: the route takes no upload, or the upload has ended */
+  rl_upload *upload;        /* file with the part of the body that precedes `body`; NULL: no upload is in progress */
   int64_t body_limit;       /* bytes */
-  bool too_many_parameters; /* the query was truncated */
-  bool must_authorize;      /* the token is checked after the body: see may_authorize_after_body */
+  bool too_many_parameters; /* the query had more than 64 parameters and was truncated */
+  bool must_authorize;      /* the token is checked after the body (may_authorize_after_body in dispatch.c) */
   bool must_close;          /* the end of the request is not known, so the connection can't serve another */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
   enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_BODY_READ, RL_STAGE_HANDLER } stage;
-  int64_t handler_start_ns;      /* rl_monotonic_ns, before the request waits for a thread */
+  int64_t handler_start_ns;      /* rl_monotonic_ns at which the request began to wait for a thread */
   rl_pool_task task;             /* task of the current stage if a pool runs it */
-  rl_request_budget budget;      /* limits the time of the handler and ends it when the client disconnects */
+  rl_request_budget budget;      /* limits the handler's time, and ends the handler when the client disconnects */
   struct MHD_Response *response; /* response of the handler, not yet queued; NULL: none */
   int status;                    /* HTTP status of the response; 0: none */
   rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
@@ -107,8 +106,8 @@ const char *rl_http_request_header(const rl_http_request *request, const char *n
 const char *rl_http_request_parameter(const rl_http_request *request, const char *name);
 /* Returns true if the query parameter `name` is a number above maximum. */
 bool rl_http_request_parameter_exceeds(const rl_http_request *request, const char *name, int64_t maximum);
-/* Decodes the query parameters with the route's table into the struct at out, which has `size` bytes and contains the defaults
- * before the call. */
+/* Decodes the query parameters with the route's table into the struct at `out`, which has `size` bytes. The caller has set its
+ * members to their defaults. */
 int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size, rl_error *err);
 /* Parses `text`, the value of the query parameter `name`, as an RFC 3339 instant. *ns receives it in ns since 1970. */
 int rl_http_request_parse_instant(rl_http_request *request, const char *name, const char *text, int64_t *ns, rl_error *err);

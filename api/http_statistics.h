@@ -1,4 +1,4 @@
-/* Counters and durations of HTTP requests. Thread-safe. */
+/* Counts HTTP requests and their durations for GET /metrics. Thread-safe. */
 #ifndef RL_API_HTTP_STATISTICS_H
 #define RL_API_HTTP_STATISTICS_H
 
@@ -10,8 +10,8 @@ typedef struct rl_http_statistics rl_http_statistics;
 
 rl_http_statistics *rl_http_statistics_new(void); /* NULL if memory is exhausted */
 void rl_http_statistics_free(rl_http_statistics *statistics);
-/* Count the beginning and the end of a request. route: index into rl_routes; -1: no route matched. status 0: there was no reply.
- * */
+/* Count the beginning and the end of a request. route: index into rl_routes; -1: no route matched. status: of the reply; 0: the
+ * connection was closed without a reply. */
 void rl_http_statistics_begin(rl_http_statistics *statistics);
 void rl_http_statistics_end(rl_http_statistics *statistics, int route, int status, int64_t duration_ns);
 
@@ -20,8 +20,8 @@ int64_t rl_http_statistics_active_requests(const rl_http_statistics *statistics)
 uint64_t rl_http_statistics_reply_count(const rl_http_statistics *statistics, int route, int status_index);
 const rl_histogram *rl_http_statistics_durations(const rl_http_statistics *statistics);
 
-/* The HTTP statuses that the daemon uses, followed by zeros. The index of the first 0 counts statuses that are not in the list.
- * */
+/* The HTTP statuses that the daemon uses, followed by zeros. Replies with any other status are counted at the index of the first
+ * zero. */
 enum { RL_HTTP_STATUSES_MAX = 24 };
 extern const int rl_http_statuses[RL_HTTP_STATUSES_MAX];
 extern const double rl_http_duration_bounds_s[RL_HISTOGRAM_BUCKETS];

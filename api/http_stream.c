@@ -29,7 +29,8 @@ static ssize_t copy_to_buffer(rl_http_stream *stream, char *buffer, size_t capac
   if (stream->sent == stream->used) {
     stream->sent = stream->used = 0;
     ssize_t result = stream->read_callback(stream);
-    if (result <= 0) return result; /* 0: a pool's thread may already write to the stream, so it must not be accessed */
+    if (result <= 0)
+      return result; /* after 0, a pool's thread may already write to the stream, so this thread must not access it */
   }
   size_t left = stream->used - stream->sent, count = left < capacity ? left : capacity;
   if (count > 0) memcpy(buffer, stream->bytes + stream->sent, count);

@@ -1,5 +1,5 @@
-/* A response that is produced while the client reads it. The callback writes bytes to the stream. When all of them have been
- * sent, the callback is called again. An rl_http_stream is the first member of the struct that owns it. */
+/* A response that is produced while the client reads it. MHD's thread calls read_callback, which writes bytes to the stream, and
+ * calls it again when all of these bytes have been sent. An rl_http_stream is the first member of the struct that owns it. */
 #ifndef RL_API_HTTP_STREAM_H
 #define RL_API_HTTP_STREAM_H
 
@@ -13,11 +13,11 @@ struct rl_http_stream {
   /* Does one of the following: writes with rl_http_stream_write or rl_http_stream_write_text and returns 1; suspends the
    * connection and returns 0, after which another thread may write; or ends the response and returns MHD_CONTENT_READER_END_*. */
   ssize_t (*read_callback)(rl_http_stream *stream);
-  void (*free_owner)(rl_http_stream *stream); /* called once */
+  void (*free_owner)(rl_http_stream *stream); /* called once, at the end of the response */
   rl_connections *connections;
   rl_connection *tracked_connection;
-  char *bytes; /* a NUL follows the first `used` bytes */
-  size_t used, sent, capacity;
+  char *bytes;                 /* a NUL follows the first `used` bytes */
+  size_t used, sent, capacity; /* bytes written and not yet replaced; how many of them were copied to MHD; allocated bytes */
 };
 
 int rl_http_stream_write(rl_http_stream *stream, const char *bytes, size_t length, rl_error *err);

@@ -35,8 +35,8 @@ static const char *last_element(const char *list) {
   return element + strspn(element, " \t");
 }
 
-/* Returns the value of the parameter "for" of an element of Forwarded; NULL: it has none. */
-static const char *find_for(const char *element) {
+/* Returns the value of the parameter "for" in an element of a Forwarded header; NULL: the element has no such parameter. */
+static const char *find_for_parameter(const char *element) {
   while (element != NULL) {
     element += strspn(element, "; \t");
     if (strncasecmp(element, "for=", 4) == 0) return element + 4;
@@ -45,7 +45,8 @@ static const char *find_for(const char *element) {
   return NULL;
 }
 
-/* Copies the host of "1.2.3.4", "1.2.3.4:5", "::1", "[::1]" or "[::1]:5", in quotes or not. */
+/* Copies the address without brackets and port from "1.2.3.4", "1.2.3.4:5", "::1", "[::1]" or "[::1]:5". The text may be in
+ * quotes. */
 static void copy_host(const char *text, char *host, size_t size) {
   text += *text == '"';
   bool bracketed = *text == '[';
@@ -60,7 +61,7 @@ static void copy_host(const char *text, char *host, size_t size) {
 bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded, rl_client_address *address) {
   static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
   const char *text = x_forwarded_for != NULL ? last_element(x_forwarded_for)
-                     : forwarded != NULL     ? find_for(last_element(forwarded))
+                     : forwarded != NULL     ? find_for_parameter(last_element(forwarded))
                                              : NULL;
   char host[INET6_ADDRSTRLEN];
   rl_client_address found = {{0}};
@@ -91,7 +92,8 @@ void rl_etag_hash(const void *data, size_t size, char *etag) {
   snprintf(etag, RL_ETAG_SIZE, "\"%s\"", hex);
 }
 
-/* Returns the end of the first ETag of the list. A comma inside quotes belongs to the ETag. NULL: the quotes are not closed. */
+/* Returns the end of the first ETag of the list; NULL if its quotes are not closed. A comma inside the quotes belongs to the
+ * ETag. */
 static const char *skip_etag(const char *list) {
   if (*list != '"') return list + strcspn(list, ",");
   const char *quote = strchr(list + 1, '"');

@@ -17,8 +17,8 @@ bool rl_query_truncate(char *uri, int maximum);
 typedef struct rl_client_address {
   unsigned char bytes[16]; /* an IPv6 address whose last 64 bits are 0, or an IPv4 address as ::ffff:a.b.c.d */
 } rl_client_address;
-/* Sets *address to the client address that the nearest proxy named: the last element of X-Forwarded-For, or, without that header,
- * of Forwarded (RFC 7239). Either header may be NULL. Returns false if they contain no address. */
+/* Sets *address to the client address that the nearest proxy named: the last element of X-Forwarded-For or, if that header is
+ * absent, of Forwarded (RFC 7239). NULL stands for an absent header. Returns false if the headers contain no address. */
 bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded, rl_client_address *address);
 
 /* Returns true when content_type is application/json with any parameters. Accepts NULL. */
@@ -29,8 +29,8 @@ enum { RL_ETAG_SIZE = 40 };
 void rl_etag_hash(const void *data, size_t size, char *etag);
 /* Returns true when the Accept-Encoding header allows gzip: it names gzip with a weight other than 0. header may be NULL. */
 bool rl_accepts_gzip(const char *header);
-/* Returns true when the If-None-Match header contains this ETag. It is a list of ETags, which may begin with W/, or *. header may
- * be NULL. */
+/* Returns true when the If-None-Match header, a list of ETags or "*", matches this ETag. An ETag in the list may begin with W/.
+ * header may be NULL. */
 bool rl_etag_matches(const char *header, const char *etag);
 
 #endif

@@ -74,7 +74,7 @@ int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
   return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 
-/* Replies with the only row of the query for the request's id; 404 "NAME ID not found." when it has none. */
+/* Replies with the only row of the query for the request's id; with 404 "NAME ID not found." if the query returns no row. */
 static int reply_row(rl_http_request *request, rl_query query, const char *name, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding id = {":id", RL_SQL_INTEGER, .integer = request->id};

@@ -1,4 +1,5 @@
-/* Replies that send the rows of a store query as one JSON document, and the cursors by which clients page through rows. */
+/* Replies that send the rows of a store query as one JSON document, and the page cursors with which clients request one page
+ * after another. Handlers call this in a pool's thread. */
 #ifndef RL_API_JSON_ROWS_H
 #define RL_API_JSON_ROWS_H
 
@@ -10,10 +11,10 @@ enum { RL_PAGE_CURSOR_SIZE = 24 };
 void rl_page_cursor_format(char list_letter, int64_t id, char *text); /* writes into text[RL_PAGE_CURSOR_SIZE] */
 bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id);
 
-/* Replies {"items":[...], ...} and closes the cursor, even on failure. The query must return at most limit + 1 rows; the
- * additional row shows that there are more than `limit`. If list_letter is not 0, adds "next_cursor", made from the second column
- * of the last row, which has its id (null at the end of the list). If list_letter is 0, adds "truncated". limit 0: sends all rows
- * and adds neither. */
+/* Replies {"items":[...], ...} and closes the cursor, even on failure. The query must return at most limit + 1 rows; the last one
+ * is not sent, but shows that there are more than `limit`. If list_letter is not 0, adds "next_cursor", made from the last sent
+ * row's id, which is its second column; null at the end of the list. If list_letter is 0, adds "truncated": whether there are
+ * more rows. limit 0: sends all rows and adds neither. */
 int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* Login sessions of the web page. A client sends its token once and gets a cookie with a random session id, which it sends from
- * then on. A session ends when its token is revoked. Sessions are kept in memory only, so a restart of the daemon ends all of
- * them. There are at most RL_LOGIN_SESSIONS_MAX sessions; a new one replaces the oldest. Thread-safe. */
+/* Login sessions of the web page. A browser sends a token once and gets a cookie with a random session id, which it sends with
+ * each later request. A session ends when its token is revoked. Sessions are kept in memory only, so a restart of the daemon ends
+ * all of them. There are at most RL_LOGIN_SESSIONS_MAX sessions; a new one replaces the oldest. Thread-safe. */
 #ifndef RL_API_LOGIN_SESSIONS_H
 #define RL_API_LOGIN_SESSIONS_H
 

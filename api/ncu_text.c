@@ -1,4 +1,4 @@
-/* A table lists which units are scaled by factors of 1000. */
+/* A table lists the units that are scaled by factors of 1000. */
 #include "api/ncu_text.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 enum { MAX_UNITS = 6 };
 
-/* A part of a unit's name, and the texts that replace it for each factor of 1000. The first entry that matches the unit applies.
- * */
+/* A part of a unit's name, and the texts that replace this part, one for each factor of 1000. The first entry whose part is in
+ * the unit's name applies. */
 typedef struct scale {
   const char *part;
   bool is_suffix;               /* the unit's name ends with the part; false: it begins with the part */
@@ -23,7 +23,7 @@ static const scale scales[] = {
     {.part = "/s", .is_suffix = true, .units = {"/s", "/ms", "/us", "/ns"}},
 };
 
-/* Returns the position of the scale's part in the unit's name; NULL: the name does not have the part. */
+/* Returns the position of the scale's part in the unit's name; NULL if the name does not contain the part. */
 static const char *find_scaled_part(const char *unit, const scale *known) {
   size_t part_length = strlen(known->part), unit_length = strlen(unit);
   if (known->is_suffix) {

@@ -1,5 +1,5 @@
-/* Formats numbers as Nsight Compute does: with thousands separators, with two decimals unless they are whole, and optionally in a
- * unit in which they have few digits. */
+/* Formats numbers as Nsight Compute does: with thousands separators, and with two decimals unless the number is whole.
+ * rl_ncu_format_scaled also scales the unit, so that the number has few digits. */
 #ifndef RL_API_NCU_TEXT_H
 #define RL_API_NCU_TEXT_H
 

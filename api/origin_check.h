@@ -1,12 +1,14 @@
-/* Checks the origin of a request by its headers. A Host header with a foreign name indicates DNS rebinding; a foreign Origin
- * header means that a page of another site sent the request. Stateless, thread-safe. */
+/* Checks from which web site a request comes, by its headers. dispatch.c calls this for each request. A Host header with a
+ * foreign name indicates DNS rebinding; a foreign Origin header means that a page of another site sent the request. Stateless,
+ * thread-safe. */
 #ifndef RL_API_ORIGIN_CHECK_H
 #define RL_API_ORIGIN_CHECK_H
 
 #include <stdbool.h>
 
-/* Returns true when the Host header names loopback, the configured address, the local address of the connection (local_address;
- * NULL: unknown) or one of the comma-separated names in allowed_hosts. Ignores the port, because tunnels change it. */
+/* Returns true when the Host header names one of these: loopback, the configured address, the server's address on this connection
+ * (local_address; NULL: unknown), or a name in the comma-separated list allowed_hosts. Ignores the port, because tunnels change
+ * it. */
 bool rl_host_is_allowed(const char *host, const char *address, const char *local_address, const char *allowed_hosts);
 /* Returns true when origin is NULL (no browser, or a same-origin GET) or names the same host and port as the Host header. */
 bool rl_origin_is_allowed(const char *origin, const char *host);

@@ -1,4 +1,4 @@
-/* Has the table of problems, and maps the domain and code of an error to a problem. */
+/* Defines the table of problems, and maps an error's domain and code to a problem. */
 #include "api/problem_document.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,5 @@
-/* Errors as clients see them: RFC 9457 problem documents (application/problem+json), made from one table. */
+/* Makes the replies for errors: RFC 9457 problem documents (application/problem+json). One table has their codes, titles and
+ * statuses. */
 #ifndef RL_API_PROBLEM_DOCUMENT_H
 #define RL_API_PROBLEM_DOCUMENT_H
 
@@ -7,7 +8,7 @@
 #include "base/error.h"
 
 typedef enum rl_problem {
-  RL_PROBLEM_BAD_REQUEST, /* an RL_HTTP error gets the first problem of this list whose status equals its code */
+  RL_PROBLEM_BAD_REQUEST, /* an RL_HTTP error becomes the first problem of this list whose status equals the error's code */
   RL_PROBLEM_BAD_JSON,
   RL_PROBLEM_INVALID_FIELD,
   RL_PROBLEM_INVALID_PARAMETER,
@@ -27,7 +28,7 @@ typedef enum rl_problem {
   RL_PROBLEM_DEADLINE,
   RL_PROBLEM_STORAGE_FULL,
   RL_PROBLEM_STORAGE_LOCKED,
-  RL_PROBLEM_SUITE_RUN_ENDED, /* this one and the next three are RL_SUITE errors, in the order of rl_suite_code */
+  RL_PROBLEM_SUITE_RUN_ENDED, /* this problem and the next three stand for RL_SUITE errors, in the order of rl_suite_code */
   RL_PROBLEM_BASELINE_EXISTS,
   RL_PROBLEM_NOT_ELIGIBLE,
   RL_PROBLEM_MALFORMED_SUITE,

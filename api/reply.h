@@ -1,5 +1,5 @@
-/* Replies to requests. The rl_reply functions set the request's response, which dispatch.c passes to MHD. They return -1 if
- * memory is exhausted. */
+/* Sets the response of a request; dispatch.c passes the response to MHD after the handler. All functions return -1 if memory is
+ * exhausted. */
 #ifndef RL_API_REPLY_H
 #define RL_API_REPLY_H
 
@@ -9,11 +9,12 @@
 #include "api/http_request.h"
 #include "api/response.h"
 
-/* Reply with response, document or text, and take ownership of it. NULL means that its allocation failed. */
+/* rl_reply, rl_reply_json and rl_reply_text take ownership of the response, the document or the malloc'ed text. If it is NULL,
+ * they fail because memory is exhausted. */
 int rl_reply(rl_http_request *request, int status, struct MHD_Response *response, rl_error *err);
 int rl_reply_json(rl_http_request *request, int status, cJSON *document, rl_error *err);
-/* Replies 202 with the location of the job or suite run that the request has created. is_replayed: an earlier request with the
- * same Idempotency-Key has created it. */
+/* Replies 202 with the document and, in the Location header, the path of the job or suite run that was created. is_replayed: an
+ * earlier request with the same Idempotency-Key created it. */
 int rl_reply_accepted(rl_http_request *request, const char *location, bool is_replayed, cJSON *document, rl_error *err);
 int rl_reply_text(rl_http_request *request, int status, char *text, const char *content_type, rl_error *err);
 /* Replies with the problem document of request->err. */

@@ -1,5 +1,5 @@
-/* Makes a kernel's report as JSON: the sections, the findings of the rules, and the roofline. All functions compute their result
- * from metrics that the store has returned. */
+/* Makes a kernel's report as JSON: the sections, the findings of the rules, and the roofline. The report handlers call these
+ * functions with metrics that they have read from the store; no function here reads the store. */
 #ifndef RL_API_REPORT_H
 #define RL_API_REPORT_H
 
@@ -22,14 +22,14 @@ typedef struct rl_kernel_metrics {
 int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err);
 void rl_kernel_metrics_clear(rl_kernel_metrics *metrics);
 
-/* The data of a run that determine which sections its report shows. */
+/* Determines which sections the report of a run shows. */
 typedef struct rl_report_view {
   char capability[8];      /* "9.0"; "" when unknown */
   bool request_is_known;   /* requested_bits is valid; false: the requested sections are not stored */
   uint32_t requested_bits; /* bit i: rl_sections[i] */
 } rl_report_view;
 
-/* Makes a view from columns of the run's row, each of which may be NULL. requested: a JSON list of section ids. */
+/* Makes a view from two columns of the run's row, which may be NULL. requested: a JSON list of section ids. */
 rl_report_view rl_report_view_make(const char *capability, const char *requested);
 /* Returns the bits of the sections to show: the requested sections, or, if the request is unknown, the sections that have values.
  * 0: the counters pass did not profile the kernel. */
@@ -47,22 +47,22 @@ typedef struct rl_findings {
   rl_finding *items;
   size_t count;
 } rl_findings;
-/* Applies all rules and combines their findings by cause (findings.h). Returns an empty list if memory is exhausted. */
+/* Applies all rules and combines findings with the same cause (findings.h). Returns an empty list if memory is exhausted. */
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
 /* Returns [{"rule", "version", "section", "kind", "title", "message", "inputs", "speedup_pct", "scope", "cause", "parts"}]. An
  * element of "parts" has the members up to "inputs". */
 cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions);
 /* Calls rl_report_apply_rules and rl_report_findings_json. */
 cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions);
-/* Returns [{"rule", "change", "a", "b"}]: how the finding of each rule changes from a to b. change: "new", "resolved" or
+/* Compares the findings of each rule in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new", "resolved" or
  * "unchanged"; a and b: the finding or null. Findings are not combined by cause. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
-/* Returns the kernel's rl_kernel_verdict. library: the kernel belongs to a library, so the user can't change its code. */
+/* Returns the kernel's rl_kernel_verdict as JSON. library: the kernel belongs to a library, so the user can't change its code. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);
-/* Returns {"name", "advice"} of the library to which the kernel belongs, or null. run: row of the report's run. The kernels of a
- * source job belong to no library, because the job compiles or loads the client's code. */
+/* Returns {"name", "advice"} of the library to which the kernel belongs, or null. run: the run's row. The kernels of a source job
+ * belong to no library, because the job compiles or loads the client's code. */
 cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values);
-/* Returns the kernel's rl_roofline: achieved rates, ceilings, points and classification. */
+/* Returns the kernel's rl_roofline as JSON: achieved rates, ceilings, points and classification. */
 cJSON *rl_report_roofline(const rl_metric_values *values);
 
 /* Returns one section of the metric catalogue with its rows. */

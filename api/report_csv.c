@@ -1,4 +1,4 @@
-/* Writes quoted fields in the order of ncu's columns. */
+/* Implements report_csv.h. Writes the fields in the order of ncu's columns. */
 #include "api/report_csv.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ enum {
   DETAILS_COLUMNS = sizeof details_columns / sizeof *details_columns
 };
 
-/* Writes a quoted field; Nsight Compute quotes every field. */
+/* Writes a field in quotes, as Nsight Compute does with every field. */
 static void put_field(FILE *out, const char *text) {
   putc('"', out);
   for (; *text != '\0'; text++) {
@@ -70,7 +70,7 @@ static void put_device(FILE *out, const cJSON *run) {
   put_next_field(out, device && strncmp(device, "gpu", 3) == 0 ? device + 3 : "");
 }
 
-/* Writes the kernel's columns. kernel->kernel NULL: writes those of the run only, and leaves the others empty. */
+/* Writes the columns of the kernel and its run. If kernel->kernel is NULL, leaves the kernel's columns empty. */
 static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
   double ordinal = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal"));
   char id[32] = "";
@@ -116,7 +116,7 @@ static void put_details_line(const details_page *page, const char *const fields[
   put_details_fields(page->out, page->details, fields);
 }
 
-/* Prints a value followed by its parts, as Nsight Compute does: "30 (20; 10)". Truncates the text to `size`. */
+/* Prints a value, followed by its parts in parentheses as in Nsight Compute: "30 (20; 10)". Truncates the text to `size`. */
 static void format_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
   rl_part parts[RL_MAX_PARTS];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
@@ -138,8 +138,7 @@ static void put_row(const details_page *page, const rl_section *section, const r
       page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "", ""});
 }
 
-/* Writes the line of a finding. As in Nsight Compute, it has the section's id in the column in which other lines have the
- * section's name. */
+/* Writes the line of a finding. As in Nsight Compute, the column "Section Name" of this line has the section's id instead. */
 static void put_finding(const details_page *page, const rl_finding *finding) {
   static const char *const types[] = {[RL_FINDING_INFO] = "INF", [RL_FINDING_WARNING] = "WRN", [RL_FINDING_OPTIMIZATION] = "OPT"};
   bool estimated = isfinite(finding->speedup_pct);
@@ -190,8 +189,8 @@ static const struct rl_csv_dimension *find_dimension(const char *name) {
   return NULL;
 }
 
-/* Returns the first row that shows the metric's number as a text; NULL: none does. */
-static const rl_section_row *find_choices(const char *name) {
+/* Returns the first section row of this metric that has a word for each value; NULL: no row has. */
+static const rl_section_row *find_row_with_choices(const char *name) {
   for (size_t s = 0; s < rl_section_count; s++)
     for (size_t r = 0; r < rl_sections[s].row_count; r++) {
       const rl_section_row *row = &rl_sections[s].rows[r];
@@ -209,12 +208,12 @@ static const char *unit_of(const rl_csv_column *column) {
 }
 
 rl_csv_column rl_csv_column_make(const char *name) {
-  rl_csv_column column = {.name = name, .dimension = find_dimension(name), .choices = find_choices(name)};
+  rl_csv_column column = {.name = name, .dimension = find_dimension(name), .choices_row = find_row_with_choices(name)};
   column.is_computed = rl_computed_metric_find(name, &column.computed);
   return column;
 }
 
-/* Returns a collected metric, a dimension of the launch, or a computed metric. NAN: unknown. */
+/* Returns the value of a collected metric, of a dimension of the launch, or of a computed metric. NAN: the value is unknown. */
 static double raw_value(const rl_csv_kernel *kernel, const rl_csv_column *column) {
   const rl_metric_value *collected = rl_metric_find(kernel->values, column->name);
   if (collected != NULL) return collected->value;
@@ -237,7 +236,7 @@ void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const rl_csv_colum
   put_kernel_fields(out, kernel);
   for (size_t i = 0; i < count; i++) {
     double value = raw_value(kernel, &columns[i]);
-    const char *text = columns[i].choices != NULL ? rl_row_text(columns[i].choices, value) : NULL;
+    const char *text = columns[i].choices_row != NULL ? rl_row_text(columns[i].choices_row, value) : NULL;
     put_next_field(out, text ? text : rl_ncu_format(value, "").value);
   }
   putc('\n', out);

@@ -10,8 +10,8 @@
 #include "api/report.h"
 #include "model/catalogue.h"
 
-/* Rows of a section that the details page contains, as with ncu's option --print-details: the header, the tables of the body, or
- * both. */
+/* Which rows of a section the details page contains, as with ncu's option --print-details: those of the section's header, those
+ * of the tables below the header (body), or both. */
 typedef enum rl_csv_details { RL_CSV_DETAILS_HEADER, RL_CSV_DETAILS_BODY, RL_CSV_DETAILS_ALL } rl_csv_details;
 extern const char *const rl_csv_details_names[]; /* "header" "body" "all", NULL */
 
@@ -36,15 +36,16 @@ extern const struct rl_csv_dimension {
 } rl_csv_dimensions[RL_CSV_DIMENSIONS];
 
 typedef struct rl_csv_column {
-  const char *name;                         /* of the metric; the caller's */
+  const char *name;                         /* name of the metric; the caller owns the text */
   const struct rl_csv_dimension *dimension; /* NULL: the metric is no dimension of the launch */
-  const rl_section_row *choices;            /* a row that shows the number as a text; NULL: none does */
+  const rl_section_row
+      *choices_row; /* a section row with a word for each value of the metric; NULL: the column shows the number */
   bool is_computed;
   rl_computed_metric computed;
 } rl_csv_column;
 
 /* Returns the column of a metric: a collected one, one of analyze/computed_metrics.h, or one of rl_csv_dimensions. */
-rl_csv_column rl_csv_column_make(const char *name);
+rl_csv_column rl_csv_column_make(const char *metric_name);
 /* Print the raw page. It has one line for each kernel and one column for each metric, in unscaled units. The second line of the
  * page has the units. */
 void rl_csv_print_raw_header(FILE *out, const rl_csv_column *columns, size_t count);

@@ -1,4 +1,4 @@
-/* Implements the functions of report.h that concern findings. */
+/* Implements the functions of report.h for findings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ typedef struct source_line {
   double line, executed;
 } source_line;
 
-/* Returns whether the opcode without modifiers is one of the words. */
+/* Returns whether the opcode without its modifiers is one of the space-separated words. */
 static bool is_listed(const char *opcode, const char *words) {
   size_t length = opcode ? strcspn(opcode, ".") : 0;
   for (const char *word = words; length > 0 && *word; word += strcspn(word, " "), word += *word == ' ')
@@ -64,8 +64,8 @@ static int compare_executed_descending(const void *a, const void *b) {
   return x == y ? 0 : x > y ? -1 : 1;
 }
 
-/* Makes a list of the source lines with instructions to which the rule applies, the most executed line first. instructions: NULL:
- * unknown. */
+/* Makes a list of the source lines that contain instructions to which the rule applies, the most executed line first. Returns an
+ * empty list if the rule names no opcodes or instructions is NULL. */
 static cJSON *lines_json(const rl_rule *rule, const cJSON *instructions) {
   source_line lines[MAX_LINES];
   size_t count = 0;
@@ -99,7 +99,7 @@ static void add_rule(cJSON *object, const rl_finding *finding, const cJSON *inst
   cJSON_AddItemToObject(object, "lines", lines_json(finding->rule, instructions));
 }
 
-/* Makes the finding with an empty list of parts. */
+/* Makes the JSON of a finding with an empty list of parts. */
 static cJSON *finding_json(const rl_finding *finding, const cJSON *instructions) {
   cJSON *object = cJSON_CreateObject();
   rl_cause_id cause = finding->rule->cause;
@@ -141,7 +141,8 @@ static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *
   return NULL;
 }
 
-/* A finding of run a alone is resolved in run b. */
+/* Makes an element of rl_report_finding_changes. a, b: the findings of the rule, or NULL. A finding in run a but not in run b is
+ * "resolved". */
 static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_finding *b) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "rule", rule->id);

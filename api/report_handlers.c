@@ -62,12 +62,13 @@ const rl_field rl_compare_runs_query[] = {
              .summary = "names: only the pairs of kernels, without sections and findings; default full"),
     {0}};
 
-/* Binds NULL, which stands for any kernel, if the ordinal is -1. */
+/* Binds the ordinal; binds NULL, with which the queries return every kernel, if the ordinal is -1. */
 static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
   return (rl_binding){name, ordinal >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = ordinal};
 }
 
-/* Returns the object as text without its closing brace, followed by ,"kernels":[ . Returns NULL if memory is exhausted. */
+/* Returns the text of the object with the beginning of its last member, "kernels", up to the opening bracket of the array.
+ * Returns NULL if memory is exhausted. */
 static char *print_head(const cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object), *head = NULL;
   if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;
@@ -86,10 +87,11 @@ static char *print_and_delete(cJSON *object, rl_error *err) {
 /* Returns the reason for which the kernels of a run have no sections. */
 static const char *no_counters_reason(const rl_report_run *run) {
   const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "counters_reason"));
-  return reason != NULL ? reason : "the counters pass did not count this kernel";
+  return reason != NULL ? reason : "the counters pass did not profile this kernel";
 }
 
-/* Adds the sections of a kernel; null with a reason: it was not counted, or the client wants verdicts alone. */
+/* Adds the sections of a kernel; or null and the reason, if no counters were collected for the kernel or the client wants
+ * verdicts alone. */
 static void add_sections(cJSON *kernel, const rl_report_stream *stream, const rl_kernel_metrics *metrics) {
   const char *reason = stream->only_verdicts                     ? "the request asks for verdicts alone"
                        : cJSON_GetArraySize(metrics->kernel) > 0 ? NULL
@@ -198,8 +200,8 @@ static int make_raw_columns(rl_report_stream *stream, rl_error *err) {
   return 0;
 }
 
-/* Reads the columns of the raw page: all metrics that were collected for at least one of the kernels, and those that are computed
- * from them. */
+/* Determines the columns of the raw page: all metrics that were collected for at least one kernel, and the metrics that are
+ * computed from them. */
 static int read_raw_columns(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
@@ -221,7 +223,7 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   return close_memstream(out, &text, err);
 }
 
-/* Returns the row of a kernel with the workload's name. It takes the place of the kernels of a run that has none. */
+/* Returns the row of a kernel with the workload's name. The report of a run without kernels shows this row instead. */
 static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256", NULL};
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "workload"));
@@ -232,8 +234,7 @@ static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   return print_and_delete(kernel, err);
 }
 
-/* Reads the timeline of the report's run. If the trace is too large, sets the reason for which there is no timeline, and
- * succeeds. */
+/* Reads the timeline of the report's run. If the trace is too large, sets the reason in timeline->trace.state and returns 0. */
 static int read_timeline(rl_http_request *request, rl_run_timeline *timeline, rl_error *err) {
   rl_error failed = {0};
   if (rl_run_timeline_read(request, request->id, timeline, &failed) == 0) return 0;

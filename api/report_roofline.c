@@ -1,4 +1,4 @@
-/* Implements the functions of report.h that concern the verdict and the roofline. */
+/* Implements the functions of report.h for the verdict and the roofline. */
 #include <math.h>
 
 #include "analyze/kernel_verdict.h"

@@ -1,5 +1,6 @@
-/* A reply that consists of a head, one text for each row of a query (a kernel, or a pair of kernels), and a tail. A row's text is
- * rendered after the previous text has been sent. */
+/* A chunked reply (chunked_reply.h) that consists of a head, one text for each row of a query (a kernel, or a pair of kernels),
+ * and a tail. A row's text is rendered when the client has been sent the previous texts, so that a long report is never in memory
+ * as a whole. */
 #ifndef RL_API_REPORT_STREAM_H
 #define RL_API_REPORT_STREAM_H
 
@@ -26,20 +27,20 @@ typedef struct rl_report_stream {
   rl_report_run a, b; /* b: only for comparisons */
   rl_cursor *cursor;
   char *head;                   /* malloc'ed */
-  const char *separator, *tail; /* written between the texts of rows, and after the last one */
-  char *own_tail;               /* the tail if it is malloc'ed; NULL: the tail is static */
-  char *substitute_row;         /* first column of a row that is rendered if the query returns no row; NULL: none */
+  const char *separator, *tail; /* texts between two rows, and after the last row */
+  char *own_tail;               /* `tail` if it is malloc'ed, to be freed; NULL: the tail is static */
+  char *substitute_row; /* first column of a row that is rendered if the query returns no row; NULL: nothing is rendered then */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
   rl_csv_details details;
-  bool only_verdicts;        /* JSON: without sections, series and instructions */
+  bool only_verdicts;        /* JSON: omits sections, series and instructions */
   const char **metric_names; /* malloc'ed, sorted: the metrics of the raw page */
   size_t metric_count;
-  rl_csv_column *raw_columns; /* of these metrics */
+  rl_csv_column *raw_columns; /* columns of metric_names */
   size_t row_count;           /* number of rows rendered so far */
   enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } state;
-  char *last_chunk;  /* the chunk that was returned last */
-  char *pending_row; /* text of a row, sent after its separator */
+  char *last_chunk;  /* the chunk that was returned last; freed when the next one is read */
+  char *pending_row; /* text of the next row, whose separator was returned last */
 } rl_report_stream;
 
 rl_report_stream *rl_report_stream_new(rl_error *err);

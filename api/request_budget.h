@@ -1,7 +1,7 @@
 /* Limits the work for one request. The work ends when its time (the setting request_deadline_s) has passed, when the client has
- * closed its connection, or when the server closes. The limit applies to queries of the calling thread between
- * rl_request_budget_begin and rl_request_budget_end. A chunked reply calls both for each chunk, so the time in which the client
- * reads does not count. Not thread-safe. */
+ * closed its connection, or when the server closes. The limit applies to the queries that the calling thread runs between
+ * rl_request_budget_begin and rl_request_budget_end. A chunked reply calls both functions for each chunk, so the time in which
+ * the client reads the reply does not count. Not thread-safe. */
 #ifndef RL_API_REQUEST_BUDGET_H
 #define RL_API_REQUEST_BUDGET_H
 
@@ -13,17 +13,17 @@
 
 typedef struct rl_server rl_server;
 
-/* A client that has closed its sending side may still read its reply. So the work goes on for this time before the socket is
- * checked. */
+/* A client may close its sending side and still read the reply. So the client's socket is not checked before this time has
+ * passed. */
 #define RL_CLOSED_CLIENT_GRACE_NS INT64_C(100000000)
 
 typedef struct rl_request_budget {
   const rl_server *server;
   int client_socket;            /* -1: the work continues even if the client disconnects */
-  int64_t remaining_ns;         /* remaining time of the limit; valid outside of begin and end */
-  int64_t deadline_ns;          /* end of the limit, in the time of rl_monotonic_ns; valid between begin and end */
-  int64_t next_socket_check_ns; /* next check of the socket, in the time of rl_monotonic_ns; the first is
-                                   RL_CLOSED_CLIENT_GRACE_NS after begin */
+  int64_t remaining_ns;         /* time that is left; valid outside of begin and end */
+  int64_t deadline_ns;          /* rl_monotonic_ns at which the time is over; valid between begin and end */
+  int64_t next_socket_check_ns; /* rl_monotonic_ns of the next check of the socket; the first check is RL_CLOSED_CLIENT_GRACE_NS
+                                   after begin */
   bool time_over, client_left;
   rl_query_limit query_limit; /* the store calls it while a query runs */
 } rl_request_budget;

@@ -1,6 +1,6 @@
 /* A pool has an array of threads and a queue, which a mutex guards. A stopping pool refuses new tasks, and its threads end when
- * the queue is empty. A thread records when its task began, so that the check of liveness notices a pool whose threads all hang.
- * */
+ * the queue is empty. Each thread records when its task began, so that rl_request_pools_check_liveness notices a pool whose
+ * threads all hang. */
 #include "api/request_pools.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 enum { MAX_POOL_THREADS = 4 };
 
 static const struct pool_size {
-  const char *name; /* name of its threads; at most 15 characters */
+  const char *name; /* name of the pool's threads; at most 15 characters */
   int threads, max_queued;
   int nice; /* above 0: a lower priority than MHD's threads, so that cheap requests are answered first */
 } sizes[RL_POOL_COUNT] = {
@@ -30,7 +30,8 @@ typedef struct pool_thread {
 
 typedef struct thread_pool {
   const struct pool_size *size;
-  pthread_mutex_t lock; /* guards queue, queued and stopping; one thread starts and stops the pool's threads */
+  pthread_mutex_t
+      lock; /* guards queue, queued and stopping; the other members are used by the one thread that starts and stops the pool */
   pthread_cond_t changed;
   STAILQ_HEAD(, rl_pool_task) queue;
   int queued;
@@ -88,8 +89,8 @@ bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task
   return enqueue(&pools->pools[pool], task, sizes[pool].max_queued);
 }
 
-/* The limit of the queue does not apply, because a reply that has begun would be incomplete. The queue stays bounded, because
- * each reply or stream queues at most one task. */
+/* Ignores the limit of the queue, because a refusal would leave the reply incomplete. The queue stays bounded, because each reply
+ * or event stream has at most one task in it. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task) {
   return enqueue(&pools->pools[pool], task, INT32_MAX);
 }
@@ -158,7 +159,7 @@ int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, r
   for (int i = 0; i < RL_POOL_COUNT; i++) {
     const thread_pool *pool = &pools->pools[i];
     if (pool->size->threads > 0 && count_busy_since(pool, since_ns) == pool->size->threads)
-      return rl_fail(err, RL_HTTP, 0, "all %d threads %s have been in one request each for %.1f s", pool->size->threads,
+      return rl_fail(err, RL_HTTP, 0, "each of the %d threads %s has been busy with one request for %.1f s", pool->size->threads,
                      pool->size->name, (double)limit_ns / 1e9);
   }
   return 0;

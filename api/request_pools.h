@@ -16,7 +16,7 @@ typedef struct rl_request_pools rl_request_pools;
 typedef struct rl_pool_task rl_pool_task;
 
 typedef enum rl_pool {
-  RL_POOL_INLINE,  /* no pool: a thread of libmicrohttpd runs the task, which reads memory only */
+  RL_POOL_INLINE,  /* no pool: MHD's thread runs the handler, which only reads memory */
   RL_POOL_CONTROL, /* authorization, readiness, metrics, cancellation, event streams */
   RL_POOL_SUBMIT,  /* submission of jobs, which waits for the disk */
   RL_POOL_UPLOAD,  /* parts of uploaded files, and their imports */
@@ -25,7 +25,7 @@ typedef enum rl_pool {
   RL_POOL_COUNT
 } rl_pool;
 
-/* A member of the object on which the task works. */
+/* A task in a pool's queue. It is a member of the object on which it works, so that queueing allocates nothing. */
 struct rl_pool_task {
   void (*run)(rl_pool_task *task);
   struct MHD_Connection *connection; /* suspended until the task has run; NULL: none */
@@ -41,7 +41,7 @@ void rl_request_pools_free(rl_request_pools *pools); /* stops first; accepts NUL
  * stopping. If the task has a connection, only a thread of MHD may call this. `run` may free a task that has no connection,
  * because the pool does not access the task afterwards. */
 bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
-/* Like rl_request_pools_submit, but the limit of the queue does not apply. For the next step of a reply that has begun. */
+/* Like rl_request_pools_submit, but ignores the limit of the queue. For the next step of a reply that has begun. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
 /* Returns -1 when every thread of a pool has been running the same task for at least limit_ns. */
 int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, rl_error *err);

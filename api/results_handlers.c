@@ -29,12 +29,13 @@ typedef struct kernels_query {
 } kernels_query;
 
 typedef struct timeline_query {
-  int64_t run, from, to, limit; /* run: id, 0: all runs; from, to: ns since the start of the trace, -1: not given */
+  int64_t run, from, to,
+      limit; /* run: id of a run, 0: all runs; from, to: ns since the start of the trace, -1: the client set no limit */
 } timeline_query;
 
 typedef struct history_query {
   char metric[RL_NAME_SIZE], workload[32], device[16], from[RL_INSTANT_SIZE], to[RL_INSTANT_SIZE];
-  int64_t like, limit; /* like: id of a run; 0: not given */
+  int64_t like, limit; /* like: id of a run; 0: the client named none */
 } history_query;
 
 typedef struct ceilings_query {
@@ -96,15 +97,15 @@ int rl_handle_get_job_results(rl_http_request *request, rl_error *err) {
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-/* Replies with rows of the request's job. cursor_prefix: letter that begins the cursors of the list; 0: the list has one page.
+/* Replies with rows of the request's job. list_letter: letter that begins the list's page cursors; 0: the list has one page.
  * Fails with RL_HTTP 404 if there is no such job. */
 static int reply_job_rows(rl_http_request *request, rl_query query, const rl_binding *bindings, int count, int64_t limit,
-                          char cursor_prefix, rl_error *err) {
+                          char list_letter, rl_error *err) {
   rl_job_state state;
   rl_cursor *cursor;
   if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
   if (rl_store_query(request->server->store, query, bindings, count, &cursor, err) < 0) return -1;
-  return rl_reply_rows(request, cursor, limit, cursor_prefix, err);
+  return rl_reply_rows(request, cursor, limit, list_letter, err);
 }
 
 bool rl_job_kernels_are_heavy(const rl_http_request *request) {
@@ -139,7 +140,7 @@ int rl_handle_get_job_timeline(rl_http_request *request, rl_error *err) {
   return reply_job_rows(request, RL_QUERY_TIMELINE, bindings, 5, query.limit, 0, err);
 }
 
-/* Adds the rows of RL_QUERY_COMPARISON to an array. */
+/* Adds the rows of RL_QUERY_COMPARISON for this job to an array. */
 static int read_comparisons(rl_store *store, int64_t job_id, cJSON *array, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding job = bind_integer(":job", job_id, true);
@@ -162,7 +163,7 @@ int rl_handle_get_job_comparison(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }
 
-/* Fails with RL_HTTP 404 if there is no such run. name: the query parameter with the run's id. */
+/* Fails with RL_HTTP 404 if there is no such run. name: name of the query parameter that contains the run's id. */
 static int require_run(rl_http_request *request, const char *name, int64_t run_id, rl_error *err) {
   bool found;
   if (rl_store_has_run(request->server->store, run_id, &found, err) < 0) return -1;
@@ -177,8 +178,8 @@ bool rl_metric_history_is_heavy(const rl_http_request *request) {
   return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_HISTORY_ITEMS);
 }
 
-/* Runs with the same configuration have the same history, so they share a cached reply. Returns 1 if the cache had a
- * reply, 0 if it had none, -1 if the query failed. */
+/* Runs with the same configuration have the same history, so requests for them share a cached reply. Returns 1 if the response
+ * was set from the cache, 0 if the cache has no reply, -1 if the query failed. */
 static int share_reply_of_like_runs(rl_http_request *request, int64_t run_id, rl_error *err) {
   char configuration[24];
   int64_t configuration_id = 0;

@@ -45,8 +45,9 @@ const rl_route rl_routes[] = {
     {"GET", "/runs/{id}/timeline/findings", "getTimelineFindings",
      "Get the classes of a run's time, the causes of idle time, and findings", rl_handle_get_timeline_findings,
      .cached_by = RL_CACHED_BY_RUN, .pool = RL_POOL_HEAVY},
-    {"GET", "/runs/{id}/timeline/lanes", "getTimelineLanes", "Get a run's timeline as lanes, at the resolution of a picture",
-     rl_handle_get_timeline_lanes, .query = rl_get_timeline_lanes_query, .cached_by = RL_CACHED_BY_RUN, .pool = RL_POOL_HEAVY},
+    {"GET", "/runs/{id}/timeline/lanes", "getTimelineLanes",
+     "Get a run's timeline as lanes, with events merged to the width of a drawing", rl_handle_get_timeline_lanes,
+     .query = rl_get_timeline_lanes_query, .cached_by = RL_CACHED_BY_RUN, .pool = RL_POOL_HEAVY},
     {"GET", "/runs/{id}/timeline/statistics", "getTimelineStatistics",
      "Get the busy time of each lane and the events of each name in a time window", rl_handle_get_timeline_statistics,
      .query = rl_get_timeline_statistics_query, .cached_by = RL_CACHED_BY_RUN, .pool = RL_POOL_HEAVY},
@@ -96,7 +97,7 @@ const rl_route rl_routes[] = {
     {0},
 };
 
-/* Copies a path segment that matches {name}. Returns false if it can't be the name of a suite. */
+/* Copies a path segment that stands for {name}. Returns false if the segment can't be the name of a suite. */
 static bool read_name(const char *segment, size_t length, char name[RL_PATH_NAME_SIZE]) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   if (length == 0 || length >= RL_PATH_NAME_SIZE || strspn(segment, letters) < length || strchr("_-", segment[0]) != NULL)
@@ -114,7 +115,7 @@ static bool read_id(const char *segment, size_t length, int64_t *id) {
   return rl_decimal_parse(text, id);
 }
 
-/* Returns true when path matches the pattern. {id} matches a decimal segment, {name} a name. */
+/* Returns true when the path matches the pattern, in which {id} stands for a decimal number and {name} for a name. */
 static bool path_matches(const char *pattern, const char *path, rl_path_values *values) {
   const char *placeholder = strchr(pattern, '{');
   if (placeholder == NULL) return strcmp(pattern, path) == 0;

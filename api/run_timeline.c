@@ -56,8 +56,7 @@ static int read_shares(rl_store *store, int64_t run_id, phase_shares *shares, rl
   return found;
 }
 
-/* Computes the times of ranges and phases. */
-static int divide_window(rl_store *store, int64_t run_id, rl_run_timeline *timeline, rl_error *err) {
+static int compute_range_and_phase_times(rl_store *store, int64_t run_id, rl_run_timeline *timeline, rl_error *err) {
   RL_CLEANUP(free_shares) phase_shares shares = {0};
   RL_CLEANUP(rl_name_times_clear) rl_name_times names = {0};
   const rl_trace_index *index = &timeline->trace.index;
@@ -76,7 +75,7 @@ int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeli
   const rl_trace_index *index = &timeline->trace.index;
   if (rl_run_trace_read(store, &request->budget, run_id, &timeline->trace, err) < 0) return -1;
   if (timeline->trace.state.reason[0] != '\0') return 0;
-  if (divide_window(store, run_id, timeline, err) < 0) return -1;
+  if (compute_range_and_phase_times(store, run_id, timeline, err) < 0) return -1;
   if (rl_launch_queue_compute(index, &timeline->classes, &timeline->queue, err) < 0) return -1;
   if (rl_critical_path_compute(index, &timeline->path, err) < 0) return -1;
   rl_thread_times_compute(index, &timeline->classes, &timeline->threads);

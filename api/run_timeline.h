@@ -1,4 +1,4 @@
-/* The results of all analyses of a run's trace, and its findings. */
+/* Runs all analyses of a run's trace. The handlers of timelines and reports call this in a pool's thread. */
 #ifndef RL_API_RUN_TIMELINE_H
 #define RL_API_RUN_TIMELINE_H
 
@@ -15,7 +15,7 @@
 enum { RL_MAX_COPY_GROUPS = 64 };
 
 typedef struct rl_run_timeline {
-  rl_run_trace trace; /* if there is no trace, trace.state.reason has the reason, and all other members are empty */
+  rl_run_trace trace; /* if there is no trace, trace.state.reason says why, and all other members are empty */
   rl_time_classes classes;
   rl_range_times ranges;
   rl_phase_times phases;

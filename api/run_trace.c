@@ -15,10 +15,10 @@ enum { MAX_EVENTS = 2000000, CLAIM_CHECK_US = 5000 };
 
 static _Atomic int64_t loaded_rows; /* sum over all traces in memory */
 
-/* Waits until the rows fit into RL_LOADED_ROWS, or no other trace is in memory. */
+/* Waits until the trace's rows fit into RL_MAX_LOADED_ROWS, or no other trace is in memory. */
 static int claim_rows(rl_run_trace *trace, rl_request_budget *budget, rl_error *err) {
   int64_t rows = trace->state.row_count, before = atomic_load(&loaded_rows);
-  while (!((before == 0 || before + rows <= RL_LOADED_ROWS) &&
+  while (!((before == 0 || before + rows <= RL_MAX_LOADED_ROWS) &&
            atomic_compare_exchange_strong(&loaded_rows, &before, before + rows))) {
     if (rl_request_budget_check(budget, err) < 0) return -1;
     usleep(CLAIM_CHECK_US);
@@ -37,7 +37,7 @@ void rl_run_trace_clear(rl_run_trace *trace) {
   *trace = (rl_run_trace){0};
 }
 
-/* Sets state->reason if the run has no rows, and incomplete_reason if some are missing. */
+/* Sets state->reason if the run has no rows, and state->incomplete_reason if some records are missing. */
 static int read_pass(rl_store *store, const rl_binding *run, rl_trace_state *state, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *pass_state;
@@ -72,7 +72,8 @@ int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, 
 
 int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err) {
   if (state->reason[0] != '\0' || state->row_count <= MAX_EVENTS) return 0;
-  return rl_fail(err, RL_HTTP, 422, "The trace has %lld rows; at most %d are analysed. Trace fewer iterations.",
+  return rl_fail(err, RL_HTTP, 422,
+                 "The trace has %lld rows; a trace of at most %d rows can be analysed. Trace fewer iterations.",
                  (long long)state->row_count, MAX_EVENTS);
 }
 
@@ -120,7 +121,8 @@ static int add_event(rl_run_trace *trace, const dictionary *read, rl_cursor *cur
   int64_t start_ns = rl_cursor_integer(cursor, 1), entry = rl_cursor_integer(cursor, 5);
   if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
   if (entry < 0 || (uint64_t)entry >= read->count)
-    return rl_fail(err, RL_STORAGE, 0, "an activity row has the missing entry %lld", (long long)entry);
+    return rl_fail(err, RL_STORAGE, 0, "an activity row refers to entry %lld of the dictionary, which does not exist",
+                   (long long)entry);
   const shared_values *shared = &read->entries[entry];
   trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
                                                   .end_ns = start_ns + rl_cursor_integer(cursor, 2),
@@ -151,7 +153,8 @@ static int read_trace(rl_store *store, rl_request_budget *budget, int64_t run_id
   if (trace->state.reason[0] != '\0') return 0;
   if (claim_rows(trace, budget, err) < 0 || read_names(store, &run, trace, err) < 0 || read_events(store, &run, trace, err) < 0)
     return -1;
-  if (trace->count == 0) snprintf(trace->state.reason, sizeof trace->state.reason, "the trace has no operation and no API call");
+  if (trace->count == 0)
+    snprintf(trace->state.reason, sizeof trace->state.reason, "the trace contains no operation and no API call");
   return 0;
 }
 

@@ -1,6 +1,6 @@
-/* The trace of a run in memory. Either all traces in memory together have at most RL_LOADED_ROWS rows, or there is only one
- * trace. A thread that reads another trace waits until others are cleared. So a thread that holds a trace must not read a second
- * one. */
+/* The trace of a run in memory. All traces in memory together have at most RL_MAX_LOADED_ROWS rows, unless there is only one
+ * trace. A thread that reads a further trace waits until enough other traces are cleared. So a thread that holds a trace must not
+ * read a second one: it could wait for itself. */
 #ifndef RL_API_RUN_TRACE_H
 #define RL_API_RUN_TRACE_H
 
@@ -9,13 +9,13 @@
 #include "base/cleanup.h"
 #include "store/store.h"
 
-enum { RL_LOADED_ROWS = 1000000 };
+enum { RL_MAX_LOADED_ROWS = 1000000 };
 
 /* State of the stored rows of a run's trace. */
 typedef struct rl_trace_state {
   int64_t row_count;
-  char reason[256];            /* why there is no trace; "": there is a trace */
-  char incomplete_reason[128]; /* number of missing records; "": no record is missing */
+  char reason[256];            /* why the run has no trace; "": it has one */
+  char incomplete_reason[128]; /* sentence with the number of missing records; "": no record is missing */
 } rl_trace_state;
 
 typedef struct rl_run_trace {
@@ -24,7 +24,7 @@ typedef struct rl_run_trace {
   char **names;
   size_t name_count, name_capacity;
   rl_trace_state state;
-  int64_t claimed_rows;   /* rows of this trace that count towards RL_LOADED_ROWS */
+  int64_t claimed_rows;   /* rows of this trace that count towards RL_MAX_LOADED_ROWS */
   rl_trace_events events; /* points to the members above */
   rl_trace_index index;
 } rl_run_trace;

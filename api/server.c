@@ -29,7 +29,7 @@ enum {
   MAX_PROBE_CONNECTIONS = 4,          /* open connections of rl_server_connect_probe */
   CONNECTION_MEMORY_BYTES = 32 << 10, /* MHD's memory of a connection, for the headers of the request and the reply */
   UNREAD_INPUT_CHECK_MS = 10,         /* interval between checks of abandoned connections whose input MHD has not read */
-  CLOSE_WAIT_MS = 700,                /* time for replies in progress to end when the server closes */
+  CLOSE_WAIT_MS = 700,                /* how long a closing server waits for replies in progress */
   SEND_BUFFER_BYTES = 128 << 10, /* send buffer of a socket; Linux would otherwise enlarge it to megabytes for each slow client */
   MAX_OTHER_DESCRIPTORS = 256,   /* descriptors that are not connections: files, databases, pipes */
   MAX_QUERY_PARAMETERS = 64,     /* MHD closes the connection without a reply if parameters exceed CONNECTION_MEMORY_BYTES */
@@ -63,12 +63,13 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
   *record = rl_connection_add(server->connections, info->connect_fd, deadline_ns);
 }
 
-/* Its address is the state of a request with too many parameters between look_at_uri and begin_request. */
+/* truncate_query returns the address of this variable for a request with too many parameters. The address is the request's state
+ * until begin_request replaces it. */
 static char too_many_parameters;
 
-/* MHD calls this before it parses the query, in the same buffer. Truncates the query. Returns the initial state of the request.
- * */
-static void *look_at_uri(void *context, const char *uri, struct MHD_Connection *connection) {
+/* MHD calls this before it parses the query in the same buffer. Returns the initial state of the request, which MHD passes to
+ * serve. */
+static void *truncate_query(void *context, const char *uri, struct MHD_Connection *connection) {
   (void)context, (void)connection;
   return uri != NULL && rl_query_truncate((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
 }
@@ -105,8 +106,8 @@ static rl_connection *tracked_connection_of(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* MHD calls this with the headers (*state is NULL), then with each part of the body, then without data; and also without data
- * each time the connection is resumed. */
+/* MHD calls this first with the headers, when *state has the value that truncate_query returned; then with each part of the body;
+ * then without data. MHD also calls this without data each time the connection is resumed. */
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                              const char *version, const char *data, size_t *size, void **state) {
   rl_server *server = context;
@@ -173,7 +174,7 @@ static void *run_watcher(void *context) {
     next_tick_ns = now_ns + second_ns;
     rl_connections_shut_down_late(server->connections, now_ns);
     rl_event_streams_tick(server->event_streams, now_ns);
-    rl_body_cache_return_memory(server->body_cache);
+    rl_body_cache_trim_heap(server->body_cache);
   }
   return NULL;
 }
@@ -196,8 +197,8 @@ static void stop_watcher(watcher_thread *watcher) {
   close(watcher->stop_fd);
 }
 
-/* Sets token_required. Fails if the address is not loopback and either there is no token, or neither TLS nor behind_proxy is set.
- * */
+/* Sets token_required. Fails if the address is not loopback, and either there is no token, or neither TLS nor behind_proxy is
+ * set. */
 static int check_address_protection(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
   int64_t tokens = 0;
@@ -278,8 +279,9 @@ static int raise_descriptor_limit(int64_t connections, rl_error *err) {
   return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? rl_fail_errno(err, "the limit of open files can't be raised") : 0;
 }
 
-/* Refuses connections when the server stops. MHD_quiesce_daemon would do that too, but in MHD 0.9.75 it has a race: both it and
- * an MHD thread remove the listening socket from the epoll set, and the second removal aborts the process. */
+/* Refuses connections when the server stops. MHD_quiesce_daemon would also do this, but in MHD 0.9.75 it has a race:
+ * MHD_quiesce_daemon and an MHD thread both remove the listening socket from the epoll set, and the second removal aborts the
+ * process. */
 static enum MHD_Result accepts_connection(void *context, const struct sockaddr *address, socklen_t length) {
   const rl_server *server = context;
   (void)address, (void)length;
@@ -292,13 +294,13 @@ static struct MHD_Daemon *start_mhd(rl_server *server, unsigned flags, unsigned 
   return MHD_start_daemon(flags, 0, accepts_connection, server, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
                           MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                           (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-                          (unsigned)server->config->request_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, look_at_uri, NULL,
+                          (unsigned)server->config->request_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, truncate_query, NULL,
                           MHD_OPTION_NOTIFY_COMPLETED, end_request, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
                           MHD_OPTION_ARRAY, more_options, MHD_OPTION_END);
 }
 
-/* Returns the maximum number of connections of one address, so that one client can't occupy all connections. 0: no limit, because
- * behind a proxy and on loopback all clients have the same address. */
+/* Returns how many connections one address may have, so that one client can't occupy all connections; 0: any number. Behind a
+ * proxy and on loopback there is no limit, because all clients have the same address. */
 static unsigned max_connections_per_address(const rl_config *config) {
   if (rl_config_is_loopback(config) || config->behind_proxy) return 0;
   return (unsigned)rl_connections_max_per_address(config->connection_limit);
@@ -351,7 +353,7 @@ int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err)
   int threads = server->client_thread_count;
   if (rl_connections_count_busy_since(server->connections, rl_monotonic_ns() - limit_ns) < threads)
     return rl_request_pools_check_liveness(server->pools, limit_ns + server->config->request_deadline_s * second_ns, err);
-  return rl_fail(err, RL_HTTP, 0, "all %d threads that serve clients have been in one request each for %.1f s", threads,
+  return rl_fail(err, RL_HTTP, 0, "each of the %d threads that serve clients has been busy with one request for %.1f s", threads,
                  (double)limit_ns / (double)second_ns);
 }
 
@@ -411,7 +413,8 @@ void rl_server_close(rl_server *server) {
   }
   stop_watcher(&with->watcher);
   atomic_store(&server->interrupt_queries, true);
-  if (server->pools != NULL) rl_request_pools_stop(server->pools); /* resumes all connections, as MHD_stop_daemon requires */
+  if (server->pools != NULL)
+    rl_request_pools_stop(server->pools); /* resumes all suspended connections, as MHD_stop_daemon requires */
   if (server->client_http != NULL) MHD_stop_daemon(server->client_http);
   if (server->probe_http != NULL) MHD_stop_daemon(server->probe_http);
   if (server->listen_fd >= 0) close(server->listen_fd);

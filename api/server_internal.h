@@ -36,7 +36,8 @@ struct rl_server {
   int web_folder_fd;       /* folder with the web page; -1: it does not exist */
   int client_thread_count; /* threads of client_http */
   bool token_required;
-  atomic_bool stopping, interrupt_queries; /* interrupt_queries: the server no longer waits for replies in progress */
+  atomic_bool stopping, interrupt_queries; /* interrupt_queries: queries of requests must end at once, because the server no
+                                              longer waits for replies in progress */
   atomic_int streamed_replies;             /* number of streamed replies in progress; each uses a database connection */
   struct rl_request_pools *pools;
   struct rl_body_cache *body_cache;

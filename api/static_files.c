@@ -1,5 +1,5 @@
-/* A table maps file name extensions to media types. Opens one path segment after another with openat and O_NOFOLLOW. NAME.gz,
- * which the build puts beside NAME, is sent to clients that accept gzip. */
+/* A table maps file name extensions to media types. A client that accepts gzip gets NAME.gz, which the build makes beside
+ * NAME. */
 #include "api/static_files.h"
 
 #include <fcntl.h>
@@ -37,7 +37,8 @@ static const char *media_type_of(const char *path) {
   return NULL;
 }
 
-/* Opens the first segment of path in a folder. -1: the name is empty, hidden or too long, or there is no such file. */
+/* Opens the file or folder named by the first `length` bytes of path. Returns -1 if the name is empty, hidden or too long, is a
+ * link, or does not exist. */
 static int open_segment(int folder, const char *path, size_t length, int flags) {
   char name[256];
   if (length == 0 || length >= sizeof name || path[0] == '.') return -1;
@@ -46,8 +47,8 @@ static int open_segment(int folder, const char *path, size_t length, int flags) 
   return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
 }
 
-/* Opens one segment of the path after another, so that "..", links and hidden names can't lead out of the folder. -1: there is no
- * such file. */
+/* Opens one segment of the path after another with openat and O_NOFOLLOW, so that "..", links and hidden names can't lead out of
+ * the folder. Returns -1 if there is no such file. */
 static int open_path(int web_folder_fd, const char *path) {
   int folder = web_folder_fd;
   for (;;) {
@@ -63,7 +64,7 @@ static int open_path(int web_folder_fd, const char *path) {
 
 static const char *file_path(const char *path) { return strcmp(path, "/") == 0 ? "/index.html" : path; }
 
-/* Opens a regular file below the folder; -1: there is no such file. */
+/* Opens a regular file below the folder. Returns -1 if there is no such file. */
 static int open_regular(int web_folder_fd, const char *path, struct stat *status) {
   int file = open_path(web_folder_fd, path);
   if (file < 0) return -1;
@@ -79,7 +80,8 @@ static int open_file(const rl_server *server, const char *path, struct stat *sta
   return open_regular(server->web_folder_fd, path + 1, status);
 }
 
-/* Replaces *file by its gzip copy and updates *status. Returns false if there is none, or if the file was changed after it. */
+/* Replaces *file by its gzip copy and updates *status. Returns false if there is no copy, or if the copy is older than the
+ * file. */
 static bool open_gzip_copy(const rl_server *server, const char *path, int *file, struct stat *status) {
   char name[1024];
   struct stat copied;

@@ -1,5 +1,4 @@
-/* Serves the files of the web page: regular files below the folder of the setting `web`. Links and hidden names are not served.
- * */
+/* Serves the files of the web page: the regular files below the folder of the setting `web`, except links and hidden files. */
 #ifndef RL_API_STATIC_FILES_H
 #define RL_API_STATIC_FILES_H
 

@@ -1,5 +1,4 @@
-/* Reads the Idempotency-Key, determines from settings and credential whether the client may post code, and replies with the job.
- * */
+/* Implements submission.h. */
 #include "api/submission.h"
 
 #include <stdio.h>

@@ -72,7 +72,7 @@ static const rl_field baseline_body_fields[] = {
 
 /* --- suites ------------------------------------------------------------------------------------------------------------ */
 
-/* Borrows the list of suites until end_reading. */
+/* Holds a reference to the list of suites from begin_reading to end_reading. */
 typedef struct suite_reader {
   rl_suites *suites;
   const rl_suite_list *list;
@@ -140,8 +140,8 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
   return rl_take_ownership(&object);
 }
 
-/* Replies from the cache and returns true if the files, suite runs and jobs are unchanged since an earlier request; else returns
- * false. */
+/* Returns true if it has set the response from the cache, because the files, suite runs and jobs are unchanged since an earlier
+ * request. */
 static bool reply_for_same_files(rl_http_request *request, const rl_suite_list *list) {
   char version[24];
   snprintf(version, sizeof version, "%llu", (unsigned long long)list->version);
@@ -213,9 +213,10 @@ static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, r
   return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimate), err);
 }
 
-/* Changes the JSON pointer of an error in the definition of a suite's file to /device: the body does not contain the definition,
- * and another device may be able to run the suite. */
-static int explain(const run_body *body, rl_error *err) {
+/* Changes the JSON pointer of an error in the suite's definition, so that it points into the request's body. If the body contains
+ * the definition, prefixes the pointer with /definition. If the definition comes from a file, points to /device, because another
+ * device may be able to run the suite, and puts the original pointer into the message. */
+static int point_error_into_body(const run_body *body, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (err->domain != RL_INPUT) return -1;
   bool is_device = strcmp(err->json_pointer, "/device") == 0;
@@ -246,7 +247,7 @@ static int submit(rl_http_request *request, const rl_suite *suite, const run_bod
   if (rl_http_request_idempotency_key(request, &submission.key, err) < 0) return -1;
   rl_sha256(request->body, request->body_length, sha256);
   if (rl_suite_runner_submit(request->server->suite_runner, &submission, &id, &existing, &estimate, err) < 0)
-    return explain(body, err);
+    return point_error_into_body(body, err);
   return reply_accepted(request, id, existing, estimate, err);
 }
 
@@ -375,7 +376,7 @@ int rl_handle_get_suite_history(rl_http_request *request, rl_error *err) {
     return -1;
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   cJSON *items = cJSON_AddArrayToObject(document, "items");
-  double medians[MAX_HISTORY_ITEMS]; /* medians[begin] and later elements are used; oldest first */
+  double medians[MAX_HISTORY_ITEMS]; /* medians of the runs, oldest first; only the elements from `begin` on are used */
   int64_t runs[MAX_HISTORY_ITEMS];
   size_t begin = MAX_HISTORY_ITEMS;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0 && begin > 0) {

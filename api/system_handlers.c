@@ -33,7 +33,7 @@ static cJSON *device_json(const rl_device_state *state) {
   return device;
 }
 
-/* Returns the array of the devices that stored jobs have; null if the database can't be read now. */
+/* Returns the array of the devices that stored jobs name; null if the database can't be read now. */
 static cJSON *read_job_devices(rl_store *store) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *device;
@@ -69,7 +69,8 @@ int rl_handle_get_health(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, document, err);
 }
 
-/* Fails with RL_HTTP 503 and the reason if results of a job could not be stored yet, because new jobs can't be stored either. */
+/* Fails with RL_HTTP 503 and the reason if the results of a job could not be stored so far, because then new jobs can't be stored
+ * either. */
 static int check_storing(rl_http_request *request, rl_error *err) {
   if (rl_queue_check_storing(request->server->queue, err) >= 0) return 0;
   bool has_code = err->domain == RL_STORAGE && (err->code == RL_STORAGE_LOCKED || err->code == RL_STORAGE_FULL);

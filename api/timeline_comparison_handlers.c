@@ -68,7 +68,7 @@ typedef struct compared_run {
 
 static void clear_run(compared_run *run) { rl_trace_times_clear(&run->times); }
 
-/* Only the times by name stay in memory, not the trace. */
+/* Reads a run's trace, sums its times by name, and frees the trace, so that a thread never holds two traces. */
 static int read_run(rl_http_request *request, int64_t id, compared_run *run, rl_error *err) {
   RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
   run->run = id;

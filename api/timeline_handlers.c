@@ -68,8 +68,9 @@ static int compare_times(const void *left, const void *right) {
   return (a->time_ns < b->time_ns) - (a->time_ns > b->time_ns);
 }
 
-/* Returns the time from which a name is listed: that of the name with the MAX_RANGE_NAMES-th most. */
-static int64_t least_listed_ns(const rl_range_times *times) {
+/* Returns the shortest time of a range name that is listed, so that the reply lists the MAX_RANGE_NAMES names with the longest
+ * times. */
+static int64_t min_listed_ns(const rl_range_times *times) {
   if (times->count <= MAX_RANGE_NAMES) return 0;
   rl_range_time *sorted = malloc(times->count * sizeof *sorted);
   if (sorted == NULL) return INT64_MAX;
@@ -105,7 +106,7 @@ static cJSON *range_json(const char *name, const rl_range_time *range, const rl_
 static void add_ranges(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes,
                        const rl_range_times *times) {
   cJSON *array = cJSON_AddArrayToObject(document, "ranges");
-  int64_t least_ns = least_listed_ns(times);
+  int64_t least_ns = min_listed_ns(times);
   size_t listed = 0;
   for (size_t i = 0; i < times->count && listed < MAX_RANGE_NAMES; i++) {
     const rl_range_time *range = &times->items[i];
@@ -151,7 +152,7 @@ static cJSON *stream_queues_json(const rl_launch_queue *queue, int64_t window_ns
   return array;
 }
 
-/* The mean depth in each slice of the window; 0 in an empty slice. */
+/* Returns the mean depth of the queue in each slice of the window; 0 for a slice without time. */
 static cJSON *mean_depths_json(const rl_launch_queue *queue) {
   double means[RL_QUEUE_SLICES];
   for (int i = 0; i < RL_QUEUE_SLICES; i++) {

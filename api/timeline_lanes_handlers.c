@@ -1,4 +1,5 @@
-/* The route that a picture of a timeline is drawn from: the lanes of a time window at the resolution of the picture. */
+/* The route from whose reply a timeline is drawn: the lanes of a time window, with events merged that are shorter than one
+ * pixel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ const rl_field rl_get_timeline_lanes_query[] = {
     RL_FIELD(lanes_query, to, RL_FIELD_INT, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "End of the window in ns; default: the end of the trace"),
     RL_FIELD(lanes_query, pixels, RL_FIELD_INT, .minimum = 1, .maximum = MAX_STEPS,
-             .summary = "Width of the picture: shorter events are merged; default 1024"),
+             .summary = "Width of the drawing in pixels: events shorter than a pixel are merged; default 1024"),
     {0}};
 
 static int take_item(void *context, rl_lane_key key, const rl_lane_item *item, rl_error *err) {
@@ -38,7 +39,8 @@ static int read_lanes(rl_store *store, const rl_trace_window *window, rl_timelin
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
-/* Columns of numbers are written as text: a cJSON node for each number would take 64 bytes and most of the time. */
+/* A lane's columns of numbers are written as text, because a cJSON node for each number would take 64 bytes, and making the nodes
+ * would take most of the request's time. */
 typedef int64_t column(const rl_lane_item *item);
 static int64_t start_of(const rl_lane_item *item) { return item->start_ns; }
 static int64_t duration_of(const rl_lane_item *item) { return item->end_ns - item->start_ns; }
@@ -77,7 +79,7 @@ static int add_lane(cJSON *array, const rl_timeline_lane *lane, rl_error *err) {
   return 0;
 }
 
-/* Replaces ordinals of names by numbers of mentioned names. */
+/* Replaces each item's name, an ordinal in the trace's names, by its number in the reply's names. */
 static int number_names(rl_timeline_lanes *lanes, rl_mentioned_names *names, rl_error *err) {
   for (size_t lane = 0; lane < lanes->count; lane++)
     for (size_t i = 0; i < lanes->lanes[lane].count; i++) {

@@ -1,4 +1,4 @@
-/* The routes about the rows of a time window: their statistics, and the search for a name. */
+/* Two routes that read the rows of a time window: statistics of the rows, and the search for events by their names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int compare_lanes(const void *left, const void *right) {
   return rl_lane_key_compare(&(*a)->key, &(*b)->key);
 }
 
-/* Adds the lanes in the order in which a picture shows them. */
+/* Adds the lanes in the order in which the timeline is drawn. */
 static void add_lanes(cJSON *document, const rl_timeline_statistics *statistics) {
   const rl_lane_statistics *lanes[RL_MAX_LANES];
   cJSON *array = cJSON_AddArrayToObject(document, "lanes");
@@ -126,7 +126,8 @@ const rl_field rl_search_timeline_query[] = {
     RL_FIELD(search_query, name, RL_FIELD_TEXT, .required = true,
              .summary = "Text that the names of the events contain, in upper or lower case"),
     RL_FIELD(search_query, from, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
-             .summary = "Time in ns since the start of the trace between the previous and the next event; default 0"),
+             .summary = "Time in ns since the start of the trace: previous is the last event that starts before it, next the "
+                        "first event that does not; default 0"),
     {0}};
 
 typedef struct found_event {
@@ -137,7 +138,7 @@ typedef struct found_event {
 typedef struct name_search {
   bool *matches; /* matches[i]: whether name i of the trace contains the text */
   size_t name_count, name_capacity;
-  int64_t from_ns, found, earlier; /* numbers of events: with the name, and before from_ns */
+  int64_t from_ns, found_count, earlier_count; /* events with the name: all, and those before from_ns */
   found_event previous, next, first, last;
 } name_search;
 
@@ -171,8 +172,8 @@ static int take_match(void *context, rl_lane_key key, const rl_lane_item *item, 
   (void)err;
   if (item->name >= search->name_count || !search->matches[item->name]) return 0;
   bool is_earlier = item->start_ns < search->from_ns;
-  search->found++;
-  search->earlier += is_earlier;
+  search->found_count++;
+  search->earlier_count += is_earlier;
   if (is_earlier) keep_latest(&search->previous, &event);
   else keep_earliest(&search->next, &event);
   keep_earliest(&search->first, &event);
@@ -203,8 +204,8 @@ static int add_search(cJSON *document, rl_http_request *request, const search_qu
   const rl_trace_window window = {request->id, 0, INT64_MAX, RL_NO_LEVEL};
   if (match_names(store, request->id, query->name, &search, err) < 0) return -1;
   if (rl_trace_rows_read(store, &window, take_match, &search, err) < 0) return -1;
-  cJSON_AddNumberToObject(document, "events", (double)search.found);
-  cJSON_AddNumberToObject(document, "earlier_events", (double)search.earlier);
+  cJSON_AddNumberToObject(document, "events", (double)search.found_count);
+  cJSON_AddNumberToObject(document, "earlier_events", (double)search.earlier_count);
   return add_event(document, "previous", store, request->id, &search.previous, err) < 0 ||
                  add_event(document, "next", store, request->id, &search.next, err) < 0 ||
                  add_event(document, "first", store, request->id, &search.first, err) < 0 ||

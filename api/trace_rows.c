@@ -110,28 +110,30 @@ void rl_add_lane_key(cJSON *object, rl_lane_key key) {
 
 void rl_mentioned_names_clear(rl_mentioned_names *names) {
   free(names->ordinals);
-  free(names->numbers);
+  free(names->number_plus_one);
   *names = (rl_mentioned_names){0};
 }
 
-/* Makes numbers[ordinal] valid. */
+/* Enlarges names->number_plus_one so that number_plus_one[ordinal] exists. */
 static int reserve_ordinal(rl_mentioned_names *names, uint32_t ordinal, rl_error *err) {
   size_t old = names->number_capacity;
   while (names->number_capacity <= ordinal)
-    if (rl_array_reserve(&names->numbers, names->number_capacity, &names->number_capacity, sizeof *names->numbers, err) < 0)
+    if (rl_array_reserve(&names->number_plus_one, names->number_capacity, &names->number_capacity, sizeof *names->number_plus_one,
+                         err) < 0)
       return -1;
-  if (names->number_capacity > old) memset(names->numbers + old, 0, (names->number_capacity - old) * sizeof *names->numbers);
+  if (names->number_capacity > old)
+    memset(names->number_plus_one + old, 0, (names->number_capacity - old) * sizeof *names->number_plus_one);
   return 0;
 }
 
 int rl_mentioned_names_add(rl_mentioned_names *names, uint32_t ordinal, uint32_t *number, rl_error *err) {
   if (reserve_ordinal(names, ordinal, err) < 0) return -1;
-  if (names->numbers[ordinal] == 0) {
+  if (names->number_plus_one[ordinal] == 0) {
     if (rl_array_reserve(&names->ordinals, names->count, &names->capacity, sizeof *names->ordinals, err) < 0) return -1;
     names->ordinals[names->count++] = ordinal;
-    names->numbers[ordinal] = (uint32_t)names->count;
+    names->number_plus_one[ordinal] = (uint32_t)names->count;
   }
-  *number = names->numbers[ordinal] - 1;
+  *number = names->number_plus_one[ordinal] - 1;
   return 0;
 }
 
@@ -142,8 +144,8 @@ static int read_texts(rl_store *store, int64_t run_id, const rl_mentioned_names 
   int found;
   if (rl_store_query(store, RL_QUERY_TIMELINE_NAMES, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
   for (size_t ordinal = 0; (found = rl_cursor_next(cursor, &name, err)) > 0; ordinal++)
-    if (ordinal < names->number_capacity && names->numbers[ordinal] != 0)
-      texts[names->numbers[ordinal] - 1] = cJSON_CreateString(name);
+    if (ordinal < names->number_capacity && names->number_plus_one[ordinal] != 0)
+      texts[names->number_plus_one[ordinal] - 1] = cJSON_CreateString(name);
   return found;
 }
 
@@ -153,7 +155,7 @@ int rl_mentioned_names_read(rl_store *store, int64_t run_id, const rl_mentioned_
   cJSON **texts = calloc(names->count, sizeof *texts);
   if (texts == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the names of a trace");
   int rc = read_texts(store, run_id, names, texts, err);
-  /* Retention may have deleted the names meanwhile. */
+  /* A text is NULL if retention has deleted the names meanwhile. */
   for (size_t i = 0; i < names->count; i++)
     cJSON_AddItemToArray(*array, texts[i] != NULL ? texts[i] : cJSON_CreateString("(deleted)"));
   free(texts);

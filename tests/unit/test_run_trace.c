@@ -1,4 +1,5 @@
-/* Tests that the traces in memory have at most RL_LOADED_ROWS rows together; a further trace waits until others are cleared. */
+/* Tests that the traces in memory have at most RL_MAX_LOADED_ROWS rows together; a further trace waits until others are cleared.
+ */
 #include "store_fixture.h"
 
 #include "api/run_trace.h"
@@ -37,10 +38,10 @@ static int read_trace(fixture *f, int64_t run, rl_run_trace *trace) {
 static void a_trace_waits_until_others_are_cleared(void **state) {
   fixture *f = *state;
   rl_run_trace first, second, third;
-  int64_t nearly_full = store_trace(f, RL_LOADED_ROWS - 1000), few = store_trace(f, 1000), one = store_trace(f, 1),
-          more = store_trace(f, RL_LOADED_ROWS + 1);
+  int64_t nearly_full = store_trace(f, RL_MAX_LOADED_ROWS - 1000), few = store_trace(f, 1000), one = store_trace(f, 1),
+          more = store_trace(f, RL_MAX_LOADED_ROWS + 1);
   ASSERT_OK(read_trace(f, nearly_full, &first));
-  assert_true(first.claimed_rows == RL_LOADED_ROWS - 1000);
+  assert_true(first.claimed_rows == RL_MAX_LOADED_ROWS - 1000);
   ASSERT_OK(read_trace(f, few, &second));
   ASSERT_FAILS(read_trace(f, one, &third), RL_LIMIT, RL_LIMIT_DEADLINE);
   rl_run_trace_clear(&third); /* it holds no rows */
