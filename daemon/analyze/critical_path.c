@@ -239,11 +239,19 @@ static void add_operation(path_search *s) {
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
 }
 
-/* Returns the one of two candidates that ended later, without candidates that end after the start of the operation. */
+/* Whether `after`, which starts later than `before`, can have waited for it. */
+static bool can_follow(event_ref before, event_ref after) {
+  int64_t overlap_ns = before->end_ns - after->start_ns;
+  if (overlap_ns <= 0 || (before->stream != 0 && before->stream == after->stream)) return true;
+  bool graph = before->graph_node != 0 || after->graph_node != 0;
+  return graph && overlap_ns <= RL_NODE_OVERLAP_MAX_NS && overlap_ns <= (before->end_ns - before->start_ns) / 2;
+}
+
+/* Returns the one of two candidates that ended later, without candidates that the operation did not wait for. */
 static uint32_t later_predecessor(const path_search *s, uint32_t found, uint32_t candidate) {
   if (candidate == NO_OPERATION || candidate >= s->operation) return found;
   event_ref operation = s->index->operations[candidate];
-  if (operation->end_ns > s->index->operations[s->operation]->start_ns) return found;
+  if (!can_follow(operation, s->index->operations[s->operation])) return found;
   return found == NO_OPERATION || operation->end_ns > s->index->operations[found]->end_ns ? candidate : found;
 }
 
@@ -284,7 +292,7 @@ static uint32_t predecessor_by_events(const path_search *s, uint32_t found) {
  * depends on the graph before it. */
 static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   event_ref operation = s->index->operations[s->operation];
-  size_t count = operations_until(s, s->by_end, 0, operation->start_ns);
+  size_t count = operations_until(s, s->by_end, 0, operation->start_ns + RL_NODE_OVERLAP_MAX_NS);
   for (size_t i = count; i > 0 && count - i < MAX_STEPS_BACK; i--) {
     uint32_t candidate = s->by_end[i - 1].operation;
     if (s->index->operations[candidate]->graph_node == 0 && operation->graph_node == 0) continue;

@@ -9,7 +9,9 @@
  *   waited for the device, then to the operation that this call waited for.
  *
  * These are the edges of Holistic Trace Analysis's critical path (launch, kernel to kernel, synchronisation). The nodes of a
- * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. All functions are
+ * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. An operation can start
+ * before the recorded end of the one that it waits for, most of all with programmatic dependent launch. On one stream the order
+ * counts; a node of a graph may overlap a node on another stream that it waits for by RL_NODE_OVERLAP_MAX_NS. All functions are
  * pure. */
 #ifndef RL_ANALYZE_CRITICAL_PATH_H
 #define RL_ANALYZE_CRITICAL_PATH_H
@@ -19,6 +21,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Two nodes of a graph on different streams that overlap by more than this, or by more than half of the earlier one, are
+ * concurrent. In graphs of a training step on an H200, nodes overlap the nodes that they wait for by up to 4.7 µs. */
+#define RL_NODE_OVERLAP_MAX_NS 5000
 
 typedef enum rl_path_part {
   RL_PATH_KERNELS, /* kernels on a GPU, CPU spans on the CPU */
