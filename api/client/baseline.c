@@ -1,4 +1,4 @@
-/* suites, baseline promote and baseline list. */
+/* Implements the commands suites, baseline promote and baseline list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static int list_baselines(const rl_cli *cli, const char *suite, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-/* Finds the last completed run. */
+/* Sets *id to the last completed run of the suite. */
 static int find_run(const rl_cli *cli, const char *suite, long long *id, rl_error *err) {
   char path[128];
   const cJSON *run;
@@ -48,7 +48,7 @@ static int promote(const rl_cli *cli, const char *suite, const char *name, long 
 }
 
 int rl_command_baseline(rl_cli *cli, rl_error *err) {
-  const char *words[3] = {NULL}; /* promote SUITE NAME, or list SUITE */
+  const char *words[3] = {NULL}; /* the arguments that are no option: promote SUITE NAME, or list SUITE */
   long long run = 0;
   int count = 0;
   for (int i = 0; i < cli->argc; i++) {

@@ -1,5 +1,6 @@
-/* bisect: find the first commit of a repository at which a suite is slower. The search is git bisect's, in a temporary worktree:
- * the command builds the commit that git checks out, runs the suite, and marks the commit as good, bad or skip. */
+/* Implements the command bisect, which finds the first commit of a repository at which a suite is slower. `git bisect` does the
+ * search in a temporary worktree: this command builds the commit that git has checked out, runs the suite, and marks the commit
+ * as good, bad or skip. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ typedef struct bisection {
   rl_cli *cli;
   const char *suite, *good, *bad, *build, *repository, *device; /* options */
   char folder[256], tree[264];                                  /* the temporary folder, and the worktree in it */
-  char baseline[RL_SUITE_NAME_SIZE];                            /* "": the good commit has not been measured */
-  cJSON *steps;                                                 /* member "steps" of the JSON output */
+  char baseline[RL_SUITE_NAME_SIZE]; /* name of the baseline that the good commit's suite run has become; "": not yet */
+  cJSON *steps;                      /* member "steps" of the JSON output */
 } bisection;
 
 const rl_cli_option *rl_bisect_options(void) {
@@ -66,7 +67,7 @@ static int git(const char *folder, const char *const *arguments, char **output, 
   return rl_run_program(&(rl_program_run){.folder = folder, .arguments = arguments, .environment = environment}, output, err);
 }
 
-/* Runs git, which must succeed. */
+/* Runs git in a folder. Fails if git's exit status is not 0. */
 static int git_or_fail(const char *folder, const char *const *arguments, char **output, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *ignored = NULL;
   const int status = git(folder, arguments, output != NULL ? output : &ignored, err);
@@ -116,7 +117,7 @@ static void remove_worktree(const bisection *search) {
 typedef enum result { RESULT_GOOD, RESULT_BAD, RESULT_SKIPPED } result;
 static const char *const git_words[] = {"good", "bad", "skip"}; /* arguments of git bisect, by result */
 
-/* Records and prints the result of a commit. */
+/* Adds the result of a commit to search->steps and prints it to standard error. */
 static void record_step(const bisection *search, const char *commit, const char *outcome, const char *reason, const cJSON *run) {
   cJSON *step = cJSON_CreateObject();
   cJSON_AddItemToArray(search->steps, step);
@@ -137,7 +138,7 @@ static int build_commit(const bisection *search, const char *commit, rl_error *e
   return rl_run_program(&(rl_program_run){.folder = search->tree, .arguments = arguments, .environment = environment}, NULL, err);
 }
 
-/* Waits for the daemon, which the build may have restarted. */
+/* Waits until the daemon answers, because the build may have restarted it. */
 static int wait_for_daemon(const bisection *search, rl_error *err) {
   rl_retry retry = {.daemon_was_reached = true};
   for (;;) {
@@ -155,7 +156,8 @@ static bool is_file(const char *suite) {
   return length > 5 && strcmp(suite + length - 5, ".json") == 0;
 }
 
-/* Runs the suite once and follows it. The caller deletes *run. Returns its exit code, or -1 with err. */
+/* Runs the suite once and follows the suite run. The caller deletes *run. Returns the rl_exit of the suite run, or -1 with
+ * err. */
 static int run_suite(const bisection *search, cJSON **run, rl_error *err) {
   char path[512], suite[RL_SUITE_NAME_SIZE];
   rl_suite_request request = {.against = search->baseline[0] != '\0' ? search->baseline : NULL, .device = search->device};
@@ -175,7 +177,8 @@ static bool is_refused(const rl_error *failure) {
   return failure->domain == RL_INPUT || (failure->domain == RL_HTTP && failure->code >= 400 && failure->code < 500);
 }
 
-/* Builds and measures a commit, and repeats an inconclusive suite run. Returns 0, or -1 with err if the search can't continue. */
+/* Builds and measures a commit, and sets *judged. Repeats an inconclusive suite run. Returns 0, or -1 with err if the search
+ * can't continue. */
 static int judge_commit(const bisection *search, const char *commit, result *judged, rl_error *err) {
   rl_error failure = {0};
   *judged = RESULT_SKIPPED;
@@ -203,8 +206,8 @@ static int judge_commit(const bisection *search, const char *commit, result *jud
   }
 }
 
-/* Measures the good commit and makes its suite run the baseline. Sets *refused to true if the daemon refused this run as a
- * baseline; the caller then measures again. */
+/* Measures the good commit and makes its suite run the baseline. Sets *refused to true if the daemon refuses this suite run as a
+ * baseline; the caller then measures the commit again. */
 static int measure_baseline(bisection *search, const char *commit, bool *refused, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *run = NULL;
   *refused = false;
@@ -237,8 +240,8 @@ static int make_baseline(bisection *search, const char *commit, rl_error *err) {
 
 /* --- the search ------------------------------------------------------------------------------------------------------------ */
 
-/* Runs git bisect with these arguments. Returns 1 if the search has ended: `first` is the first slower commit, or "" if only
- * skipped ones are left; 0 if git has checked out the next commit. */
+/* Runs git bisect with these arguments. Returns 0 if git has checked out the next commit. Returns 1 if the search has ended: then
+ * `first` is the first slower commit, or "" if only skipped commits are left. */
 static int bisect_step(const bisection *search, const char *const *arguments, char first[COMMIT_SIZE], rl_error *err) {
   static const char found[] = " is the first bad commit";
   RL_CLEANUP(rl_free_text) char *output = NULL;
@@ -302,7 +305,9 @@ static int print_result(const bisection *search, const char *first, rl_error *er
   } else if (*first != '\0') {
     return print_found(search, first, err);
   } else {
-    puts("Only skipped commits are left. The first slower commit is one of them, or the slower commit after them.");
+    puts(
+        "Only skipped commits are left. The first slower commit is one of the skipped commits, or the first slower commit after "
+        "them.");
   }
   return *first != '\0' ? RL_EXIT_COMPLETED : RL_EXIT_INCONCLUSIVE;
 }

@@ -1,4 +1,4 @@
-/* Finds members by path, and formats numbers with units into cells of fixed size. */
+/* Implements cells.h. */
 #include "api/client/cells.h"
 
 #include <stdbool.h>
@@ -48,7 +48,7 @@ char *rl_format_count(char *cell, double value) {
   if (isnan(value)) return format_number(cell, value, "");
   if (fabs(value) >= 1e21) return format_number(cell, value, "%.3e"); /* more digits than a 64-bit integer */
   if (value > 0 && value < 1)
-    return format_number(cell, value, "%.2g"); /* launches per step, if one launch executes many steps */
+    return format_number(cell, value, "%.2g"); /* a fraction, such as the launches per step if one launch executes many steps */
   char digits[RL_CELL_SIZE / 2];
   int length = snprintf(digits, sizeof digits, "%.0f", value), used = 0;
   for (int i = 0; i < length; i++) {
@@ -95,7 +95,7 @@ static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) !=
 
 void rl_print_cell(FILE *out, const char *text, int width) {
   int limit = abs(width), columns = 0;
-  size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: byte offset of the character in column limit − 1 */
+  size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: offset of the character that the ellipsis replaces */
   const char *ellipsis = "";
   for (; text[bytes] != '\0'; bytes++) {
     if (!starts_character(text[bytes])) continue;

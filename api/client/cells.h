@@ -1,4 +1,4 @@
-/* Members of JSON documents, and table cells for a terminal. A missing number prints as "—", never as zero. */
+/* Reads members of JSON documents, and prints table cells to a terminal. A missing number is printed as "—", never as zero. */
 #ifndef RL_CLIENT_CELLS_H
 #define RL_CLIENT_CELLS_H
 
@@ -9,13 +9,13 @@
 
 enum { RL_CELL_SIZE = 64 };
 
-/* Return a member of an object; "" or NAN when it is absent, null or of another type. path names nested members: "passes.total".
- */
+/* Return a member of an object; NULL, "" or NAN when the member is absent; "" or NAN also when it is null or of another type.
+ * path names nested members: "passes.total". */
 const cJSON *rl_json_at(const cJSON *object, const char *path);
 const char *rl_json_text(const cJSON *object, const char *path);
 double rl_json_number(const cJSON *object, const char *path);
 
-/* Formats a number into cell[RL_CELL_SIZE], "—" for NAN. Returns cell. */
+/* Formats a number with its unit into cell[RL_CELL_SIZE]; NAN as "—". Returns cell. */
 typedef char *(*rl_cell_format)(char *cell, double value);
 char *rl_format_ms(char *cell, double ms); /* "263.9 ms", "18.4 s" */
 char *rl_format_us(char *cell, double us);
@@ -29,19 +29,21 @@ char *rl_format_relative_error(char *cell, double relative);            /* "2.1e
 char *rl_format_operations_per_s(char *cell, double operations_per_s);  /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
 char *rl_format_age(char *cell, double seconds);                        /* "12 s", "3 h", "40 days" */
 
-/* Prints text padded to width columns (negative: left-aligned). Counts characters, not bytes; longer text ends with …. */
+/* Prints text padded to `width` columns (negative: left-aligned). Counts characters, not bytes. Truncates longer text and ends it
+ * with "…". */
 void rl_print_cell(FILE *out, const char *text, int width);
 /* Prints a name that a client chose, without characters that could control the terminal. */
 void rl_print_name(FILE *out, const char *name);
-/* Prints text in lines of 80 columns, indented by `indent`, like rl_print_name, and ends the line. */
+/* Prints text in lines of at most 80 columns, indented by `indent` columns, and ends the last line. Omits the same characters as
+ * rl_print_name. */
 void rl_print_wrapped(FILE *out, int indent, const char *text);
 /* Like rl_print_wrapped, but the text begins after a label on the current line: only further lines are indented. */
 void rl_print_after_label(FILE *out, int indent, const char *text);
 /* Sets the style of the following text; RL_STYLE_NONE resets it. Prints nothing unless styles are enabled. */
 typedef enum rl_style { RL_STYLE_NONE, RL_STYLE_BOLD, RL_STYLE_WARNING, RL_STYLE_INFO } rl_style;
 void rl_print_style(FILE *out, rl_style style);
-void rl_styles_enable(bool enabled); /* disabled at the start */
-/* Prints a horizontal line of count columns. */
+void rl_styles_enable(bool enabled); /* styles are disabled at first */
+/* Prints a horizontal line of `count` columns. */
 void rl_print_line(FILE *out, int count);
 
 #endif

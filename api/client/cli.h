@@ -1,4 +1,5 @@
-/* The commands of rooflinectl, their common options and the exit codes. One thread. */
+/* The commands of rooflinectl, their common options and the exit codes. main.c finds the command and runs it. rooflinectl has one
+ * thread. */
 #ifndef RL_CLIENT_CLI_H
 #define RL_CLIENT_CLI_H
 
@@ -13,7 +14,7 @@ typedef enum rl_exit {
   RL_EXIT_USAGE = 2,        /* the command line or the request is wrong */
   RL_EXIT_CANCELLED = 3,    /* the job was cancelled */
   RL_EXIT_UNREACHABLE = 4,  /* no daemon answers */
-  RL_EXIT_INCONCLUSIVE = 5, /* the suite run can't tell whether a metric changed */
+  RL_EXIT_INCONCLUSIVE = 5, /* the suite run does not show whether a metric changed */
   RL_EXIT_INCOMPARABLE = 6, /* there is no baseline that the suite run can be compared with */
   RL_EXIT_INTERRUPTED = 130 /* Ctrl-C; the job or suite run continues */
 } rl_exit;
@@ -81,13 +82,15 @@ int rl_command_baseline(rl_cli *cli, rl_error *err);
 int rl_command_backup(rl_cli *cli, rl_error *err);
 int rl_command_token(rl_cli *cli, rl_error *err);
 
-/* Reports a wrong command line. Returns −1 with RL_INPUT. */
+/* Fills err with RL_INPUT for a wrong command line. Returns −1. */
 int rl_fail_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Reports an option that the command does not have, or an argument too many. Returns −1 with RL_INPUT. */
+/* Fills err with RL_INPUT for an option that the command does not have, or for an argument too many. Returns −1. */
 int rl_fail_argument(rl_error *err, const char *command, const char *word);
-/* Parses the number of a job, run or kernel. `expected` completes the error "this command needs …". */
+/* Parses the number of a job, run or kernel, which must be at least `minimum`. `expected` completes the error "this command needs
+ * …". */
 int rl_parse_number(const char *text, long long minimum, const char *expected, long long *number, rl_error *err);
-/* Checks a name in a path of the API: a suite or a baseline. Returns -1 with RL_INPUT, naming `kind`. */
+/* Checks the name of a suite or a baseline, which becomes a part of a URL. Returns −1 with RL_INPUT if the name is not valid.
+ * kind: "suite" or "baseline", for the message. */
 int rl_check_name(const char *name, const char *kind, rl_error *err);
 /* Parses the command's only argument, a job's number. */
 int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err);

@@ -1,4 +1,4 @@
-/* The table of commands, from which rooflinectl's help, its manual page and the completion of shells are made. */
+/* The table of commands. rooflinectl's help, its manual page and the completion scripts for shells are made from it. */
 #include <stddef.h>
 
 #include "api/client/cli.h"

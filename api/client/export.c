@@ -1,5 +1,5 @@
-/* export: download a job's trace, report or measurements in the format of another tool. The bytes are written to FILE.XXXXXX,
- * which is renamed to FILE when they are complete, so that FILE never is an incomplete export. */
+/* Implements the command export, which downloads a job's trace, report or measurements in the format of another tool. Writes the
+ * bytes to FILE.XXXXXX and renames it to FILE at the end, so that FILE is never an incomplete export. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 static const int64_t PROGRESS_INTERVAL_NS = 200000000;
 
 typedef struct export_options {
-  long long job, run;        /* run 0: the job's only one */
+  long long job, run;        /* run 0: the only run of the job */
   const char *format, *file; /* file "-": stdout; NULL: the name that the daemon suggests */
 } export_options;
 
@@ -25,7 +25,7 @@ const rl_cli_option *rl_export_options(void) {
   return options;
 }
 
-/* Parses an option and its value (NULL: missing). */
+/* Parses an option. value: NULL if the command line ends after the option's name. */
 static int parse_value(export_options *options, const char *name, const char *value, rl_error *err) {
   if (value == NULL) return rl_fail_usage(err, "%s needs a value", name);
   if (strcmp(name, "--run") == 0) return rl_parse_number(value, 1, "a run's number after --run", &options->run, err);
@@ -105,7 +105,7 @@ static bool write_bytes(void *context, const char *bytes, size_t length) {
   return fwrite(bytes, 1, length, out->file) == length;
 }
 
-/* Renames the complete file, and gives it the permissions of a new file. */
+/* Gives the complete file the permissions of a new file (0666 without the umask), and renames it. */
 static int rename_complete_output(output *out, const char *name, rl_error *err) {
   const mode_t mask = umask(0);
   umask(mask);

@@ -1,5 +1,5 @@
-/* Reads the job's events until its final state, and repeats the request from the last event when the stream breaks. The final
- * state decides the exit code. */
+/* Reads the job's events until its final state. When the event stream breaks, requests the events after the last received one.
+ * The final state determines the exit code. */
 #include "api/client/follow.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static const final_state *find_final_state(const char *state) {
 
 typedef struct progress_output {
   bool is_terminal, is_quiet;
-  const cJSON *job;   /* fetched when the stream started; maps run ids to variants */
+  const cJSON *job;   /* the job's document, read before the stream started; has the variants of the runs */
   char last_line[96]; /* the last line printed, if stderr is not a terminal */
 } progress_output;
 
@@ -57,7 +57,7 @@ static const char *find_variant(const progress_output *output, const cJSON *data
   return "";
 }
 
-/* Returns the completed ratio of the pass: whole epochs and part of the current one. NAN: unknown. */
+/* Returns the completed part of the pass, from 0 to 1, including the completed steps of the current epoch. NAN: unknown. */
 static double completed_ratio(const cJSON *data) {
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
   double step = rl_json_number(data, "step"), steps = rl_json_number(data, "steps");

@@ -1,4 +1,4 @@
-/* Each request has a curl handle. Its progress callback ends the request after Ctrl-C. */
+/* Each request has its own curl handle. The handle's progress callback ends the request after Ctrl-C. */
 #include "api/client/http.h"
 
 #include <curl/curl.h>
@@ -99,7 +99,7 @@ static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
                  curl_easy_strerror(code));
 }
 
-/* Sends the request and receives the response. */
+/* Sends the request and receives the response's body. Fails if the status is 400 or more. */
 static int perform(const rl_cli *cli, CURL *easy, const struct curl_slist *headers, rl_body *response, rl_error *err) {
   RL_CLEANUP(rl_body_free) rl_body received = {0};
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -156,7 +156,8 @@ int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *res
   curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST");
   curl_easy_setopt(easy, CURLOPT_READDATA, file);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L); /* a large file takes long, but never stops */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
+                   1L); /* limits the time without progress, not the whole time, because a large file takes long */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
   return perform(cli, easy, headers, response, err);
 }
@@ -164,7 +165,7 @@ int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *res
 typedef struct file_reply {
   CURL *easy;
   rl_download *download;
-  rl_body refusal; /* the body of a response that is not 200 */
+  rl_body refusal; /* the response's body if its status is not 200 */
 } file_reply;
 
 static size_t write_file(char *bytes, size_t size, size_t count, void *context) {
@@ -205,7 +206,8 @@ int rl_http_download(const rl_cli *cli, const char *path, rl_download *download,
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reply);
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, read_file_name);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, download);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L); /* a large file takes long, but never stops */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
+                   1L); /* limits the time without progress, not the whole time, because a large file takes long */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
   int rc = end_download(cli, curl_easy_perform(easy), &reply, err);
   rl_body_free(&reply.refusal);
@@ -229,7 +231,7 @@ cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *subpath, rl_
 typedef struct event_stream {
   CURL *easy;
   rl_sse *parser;
-  rl_body refusal; /* the body of a response that is not 200 */
+  rl_body refusal; /* the response's body if its status is not 200 */
 } event_stream;
 
 static size_t parse_events(char *bytes, size_t size, size_t count, void *context) {
@@ -250,7 +252,7 @@ int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, parse_events);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &stream);
-  /* The daemon sends a comment every 15 s, so a connection without data is broken. */
+  /* The daemon sends a comment every 15 s, so a connection without data for KEEPALIVE_TIMEOUT_S is broken. */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)KEEPALIVE_TIMEOUT_S);
   CURLcode code = curl_easy_perform(easy);

@@ -1,6 +1,6 @@
-/* HTTP requests to the daemon with libcurl. A status of 400 or more becomes RL_HTTP with the status as code and the problem
- * document's text. Fails with RL_WIRE if the daemon did not respond; with RL_WIRE_TRUNCATED if the connection broke after it
- * was established. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
+/* Sends HTTP requests to the daemon with libcurl. A reply with a status of 400 or more becomes an RL_HTTP error with the status
+ * as its code and the text of the problem document. Fails with RL_WIRE if the daemon did not respond, with its code
+ * RL_WIRE_TRUNCATED if the connection broke after it was established. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 
@@ -27,17 +27,19 @@ int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body,
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err);
 enum { RL_FILE_NAME_SIZE = 128 };
 typedef struct rl_download {
-  bool (*write)(void *context, const char *bytes, size_t length); /* false: ends the request */
+  bool (*write)(void *context, const char *bytes, size_t length); /* returns false to end the request */
   void *context;
-  char file_name[RL_FILE_NAME_SIZE]; /* file name in Content-Disposition, without a folder; "": the header is missing */
+  char file_name[RL_FILE_NAME_SIZE]; /* file name in the header Content-Disposition, without a folder; "": the header has none */
 } rl_download;
-/* Gets a file. RL_HTTP with code 0: the daemon ended the reply early. Fails with RL_ERRNO if write returned false. */
+/* Gets a file and passes its bytes to download->write. Fails with RL_HTTP and code 0 if the daemon ended the reply early, with
+ * RL_ERRNO if `write` returned false. */
 int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err);
 /* Gets a JSON document, which the caller deletes. Returns NULL and fills err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
-/* rl_http_get of /jobs/ID followed by subpath ("/results", or "" for the job itself). */
+/* Calls rl_http_get for /jobs/ID followed by subpath ("/results", or "" for the job itself). */
 cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *subpath, rl_error *err);
-/* Reads an event stream until it ends or `parser` stops it (0), or the connection breaks (−1, RL_WIRE). */
+/* Reads an event stream. Returns 0 when the stream ends or the parser's on_event returns false; −1 with RL_WIRE when the
+ * connection breaks. */
 int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err);
 
 static inline void rl_json_free(cJSON **document) { cJSON_Delete(*document); }

@@ -1,4 +1,4 @@
-/* import: upload a trace and follow its job until it ends. */
+/* Implements the command import, which uploads a trace and follows its job until the job ends. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Handles Ctrl-C while a command follows a job: sets a flag, so that the command can report that the job continues. */
+/* Handles Ctrl-C. The first SIGINT only sets a flag, so that a command that follows a job can report that the job continues. */
 #ifndef RL_CLIENT_INTERRUPT_H
 #define RL_CLIENT_INTERRUPT_H
 

@@ -1,4 +1,5 @@
-/* Commands that send one HTTP request each. With --json they print the response unchanged. */
+/* Implements the commands submit, show, list, label, cancel, devices, ceilings and kernels. With --json, a command prints the
+ * response of the API unchanged. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "api/client/watch.h"
 #include "api/client/submit.h"
 
-/* Gets a document of the job that the command line names. */
+/* Gets a document of the job whose number is the command's argument. */
 static int get_job(rl_cli *cli, const char *subpath, cJSON **document, rl_error *err) {
   long long id;
   if (rl_parse_job_argument(cli, &id, err) < 0) return -1;
@@ -44,7 +45,7 @@ static int print_job(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_
 }
 
 int rl_command_show(rl_cli *cli, rl_error *err) {
-  bool watch = rl_take_flag(cli, "--watch");
+  bool watch = rl_remove_flag(cli, "--watch");
   if (watch && cli->json) return rl_fail_usage(err, "--watch prints text: omit --json");
   return rl_print_repeatedly(cli, watch, print_job, NULL, err);
 }
@@ -76,7 +77,7 @@ int rl_command_cancel(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-/* Formats a kernel's type and sizes ("fp16 4096×1024"), or training's batch ("batch 64"). */
+/* Formats a kernel's data type and sizes ("fp16 4096×1024"), or the batch size of training ("batch 64"). */
 static char *format_sizes(char *cell, const cJSON *job) {
   const cJSON *size;
   const char *separator = " ";
@@ -93,7 +94,7 @@ static char *format_sizes(char *cell, const cJSON *job) {
   return cell;
 }
 
-/* Prints the job's name and its workload, for posted code its kernel: " adds.cu · add: ". */
+/* Prints the job's name and its workload; for posted code, the kernel's name instead of the workload: " adds.cu · add: ". */
 static void print_subject(const cJSON *job) {
   const char *name = rl_json_text(job, "name"), *entry = rl_json_text(job, "entry");
   putchar(' ');

@@ -1,4 +1,4 @@
-/* Builds an array of fields for sd_journal_sendv. Sends nothing unless standard error is the journal. */
+/* Builds an array of fields for sd_journal_sendv. */
 #include "api/client/journal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Commands backup and token. They open the state folder themselves, so they need no daemon. */
+/* Implements the commands backup and token. They open the state folder themselves, so they work without the daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "config.h"
 #include "store/store.h"
 
-/* Loads the daemon's configuration, with --state DIR in place of its state folder. Stores the other arguments, at most
- * `capacity`, in positional[0..*count). */
+/* Loads the daemon's configuration; --state DIR replaces the setting `state`. Stores the other arguments, at most `capacity`, in
+ * `positional` and sets *count to their number. */
 static int load_config(rl_cli *cli, rl_config *config, const char **positional, int capacity, int *count, rl_error *err) {
   char setting[RL_PATH_SIZE + 8];
   const char *overrides[] = {setting};

@@ -1,4 +1,5 @@
-/* rooflinectl: common options, help, and exit codes of errors. */
+/* The main function of rooflinectl: parses the common options, prints help, runs the command, and turns an error into an exit
+ * code. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void print_help(void) {
   print_options(rl_client_statuses);
 }
 
-/* Prints the help of a command; NULL: of rooflinectl. */
+/* Prints the help of a command. name NULL: prints the help of rooflinectl. */
 static int print_help_for(const char *name, rl_error *err) {
   const rl_command *command = name != NULL ? find_command(name, err) : NULL;
   if (name == NULL) print_help();
@@ -70,7 +71,7 @@ static int error_exit_code(const rl_error *err) {
   return err->domain == RL_HTTP && err->code >= 400 && err->code < 500 ? RL_EXIT_USAGE : RL_EXIT_FAILED;
 }
 
-/* What to do about an error of the API, by its status. */
+/* Advice to the user about an error of the API, by the reply's status. */
 static const struct {
   int status;
   const char *text;
@@ -138,8 +139,8 @@ static int flush_output(rl_error *err) {
   return rl_fail(err, RL_ERRNO, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
 }
 
-/* Parses the options and executes the command. If neither an option nor a variable has a token, uses the credential of the
- * systemd unit. */
+/* Parses the options and executes the command. If neither --token nor $ROOFLINED_TOKEN is set, takes the token from the
+ * credential of the systemd unit. */
 static int parse_and_dispatch(int argc, char **argv, rl_cli *cli, rl_error *err) {
   char token[256];
   if (parse_options(argc, argv, cli, err) < 0 || rl_credential_read_token(token, sizeof token, err) < 0) return -1;

@@ -1,5 +1,5 @@
-/* Prints a manual page or a shell completion script from the tables of commands and settings, at build time. Usage: pages PAGE,
- * which is rooflinectl.1, rooflined.8, rooflined-….8 (a program that rooflined starts), bash, zsh or fish. */
+/* A program of the build that prints a manual page or a shell completion script from the tables of commands and settings. Usage:
+ * pages PAGE. PAGE is rooflinectl.1, rooflined.8, rooflined-….8 (for a program that rooflined starts), bash, zsh or fish. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_subcommand(const rl_cli_option *option) { return option->name[0] 
 
 static bool takes_file(const char *value) { return strstr(value, "FILE") != NULL || strstr(value, "DIR") != NULL; }
 
-/* "true|false": the words are the values. */
+/* Returns whether the value is one of the words in a text such as "true|false". */
 static bool takes_choice(const char *value) {
   if (strchr(value, '|') == NULL) return false;
   for (; *value != '\0'; value++)

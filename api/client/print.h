@@ -1,4 +1,4 @@
-/* Prints documents of the API as text for a terminal of 80 columns. */
+/* Prints documents of the API as text for a terminal of 80 columns. The commands of rooflinectl call this. */
 #ifndef RL_CLIENT_PRINT_H
 #define RL_CLIENT_PRINT_H
 
@@ -11,7 +11,7 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
 void rl_print_runs(FILE *out, const cJSON *runs);
 /* Prints the runs of a kernel or source job. */
 void rl_print_kernel_runs(FILE *out, const cJSON *job, const cJSON *runs);
-/* Prints why cells of a run's row or column are empty, and the number of its suspect samples. */
+/* Prints why values of a run are missing from the table, and the number of the run's suspect samples. */
 void rl_print_kernel_reasons(FILE *out, const cJSON *run);
 /* Prints the runs of a layer job. */
 void rl_print_layer_runs(FILE *out, const cJSON *runs);

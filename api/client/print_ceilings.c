@@ -12,7 +12,7 @@ static bool has_suffix(const char *text, const char *suffix) {
   return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
 }
 
-/* Prints the name of a rate without its unit (dram_read for dram_read_bytes_per_s), and the value with its unit. */
+/* Prints the name of a rate without its unit ("dram_read" for dram_read_bytes_per_s), and the value with its unit. */
 static void print_rate(FILE *out, const cJSON *rate) {
   const char *name = rl_json_text(rate, "name");
   const bool bytes = has_suffix(name, "_bytes_per_s");

@@ -1,4 +1,4 @@
-/* The runs of a kernel or source job: a table with a column for each variant. */
+/* Prints the runs of a kernel or source job: a table with a column for each variant. */
 #include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "api/client/print.h"
 
 typedef struct row {
-  const char *label, *measurement; /* measurement: a pattern (fnmatch) of its name in the timing pass */
+  const char *label, *measurement; /* measurement: a pattern (fnmatch) for the name of the timing pass's measurement */
   rl_cell_format format;
 } row;
 
@@ -40,8 +40,8 @@ static bool has_measurement(const cJSON *runs, const char *name) {
   return false;
 }
 
-/* Prints operations per second: the minimum operations of a launch over its median time. Skips kernels with more bytes than
- * operations, for which bytes per second are more meaningful. */
+/* Prints operations per second: the compulsory operations of a launch divided by its median time. Skips kernels with more bytes
+ * than operations, for which bytes per second are more meaningful. */
 static void print_operations(FILE *out, const cJSON *runs) {
   const cJSON *run;
   char cell[RL_CELL_SIZE];
@@ -55,7 +55,7 @@ static void print_operations(FILE *out, const cJSON *runs) {
   fputc('\n', out);
 }
 
-/* Prints which measured rates the shares refer to. */
+/* Prints the measured rates (roofs) of which the rows "of the roof" are a percentage. */
 static void print_roofs(FILE *out, const cJSON *run) {
   const cJSON *measurement;
   cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements")) {
@@ -137,7 +137,7 @@ static void print_posted_kernel(FILE *out, const cJSON *request) {
   fputc(')', out);
 }
 
-/* Prints the workload: a kernel with its sizes, or the kernels of a sequence, or a posted kernel. */
+/* Prints the workload: a kernel with its sizes, the kernels of a sequence, or a posted kernel. */
 static void print_subject(FILE *out, const cJSON *job, const cJSON *run) {
   const cJSON *size, *kernel;
   const char *dtype = rl_json_text(run, "params.dtype");

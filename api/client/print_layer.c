@@ -14,14 +14,15 @@ static double measured(const cJSON *run, const char *name) {
   return NAN;
 }
 
-/* A column: its value for a run. previous: the run before it; NULL: none. */
+/* A column of the table. value: returns the column's value for a run; previous: the run in the row above; NULL for the first
+ * row. */
 typedef struct column {
   const char *title;
   double (*value)(const cJSON *run, const cJSON *previous);
   rl_cell_format format;
 } column;
 
-/* Always uses the unit µs, so that small differences between variants are visible. */
+/* Formats in µs without changing to ms, so that small differences between variants are visible. */
 static char *format_us(char *cell, double us) {
   if (isnan(us)) return rl_format_us(cell, us);
   snprintf(cell, RL_CELL_SIZE, "%.*f µs", us < 10 ? 3 : 1, us);

@@ -1,4 +1,4 @@
-/* A run's report, and two reports side by side: kernels, findings and rows of sections. */
+/* Prints a run's report, and two reports side by side: kernels, findings and rows of sections. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ static char *format_with_unit(char *cell, double value, const char *unit) {
   return cell;
 }
 
-/* Formats with the largest unit prefix that leaves a number of at least 1. */
+/* Formats a value with the largest unit prefix for which the number is at least 1. step: factor between two prefixes, 1000 or
+ * 1024. */
 static char *format_with_prefix(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
   char prefixed[RL_CELL_SIZE];
   int prefix = 0;
@@ -141,7 +142,7 @@ static void print_row(FILE *out, const cJSON *row) {
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
-/* Prints the header's table, and with all_tables also the other tables. */
+/* Prints the section's header table, and with all_tables also its other tables. */
 static void print_section(FILE *out, const cJSON *section, bool all_tables, void (*print)(FILE *out, const cJSON *row)) {
   const cJSON *table, *row;
   fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));
@@ -205,7 +206,7 @@ static double idle_ns(const cJSON *range) {
   return sum;
 }
 
-/* Returns the idle class with the most time; NULL: none has any. */
+/* Returns the idle class with the most time; NULL if every idle class has no time. */
 static const cJSON *longest_idle_class(const cJSON *range) {
   const cJSON *time, *longest = NULL;
   cJSON_ArrayForEach (time, rl_json_at(range, "classes"))
@@ -213,7 +214,7 @@ static const cJSON *longest_idle_class(const cJSON *range) {
   return longest;
 }
 
-/* Prints a part of the window: the time of a range or phase, with its classes. */
+/* Prints the row of a range or phase: its time, its idle time, and the idle class with the most time. */
 static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   const cJSON *longest = longest_idle_class(part);
   char cell[RL_CELL_SIZE], indented[RL_CELL_SIZE];
@@ -227,7 +228,8 @@ static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   fputc('\n', out);
 }
 
-/* name: the member that contains a part's name; unnamed: the text to print if that member is null. */
+/* Prints a table of ranges or phases. name: the member that contains a part's name; unnamed: the text that is printed if that
+ * member is null. */
 static void print_window_parts(FILE *out, const char *title, const cJSON *parts, const char *name, const char *unnamed) {
   const cJSON *part;
   if (cJSON_GetArraySize(parts) == 0) return;
@@ -264,7 +266,7 @@ static void print_path_row(FILE *out, const char *name, double time_ns, double w
   fputc('\n', out);
 }
 
-/* Prints the parts of the critical path, then the operations with the most time on it. */
+/* Prints the parts of the critical path, then the operations that take most of the path's time. */
 static void print_path(FILE *out, const cJSON *timeline) {
   const cJSON *path = rl_json_at(timeline, "critical_path"), *window = rl_json_at(timeline, "window");
   const cJSON *part, *names = rl_json_at(path, "names");
@@ -346,7 +348,7 @@ static void print_pair(FILE *out, const cJSON *pair) {
   cJSON_ArrayForEach (section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
 }
 
-/* Prints the ratios of B to A that could be measured. */
+/* Prints the ratios and differences of the two runs that the comparison contains. */
 static void print_ratios(FILE *out, const cJSON *pair) {
   static const struct {
     const char *label, *field;

@@ -1,4 +1,4 @@
-/* Parts of a report that its long and its short form share. */
+/* Functions that print_report.c defines and print_summary.c also uses. */
 #ifndef RL_CLIENT_PRINT_REPORT_INTERNAL_H
 #define RL_CLIENT_PRINT_REPORT_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* The result of a job: the comparison table of training, or the table of its kind. */
+/* Prints the result of a job: the comparison table of a training job, or the table of another kind of job. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows, LABEL_COLUMNS = 19, VALUE_COLUMNS = 12, RATIO_COLUMNS = 10 };
 
-/* Returns the comparison whose candidate is this run; NULL: none. */
+/* Returns the item of the comparison whose candidate is this run; NULL if there is none. */
 static const cJSON *find_comparison(const cJSON *comparison, const cJSON *run) {
   const cJSON *pair;
   cJSON_ArrayForEach (pair, rl_json_at(comparison, "items"))
@@ -89,7 +89,7 @@ static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON
   fputc('\n', out);
 }
 
-/* Prints why a cell is empty, and which epochs are suspect. */
+/* Prints why values are missing, and which epochs are suspect. */
 static void print_reasons(FILE *out, const cJSON *runs) {
   const cJSON *run, *pass, *epoch;
   cJSON_ArrayForEach (run, runs) {
@@ -114,7 +114,7 @@ static void print_sentence(FILE *out, const cJSON *sentence) {
   else fprintf(out, "— %s, %s\n", rl_json_text(sentence, "topic"), rl_json_text(sentence, "reason"));
 }
 
-/* Prints why the runs differ. Describes the epoch of a baseline that several comparisons share only once. */
+/* Prints why the runs differ. If several comparisons have the same baseline, describes the baseline's epoch only once. */
 static void print_explanation(FILE *out, const cJSON *comparison) {
   const cJSON *pair, *sentence, *pairs = rl_json_at(comparison, "items");
   cJSON_ArrayForEach (pair, pairs) {
@@ -140,7 +140,7 @@ static double find_measurement(const cJSON *run, const char *name) {
   return NAN;
 }
 
-/* Prints what was imported, and the command that prints its findings. */
+/* Prints the contents of an imported trace in one sentence, and the command that prints its findings. */
 static void print_import(FILE *out, const cJSON *job, const cJSON *run) {
   char window[RL_CELL_SIZE], busy[RL_CELL_SIZE];
   const char *log = rl_json_text(cJSON_GetArrayItem(rl_json_at(job, "runs"), 0), "log");

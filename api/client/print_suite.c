@@ -1,4 +1,4 @@
-/* A suite run's verdicts and their causes, the list of suites, and a suite's baselines. */
+/* Prints a suite run's verdicts and their causes, the list of suites, and a suite's baselines. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void print_cells(FILE *out, const char *baseline, const char *current, co
 static void print_row(FILE *out, const cJSON *metric) {
   char baseline[RL_CELL_SIZE], current[RL_CELL_SIZE], change[RL_CELL_SIZE], interval[RL_CELL_SIZE];
   const char *key = rl_json_text(metric, "metric");
-  if (strlen(key) > NAME_COLUMNS) { /* the values follow below */
+  if (strlen(key) > NAME_COLUMNS) { /* the values follow on the next line */
     rl_print_name(out, key);
     fprintf(out, "\n%*s", NAME_COLUMNS, "");
   } else {

@@ -1,4 +1,5 @@
-/* The short form of a report. Prints a block only if it fits completely; the last line counts the omitted ones. */
+/* Prints the short form of a report. A kernel or a finding is printed only if all of its lines fit; the last line has the numbers
+ * of omitted kernels, findings and lines. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static int count_lines(const char *text) {
   return count;
 }
 
-/* Prints a block if at least `reserved` lines remain after it. */
+/* Prints a block of lines if at least `reserved` free lines remain after it. Returns whether it was printed. */
 static bool print_block(summary_page *page, const char *block, int reserved) {
   int lines = block != NULL ? count_lines(block) : 0;
   if (lines > page->free_lines - reserved) return false;
@@ -110,7 +111,7 @@ static void print_epoch(summary_page *page, const cJSON *comparison, double run)
 
 typedef struct ranked_finding {
   const cJSON *kernel, *finding;
-  double gain_us; /* time that it could save at most; 0: unknown, or a local estimate */
+  double gain_us; /* upper bound of the time that acting on the finding saves; 0: unknown, or only a local estimate is known */
   int rank;       /* position in the report */
 } ranked_finding;
 

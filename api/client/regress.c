@@ -1,4 +1,5 @@
-/* regress: run a suite, follow it, print its verdicts, and write them in the formats of other tools. */
+/* Implements the command regress, which runs a suite, follows the suite run, prints its verdicts, and writes them in the formats
+ * of other tools. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <libgen.h>
@@ -24,7 +25,7 @@ typedef struct output {
 
 typedef struct regress_options {
   rl_suite_request request;
-  long long run, cancel; /* 0: not given */
+  long long run, cancel; /* 0: the option was not given */
   output outputs[MAX_OUTPUTS];
   int output_count;
 } regress_options;
@@ -48,7 +49,7 @@ const rl_cli_option *rl_regress_options(void) {
 
 /* --- options -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless the file can be written. Called before the run, which takes minutes. */
+/* Fails unless the file can be written. Called before the suite run, which takes minutes. */
 static int check_writable(const char *file, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *copy = strdup(file);
   if (copy == NULL) return rl_fail_errno(err, "%s", file);
@@ -126,8 +127,8 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
 
-/* Prints the estimated duration of the run and the basis of the estimate to standard error. */
-static void announce(const cJSON *accepted, const char *suite) {
+/* Prints the estimated duration of the suite run and the basis of the estimate to standard error. */
+static void print_estimate(const cJSON *accepted, const char *suite) {
   static const struct {
     const char *basis, *takes, *because;
   } texts[] = {{"runs", "about", "like its last runs"},
@@ -148,7 +149,7 @@ static int submit(const rl_cli *cli, regress_options *options, rl_error *err) {
   char suite[RL_SUITE_NAME_SIZE];
   RL_CLEANUP(rl_json_free) cJSON *accepted = rl_suite_submit(cli, &options->request, suite, err);
   if (accepted == NULL) return -1;
-  if (!cli->json) announce(accepted, suite);
+  if (!cli->json) print_estimate(accepted, suite);
   options->run = (long long)rl_json_number(accepted, "id");
   return 0;
 }
@@ -165,7 +166,8 @@ static int cancel(const rl_cli *cli, long long id, rl_error *err) {
 
 /* --- results -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the rows of `table` without its header, to append to an existing file. NULL with err: the file has another header. */
+/* Returns the rows of `table` without its header, so that they can be appended to an existing file. Returns NULL with err if the
+ * file has another header. */
 static const char *find_rows(FILE *existing, const char *table, const char *file, rl_error *err) {
   const size_t length = strcspn(table, "\n") + 1;
   RL_CLEANUP(rl_free_text) char *header = malloc(length);
@@ -203,7 +205,7 @@ static int write_output(const output *to, const cJSON *run, rl_error *err) {
   return 0;
 }
 
-/* Sends the run to the journal, prints it and writes all outputs. A failure does not prevent the others. */
+/* Sends the verdict to the journal, prints the suite run and writes all outputs. Continues after a failure. */
 static int print_run(const rl_cli *cli, const regress_options *options, const cJSON *run, rl_error *err) {
   bool stdout_taken = cli->json;
   int rc = rl_journal_send_verdict(run, err);

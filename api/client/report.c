@@ -1,4 +1,4 @@
-/* report and compare: the report of a run, and the comparison of two runs. */
+/* Implements the commands report, which prints the report of a run, and compare, which prints two runs side by side. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "api/client/watch.h"
 
 typedef struct report_options {
-  long long run, job, kernel; /* run: 0: the only run of the job; kernel: −1: all */
+  long long run, job, kernel; /* run 0: the only run of the job; kernel −1: all kernels */
   const char *page;           /* page of the CSV: "details" or "raw" */
   const char *section;        /* section to print; NULL: the header of every section */
   bool csv, all, watch;
@@ -22,7 +22,7 @@ static int set_page(report_options *options, const char *value, rl_error *err) {
   return 0;
 }
 
-/* Parses an option and its value (NULL: missing). */
+/* Parses an option. value: NULL if the command line ends after the option's name. */
 static int parse_value(report_options *options, const char *name, const char *value, rl_error *err) {
   if (strcmp(name, "--kernel") == 0) return rl_parse_number(value, 0, "a kernel's number after --kernel", &options->kernel, err);
   if (strcmp(name, "--job") == 0) return rl_parse_number(value, 1, "a job's number after --job", &options->job, err);
@@ -82,7 +82,8 @@ static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-/* Returns -1 with RL_INPUT. The message has the reason if the report has no sections. */
+/* Returns -1 with RL_INPUT: the report does not have the section. The message contains the reason if the report has no sections
+ * at all. */
 static int fail_without_section(const cJSON *report, const char *id, rl_error *err) {
   const char *reason = rl_json_text(cJSON_GetArrayItem(rl_json_at(report, "kernels"), 0), "reason");
   return rl_fail_usage(err, "the report has no section %.60s%s%s; `run --sections ID` collects one, GET /sections lists them", id,
@@ -161,7 +162,7 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
 }
 
 typedef struct comparison_options {
-  long long run[2], kernel[2]; /* runs a and b; kernel −1: all */
+  long long run[2], kernel[2]; /* of runs a and b; kernel −1: all kernels */
   int run_count;               /* number of runs parsed so far */
 } comparison_options;
 

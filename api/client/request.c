@@ -1,4 +1,5 @@
-/* A table maps each option to a field of the request and to the function that parses its value. */
+/* A table maps each option to a field of the request and to the type of the option's value, which determines the function that
+ * parses it. */
 #include "api/client/request.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +17,7 @@
 enum { MAX_BODY_BYTES = 1 << 20, MAX_BINARY_BYTES = 2 << 20, MAX_NAME_BYTES = 80 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
-/* The options of `run`. Each sets one field of the request. */
+/* An option of `run`, which sets one field of the request. */
 typedef struct option_field {
   const char *name, *field;
   enum { TEXT, NUMBER, BOOLEAN, TEXT_LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBER_LIST, ARGUMENTS, JSON } type;
@@ -66,7 +67,7 @@ static const option_field options[] = {
     {"--set", "set", TEXT, "NAME", "counter set: basic, detailed or full"},
     {"--sections", "sections", TEXT_LIST, "ID,…", "report sections in addition to the set"},
     {"--metrics", "metrics", TEXT_LIST, "NAME,…", "raw metrics in addition to the set"},
-    {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
+    {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to profile"},
     {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
     {"--worker-build", "worker_build", TEXT, "NAME", "a build of the workers from the daemon's setting builds"},
@@ -82,7 +83,8 @@ const rl_cli_option *rl_request_options(void) {
   return listed;
 }
 
-/* Reads a file of at most max_bytes (a multiple of 1 MiB) and appends a NUL. malloc'ed; NULL with err on failure. */
+/* Reads a file of at most max_bytes (a multiple of 1 MiB) and appends a NUL. Returns malloc'ed memory; NULL with err on
+ * failure. */
 static char *read_file(const char *file, size_t max_bytes, size_t *length, rl_error *err) {
   RL_CLEANUP(close_file) FILE *opened = NULL;
   FILE *in = stdin;
@@ -133,7 +135,8 @@ static int add_boolean(cJSON *request, const option_field *option, const char *v
   return 0;
 }
 
-/* Returns the next comma-separated item, malloc'ed (NULL: no memory), and advances *rest; *rest is NULL after the last item. */
+/* Returns the next item of the comma-separated list *rest, malloc'ed; NULL if memory is exhausted. Sets *rest to the remaining
+ * list, or to NULL after the last item. */
 static char *next_item(const char **rest) {
   size_t length = strcspn(*rest, ",");
   char *item = strndup(*rest, length);
@@ -151,7 +154,7 @@ static int add_text_list(cJSON *request, const option_field *option, const char 
   return 0;
 }
 
-/* Adds "rows=4" or "causal=true" to the object. Returns false for other text. */
+/* Adds a size, such as "rows=4" or "causal=true", to the object. Returns false if the text has another form. */
 static bool add_size(cJSON *sizes, char *pair) {
   char *end, *equals = strchr(pair, '=');
   if (equals == NULL) return false;
@@ -187,7 +190,7 @@ static int add_number_list(cJSON *request, const option_field *option, const cha
   }
 }
 
-/* Adds "fp32[100]", "fp32[100]=range" or "int32=100" as a kernel argument. Returns false for other text. */
+/* Adds a kernel argument, such as "fp32[100]", "fp32[100]=range" or "int32=100". Returns false if the text has another form. */
 static bool add_argument(cJSON *list, char *text) {
   char *open = strchr(text, '['), *equals = strchr(text, '='), *end;
   cJSON *argument = cJSON_CreateObject();
@@ -272,7 +275,7 @@ static const char *infer_kind(const cJSON *request) {
   return cJSON_HasObjectItem(request, "code") || cJSON_HasObjectItem(request, "binary") ? "source" : "train";
 }
 
-/* Names a job of posted code after its file. */
+/* Sets the name of a job of posted code to the name of the code's file. */
 static int add_default_name(cJSON *request, const char *file, rl_error *err) {
   const char *slash = strrchr(file, '/'), *name = slash != NULL ? slash + 1 : file;
   if (strcmp(file, "-") == 0 || strlen(name) > MAX_NAME_BYTES || cJSON_HasObjectItem(request, "name")) return 0;

@@ -1,4 +1,4 @@
-/* Stops retrying 30 s after the first failed request. */
+/* Implements retry.h. */
 #include "api/client/retry.h"
 
 #include <time.h>

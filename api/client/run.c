@@ -1,4 +1,4 @@
-/* run and watch: submit a job and follow it until it ends. */
+/* Implements the commands run, which submits a job and follows it until it ends, and watch, which follows an existing job. */
 #include <stdio.h>
 
 #include "api/client/follow.h"

@@ -1,4 +1,4 @@
-/* Parses lines. Fields are stored in the parser until an empty line ends the event. */
+/* Splits the stream into lines. Stores the fields of an event in the parser until an empty line ends the event. */
 #include "api/client/sse.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Each submission has a random Idempotency-Key. */
+/* Gives each submission a random Idempotency-Key. */
 #include "api/client/submit.h"
 
 #include <sodium.h>

@@ -25,7 +25,8 @@ static bool has_assignment_for(const char *entry, const char *const *assignments
   return false;
 }
 
-/* Returns the environment with the assignments added or replaced; the caller frees the list, not its strings. */
+/* Returns this process's environment with the assignments added; an assignment replaces a variable of the same name. The caller
+ * frees the list, not its strings. */
 static char **make_environment(const char *const *assignments) {
   size_t inherited = 0, added = 0, used = 0;
   while (environ[inherited] != NULL) inherited++;
@@ -38,7 +39,7 @@ static char **make_environment(const char *const *assignments) {
   return list;
 }
 
-/* Starts the program as leader of a process group. Returns an errno value. */
+/* Starts the program as leader of a process group. Returns 0 or an errno value. */
 static int spawn(const rl_program_run *run, int output_fd, char **environment, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -60,7 +61,7 @@ static int spawn(const rl_program_run *run, int output_fd, char **environment, p
   return code;
 }
 
-/* Reads until the end of file, Ctrl-C or the limit, and removes the line break at the end. */
+/* Reads until the end of file, Ctrl-C or MAX_OUTPUT_BYTES, and removes the line break at the end. Returns malloc'ed text. */
 static char *read_output(int fd) {
   char *text = malloc(MAX_OUTPUT_BYTES + 1);
   size_t length = 0;
@@ -75,12 +76,12 @@ static char *read_output(int fd) {
   return text;
 }
 
-/* Waits for the program; after Ctrl-C it ends the program's process group first. */
+/* Waits until the program exits. Ctrl-C sends SIGTERM to its process group; remaining child processes are killed at the end. */
 static int wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     if (rl_was_interrupted()) kill(-pid, SIGTERM);
-  if (rl_was_interrupted()) kill(-pid, SIGKILL); /* children that remained */
+  if (rl_was_interrupted()) kill(-pid, SIGKILL); /* children of the program that are still running */
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

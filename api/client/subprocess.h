@@ -1,4 +1,5 @@
-/* Runs a program in a folder and waits for it. Ctrl-C ends the program with its children. One thread. */
+/* Runs a program in a folder and waits until it exits. Ctrl-C ends the program and its child processes. bisect uses this for git
+ * and for builds. One thread. */
 #ifndef RL_CLIENT_SUBPROCESS_H
 #define RL_CLIENT_SUBPROCESS_H
 
@@ -10,9 +11,10 @@ typedef struct rl_program_run {
   const char *const *environment; /* "NAME=value" added to the environment; NULL-terminated */
 } rl_program_run;
 
-/* Returns the program's exit status, 128 + the signal that ended it, or -1 with err: it can't be started, or Ctrl-C (RL_ERRNO,
- * EINTR). Its standard input is empty. output: receives its standard output, malloc'ed, without the line break at its end; NULL:
- * standard output goes to this program's standard error. */
+/* Returns the program's exit status, or 128 plus the number of the signal that ended it. Returns -1 with err if the program can't
+ * be started, or after Ctrl-C (RL_ERRNO, EINTR). The program's standard input is empty. Sets *output to its standard output,
+ * malloc'ed, without the line break at the end; if output is NULL, the program's standard output goes to the standard error of
+ * rooflinectl. */
 int rl_run_program(const rl_program_run *run, char **output, rl_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reads the suite run's events until its final state and shows its progress. Its state and verdict decide the exit code. */
+/* Reads the suite run's events until its final state and shows its progress. The final state and the verdict determine the exit
+ * code. */
 #include "api/client/suite_follow.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static const outcome verdicts[] = {{"same", RL_EXIT_COMPLETED},
                                    {"incomparable", RL_EXIT_INCOMPARABLE},
                                    {NULL, RL_EXIT_INCONCLUSIVE}};
 
-/* Returns the outcome of this name, else the last one. */
+/* Returns the outcome with this name; if there is none, the last outcome of the list, whose name is NULL. */
 static const outcome *find_outcome(const outcome *outcomes, const char *name) {
   while (outcomes->name != NULL && strcmp(outcomes->name, name) != 0) outcomes++;
   return outcomes;
@@ -42,26 +43,27 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 
 /* --- progress ------------------------------------------------------------------------------------------------------------- */
 
-/* The progress of a run that has not ended. */
+/* The progress of a suite run that has not ended, from its document. */
 typedef struct progress {
   char suite[65], role[32]; /* role "": none yet */
-  double done, all;         /* numbers of jobs */
+  double done, total;       /* numbers of jobs */
   double elapsed_s, estimated_s;
-  bool is_budget;  /* estimated_s is the longest that the run may take */
-  int64_t read_ns; /* monotonic: when elapsed_s was read */
+  bool is_budget;  /* estimated_s is the suite's time budget, not an estimate */
+  int64_t read_ns; /* rl_monotonic_ns at which elapsed_s was read */
 } progress;
 
 typedef struct progress_output {
   bool is_terminal, is_quiet;
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
-  progress now;
-  double ended_jobs; /* events of jobs that have ended; those before now.done are known from the run's document */
+  progress progress;
+  double ended_jobs; /* number of ended jobs in the events so far. Events begin with the first job, so progress.done from the
+                        document can be greater */
 } progress_output;
 
 static void read_progress(const cJSON *run, progress *now) {
   const char *role = rl_json_text(run, "progress.role"), *state = rl_json_text(run, "state");
   *now = (progress){.done = rl_json_number(run, "progress.done"),
-                    .all = rl_json_number(run, "progress.of"),
+                    .total = rl_json_number(run, "progress.of"),
                     .elapsed_s = rl_json_number(run, "elapsed_s"),
                     .estimated_s = rl_json_number(run, "estimated_s"),
                     .is_budget = strcmp(rl_json_text(run, "estimate_basis"), "time_budget") == 0,
@@ -71,9 +73,9 @@ static void read_progress(const cJSON *run, progress *now) {
 }
 
 /* Writes "mnist: block, 3 of 9 jobs". */
-static void describe(char *line, size_t size, const progress *now) {
+static void describe_progress(char *line, size_t size, const progress *now) {
   int used = snprintf(line, size, "%.64s: %.32s", now->suite, now->role);
-  if (now->all > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f jobs", now->done, now->all);
+  if (now->total > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f jobs", now->done, now->total);
   for (char *c = strchr(line, ':'); c != NULL && *c != '\0'; c++)
     if (*c == '_') *c = ' '; /* the role canary_before */
 }
@@ -81,7 +83,7 @@ static void describe(char *line, size_t size, const progress *now) {
 static void show_bar(const progress *now, const char *text) {
   char line[512], bar[BAR_COLUMNS * 3 + 1] = "";
   const double elapsed_s = now->elapsed_s + (double)(rl_monotonic_ns() - now->read_ns) / 1e9;
-  const int full = now->all > 0 ? (int)(fmin(now->done / now->all, 1) * BAR_COLUMNS) : 0;
+  const int full = now->total > 0 ? (int)(fmin(now->done / now->total, 1) * BAR_COLUMNS) : 0;
   for (int i = 0; i < BAR_COLUMNS; i++) strcat(bar, i < full ? "█" : "░");
   int used = snprintf(line, sizeof line, "%s %s", bar, text);
   if (!isnan(elapsed_s)) used += snprintf(line + used, sizeof line - (size_t)used, ", %.0f s", elapsed_s);
@@ -95,8 +97,8 @@ static void show_bar(const progress *now, const char *text) {
 static void show_progress(progress_output *output) {
   char text[sizeof output->last_line];
   if (output->is_quiet) return;
-  describe(text, sizeof text, &output->now);
-  if (output->is_terminal) show_bar(&output->now, text);
+  describe_progress(text, sizeof text, &output->progress);
+  if (output->is_terminal) show_bar(&output->progress, text);
   else if (strcmp(text, output->last_line) != 0) fprintf(stderr, "%s\n", strcpy(output->last_line, text));
 }
 
@@ -108,7 +110,8 @@ static void clear_progress(const progress_output *output) {
 
 static bool is_final(const char *state) { return find_outcome(final_states, state)->name != NULL; }
 
-/* A new stream begins with the run's first event, and one after an interruption where it was cut. */
+/* Handles an event of the suite run. The first stream begins with the run's first event; a stream after an interruption continues
+ * after the last received event. */
 static bool on_event(void *context, const char *type, const char *text) {
   progress_output *output = context;
   RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
@@ -117,15 +120,16 @@ static bool on_event(void *context, const char *type, const char *text) {
   if (strcmp(type, "job") != 0) return true;
   const bool ended = strcmp(state, "submitted") != 0;
   output->ended_jobs += ended;
-  if (output->ended_jobs < output->now.done || (ended && output->ended_jobs == output->now.done)) return true;
-  output->now.done = output->ended_jobs;
-  output->now.all = fmax(output->now.all, output->now.done);
-  snprintf(output->now.role, sizeof output->now.role, "%s", rl_json_text(data, "role"));
+  if (output->ended_jobs < output->progress.done || (ended && output->ended_jobs == output->progress.done)) return true;
+  output->progress.done = output->ended_jobs;
+  output->progress.total = fmax(output->progress.total, output->progress.done);
+  snprintf(output->progress.role, sizeof output->progress.role, "%s", rl_json_text(data, "role"));
   show_progress(output);
   return true;
 }
 
-/* Shows progress until the run has ended, the stream breaks, or the daemon refuses it; then waits a moment. */
+/* Shows progress until the suite run has ended, the stream breaks, or the daemon refuses the stream. In the last two cases waits
+ * 0.5 s, so that the caller does not repeat the request at once. */
 static void read_events(const rl_cli *cli, long long id, rl_sse *parser) {
   rl_error ignored;
   char path[64];
@@ -152,7 +156,7 @@ int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJ
     }
     if (document != NULL) {
       rl_retry_record_answer(&retry);
-      read_progress(document, &output.now);
+      read_progress(document, &output.progress);
       show_progress(&output);
       read_events(cli, id, &parser);
     }

@@ -1,4 +1,5 @@
-/* Follows a suite run until it ends: a progress line on a terminal, otherwise a line for each change. */
+/* Follows a suite run until it ends. If standard error is a terminal, shows one progress line; otherwise prints a line for each
+ * change. */
 #ifndef RL_CLIENT_SUITE_FOLLOW_H
 #define RL_CLIENT_SUITE_FOLLOW_H
 
@@ -10,7 +11,7 @@
  * document after Ctrl-C; -1 with err if the daemon refuses the request or has been unreachable for 30 s. daemon_was_reached: the
  * daemon responded to an earlier request; if it has never responded, fails at once. */
 int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJSON **run, rl_error *err);
-/* Returns the exit code of an ended run. */
+/* Returns the exit code for the document of an ended suite run. */
 rl_exit rl_suite_exit_code(const cJSON *run);
 
 #endif

@@ -1,4 +1,5 @@
-/* JUnit XML. Element order and required attributes follow Ant's schema, which is stricter than Jenkins'. */
+/* Writes a suite run as JUnit XML. The order of elements and the required attributes follow Ant's schema, which is stricter than
+ * the schema of Jenkins. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ static bool is_xml_character(const char *text, size_t size) {
   return size != 3 || (memcmp(text, "\xef\xbf\xbe", 3) != 0 && memcmp(text, "\xef\xbf\xbf", 3) != 0); /* U+FFFE, U+FFFF */
 }
 
-/* Writes a character of an attribute or of text. Characters that an attribute's normalization would change are references. */
+/* Writes a character of an attribute or of text. Writes a character reference if the normalization of attributes would change the
+ * character. */
 static void write_character(FILE *out, const char *text, size_t size) {
   if (size == 1 && strchr("&<>\"'\t\n\r", *text) != NULL) fprintf(out, "&#%d;", *text);
   else fwrite(text, 1, size, out);
@@ -44,7 +46,7 @@ static void write_property(FILE *out, const char *name, const char *value) {
   fputs("/>\n", out);
 }
 
-/* Returns the element that a test case with this verdict contains; NULL: none, it passes. */
+/* Returns the name of the element in a test case with this verdict, "failure" or "error"; NULL if the test case passes. */
 static const char *find_element(const char *verdict) {
   if (strcmp(verdict, "same") == 0 || strcmp(verdict, "faster") == 0) return NULL;
   return strcmp(verdict, "slower") == 0 ? "failure" : "error";
@@ -76,11 +78,11 @@ static void write_outcome(FILE *out, const char *verdict, const char *reason, co
   fprintf(out, "</%s>\n", element);
 }
 
-/* A test case for a metric, or for the run itself (metric NULL). */
+/* Writes a test case for a metric. metric NULL: writes a test case for the suite run itself. */
 static void write_case(FILE *out, const cJSON *run, const cJSON *metric, double time_s) {
   const char *verdict = metric != NULL ? rl_json_text(metric, "verdict") : rl_suite_run_verdict(run);
   if (metric == NULL && find_element(verdict) == NULL)
-    verdict = "inconclusive"; /* a verdict without a metric is a failed run, which must not count as passed */
+    verdict = "inconclusive"; /* the suite run failed, whatever its verdict is: it must not count as passed */
   fputs("    <testcase", out);
   write_attribute(out, "name", metric != NULL ? rl_json_text(metric, "metric") : "suite run");
   fputs(" classname=\"rooflined.", out);
@@ -109,7 +111,7 @@ static counts count_cases(const cJSON *run) {
   return counted;
 }
 
-/* Writes when the run began, without a time zone, as the schema demands. */
+/* Writes the time at which the suite run began, without a time zone as the schema requires. */
 static void write_timestamp(FILE *out, const cJSON *run) {
   const char *started = rl_json_text(run, "started_at");
   if (*started == '\0') started = rl_json_text(run, "created_at");
@@ -140,7 +142,8 @@ void rl_write_junit(FILE *out, const cJSON *run) {
   fprintf(out, " hostname=\"localhost\" tests=\"%d\" failures=\"%d\" errors=\"%d\" time=\"%.3f\">\n", counted.tests,
           counted.failures, counted.errors, elapsed_s);
   write_properties(out, run);
-  /* All metrics come from the same blocks, so each gets an equal share of the time, which the schema requires. */
+  /* The schema requires a time for each test case. All metrics come from the same blocks, so each gets an equal share of the
+   * elapsed time. */
   const double share_s = counted.tests > 0 ? elapsed_s / counted.tests : 0;
   cJSON_ArrayForEach (metric, rl_json_at(run, "verdicts")) write_case(out, run, metric, share_s);
   if (rl_suite_run_needs_own_row(run)) write_case(out, run, NULL, share_s);

@@ -1,4 +1,5 @@
-/* A summary for a pull request. Names are code spans, in which GitHub neither formats text nor notifies users. */
+/* Writes a suite run as a summary for a pull request. Names are written as code spans, in which GitHub neither formats text nor
+ * notifies users. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,11 +18,11 @@ static int longest_backticks(const char *text) {
   return longest;
 }
 
-/* Writes a code span. Line breaks become spaces. In a table's cell "|" is escaped, since it would end the cell even here. */
+/* Writes a code span. Line breaks become spaces. In a table, "|" is escaped, because it ends a cell even inside a code span. */
 static void write_span(FILE *out, const char *text, bool in_table) {
   const int fence = longest_backticks(text) + 1;
   for (int i = 0; i < fence; i++) fputc('`', out);
-  if (fence > 1) fputc(' ', out); /* one space at both ends is stripped */
+  if (fence > 1) fputc(' ', out); /* readers strip one space at both ends */
   for (; *text != '\0'; text++) {
     if (*text == '|' && in_table) fputc('\\', out);
     fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
@@ -32,7 +33,8 @@ static void write_span(FILE *out, const char *text, bool in_table) {
 
 static void write_code(FILE *out, const char *text) { write_span(out, text, false); }
 
-/* Writes text in which no character formats. An empty comment after "@" and "#" prevents a mention or a link to an issue. */
+/* Writes text with escapes, so that no character formats it. An empty HTML comment after "@" and "#" prevents a mention or a link
+ * to an issue. */
 static void write_text(FILE *out, const char *text) {
   for (; *text != '\0'; text++) {
     if (strchr("\\`*_{}[]<>()#+!|~&@$", *text) != NULL) fputc('\\', out);

@@ -1,4 +1,4 @@
-/* A table maps suffixes of metric names to units. */
+/* A table maps words in the names of metrics to units. */
 #include "api/client/suite_metrics.h"
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 /* --- units --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct unit {
-  const char *word, *symbol; /* word: in the metric's name, between underscores */
-  double to_cell;            /* factor from the unit to that of `format` */
+  const char *word, *symbol; /* word: a word of the metric's name, between underscores */
+  double to_cell;            /* factor from this unit to the unit that `format` expects */
   rl_cell_format format;     /* format of the value; NULL: the number followed by the symbol */
 } unit;
 
@@ -74,7 +74,8 @@ char *rl_metric_format(char *cell, const char *key, double value) {
   if (!rate && found->format != NULL) return found->format(cell, value * found->to_cell);
   if (!rate && found->word != NULL && strcmp(found->word, "bytes") == 0) return format_bytes(cell, value);
   if (fabs(value) >= 1e4) return rl_format_count(cell, value);
-  const bool shows_symbol = !rate && found->word != NULL; /* "images/s" is in the name, and too wide */
+  const bool shows_symbol =
+      !rate && found->word != NULL; /* a rate's unit is too wide for the cell, and the metric's name contains it */
   snprintf(cell, RL_CELL_SIZE, "%.4g%s%s", value, shows_symbol ? " " : "", shows_symbol ? found->symbol : "");
   return cell;
 }

@@ -1,4 +1,4 @@
-/* The list of formats, and those that are plain data: github-action-benchmark, Bencher Metric Format, Otava's CSV. */
+/* Defines the list of formats, and implements three of them: github-action-benchmark, Bencher Metric Format and Otava's CSV. */
 #include "api/client/suite_outputs.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void print_document(FILE *out, cJSON *document) {
 
 /* --- github-action-benchmark --------------------------------------------------------------------------------------------- */
 
-/* Writes the "extra" text of a point, which the chart shows as its tooltip. */
+/* Writes the member "extra" of a point, which the chart shows as a tooltip. */
 static void write_extra(FILE *out, const cJSON *run, const cJSON *verdict) {
   char change[RL_CELL_SIZE], interval[RL_CELL_SIZE];
   fprintf(out, "%s", rl_json_text(verdict, "verdict"));
@@ -66,7 +66,7 @@ static void write_github_bigger(FILE *out, const cJSON *run) { write_points(out,
 
 /* --- Bencher Metric Format ------------------------------------------------------------------------------------------------ */
 
-/* Returns the object of a benchmark, "mnist/train/fp16", which it adds if necessary. */
+/* Returns the object of a benchmark such as "mnist/train/fp16"; adds the object if it does not exist. */
 static cJSON *find_benchmark(cJSON *benchmarks, const char *suite, const char *key) {
   char name[512];
   const int length = (int)rl_metric_job_length(key);
@@ -96,7 +96,7 @@ static void write_bmf(FILE *out, const cJSON *run) {
 
 /* --- Otava's CSV ------------------------------------------------------------------------------------------------------------ */
 
-/* Writes a cell (RFC 4180). A line break becomes a space, so that a row is a line. */
+/* Writes a cell (RFC 4180). A line break becomes a space, so that each row is one line. */
 static void write_cell(FILE *out, const char *text) {
   const bool quoted = text[strcspn(text, ",\"\r\n")] != '\0';
   if (quoted) fputc('"', out);
@@ -107,7 +107,7 @@ static void write_cell(FILE *out, const char *text) {
   if (quoted) fputc('"', out);
 }
 
-/* Writes the fewest digits that strtod reads as the same number. */
+/* Writes the shortest text that strtod reads as the same number. */
 static void write_number(FILE *out, double value) {
   char text[RL_CELL_SIZE];
   for (int digits = 15; digits <= 17; digits++) {

@@ -1,4 +1,4 @@
-/* The formats' functions. */
+/* Formats that have their own files: suite_junit.c and suite_markdown.c. */
 #ifndef RL_CLIENT_SUITE_OUTPUTS_INTERNAL_H
 #define RL_CLIENT_SUITE_OUTPUTS_INTERNAL_H
 

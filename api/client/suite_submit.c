@@ -19,7 +19,7 @@ static int count_lines(const char *text, int offset) {
   return line;
 }
 
-/* Reads a suite file. NULL with err, which names the line of malformed JSON. */
+/* Reads a suite file. Returns NULL with err on failure; the message names the line of malformed JSON. */
 static cJSON *read_definition(const char *file, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = rl_request_read_file(file, err);
   if (text == NULL) return NULL;
@@ -28,7 +28,7 @@ static cJSON *read_definition(const char *file, rl_error *err) {
   return definition;
 }
 
-/* Adds the members of the body, and finds the suite's name. */
+/* Adds the members of the request's body, and copies the suite's name to `name`. */
 static int make_body(const rl_suite_request *request, cJSON *body, char *name, rl_error *err) {
   const char *suite = request->suite;
   if (request->file != NULL) {

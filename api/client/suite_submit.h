@@ -1,4 +1,4 @@
-/* Starts suite runs. One thread. */
+/* Starts suite runs and makes baselines. regress, baseline and bisect call this. One thread. */
 #ifndef RL_CLIENT_SUITE_SUBMIT_H
 #define RL_CLIENT_SUITE_SUBMIT_H
 
@@ -8,16 +8,17 @@
 
 enum { RL_SUITE_NAME_SIZE = 65 };
 
-typedef struct rl_suite_request { /* NULL members: not given */
-  const char *suite;              /* name of the suite; NULL with a file: the file has the name */
-  const char *file;               /* a definition to send; NULL: the daemon has it */
+typedef struct rl_suite_request { /* a NULL member was not given */
+  const char *suite;              /* name of the suite; NULL: `file` contains the name */
+  const char *file;               /* file with the suite's definition; NULL: the daemon has the suite */
   const char *against, *device;
-  const char *against_build, *against_engine, *against_variant; /* differences of the measured baseline's jobs */
+  const char *against_build, *against_engine,
+      *against_variant; /* how the jobs that are measured as the baseline differ from the suite's jobs */
 } rl_suite_request;
 
-/* Sends POST /suites/{name}/runs. Returns the reply, which has "id", "estimated_s" and "estimate_basis" and which the caller
- * deletes, and the suite's name in name[RL_SUITE_NAME_SIZE]. NULL with err: RL_INPUT if the file or the name is wrong, else as
- * rl_http_send. */
+/* Sends POST /suites/{name}/runs. Returns the reply, which has "id", "estimated_s" and "estimate_basis"; the caller deletes it.
+ * Writes the suite's name into name[RL_SUITE_NAME_SIZE]. Returns NULL with err on failure: RL_INPUT if the file or the name is
+ * not valid, else an error of rl_http_send. */
 cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char *name, rl_error *err);
 /* Sends POST /suites/{name}/baselines. Returns the reply, which the caller deletes; NULL with err. */
 cJSON *rl_post_named_baseline(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err);

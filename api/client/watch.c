@@ -9,7 +9,7 @@
 
 enum { INTERVAL_S = 1 };
 
-bool rl_take_flag(rl_cli *cli, const char *flag) {
+bool rl_remove_flag(rl_cli *cli, const char *flag) {
   int kept = 0;
   for (int i = 0; i < cli->argc; i++)
     if (strcmp(cli->argv[i], flag) != 0) cli->argv[kept++] = cli->argv[i];
@@ -35,7 +35,7 @@ static int render(rl_cli *cli, rl_print_once print, void *context, char **text, 
   return code;
 }
 
-/* Prints the text where the previous one stood, or below it if standard output is no terminal. */
+/* Clears the terminal and prints the text. If standard output is not a terminal, prints the text after an empty line. */
 static void replace_text(const char *text, bool is_first) {
   if (isatty(STDOUT_FILENO)) fputs("\033[H\033[2J", stdout);
   else if (!is_first) fputc('\n', stdout);

@@ -1,4 +1,4 @@
-/* Doubles the capacity when it is too small. */
+/* Implements byte_buffer.h. A buffer that is too small doubles its capacity. */
 #include "api/export/byte_buffer.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum { MIN_CAPACITY = 4096, INTEGER_DIGITS = 20 };
 
-/* Makes space for `length` more bytes. */
+/* Enlarges the buffer so that `length` more bytes fit. Returns false if memory is exhausted. */
 static bool reserve_bytes(rl_buffer *buffer, size_t length) {
   if (buffer->failed) return false;
   if (buffer->capacity - buffer->length >= length) return true;

@@ -1,6 +1,6 @@
-/* Writes Chrome trace events with the members of Kineto, the library of PyTorch's profiler, so that HolisticTraceAnalysis,
- * TensorBoard and Perfetto can read them (https://github.com/pytorch/kineto, libkineto/src/output_json.cpp). Events on a device
- * have the device number as pid and the stream as tid. */
+/* A trace writer (trace_writer.h) for Chrome trace events with the members of Kineto, the library of PyTorch's profiler, so that
+ * HolisticTraceAnalysis, TensorBoard and Perfetto can read the events (https://github.com/pytorch/kineto,
+ * libkineto/src/output_json.cpp). Events on a device have the device number as pid and the stream as tid. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +9,16 @@
 #include "api/export/trace_writer.h"
 
 enum {
-  UNKNOWN_PROCESS = 1000000000,          /* Linux has no process and no thread with such an id */
+  UNKNOWN_PROCESS = 1000000000,          /* larger than any process or thread id of Linux */
   FIRST_LATER_TRACK_THREAD = 1500000000, /* thread ids of a group's second and later tracks begin here */
-  RECENT_CALLS = 1 << 18                 /* number of calls that are kept to link work to its call */
+  RECENT_CALLS = 1 << 18                 /* number of calls that are remembered, to link work to its call */
 };
 
-/* A call that may launch work. Kineto has a flow event "ac2g", which viewers draw as an arrow, from the call to the work. */
+/* An API call that may launch work on a device. Flow events of the category "ac2g", which viewers draw as an arrow, link the call
+ * to the work. */
 typedef struct call {
   uint32_t correlation; /* 0: none */
-  bool is_linked;       /* the start of its flow is written */
+  bool is_linked;       /* the start of the call's flow was written */
   int64_t start_ns;
   int32_t process, thread;
 } call;
@@ -29,7 +30,7 @@ typedef struct chrome_state {
   const char *device_name;
 } chrome_state;
 
-typedef struct position { /* in the viewer */
+typedef struct position { /* a row of the viewer */
   int32_t process, thread;
 } position;
 
@@ -46,7 +47,7 @@ static const char *const categories[RL_ACTIVITY_KIND_COUNT] = {[RL_ACTIVITY_KERN
 
 /* --- parts of events --------------------------------------------------------------------------------------------------- */
 
-/* Appends ns as µs with three decimals, which is exact. */
+/* Appends a time in µs with three decimals, so that no digit is lost. */
 static void put_us(rl_buffer *out, int64_t ns) {
   const int64_t rest = ns % 1000 < 0 ? -(ns % 1000) : ns % 1000;
   const char decimals[] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
@@ -126,8 +127,8 @@ static void put_copy_args(rl_buffer *out, const rl_activity_row *row) {
   rl_buffer_text(out, bandwidth);
 }
 
-/* Appends the id by which readers link a call and its work, as "correlation" and as "External id". Kineto's external id is the id
- * of a CPU operator; there is no operator here, so both are equal. */
+/* Appends the id by which readers link a call and its work, as "correlation" and as "External id". In Kineto's files the external
+ * id is the id of a CPU operator; these traces have no CPU operators, so both members are equal. */
 static void put_correlation(rl_buffer *out, const rl_activity_row *row, const char *separator) {
   if (row->correlation == 0) return;
   rl_buffer_text(out, separator);
@@ -236,7 +237,7 @@ static void put_flows(chrome_state *state, const rl_activity_row *row, position 
 
 static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
 
-/* Returns the known properties of the device under Kineto's names. */
+/* Returns the known properties of the device, with the member names that Kineto uses. */
 static cJSON *device_properties(const cJSON *conditions) {
   static const struct {
     const char *ours, *kineto;

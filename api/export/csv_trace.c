@@ -1,5 +1,5 @@
-/* Writes CSV (RFC 4180, but lines end with LF): a header, then one line for each row of the trace. A field is empty if the row
- * does not have the value. */
+/* A trace writer (trace_writer.h) for CSV (RFC 4180, but lines end with LF): a header, then one line for each row of the trace. A
+ * field is empty if the row does not have the value. */
 #include <string.h>
 
 #include "api/export/trace_writer.h"

@@ -1,4 +1,5 @@
-/* The store writes the database to a temporary file; this chunk source reads the file. */
+/* A chunk source (chunked_reply.h) for the format nsys. The store writes the SQLite database to a temporary file, which this
+ * source reads. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

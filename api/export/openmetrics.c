@@ -1,6 +1,6 @@
-/* Writes OpenMetrics 1.0 (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md). Values are converted
- * to base units such as seconds, and names end with the base unit, as the format requires. A value that was not measured has no
- * sample. */
+/* A chunk source (chunked_reply.h) for the format openmetrics, OpenMetrics 1.0
+ * (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md). Values are converted to base units such as
+ * seconds, and names end with the base unit, as the format requires. A value that was not measured has no sample. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +20,13 @@ static const base_unit units[] = {{"ms", "seconds", -3}, {"us", "seconds", -6}, 
 
 typedef struct metric_family {
   char name[160];        /* "rooflined_epoch_median_seconds" */
-  const base_unit *unit; /* base unit that the name states; NULL: it states none of the table's */
+  const base_unit *unit; /* unit of the measurement; NULL: the name contains no unit of the table */
 } metric_family;
 
 typedef struct openmetrics_export {
   rl_cursor *cursor;
   rl_buffer out;
-  char last_name[RL_NAME_SIZE * 2]; /* name of the last written measurement, whose family is `family` */
+  char last_name[RL_NAME_SIZE * 2]; /* name of the measurement that was written last; `family` is its family */
   metric_family family;
   bool is_done;
 } openmetrics_export;
@@ -90,7 +90,7 @@ static void put_family(openmetrics_export *export, const char *measurement) {
   for (size_t i = 0; i < 5; i++) rl_buffer_text(out, help_parts[i]);
 }
 
-/* Writes the value with the unit's exponent ("1.5e-3"), so that no digit is rounded. */
+/* Writes the value in base units by appending the unit's exponent ("1.5e-3"), so that no digit is rounded. */
 static void put_value(rl_buffer *out, double value, const base_unit *unit) {
   char text[40];
   int exponent = 0, length = 0;

@@ -1,6 +1,6 @@
-/* Writes Perfetto's trace format: track events of one packet sequence, with interned names. The field numbers are those of
- * protos/perfetto/trace in https://github.com/google/perfetto. The begin and the end of a slice are separate packets; readers
- * sort packets by time. */
+/* A trace writer (trace_writer.h) for Perfetto's trace format: track events of one packet sequence, with interned names. The
+ * field numbers come from protos/perfetto/trace in https://github.com/google/perfetto. The begin and the end of a slice are
+ * separate packets; readers sort packets by time. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ enum { /* field numbers in the message TrackEvent */
 enum { SLICE_BEGIN = 1, SLICE_END = 2 };
 enum { ANNOTATION_NAME = 1, ANNOTATION_UINT = 3, ANNOTATION_TEXT = 6 };
 
-/* Annotations. The interned id of an annotation's name is 1 + its number here. */
+/* Annotations of a slice. The interned id of an annotation's name is 1 + the annotation. */
 typedef enum annotation {
   CORRELATION,
   DEVICE,
@@ -61,12 +61,12 @@ static const char *const annotation_names[ANNOTATION_COUNT] = {
 
 typedef struct perfetto_state {
   rl_tracks tracks;
-  rl_buffer *out;     /* output buffer of the current call; end_slice uses it */
+  rl_buffer *out;     /* output buffer of the writer function that is running, for end_slice */
   rl_buffer interned; /* one bit for each name of the trace: whether the name was written */
   const char *program_name, *device_name;
   bool has_rows;
-  int64_t time_zero_ns; /* start of the first row if it is negative, else 0; subtracted from all times, because time stamps are
-                           unsigned */
+  int64_t time_zero_ns; /* start of the first row if that is negative, else 0; subtracted from all times, because Perfetto's
+                           timestamps are unsigned */
 } perfetto_state;
 
 /* --- packets ----------------------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void put_first_packet(rl_buffer *out) {
   rl_proto_end(out, packet);
 }
 
-/* Returns true at the first call with this name. */
+/* Marks the name as written. Returns true if it was not written before. */
 static bool intern(perfetto_state *state, uint32_t name) {
   rl_buffer *bits = &state->interned;
   while (bits->length <= name / 8 && !bits->failed) rl_buffer_byte(bits, 0);
@@ -122,7 +122,8 @@ static size_t begin_descriptor(rl_buffer *out, uint64_t uuid) {
   return descriptor;
 }
 
-/* Appends the descriptor of a device or of the host's process. It may be written repeatedly, because all copies are equal. */
+/* Appends the descriptor of a device or of the host's process. A descriptor may be written several times, because all copies are
+ * equal. */
 static void describe_owner(const perfetto_state *state, const rl_track_group *group, rl_buffer *out) {
   char name[320];
   const size_t packet = begin_packet(out), descriptor = begin_descriptor(out, owner_uuid(group));

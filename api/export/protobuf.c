@@ -1,4 +1,5 @@
-/* Integers are little-endian base-128 varints. The length of a message is written when the message ends. */
+/* Implements protobuf.h. Integers are little-endian base-128 varints. The length of a message is written when the message
+ * ends. */
 #include "api/export/protobuf.h"
 
 #include <string.h>

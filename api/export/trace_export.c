@@ -1,4 +1,5 @@
-/* Writes rows to the buffer until it is full; then compresses the buffer if the format is gzip. */
+/* Lets the trace writer append rows to a buffer until it has CHUNK_BYTES; then compresses the buffer if the writer's is_gzip is
+ * set. */
 #include "api/export/trace_export.h"
 
 #include <errno.h>

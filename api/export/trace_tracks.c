@@ -1,4 +1,4 @@
-/* A hash table finds groups. A group is a list of tracks. A track keeps the ends of its open slices. */
+/* A hash table contains the groups; a group is a list of tracks. A track has a stack with the ends of its open slices. */
 #include "api/export/trace_tracks.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ void rl_track_name(const rl_track *track, char *name) {
   snprintf(name, RL_TRACK_NAME_SIZE, "%s %s%s", kinds[track->group.kind], number, overlapping);
 }
 
-/* Makes space for one more group; at least half of the slots stay free. */
+/* Enlarges the hash table if one more group would fill more than half of its slots. */
 static int reserve_slot(rl_tracks *tracks, rl_error *err) {
   if (tracks->slot_count > 2 * tracks->group_count) return 0;
   if (tracks->group_count >= MAX_GROUPS)
@@ -80,7 +80,7 @@ static void end_slices(rl_tracks *tracks, rl_track *track, int64_t time_ns) {
     if (tracks->ended != NULL) tracks->ended(tracks->context, track, track->open_ends_ns[track->open_count - 1]);
 }
 
-/* Returns whether the row can be on the track: it overlaps no open slice, or lies inside the innermost open slice. */
+/* Returns whether the track can contain the row: no slice is open, or the row ends before the innermost open slice. */
 static bool fits(const rl_track *track, const rl_activity_row *row) {
   return track->open_count == 0 || row->end_ns <= track->open_ends_ns[track->open_count - 1];
 }

@@ -1,6 +1,6 @@
-/* Assigns the rows of a trace to tracks. Slices of one track must be disjoint or nested, because viewers can't show others. So a
- * stream or a thread has a group of tracks: a row that partly overlaps an earlier row is assigned to another track of the group.
- * */
+/* Assigns the rows of a trace to tracks of a viewer. Slices of one track must be disjoint or nested, because viewers can't show
+ * other slices. So a stream or a thread has a group of tracks: a row that partly overlaps an earlier row is assigned to another
+ * track of the group. The trace writers call this. */
 #ifndef RL_API_EXPORT_TRACE_TRACKS_H
 #define RL_API_EXPORT_TRACE_TRACKS_H
 
@@ -25,8 +25,8 @@ typedef struct rl_track {
   rl_track_group group;
   uint32_t number;       /* counted from 1 over the tracks of all groups, in the order of their first rows */
   uint32_t rank;         /* index in its group, counted from 0 */
-  bool is_new;           /* the row that was placed last is its first */
-  int64_t *open_ends_ns; /* ends of the slices that contain the next one, outermost first */
+  bool is_new;           /* the row that was assigned last is the track's first */
+  int64_t *open_ends_ns; /* ends of the slices that are still open, the outermost first */
   size_t open_count, open_capacity;
   struct rl_track *next; /* next track of the group */
 } rl_track;
@@ -39,8 +39,8 @@ typedef struct rl_tracks { /* initially zeroed */
   rl_track **slots;        /* hash table of the groups' first tracks, with linear probing */
   size_t slot_count, group_count;
   uint32_t track_count;
-  /* Called when a slice has ended: by rl_tracks_assign for slices that end at or before the start of the row, and by
-   * rl_tracks_end_slices for all others. Slices of one track are passed in the order of their ends. NULL: it is not called. */
+  /* Called when a slice has ended: by rl_tracks_assign for the slices that end at or before the start of the row, and by
+   * rl_tracks_end_slices for the remaining ones. Slices of one track are passed in the order of their ends. May be NULL. */
   void (*ended)(void *context, const rl_track *track, int64_t end_ns);
   void *context;
 } rl_tracks;

@@ -1,5 +1,6 @@
-/* Interface of formats that have one or several events for each row of a trace. A writer receives the rows in order of start, and
- * longer rows first if starts are equal. It appends bytes to a buffer, so that memory does not grow with the trace. */
+/* A trace writer: the functions that write a trace in one format. trace_export.c calls begin, then `write` for each row in the
+ * order of the rows' starts (the longer row first if starts are equal), then end and clear. Each function appends bytes to a
+ * buffer, which is emptied between calls, so that memory does not grow with the trace. */
 #ifndef RL_API_EXPORT_TRACE_WRITER_H
 #define RL_API_EXPORT_TRACE_WRITER_H
 
