@@ -114,7 +114,8 @@ static cJSON *section_json(const rl_section *section, const row_writer *writer) 
 static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
   cJSON *array = cJSON_CreateArray();
   for (size_t i = 0; i < rl_section_count; i++)
-    if (sections & UINT32_C(1) << i) cJSON_AddItemToArray(array, section_json(&rl_sections[i], writer));
+    if ((sections & UINT32_C(1) << i) != 0 && rl_sections[i].row_count > 0)
+      cJSON_AddItemToArray(array, section_json(&rl_sections[i], writer));
   return array;
 }
 

@@ -2,9 +2,13 @@
 
     catalogue.py c OUTPUT      catalogue.py docs OUTPUT
 
-A section has an id (from Nsight Compute), order, name, sets, summary, tables of rows, and "collects": raw metrics, with units,
-that expressions use but no row shows directly. A row has a name, a unit and a key (Nsight Compute's metric of the row), and
-optionally:
+A section has an id (from Nsight Compute, except RawPage), order, name, sets, summary, tables of rows, and optionally:
+
+    collects     raw metrics, with units, that expressions use or only the raw page has, but no row shows directly
+    rollups      groups of such metrics: each of the group's counters in each of its rollups; unit: of the counters
+    unavailable  names of ncu's raw page that no pass can collect, with the reason
+
+A row has a name, a unit and a key (Nsight Compute's metric of the row), and optionally:
 
     expression  over raw metrics, if the row is not simply its key
     choices     texts for the numbers of an enumeration
@@ -21,7 +25,7 @@ FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
 # Origins of the metrics that CUPTI's range profiler does not have, by prefix of the name.
 ORIGINS = [
-    ("LAUNCH", ("launch__", "sm__maximum_warps_", "smsp__maximum_warps_")),
+    ("LAUNCH", ("launch__", "derived__pct_occupancy_per_", "sm__maximum_warps_", "smsp__maximum_warps_")),
     ("DEVICE", ("device__attribute_", "numa__", "nvlink__", "c2clink__")),
     ("SAMPLING", ("smsp__pcsamp_", "profiler__pmsampler_")),
     ("SASS", ("sass__", "code__", "derived__", "memory_", "smsp__sass_inst_executed_memdesc_explicit_")),
@@ -47,8 +51,31 @@ def load(folder):
     return sections
 
 
+def rollup_unit(unit, rollup):
+    """Returns the unit of a counter's rollup ("max.per_second"); unit: of the counter."""
+    if ".pct_of_peak" in rollup:
+        return "%"
+    if rollup.endswith(".per_second"):
+        return "hz" if unit == "cycle" else unit and f"{unit}/s"
+    is_rate = ".per_cycle" in rollup or ".peak_sustained" in rollup
+    return f"{unit}/cycle" if is_rate and unit in ("byte", "inst") else unit
+
+
+def rollups(section):
+    """Yields (name, unit) of the metrics in a section's groups of rollups."""
+    for group in section.get("rollups", []):
+        for counter in group["counters"]:
+            for rollup in group["rollups"]:
+                yield f"{counter}.{rollup}", rollup_unit(group["unit"], rollup)
+
+
+def unavailable(sections):
+    """Returns {name: reason} of the metrics that no pass can collect."""
+    return {name: group["reason"] for section in sections for group in section.get("unavailable", []) for name in group["names"]}
+
+
 def raw_metrics(sections):
-    """Returns {name: [unit, mask of sections]} of every metric that a row needs."""
+    """Returns {name: [unit, mask of sections]} of every metric that a row needs or only the raw page has."""
     metrics = {}
 
     def need(name, unit, section):
@@ -61,6 +88,10 @@ def raw_metrics(sections):
     for index, section in enumerate(sections):
         for metric in section.get("collects", []):
             need(metric["name"], metric["unit"], index)
+        for name, unit in rollups(section):
+            need(name, unit, index)
+        for name in unavailable([section]):
+            need(name, "", index)
         for table in section["tables"]:
             for row in table["rows"]:
                 for name in inputs(expression(row)):
@@ -123,8 +154,10 @@ def c_table(sections):
     out += ["};", "const size_t rl_section_set_count = sizeof rl_section_sets / sizeof *rl_section_sets;",
             f"const char *const rl_section_set_names[] = {{{', '.join(map(text, SETS))}, NULL}};", "",
             "const rl_raw_metric rl_raw_metrics[] = {"]
+    reasons = unavailable(sections)
     for name, (unit, mask) in raw_metrics(sections).items():
-        out.append(f"  {{{text(name)}, {text(unit)}, RL_ORIGIN_{origin(name)}, {mask:#x}u}},")
+        kind, reason = ("NONE", f", {text(reasons[name])}") if name in reasons else (origin(name), "")
+        out.append(f"  {{{text(name)}, {text(unit)}, RL_ORIGIN_{kind}, {mask:#x}u{reason}}},")
     out += ["};", "const size_t rl_raw_metric_count = sizeof rl_raw_metrics / sizeof *rl_raw_metrics;", "",
             "const rl_section_row *const rl_computed_rows[] = {"]
     out += [f"  &rows_{index}[{position}]," for index, position in computed_rows(sections).values()]

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/expression.h"
@@ -26,6 +27,9 @@ static const struct {
      "launch__shared_mem_per_block_static) / 128)"},
     {"sass__inst_executed_per_opcode_with_modifier_all", "", "sass__inst_executed_per_opcode"},
     {"sass__inst_executed_per_opcode_with_modifier_selective", "", "sass__inst_executed_per_opcode"},
+    {"sass__inst_executed_shared_loads", "inst", "smsp__sass_inst_executed_op_shared_ld.sum"},
+    {"sass__inst_executed_shared_stores", "inst", "smsp__sass_inst_executed_op_shared_st.sum"},
+    {"sass__thread_inst_executed_per_opcode_category", "", "smsp__thread_inst_executed_pred_on.sum"},
     {"sass__thread_inst_executed_true_per_opcode", "", "smsp__thread_inst_executed_pred_on.sum"},
     {"sass__thread_inst_executed_true_per_opcode_with_modifier_all", "", "smsp__thread_inst_executed_pred_on.sum"},
     {"sass__thread_inst_executed_true_per_opcode_with_modifier_selective", "", "smsp__thread_inst_executed_pred_on.sum"},
@@ -49,12 +53,29 @@ enum { ROLLUP_COUNT = sizeof rollups / sizeof *rollups };
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
+#define RAW_PAGE_METRIC "launch__context_id" /* the section RawPage collects it from every kernel, and no other section does */
+
+/* Names of collected metrics (sorted). If the section RawPage was collected, the set also has the names that only it has. */
 typedef struct name_set {
   const char *const *names;
   size_t count;
+  bool has_raw_page;
 } name_set;
 
-static bool contains(const name_set *set, const char *name) { return rl_names_contain(set->names, set->count, name); }
+static bool is_collected(const name_set *set, const char *name) { return rl_names_contain(set->names, set->count, name); }
+
+static bool is_only_on_raw_page(const char *name) {
+  const rl_raw_metric *metric = rl_raw_metric_find(name);
+  return metric != NULL && rl_raw_metric_is_only_on_raw_page(metric);
+}
+
+static bool contains(const name_set *set, const char *name) {
+  return is_collected(set, name) || (set->has_raw_page && is_only_on_raw_page(name));
+}
+
+static name_set name_set_make(const char *const *collected, size_t count) {
+  return (name_set){collected, count, .has_raw_page = rl_names_contain(collected, count, RAW_PAGE_METRIC)};
+}
 
 /* The lookup of an expression that finds out whether all inputs were collected. */
 typedef struct input_check {
@@ -119,10 +140,23 @@ static int list_rows(const name_set *collected, int (*add)(void *, const char *)
   return 0;
 }
 
+/* Lists the names of the raw page that were not collected, and their rollups. */
+static int list_raw_page(const name_set *set, int (*add)(void *, const char *), void *context) {
+  int stopped = 0;
+  for (size_t i = 0; i < rl_raw_metric_count && stopped == 0; i++) {
+    const char *name = rl_raw_metrics[i].name;
+    if (is_collected(set, name) || !rl_raw_metric_is_only_on_raw_page(&rl_raw_metrics[i])) continue;
+    stopped = add(context, name);
+    if (stopped == 0) stopped = list_rollups(set, name, add, context);
+  }
+  return stopped;
+}
+
 int rl_computed_metrics_list(const char *const *collected, size_t count, int (*add)(void *context, const char *name),
                              void *context) {
-  const name_set set = {collected, count};
+  const name_set set = name_set_make(collected, count);
   int stopped = list_rows(&set, add, context);
+  if (stopped == 0 && set.has_raw_page) stopped = list_raw_page(&set, add, context);
   for (size_t i = 0; i < count && stopped == 0; i++) stopped = list_rollups(&set, collected[i], add, context);
   for (int i = 0; i < EQUIVALENT_COUNT && stopped == 0; i++)
     if (!contains(&set, equivalents[i].name) && has_inputs(&set, equivalents[i].expression))
@@ -163,7 +197,44 @@ bool rl_computed_metric_find(const char *name, rl_computed_metric *metric) {
   if (row != NULL) return set_expression(metric, row->expression, row->unit);
   for (int i = 0; i < EQUIVALENT_COUNT; i++)
     if (strcmp(equivalents[i].name, name) == 0) return set_expression(metric, equivalents[i].expression, equivalents[i].unit);
-  return set_rollup(name, metric);
+  if (set_rollup(name, metric)) return true;
+  if (!is_only_on_raw_page(name)) return false;
+  *metric = (rl_computed_metric){0};
+  snprintf(metric->source, sizeof metric->source, "%s", name);
+  return true;
+}
+
+/* --- rollups of counters that counted nothing -------------------------------------------------------------------------- */
+
+static int compare_prefix(const void *prefix, const void *item) {
+  return strncmp(prefix, ((const rl_metric_value *)item)->name, strlen(prefix));
+}
+
+/* Returns the first metric whose name begins with the prefix; NULL: there is none. */
+static const rl_metric_value *find_prefix(const rl_metric_values *values, const char *prefix) {
+  const rl_metric_value *found =
+      values->count > 0 ? bsearch(prefix, values->items, values->count, sizeof *found, compare_prefix) : NULL;
+  while (found > values->items && compare_prefix(prefix, found - 1) == 0) found--;
+  return found;
+}
+
+/* Returns whether the metric shows that its counter is 0 on every unit: it is 0, and neither the least unit nor a peak. */
+static bool shows_zero(const rl_metric_value *metric) {
+  return metric->value == 0 && strstr(metric->name, ".min") == NULL && strstr(metric->name, ".peak_sustained") == NULL;
+}
+
+/* Returns the value of a collected metric. If it was not collected, returns 0 if another metric of the counter shows that the
+ * counter counted nothing, except for peaks. */
+static double value_or_zero(const rl_metric_values *values, const char *name) {
+  const rl_metric_value *collected = rl_metric_find(values, name), *end = values->items + values->count;
+  char prefix[RL_COMPUTED_METRIC_NAME_SIZE];
+  if (collected != NULL || strstr(name, ".peak_sustained") != NULL) return collected != NULL ? collected->value : NAN;
+  snprintf(prefix, sizeof prefix, "%.*s.", (int)strcspn(name, "."), name);
+  for (const rl_metric_value *metric = find_prefix(values, prefix); metric != NULL && metric < end; metric++) {
+    if (compare_prefix(prefix, metric) != 0) return NAN;
+    if (shows_zero(metric)) return 0;
+  }
+  return NAN;
 }
 
 static double look_up_metric(void *context, const char *name) { return rl_metric_values_get(context, name); }
@@ -178,6 +249,6 @@ static double evaluate(const char *expression, const rl_metric_values *values) {
 
 double rl_computed_metric_value(const rl_computed_metric *metric, const rl_metric_values *values) {
   if (metric->expression != NULL) return evaluate(metric->expression, values);
-  const double value = rl_metric_values_get(values, metric->source);
+  const double value = value_or_zero(values, metric->source);
   return metric->is_rate ? value / (rl_metric_values_get(values, DURATION) * 1e-9) : value;
 }

@@ -1,5 +1,6 @@
 /* Metrics of Nsight Compute's raw page that no pass collects, because they follow from collected ones: the metrics of report rows
- * with an expression, other rollups of a counter, and other names of one number. Pure functions. */
+ * with an expression, other rollups of a counter (all are 0 if it counted nothing), and other names of one number. If the
+ * section RawPage was collected, its names that have no value are listed too. Pure functions. */
 #ifndef RL_ANALYZE_COMPUTED_METRICS_H
 #define RL_ANALYZE_COMPUTED_METRICS_H
 

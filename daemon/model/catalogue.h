@@ -17,7 +17,8 @@ typedef enum rl_metric_origin {
   RL_ORIGIN_LAUNCH,   /* the launch: grid, registers, limits of occupancy */
   RL_ORIGIN_DEVICE,   /* attributes of the device, of its NVLink and PCIe links, and of the host */
   RL_ORIGIN_SAMPLING, /* PC samples, or counters sampled over time */
-  RL_ORIGIN_SASS      /* counts of executed SASS instructions */
+  RL_ORIGIN_SASS,     /* counts of executed SASS instructions */
+  RL_ORIGIN_NONE      /* no pass can collect it */
 } rl_metric_origin;
 
 /* A row can have parts: raw metrics named "KEY:PART", where KEY is the row's key. Behind the row's value, ncu prints either
@@ -59,7 +60,8 @@ extern const char *const rl_section_set_names[]; /* NULL-terminated names, for R
 typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
   const char *name, *unit;
   rl_metric_origin origin;
-  uint32_t sections; /* bits of the sections whose rows need it */
+  uint32_t sections;  /* bits of the sections that need it */
+  const char *reason; /* why no pass can collect it (RL_ORIGIN_NONE); else NULL */
 } rl_raw_metric;
 extern const rl_raw_metric rl_raw_metrics[];
 extern const size_t rl_raw_metric_count;
@@ -70,6 +72,8 @@ extern const size_t rl_computed_row_count;
 
 /* Find by binary search; NULL: there is none. The row is one of rl_computed_rows. */
 const rl_raw_metric *rl_raw_metric_find(const char *name);
+/* Returns whether only the raw page shows the metric: none of its sections has rows. */
+bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric);
 const rl_section_row *rl_computed_row_find(const char *key);
 
 #ifdef __cplusplus

@@ -9,6 +9,12 @@ const rl_raw_metric *rl_raw_metric_find(const char *name) {
   return bsearch(name, rl_raw_metrics, rl_raw_metric_count, sizeof *rl_raw_metrics, compare_metric);
 }
 
+bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if ((metric->sections & UINT32_C(1) << i) != 0 && rl_sections[i].row_count > 0) return false;
+  return true;
+}
+
 static int compare_row(const void *key, const void *row) { return strcmp(key, (*(const rl_section_row *const *)row)->key); }
 
 const rl_section_row *rl_computed_row_find(const char *key) {

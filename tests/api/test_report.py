@@ -17,7 +17,11 @@ SOURCE = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(SOURCE / "schema"))
 import catalogue  # noqa: E402
 
-CATALOGUE = catalogue.raw_metrics(catalogue.load(SOURCE / "schema/metrics"))
+SECTIONS = catalogue.load(SOURCE / "schema/metrics")
+CATALOGUE = catalogue.raw_metrics(SECTIONS)
+ONLY_RAW = {name for name, (_, sections) in CATALOGUE.items()
+            if not any(section["tables"] for index, section in enumerate(SECTIONS) if sections & 1 << index)}
+NOT_COLLECTED = catalogue.unavailable(SECTIONS)
 
 # Rows of ncu's details page that the report leaves out, and why.
 LEFT_OUT = {
@@ -211,26 +215,57 @@ def test_the_raw_page(daemon, reference):
                                               "22,336") and ours["launch__cluster_scheduling_policy"] == ("", "PolicySpread")
 
 
+def has_every_rollup(name):
+    return name not in NOT_COLLECTED
+
+
+def lacks_tensor_rollups(name):
+    """Tells what a worker stores of a kernel without tensor instructions: no rollup of their counters that has no row."""
+    is_tensor_rollup = name in ONLY_RAW and name.startswith("sm__ops_path_tensor") and ".peak_sustained" not in name
+    return has_every_rollup(name) and not is_tensor_rollup
+
+
+@pytest.mark.parametrize("is_stored", (has_every_rollup, lacks_tensor_rollups))
 @pytest.mark.parametrize("kernel, grid, block", (("relu", 32768, 128), ("stride", 16384, 256)))
-def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows, kernel, grid, block):
-    """A run has only the catalogue's metrics. What the page adds agrees with ncu within the two decimals that ncu prints."""
+def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows, kernel, grid, block, is_stored):
+    """A run has only metrics that a worker stores. What the page adds agrees with ncu within the two decimals that ncu prints."""
     known = ncu_raw(kernel)
-    counted = {name: value for name, value in collected(kernel).items() if name.split(":")[0] in CATALOGUE}
+    counted = {name: value for name, value in collected(kernel).items() if name.split(":")[0] in CATALOGUE and is_stored(name)}
     run = rows.run([{"metrics": counted, "grid_x": grid, "block_x": block}])
     names, units, values = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))
     added = {name: number(value) for name, value in list(zip(names, values, strict=True))[11:] if name not in counted}
-    compared = [name for name in added if known.get(name) is not None]
+    compared = [name for name in added if known.get(name) is not None and name not in NOT_COLLECTED]
     for name in compared:
         # ncu prints a rate of its own measurement of time, and constants of 1 where it has only texts
         tolerance = 2e-3 if name.endswith("per_second") else 1e-3
         assert added[name] == pytest.approx(known[name], rel=tolerance, abs=0.0051), name
     assert len(compared) > 140
-    missing = [name for name in known if name not in counted and name not in added]
+    assert {name for name in known if name not in counted and name not in added} == set()
+
+
+def test_rollups_of_a_counter_that_counted_something_are_not_zero(daemon, rows):
+    """A kernel with tensor instructions was counted by another worker, which knew fewer names; one kernel has none of them."""
+    counter = "sm__ops_path_tensor_src_fp16"
+    metrics = {"launch__context_id": 1.0, f"{counter}.min": 0.0, f"{counter}.avg.peak_sustained": 0.0}
+    run = rows.run([{"metrics": {**metrics, f"{counter}.avg.pct_of_peak_sustained_elapsed": part}} for part in (0.0, 12.5)])
+    names, units, *kernels = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))
+    for values, zero in zip(kernels, ("0", "n/a"), strict=True):
+        row = dict(zip(names, values, strict=True))
+        assert row[f"{counter}.max"] == row[f"{counter}.avg"] == zero and row[f"{counter}.max.peak_sustained"] == "n/a"
+        assert row["launch__kernel_name"] == "n/a"
+
+
+def test_a_page_without_metrics_of_the_raw_page_lacks_its_names(daemon, rows):
+    run = rows.run([{"metrics": {"gpu__time_duration.sum": 1000.0, "lts__t_sectors.max": 3.0}}])
+    names = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))[0]
+    assert "launch__context_id" not in names and len(names) < 30
+
+
+def test_the_documentation_counts_the_names_of_the_raw_page():
     page = (SOURCE / "docs/raw-page.md").read_text()
-    patterns = [(pattern.replace("\\|", "|"), count) for pattern, count in re.findall(r"^\| `([^`]+)` \| (\d+) \|", page, re.M)]
-    assert {name for name in missing if not any(re.fullmatch(pattern, name) for pattern, _ in patterns)} == set()
-    counts = [next(i for i, (pattern, _) in enumerate(patterns) if re.fullmatch(pattern, name)) for name in missing]
-    assert [int(count) for _, count in patterns] == [counts.count(i) for i in range(len(patterns))]
+    groups = {group["reason"]: len(group["names"]) for section in SECTIONS for group in section.get("unavailable", [])}
+    assert {reason: int(count) for reason, count in re.findall(r"^\| ([^|]+) \| (\d+) \| `", page, re.M)} == groups
+    assert f"{len(ncu_raw())} metrics" in page
 
 
 def test_text_that_needs_quotes(daemon, rows):
@@ -441,7 +476,8 @@ def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, librar
 def test_sections(daemon):
     items = {item["id"]: item for item in daemon.get("/sections").json()["items"]}
     assert len(items) >= 22
-    assert items["SpeedOfLight"]["sets"] == ["basic", "detailed", "full"] and items["SchedulerStats"]["sets"] == ["full"]
+    assert items["SpeedOfLight"]["sets"] == ["basic", "detailed", "full"]
+    assert items["SchedulerStats"]["sets"] == items["RawPage"]["sets"] == ["full"]
     every = [row for item in items.values() for table in item["tables"] for row in table["rows"]]
     assert len(every) > 1000 and all(row["expression"] for row in every)
     tma = next(row for row in every if row["name"] == "SM: Pipe Tma Cycles Active")

@@ -86,12 +86,29 @@ static void metrics_have_the_origin_of_their_name(void **state) {
       {"smsp__pcsamp_sample_count", RL_ORIGIN_SAMPLING},
       {"sass__inst_executed_per_opcode", RL_ORIGIN_SASS},
       {"memory_l2_theoretical_sectors_global", RL_ORIGIN_SASS},
+      {"lts__t_sectors.max", RL_ORIGIN_COUNTER},
+      {"derived__pct_occupancy_per_block_size", RL_ORIGIN_LAUNCH},
+      {"launch__kernel_name", RL_ORIGIN_NONE},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     const rl_raw_metric *metric = rl_raw_metric_find(known[i].name);
     assert_non_null(metric);
     assert_int_equal(metric->origin, known[i].origin);
+    assert_int_equal(metric->reason != NULL, metric->origin == RL_ORIGIN_NONE);
   }
+}
+
+static void metrics_without_a_row_are_only_on_the_raw_page(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    bool only_on_raw_page;
+  } known[] = {{"lts__t_sectors.max", true},
+               {"launch__kernel_name", true},
+               {"gpu__time_duration.sum", false},
+               {"sm__cycles_active.max", false} /* an expression has it */};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    assert_int_equal(rl_raw_metric_is_only_on_raw_page(rl_raw_metric_find(known[i].name)), known[i].only_on_raw_page);
 }
 
 static void values_are_found_by_name(void **state) {
@@ -115,6 +132,7 @@ int main(void) {
       cmocka_unit_test(rows_of_a_table_are_adjacent_and_have_unique_names),
       cmocka_unit_test(section_names_and_sets_match_the_sections),
       cmocka_unit_test(metrics_have_the_origin_of_their_name),
+      cmocka_unit_test(metrics_without_a_row_are_only_on_the_raw_page),
       cmocka_unit_test(values_are_found_by_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

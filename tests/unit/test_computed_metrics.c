@@ -122,6 +122,28 @@ static void a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped(void
   free(names), free(listed), free(stopped);
 }
 
+/* All rollups of a counter are 0 if its sum or largest unit is 0, but not if only its least unit or a peak is. */
+static void rollups_of_a_counter_that_counted_nothing_are_zero(void **state) {
+  static const struct {
+    const char *collected;
+    double value, expected;
+  } cases[] = {{"lts__t_sectors.sum", 0, 0},
+               {"lts__t_sectors.sum", 5, NAN},
+               {"lts__t_sectors.max.pct_of_peak_sustained_elapsed", 0, 0},
+               {"lts__t_sectors.min", 0, NAN},
+               {"lts__t_sectors.sum.peak_sustained", 0, NAN},
+               {"lts__t_sectors_op_read.sum", 0, NAN}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_metric_value items[] = {
+        {"a__first.sum", 0, NULL}, {cases[i].collected, cases[i].value, NULL}, {"z__last.sum", 0, NULL}};
+    const rl_metric_values values = {items, 3};
+    const double found = value_of("lts__t_sectors.avg", &values);
+    assert_true(found == cases[i].expected || (isnan(found) && isnan(cases[i].expected)));
+    assert_true(isnan(value_of("sm__sass_thread_inst_executed_op_dfma_pred_on.avg.peak_sustained", &values)));
+  }
+}
+
 static void other_names_have_no_value(void **state) {
   const rl_metric_values none = {NULL, 0};
   (void)state;
@@ -136,6 +158,7 @@ int main(void) {
       cmocka_unit_test(rows_with_expressions_need_all_inputs),
       cmocka_unit_test(allocations_are_rounded_up),
       cmocka_unit_test(a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped),
+      cmocka_unit_test(rollups_of_a_counter_that_counted_nothing_are_zero),
       cmocka_unit_test(other_names_have_no_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

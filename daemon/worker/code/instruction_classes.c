@@ -77,8 +77,7 @@ rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *funct
 
 /* Returns true when the metric is a hardware limit: its value does not depend on the kernel. */
 static bool is_hardware_limit(const char *metric) {
-  const char *last = strrchr(metric, '.');
-  return last != NULL && (strcmp(last, ".peak_sustained") == 0 || strcmp(last, ".max_rate") == 0);
+  return strstr(metric, ".peak_sustained") != NULL || strstr(metric, ".max_rate") != NULL;
 }
 
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {

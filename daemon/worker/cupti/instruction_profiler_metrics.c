@@ -43,6 +43,8 @@ bool rl_instruction_profiler_selects(const rl_profile_options *profile_options, 
 
 /* The next functions return one metric of the request's kernel `index`, or NAN and set *reason. */
 
+enum { NCU_INTERVAL_OFFSET = 5 }; /* ncu's interval i stands for 2^(5 + i) cycles */
+
 static double pc_sampling_value(const rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
   const rl_instruction_profile *profile = &profiler->kernels[index].profile;
   const char *const *names = NULL;
@@ -52,6 +54,8 @@ static double pc_sampling_value(const rl_instruction_profiler *profiler, size_t 
   if (strcmp(name, "smsp__pcsamp_aggregated_passes") == 0)
     return rl_instruction_profiler_sampling_rounds(profiler, profiler->request->kernels[index].launch_index);
   if (strcmp(name, "smsp__pcsamp_interval_cycles") == 0) return ldexp(1, (int)profiler->sampling_period_log2);
+  if (strcmp(name, "smsp__pcsamp_interval") == 0) return (double)profiler->sampling_period_log2 - NCU_INTERVAL_OFFSET;
+  if (strcmp(name, "smsp__pcsamp_buffer_size_bytes") == 0) return (double)rl_pc_sampling_buffer_bytes(profiler->pc_sampling);
   *reason = samples == 0 ? "the kernel ended before a sample was taken" : "this device has no such stall reason";
   for (size_t i = 0; i < count && samples > 0; i++)
     if (strcmp(names[i], name) == 0) return rl_instruction_profile_sum(profile, name);
@@ -116,6 +120,7 @@ OPERAND_METRIC(dependent_loads)
 #undef OPERAND_METRIC
 
 /* Metrics that are computed from SASS metrics. */
+#define UNKNOWN_SPILLS "CUPTI does not distinguish spills from other accesses to local memory"
 static const struct {
   const char *name;
   double (*value)(rl_instruction_profile *profile);
@@ -131,8 +136,12 @@ static const struct {
                        {"code__inst_executed_dependent_loads", dependent_loads, NULL},
                        {"sass__inst_executed_per_opcode", executed_if_disassembled, NULL},
                        {"sass__inst_executed_per_opcode_category", executed_if_disassembled, NULL},
-                       {"sass__inst_executed_register_spilling", register_spilling,
-                        "CUPTI does not distinguish spills from other accesses to local memory"}};
+                       {"sass__inst_executed_register_spilling", register_spilling, UNKNOWN_SPILLS},
+                       {"sass__inst_executed_register_spilling_mem_local", register_spilling, UNKNOWN_SPILLS},
+                       {"sass__inst_executed_register_spilling_mem_shared", register_spilling, UNKNOWN_SPILLS},
+                       {"sass__inst_executed_register_spilling_op_read", register_spilling, UNKNOWN_SPILLS},
+                       {"sass__inst_executed_register_spilling_op_write", register_spilling, UNKNOWN_SPILLS}};
+#undef UNKNOWN_SPILLS
 
 static double sass_value(rl_instruction_profile *profile, const char *name, const char **reason) {
   if (rl_sass_metrics_has_metric(name)) return rl_instruction_profile_sum(profile, name);

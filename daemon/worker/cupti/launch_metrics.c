@@ -18,6 +18,7 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
   rl_launch_metrics launch = {.device = device,
                               .row = row,
                               .attributes = attributes,
+                              .barriers = barriers,
                               .stack_bytes = device_limit(cudaLimitStackSize),
                               .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
   rl_block_resources resources = rl_block_resources_of(row, barriers);
@@ -30,6 +31,13 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
 
 /* Number of blocks in a grid, or of threads in a block. */
 #define VOLUME(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
+typedef double sum_over_curve(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
+
+static double curve_sum(const rl_launch_metrics *launch, rl_occupancy_resource varied, sum_over_curve *sum) {
+  const rl_block_resources resources = rl_block_resources_of(launch->row, launch->barriers);
+  return launch->has_residency ? sum(launch->device, &resources, varied) : UNKNOWN;
+}
+
 static double if_residency_known(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
 
 /* Defines a function that returns EXPRESSION, a metric of the launch `l`. */
@@ -77,6 +85,17 @@ METRIC(clustered_blocks, VOLUME(l->attributes->cluster) * l->attributes->max_act
 METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / max_device_blocks(l))
 METRIC(cluster_gpu_pct, cluster_occupancy_pct(l) == 0 ? 0 : cluster_occupancy_pct(l) * occupancy_pct(l) / 100)
 METRIC(green_context, 0) /* workers use no green contexts */
+METRIC(barrier_count, l->barriers >= 0 ? l->barriers : UNKNOWN)
+METRIC(context_id, l->row->context)
+METRIC(device_id, l->row->device > 0 ? l->row->device - 1 : UNKNOWN)
+METRIC(stream_id, l->row->stream)
+METRIC(warps_by_registers, curve_sum(l, RL_OCCUPANCY_REGISTERS, rl_occupancy_sum))
+METRIC(warps_by_threads, curve_sum(l, RL_OCCUPANCY_THREADS, rl_occupancy_sum))
+METRIC(warps_by_barriers, curve_sum(l, RL_OCCUPANCY_BARRIERS, rl_occupancy_sum))
+METRIC(clusters_by_size, VOLUME(l->attributes->cluster) == 0 ? 0 : UNKNOWN) /* ncu has no curve for launches without clusters */
+METRIC(occupancy_by_registers_pct, curve_sum(l, RL_OCCUPANCY_REGISTERS, rl_occupancy_pct_sum))
+METRIC(occupancy_by_threads_pct, curve_sum(l, RL_OCCUPANCY_THREADS, rl_occupancy_pct_sum))
+METRIC(occupancy_by_barriers_pct, curve_sum(l, RL_OCCUPANCY_BARRIERS, rl_occupancy_pct_sum))
 #undef METRIC
 
 static const struct {
@@ -124,6 +143,17 @@ static const struct {
     {"launch__occupancy_cluster_gpu_pct", cluster_gpu_pct},
     {"launch__occupancy_cluster_pct", cluster_occupancy_pct},
     {"launch__uses_green_context", green_context},
+    {"launch__barrier_count", barrier_count},
+    {"launch__context_id", context_id},
+    {"launch__device_id", device_id},
+    {"launch__stream_id", stream_id},
+    {"launch__occupancy_per_register_count", warps_by_registers},
+    {"launch__occupancy_per_block_size", warps_by_threads},
+    {"launch__occupancy_per_barrier_count", warps_by_barriers},
+    {"launch__occupancy_per_cluster_size", clusters_by_size},
+    {"derived__pct_occupancy_per_register_count", occupancy_by_registers_pct},
+    {"derived__pct_occupancy_per_block_size", occupancy_by_threads_pct},
+    {"derived__pct_occupancy_per_barrier_count", occupancy_by_barriers_pct},
 };
 
 double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason) {

@@ -1,5 +1,5 @@
-/* Computes the metrics launch__* and the theoretical occupancy, under Nsight Compute's names. They need no counters, only the
- * launch and the device. */
+/* Computes the metrics launch__*, the theoretical occupancy and the sums over occupancy curves, under Nsight Compute's names.
+ * They need no counters, only the launch and the device. */
 #ifndef RL_CUPTI_LAUNCH_METRICS_H
 #define RL_CUPTI_LAUNCH_METRICS_H
 
@@ -10,6 +10,7 @@ typedef struct rl_launch_metrics {
   const rl_device_limits *device;
   const rl_activity_row *row;
   const rl_launch_attributes *attributes;
+  int barriers;       /* as for rl_block_resources_of */
   bool has_residency; /* the member `residency` is valid */
   rl_residency residency;
   bool shared_config_fits;                 /* result of rl_shared_config_fits: the reported carveout can be right */

@@ -24,8 +24,9 @@ static rl_metric_origin origin_by_prefix(const char *name) {
   return RL_ORIGIN_COUNTER;
 }
 
-static bool contains(const rl_metric_selection *selection, const char *name) {
-  for (size_t i = 0; i < selection->count; i++)
+/* Returns whether the first `count` items have the name. */
+static bool contains(const rl_metric_selection *selection, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
     if (strcmp(selection->items[i].name, name) == 0) return true;
   return false;
 }
@@ -53,10 +54,12 @@ static rl_selected_metric select_metric(const rl_raw_metric *metric, rl_instruct
 static void add_named_metrics(rl_metric_selection *selection) {
   char *rest = selection->name_text;
   for (char *name = strsep(&rest, "\n"); name != NULL; name = strsep(&rest, "\n")) {
-    if (name[0] == '\0' || contains(selection, name)) continue;
+    if (name[0] == '\0' || contains(selection, selection->count, name)) continue;
     const rl_raw_metric *known = rl_raw_metric_find(name);
-    selection->items[selection->count++] =
-        (rl_selected_metric){.name = name, .origin = known != NULL ? known->origin : origin_by_prefix(name), .known_value = NAN};
+    selection->items[selection->count++] = (rl_selected_metric){.name = name,
+                                                                .origin = known != NULL ? known->origin : origin_by_prefix(name),
+                                                                .skip_reason = known != NULL ? known->reason : NULL,
+                                                                .known_value = NAN};
   }
 }
 
@@ -94,6 +97,18 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   return result;
 }
 
+/* Adds the metrics of the sections, except those that were named. A metric that only the raw page has is left out if it is not
+ * collected: the page knows its value or reason from the counter's other metrics and from the catalogue. */
+static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes absent_classes, rl_metric_selection *selection) {
+  const size_t named_count = selection->count;
+  for (const rl_raw_metric *metric = rl_raw_metrics; metric < rl_raw_metrics + rl_raw_metric_count; metric++) {
+    if ((metric->sections & sections) == 0 || contains(selection, named_count, metric->name)) continue;
+    const rl_selected_metric selected = select_metric(metric, absent_classes);
+    const bool is_collected = selected.skip_reason == NULL && metric->origin != RL_ORIGIN_NONE;
+    if (is_collected || !rl_raw_metric_is_only_on_raw_page(metric)) selection->items[selection->count++] = selected;
+  }
+}
+
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                              rl_metric_selection *selection, rl_error *err) {
   const size_t capacity = rl_raw_metric_count + RL_PROFILE_METRICS_SIZE / 2;
@@ -104,11 +119,7 @@ int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instr
     return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
   }
   add_named_metrics(selection);
-  for (size_t i = 0; i < rl_raw_metric_count; i++) {
-    const rl_raw_metric *metric = &rl_raw_metrics[i];
-    if ((metric->sections & profile_options->sections) != 0 && !contains(selection, metric->name))
-      selection->items[selection->count++] = select_metric(metric, absent_classes);
-  }
+  add_metrics_of_sections(profile_options->sections, absent_classes, selection);
   qsort(selection->items, selection->count, sizeof *selection->items, compare_counters_first);
   while (selection->counter_count < selection->count && is_collected_counter(&selection->items[selection->counter_count]))
     selection->counter_count++;

@@ -90,31 +90,66 @@ double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row 
   return (double)residency.warps / (limits->max_sm_threads / limits->warp_size);
 }
 
-/* A series over one resource (registers, threads or shared memory). `set` sets it to first, first + step, ..., last. */
+/* A curve over one resource (registers, threads, barriers or shared memory). `set` sets it to first, first + step, ..., last. */
 typedef struct occupancy_curve {
-  const char *series;
+  const char *series; /* name of the series that stores the curve; NULL: none does */
   void (*set)(rl_block_resources *resources, int x);
   int first, last, step;
 } occupancy_curve;
 
 static void set_registers(rl_block_resources *resources, int x) { resources->registers = x; }
 static void set_threads(rl_block_resources *resources, int x) { resources->threads = x; }
+static void set_barriers(rl_block_resources *resources, int x) { resources->barriers = x; }
 static void set_shared(rl_block_resources *resources, int x) {
   resources->static_shared_bytes = 0;
   resources->dynamic_shared_bytes = (size_t)x;
 }
 
-/* Appends one curve: resident warps per SM, 0 where no block fits on an SM. */
+/* Returns the resident warps per SM at a point of the curve: 0 where no block fits on an SM. */
+static int warps_at(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve, int x) {
+  rl_block_resources changed = *resources;
+  rl_residency residency;
+  curve->set(&changed, x);
+  return rl_residency_of(limits, &changed, &residency) ? residency.warps : 0;
+}
+
+enum { MAX_REGISTERS = 256, MAX_BARRIERS = 64, NCU_THREAD_STEP = 16 };
+
+/* The curve that ncu sums up. Its first point stands for 1 register or thread. */
+static occupancy_curve ncu_curve(const rl_device_limits *limits, rl_occupancy_resource varied) {
+  switch (varied) {
+    case RL_OCCUPANCY_REGISTERS: return (occupancy_curve){NULL, set_registers, 0, MAX_REGISTERS, 1};
+    case RL_OCCUPANCY_THREADS: return (occupancy_curve){NULL, set_threads, 0, limits->max_block_threads, NCU_THREAD_STEP};
+    default: return (occupancy_curve){NULL, set_barriers, 0, MAX_BARRIERS, 1};
+  }
+}
+
+/* Adds unit * warps, rounded down, at each point of ncu's curve. */
+static double occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied,
+                            double unit) {
+  const occupancy_curve curve = ncu_curve(limits, varied);
+  double sum = 0;
+  for (int x = curve.first; x <= curve.last; x += curve.step)
+    sum += floor(unit * warps_at(limits, resources, &curve, x > 0 || varied == RL_OCCUPANCY_BARRIERS ? x : 1));
+  return sum;
+}
+
+double rl_occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied) {
+  return occupancy_sum(limits, resources, varied, 1);
+}
+
+double rl_occupancy_pct_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied) {
+  return occupancy_sum(limits, resources, varied, 100.0 * limits->warp_size / limits->max_sm_threads);
+}
+
+/* Appends one curve. */
 static int add_curve(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve,
                      int64_t ordinal, rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.name, sizeof point.name, "%s", curve->series);
   for (int x = curve->first; x <= curve->last; x += curve->step) {
-    rl_block_resources changed = *resources;
-    rl_residency residency;
-    curve->set(&changed, x);
     point.x = x;
-    point.value = rl_residency_of(limits, &changed, &residency) ? residency.warps : 0;
+    point.value = warps_at(limits, resources, curve, x);
     if (rl_records_add(records, RL_RECORD_POINT, &point, 1, err) < 0) return -1;
   }
   return 0;
@@ -122,7 +157,7 @@ static int add_curve(const rl_device_limits *limits, const rl_block_resources *r
 
 int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *resources, int64_t ordinal, rl_records *records,
                         rl_error *err) {
-  enum { REGISTER_STEP = 8, MAX_REGISTERS = 256, SHARED_STEP = 4 << 10 };
+  enum { REGISTER_STEP = 8, SHARED_STEP = 4 << 10 };
   const int warp = limits->warp_size;
   const occupancy_curve curves[] = {
       {"occupancy_by_registers", set_registers, REGISTER_STEP, MAX_REGISTERS, REGISTER_STEP},

@@ -154,6 +154,10 @@ bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2
          sampling->hardware_buffer_bytes == hardware_buffer_bytes;
 }
 
+size_t rl_pc_sampling_buffer_bytes(const rl_pc_sampling *sampling) {
+  return sampling != NULL ? sampling->hardware_buffer_bytes : 0;
+}
+
 bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling) { return sampling != NULL && !sampling->disabled; }
 
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err) {

@@ -32,7 +32,8 @@ typedef struct rl_pc_sampling rl_pc_sampling; /* a configuration of PC sampling 
 int rl_pc_sampling_open(uint32_t period_log2, size_t hardware_buffer_bytes, rl_pc_sampling **sampling, rl_error *err);
 /* Returns true when sampling is active and has this configuration. */
 bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t hardware_buffer_bytes);
-bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling); /* false for NULL and after disable */
+size_t rl_pc_sampling_buffer_bytes(const rl_pc_sampling *sampling); /* hardware_buffer_bytes of the last open; 0 for NULL */
+bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling);      /* false for NULL and after disable */
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err);
 /* Stops sampling and passes each count to the sink. The device must be idle. */
 int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err);

@@ -47,7 +47,7 @@ static size_t list_counters(const rl_metric_selection *selection, const char **n
   return selection->counter_count;
 }
 
-static const char *counter_names[2000];
+static const char *counter_names[4000];
 
 /* The absent classes of code without any special instruction. */
 static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
@@ -87,11 +87,59 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
   }
 }
 
-/* Each counter of the catalogue is either collected or skipped with value 0. */
+/* Keeps the names of metrics that a section's rows need, and returns their number. */
+static size_t remove_raw_page_names(const char **names, size_t count) {
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!rl_raw_metric_is_only_on_raw_page(rl_raw_metric_find(names[i]))) names[kept++] = names[i];
+  return kept;
+}
+
+/* The rollups of the raw page are evaluated from the counter data of set "full": the configuration image is the same. */
+static void test_the_raw_page_needs_no_further_passes(void **state) {
+  (void)state;
+  for (int absent = 0; absent <= 1; absent++) {
+    rl_metric_selection full = select_without(absent ? all_classes : 0, "full", "");
+    const size_t count = list_counters(&full, counter_names);
+    rl_counter_plan *all = make_plan("GH100", counter_names, count);
+    const size_t with_rows_count = remove_raw_page_names(counter_names, count);
+    rl_counter_plan *with_rows = make_plan("GH100", counter_names, with_rows_count);
+    assert_true(with_rows_count + 250 < count);
+    assert_true(all->group_count == 1 && with_rows->group_count == 1);
+    assert_int_equal(all->passes, with_rows->passes);
+    assert_int_equal(all->groups[0].config_image_size, with_rows->groups[0].config_image_size);
+    rl_counter_plan_close(with_rows);
+    rl_counter_plan_close(all);
+    rl_metric_selection_clear(&full);
+  }
+}
+
+static void test_a_metric_that_no_pass_can_collect_has_its_reason(void **state) {
+  (void)state;
+  rl_metric_selection selection = select_metrics("auto", "launch__kernel_name");
+  assert_int_equal(selection.count, 1);
+  assert_string_equal(selection.items[0].skip_reason, "a text, not a number");
+  assert_true(selection.counter_count == 0 && isnan(selection.items[0].known_value));
+  rl_metric_selection_clear(&selection);
+}
+
+/* Returns the number of counters that only the raw page has and only special instructions increment. */
+static size_t count_left_out(const rl_metric_selection *selection) {
+  size_t count = 0;
+  for (size_t i = 0; i < selection->counter_count; i++) {
+    const char *name = selection->items[i].name;
+    count += rl_instruction_classes_of_metric(name) != 0 && rl_raw_metric_is_only_on_raw_page(rl_raw_metric_find(name));
+  }
+  return count;
+}
+
+/* Each counter of the catalogue is either collected or skipped with value 0; those that only the raw page has are left out. */
 static void test_counters_of_absent_instruction_classes_are_not_collected(void **state) {
   (void)state;
   rl_metric_selection all = select_metrics("full", ""), some = select_without(all_classes, "full", "");
-  assert_int_equal(some.count, all.count);
+  const size_t left_out = count_left_out(&all);
+  assert_true(left_out > 200);
+  assert_int_equal(some.count + left_out, all.count);
   size_t known_zeros = 0;
   for (size_t i = 0; i < some.count; i++) {
     const rl_selected_metric *metric = &some.items[i];
@@ -100,7 +148,7 @@ static void test_counters_of_absent_instruction_classes_are_not_collected(void *
     assert_true(i >= some.counter_count && metric->known_value == 0 && rl_instruction_classes_of_metric(metric->name) != 0);
     assert_non_null(strstr(metric->skip_reason, "not counted: the code has no "));
   }
-  assert_int_equal(all.counter_count, some.counter_count + known_zeros);
+  assert_int_equal(all.counter_count, some.counter_count + known_zeros + left_out);
   /* GH100 does not have two of these counters. */
   rl_error err = {0};
   size_t not_on_chip = 0;
@@ -455,6 +503,50 @@ static void test_a_carveout_smaller_than_a_block_belongs_to_another_launch(void 
   }
 }
 
+/* ncu's sums for the kernels of tests/reference/ncu_2025.3_h200.cu. */
+static void test_sums_over_occupancy_curves_are_as_in_ncu(void **state) {
+  (void)state;
+  static const struct {
+    const char *metric;
+    double relu, stride;
+  } expected[] = {{"launch__occupancy_per_register_count", 5792, 5504},
+                  {"derived__pct_occupancy_per_register_count", 8956, 8524},
+                  {"launch__occupancy_per_block_size", 3670, 3670},
+                  {"derived__pct_occupancy_per_block_size", 5706, 5706},
+                  {"launch__occupancy_per_barrier_count", 908, 1440},
+                  {"derived__pct_occupancy_per_barrier_count", 1399, 2230},
+                  {"launch__occupancy_per_cluster_size", 0, 0},
+                  {"launch__barrier_count", 0, 0},
+                  {"launch__context_id", 1, 1},
+                  {"launch__device_id", 0, 0},
+                  {"launch__stream_id", 7, 7}};
+  const rl_activity_row relu = {.kind = RL_ACTIVITY_KERNEL,
+                                .grid = {32768, 1, 1},
+                                .block = {128, 1, 1},
+                                .registers = 16,
+                                .context = 1,
+                                .device = 1,
+                                .stream = 7},
+                        stride = {.kind = RL_ACTIVITY_KERNEL,
+                                  .grid = {16384, 1, 1},
+                                  .block = {256, 1, 1},
+                                  .registers = 20,
+                                  .context = 1,
+                                  .device = 1,
+                                  .stream = 7};
+  const rl_launch_attributes attributes = {0}, clustered = {.cluster = {2, 1, 1}};
+  const rl_launch_metrics of_relu = rl_launch_metrics_of(&hopper, &relu, &attributes, 0),
+                          of_stride = rl_launch_metrics_of(&hopper, &stride, &attributes, 0),
+                          of_unknown = rl_launch_metrics_of(&hopper, &relu, &clustered, -1);
+  const char *reason = "";
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    assert_true(rl_launch_metric(&of_relu, expected[i].metric, &reason) == expected[i].relu);
+    assert_true(rl_launch_metric(&of_stride, expected[i].metric, &reason) == expected[i].stride);
+  }
+  assert_true(isnan(rl_launch_metric(&of_unknown, "launch__occupancy_per_cluster_size", &reason)));
+  assert_true(isnan(rl_launch_metric(&of_unknown, "launch__barrier_count", &reason)));
+}
+
 static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
@@ -490,6 +582,8 @@ static void test_a_launch_that_does_not_fit_has_no_occupancy(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hopper_has_the_metrics_of_the_sets),
+      cmocka_unit_test(test_the_raw_page_needs_no_further_passes),
+      cmocka_unit_test(test_a_metric_that_no_pass_can_collect_has_its_reason),
       cmocka_unit_test(test_counters_of_absent_instruction_classes_are_not_collected),
       cmocka_unit_test(test_a_metric_is_selected_once_with_its_origin),
       cmocka_unit_test(test_links_are_collected_when_they_are_named),
@@ -506,6 +600,7 @@ int main(void) {
       cmocka_unit_test(test_barriers_limit_occupancy),
       cmocka_unit_test(test_launch_metrics_are_as_in_ncu),
       cmocka_unit_test(test_a_carveout_smaller_than_a_block_belongs_to_another_launch),
+      cmocka_unit_test(test_sums_over_occupancy_curves_are_as_in_ncu),
       cmocka_unit_test(test_occupancy_curves_have_known_points),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
