@@ -26,10 +26,15 @@ static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
  * outstanding stores have drained, so the leader is in a warp that has little other work. */
 static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
 
+/* Arrives for the block, without waiting. One thread calls it; the caller orders the other threads of the block before it. */
+static __device__ __forceinline__ void grid_barrier_release(uint32_t *counter) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
+}
+
 /* Arrives for the block, without waiting. All threads of the block call it. */
 static __device__ __forceinline__ void grid_barrier_arrive(uint32_t *counter) {
   __syncthreads();
-  if (is_leader()) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
+  if (is_leader()) grid_barrier_release(counter);
 }
 
 static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter) {

@@ -101,11 +101,12 @@ typedef struct rl_block_exchange {
   float d_fc1[BLOCK_PAIRS][RL_FC1_OUTPUTS], d_pooled2[BLOCK_PAIRS][RL_FC1_INPUTS];
   float tagged_weights[BLOCK_PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS]; /* a copy for each group: all blocks read at once */
   /* Counters of the grid barriers, each in a separate 128-byte line. */
-  uint32_t loaded[32];   /* complete: every block has loaded its parameters to shared memory */
-  uint32_t forward[32];  /* complete: the step's pooled2 and d_fc1 are in global memory */
-  uint32_t backward[32]; /* complete: the step's partial sums are in global memory */
-  uint32_t update[32];   /* complete: the next step's weights are in global memory */
-  uint32_t overflow;     /* 1 + number of the last step with an infinite or NaN gradient; 0: none */
+  uint32_t loaded[32];     /* complete: every block has loaded its parameters to shared memory */
+  uint32_t forward[32];    /* complete: the step's pooled2 and d_fc1 are in global memory */
+  uint32_t conv2_sums[32]; /* complete: the step's partial sums of conv2.weight are in global memory */
+  uint32_t backward[32];   /* complete: the step's other partial sums are in global memory */
+  uint32_t update[32];     /* complete: the next step's weights are in global memory */
+  uint32_t overflow;       /* 1 + number of the last step with an infinite or NaN gradient; 0: none */
 } rl_block_exchange;
 
 /* A parameter with Adam's two moments. */

@@ -12,12 +12,13 @@ enum {
   RL_TIMESTAMPED_STEPS = 32 /* steps that record timestamps: the first ones of an epoch */
 };
 
-/* Phases of a step in order, each with the NVTX range that contains it. */
+/* Phases of a step in order, each with the NVTX range that contains it. In TF32, conv2_input_gradient includes the weight
+ * gradient, which is computed after the input gradient. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
-  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_input_gradient, backward) \
-  X(conv2_weight_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
+  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_weight_gradient, backward) \
+  X(conv2_input_gradient, backward) X(forward_barrier, backward) X(conv1_backward, backward) X(store_sums, backward) \
   X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
 /* clang-format on */
 #define RL_TIMED_PHASE(NAME, NVTX_RANGE) RL_TIMED_##NAME,

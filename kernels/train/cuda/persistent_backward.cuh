@@ -55,9 +55,8 @@ static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
 /* Computes this block's part of d_pooled1, which is the sum over its channels of conv2. With CONV1_IS_SPLIT, it stores each pixel
  * in the block of the pair that owns the pixel. WAR: cluster_wait orders these stores after the last read, by the peer,
  * of the d_pooled1_parts that they overwrite. */
-template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
-                                                                               const microbatch &mb, const block_coords &coords,
-                                                                               block_memory<F> &smem) {
+template <class F>
+static __device__ __forceinline__ void conv2_input_gradient(const block_coords &coords, block_memory<F> &smem) {
   if constexpr (F::CONV1_IS_SPLIT) {
     F::conv2_input_gradient(smem.conv2, smem.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
       const uint32_t owner = pixel >= BLOCK_PIXELS;
@@ -70,34 +69,33 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
         smem.conv2, smem.d_out, [] {},
         [&](int pixel, int channel, float a, float b) { store2(&smem.d_pooled1[pixel * F::IN_PITCH + channel], a, b); });
   }
-  record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. If the format uses no scratch, the input gradient is computed first,
- * because its stores to the peer then drain while the weight gradient is computed. If the format uses scratch, the weight
- * gradient must be computed first (tile.cuh). is_last_image: this is the pair's last image of the step. */
+/* Computes the gradients of conv2's weights, bias and input, and after the pair's last image of the step (is_last_image) stores
+ * the sums of the weight gradient. With CONV1_IS_SPLIT, the input gradient is computed first, because its stores to the peer then
+ * drain while the weight gradient is computed; but not if the format uses scratch, which requires the weight gradient to be first
+ * (tile.cuh). Otherwise the weight gradient is computed first, so that the stores of its sums drain while the input gradient is
+ * computed. The caller synchronises the block before it reads d_pooled1. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, bool is_last_image,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  const bool input_gradient_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
+  const bool input_gradient_first = F::CONV1_IS_SPLIT && !F::CONV2_BACKWARD_SCRATCH_FLOATS;
   if (F::CONV1_IS_SPLIT && threadIdx.x == 0)
     mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
   if (F::CONV1_IS_SPLIT && input_gradient_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
   __syncthreads();
   record_timestamp(args, mb.step, RL_TIMED_unpool2);
-  if (!input_gradient_first) {
-    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
-    if (F::CONV1_IS_SPLIT) cluster_arrive_relaxed();
-  }
-  conv2_input_gradient(args, mb, coords, smem);
-  if (input_gradient_first) {
-    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
-    record_timestamp(args, mb.step, RL_TIMED_conv2_weight_gradient);
-  }
+  if (input_gradient_first) conv2_input_gradient(coords, smem);
+  F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
   if (is_last_image) F::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
+  if (!input_gradient_first) {
+    record_timestamp(args, mb.step, RL_TIMED_conv2_weight_gradient);
+    if (F::CONV1_IS_SPLIT) cluster_arrive_relaxed();
+    conv2_input_gradient(coords, smem);
+  }
+  record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
   if (F::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase(mb, coords.pair));
-  __syncthreads();
 }
 
 /* For tests: if args.d_pooled1 is set, stores this block's part of d_pooled1 in global memory. Only without CONV1_IS_SPLIT;

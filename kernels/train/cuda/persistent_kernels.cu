@@ -5,10 +5,11 @@
  *   in a pair    pooled1 and d_pooled1, by st.async, which completes on an mbarrier of the receiving block; not in FP16, where
  *                each block computes conv1 for all pixels
  *   in a group   pooled2, the parts of fc1's product, d_fc1 and d_pooled2, as tagged words (exchange.cuh)
- *   in the grid  through global memory, with three grid barriers. Between arrive and wait, a block computes something else:
+ *   in the grid  through global memory, with four grid barriers. Between arrive and wait, a block computes something else:
  *
  *     barrier    after the barrier, every block can read            computed between arrive and wait
  *     forward    pooled2 and d_fc1, for fc1's weight gradient       conv2's backward pass
+ *     conv2_sums partial sums of conv2's weight gradient            conv1's backward pass
  *     backward   overflow, partial sums of the other gradients      fc1's weight gradient
  *     update     the new weights. Those of conv1 and the biases     conv1 of the next step
  *                of conv2 are sent as tagged words instead
@@ -98,9 +99,18 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   record_timestamp(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
   if (pair_active) conv2_backward(args, mb, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
+  /* RAW: after __syncthreads all threads may read what other blocks have written before the barrier `forward`, and d_pooled1. The
+   * leader arrives at the barrier `conv2_sums` in a warp that does not compute conv1, because the release waits until the block's
+   * stores have drained. */
+  if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
+  __syncthreads();
+  if (is_last_microbatch) {
+    if (is_leader()) grid_barrier_release(exchange->conv2_sums);
+    load_fc1_operands_async(args, 0, mb.step_images, smem);
+  }
+  record_timestamp(args, step, RL_TIMED_forward_barrier);
   if constexpr (!F::CONV1_IS_SPLIT)
     if (pair_active) dump_d_pooled1(args, mb, coords, smem);
-  if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
   record_timestamp(args, step, RL_TIMED_conv1_backward);
   if (pair_active && !is_last_microbatch)
@@ -115,17 +125,15 @@ template <class F> static __device__ __forceinline__ void finish_step(const rl_p
   rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = mb.step;
   const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
-  __syncthreads(); /* RAW: the leader has waited for the barrier `forward` in run_microbatch; this orders the other threads after
-                      it */
-  load_fc1_operands_async(args, 0, mb.step_images, smem);
-  record_timestamp(args, step, RL_TIMED_forward_barrier);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
   if (sums.overflow) exchange->overflow = step + 1;
   record_timestamp(args, step, RL_TIMED_store_sums);
   grid_barrier_arrive(exchange->backward);
+  if (is_leader()) grid_barrier_spin(exchange->conv2_sums, step + 1);
   float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
   fc1_weight_gradient_tile(args, mb.step_images, smem, gradient);
   record_timestamp(args, step, RL_TIMED_fc1_weight_gradient);
+  add_conv2_rows(args, partial_rows(mb.step_images), smem);
   normalise_image(coords, smem);
   grid_barrier_wait(exchange->backward, step + 1);
   record_timestamp(args, step, RL_TIMED_backward_barrier);

@@ -112,45 +112,53 @@ static __device__ __forceinline__ partial_sums small_value_sums(const rl_persist
   return {NULL, 0, 0};
 }
 
-/* Adds up the partial sums of the parameters that the block owns. Returns the gradient of this thread's parameter, multiplied by
- * the loss scale, or the sum of the losses (owns_loss). rows: partial_rows of the step. All loads are issued before the first
- * addition, so that their latencies overlap. */
-template <class F> static __device__ __forceinline__ float owned_parameter_gradient(const rl_persistent_args &args, uint32_t rows,
-                                                                                    block_memory<F> &smem) {
-  enum {
-    ROW_SPLITS = step_schedule<F>::CONV2_ROW_SPLITS,
-    SMALL_ROW_SPLITS = step_schedule<F>::SMALL_ROW_SPLITS,
-    ROWS_PER_THREAD = (BLOCK_PAIRS + ROW_SPLITS - 1) / ROW_SPLITS,
-    SMALL_ROWS_PER_THREAD = (2 * BLOCK_PAIRS + SMALL_ROW_SPLITS - 1) / SMALL_ROW_SPLITS
-  };
-  const uint32_t quad = threadIdx.x % CONV2_QUADS, row_split = threadIdx.x / CONV2_QUADS,
-                 small_row_split = threadIdx.x / SMALL_PITCH, small_value = threadIdx.x % SMALL_PITCH;
+/* Adds up the rows of partial sums of conv2.weight that this thread shares, and stores the result in smem.conv2_sums. The caller
+ * has waited for the barrier `conv2_sums`. rows: partial_rows of the step. All loads are issued before the first addition, so
+ * that their latencies overlap. */
+template <class F>
+static __device__ __forceinline__ void add_conv2_rows(const rl_persistent_args &args, uint32_t rows, block_memory<F> &smem) {
+  enum { ROW_SPLITS = step_schedule<F>::CONV2_ROW_SPLITS, ROWS_PER_THREAD = (BLOCK_PAIRS + ROW_SPLITS - 1) / ROW_SPLITS };
+  const uint32_t quad = threadIdx.x % CONV2_QUADS, row_split = threadIdx.x / CONV2_QUADS;
   const float *from = &args.partial_conv2_weight[blockIdx.x * CONV2_PER_BLOCK + quad * 4];
-  const partial_sums small_sums = small_value < SMALL_PER_BLOCK
-                                      ? small_value_sums(args, blockIdx.x * SMALL_PER_BLOCK + small_value, rows)
-                                      : partial_sums{NULL, 0, 0};
   float4 parts[ROWS_PER_THREAD];
-  float small_parts[SMALL_ROWS_PER_THREAD];
 #pragma unroll
   for (uint32_t i = 0; i < ROWS_PER_THREAD; i++) {
     const uint32_t row = row_split + i * ROW_SPLITS;
     parts[i] = row_split < ROW_SPLITS && row < rows ? load4(&from[(size_t)row * CONV2_COUNT]) : make_float4(0, 0, 0, 0);
   }
-#pragma unroll
-  for (uint32_t i = 0; i < SMALL_ROWS_PER_THREAD; i++) {
-    const uint32_t row = small_row_split + i * SMALL_ROW_SPLITS;
-    small_parts[i] = row < small_sums.rows ? small_sums.first[row * small_sums.stride] : 0.0f;
-  }
   for (int i = 1; i < ROWS_PER_THREAD; i++) parts[0] = add4(parts[0], parts[i]);
-  for (int i = 1; i < SMALL_ROWS_PER_THREAD; i++) small_parts[0] += small_parts[i];
   if (row_split < ROW_SPLITS) store4(&smem.conv2_sums[row_split][quad * 4], parts[0]);
-  smem.small_sums[small_row_split][small_value] = small_parts[0];
-  __syncthreads();
+}
+
+/* Does the same for the small values; the result is in smem.small_sums. The caller has waited for the barrier `backward`. */
+template <class F>
+static __device__ __forceinline__ void add_small_rows(const rl_persistent_args &args, uint32_t rows, block_memory<F> &smem) {
+  enum { ROW_SPLITS = step_schedule<F>::SMALL_ROW_SPLITS, ROWS_PER_THREAD = (2 * BLOCK_PAIRS + ROW_SPLITS - 1) / ROW_SPLITS };
+  const uint32_t row_split = threadIdx.x / SMALL_PITCH, value = threadIdx.x % SMALL_PITCH;
+  const partial_sums sums =
+      value < SMALL_PER_BLOCK ? small_value_sums(args, blockIdx.x * SMALL_PER_BLOCK + value, rows) : partial_sums{NULL, 0, 0};
+  float parts[ROWS_PER_THREAD];
+#pragma unroll
+  for (uint32_t i = 0; i < ROWS_PER_THREAD; i++) {
+    const uint32_t row = row_split + i * ROW_SPLITS;
+    parts[i] = row < sums.rows ? sums.first[row * sums.stride] : 0.0f;
+  }
+  for (int i = 1; i < ROWS_PER_THREAD; i++) parts[0] += parts[i];
+  smem.small_sums[row_split][value] = parts[0];
+}
+
+/* Returns the gradient of this thread's weight of conv2, multiplied by the loss scale. */
+template <class F> static __device__ __forceinline__ float conv2_weight_total(const block_memory<F> &smem) {
   float total = 0.0f;
-  if (owns_conv2_weight())
-    for (int i = 0; i < ROW_SPLITS; i++) total += smem.conv2_sums[i][owned_parameter_index()];
-  else if (owned_parameter_index() >= CONV2_PER_BLOCK)
-    for (int i = 0; i < SMALL_ROW_SPLITS; i++) total += smem.small_sums[i][owned_parameter_index() - CONV2_PER_BLOCK];
+  for (int i = 0; i < step_schedule<F>::CONV2_ROW_SPLITS; i++) total += smem.conv2_sums[i][owned_parameter_index()];
+  return total;
+}
+
+/* Returns the gradient of this thread's small value, multiplied by the loss scale, or the sum of the losses (owns_loss). */
+template <class F> static __device__ __forceinline__ float small_value_total(const block_memory<F> &smem) {
+  float total = 0.0f;
+  for (int i = 0; i < step_schedule<F>::SMALL_ROW_SPLITS; i++)
+    total += smem.small_sums[i][owned_parameter_index() - CONV2_PER_BLOCK];
   return total;
 }
 
@@ -187,22 +195,30 @@ static __device__ __forceinline__ void publish_weight(const rl_persistent_args &
   else if (owns_small_value()) args.adam.weights[owned_parameter_offset()] = weight;
 }
 
-/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has waited for the barrier
- * `backward`. The weights that other blocks wait for are updated before the tile of fc1.weight. */
+/* Updates the parameter that this thread owns, unless the step is skipped, and makes its weight available to other blocks. */
+template <class F> static __device__ __forceinline__ void update_owned_parameter(const rl_persistent_args &args,
+                                                                                 const microbatch &mb, bool skip_step,
+                                                                                 float gradient, adam_rates rates,
+                                                                                 block_memory<F> &smem) {
+  parameter &own_parameter = smem.owned_parameters[owned_parameter_index()];
+  if (!skip_step) update_parameter(&own_parameter, gradient, rates);
+  publish_weight<F>(args, mb.step + 2, own_parameter.weight); /* also if the step is skipped: readers wait for this phase */
+}
+
+/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has called add_conv2_rows and has
+ * waited for the barrier `backward`. The weights that other blocks wait for are updated before the tile of fc1.weight. */
 template <class F>
 static __device__ __forceinline__ void update_parameters(const rl_persistent_args &args, const microbatch &mb,
                                                          const float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2],
                                                          block_memory<F> &smem) {
   const bool skip_step = __ldcg(&args.block_exchange->overflow) == mb.step + 1;
   const adam_rates rates = adam_rates_of(smem.state);
-  const float total = owned_parameter_gradient(args, partial_rows(mb.step_images), smem);
+  add_small_rows(args, partial_rows(mb.step_images), smem);
+  __syncthreads();
   if (threadIdx.x == 0) smem.state.overflow = skip_step;
-  if (owns_loss()) args.adam.losses[mb.step] = total / mb.step_images;
-  if (owns_conv2_weight() || owns_small_value()) {
-    parameter &own_parameter = smem.owned_parameters[owned_parameter_index()];
-    if (!skip_step) update_parameter(&own_parameter, total, rates);
-    publish_weight<F>(args, mb.step + 2, own_parameter.weight); /* also if the step is skipped: readers wait for this phase */
-  }
+  if (owns_conv2_weight()) update_owned_parameter<F>(args, mb, skip_step, conv2_weight_total(smem), rates, smem);
+  if (owns_small_value()) update_owned_parameter<F>(args, mb, skip_step, small_value_total(smem), rates, smem);
+  if (owns_loss()) args.adam.losses[mb.step] = small_value_total(smem) / mb.step_images;
   if (!skip_step) update_tile<F>(args, gradient, rates, smem);
 }
 
