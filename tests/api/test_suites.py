@@ -1,6 +1,7 @@
 """Regression suites over HTTP, on the CPU device."""
 
 import contextlib
+import itertools
 import json
 import sqlite3
 import statistics
@@ -86,6 +87,37 @@ def test_the_second_run_is_compared_with_the_first(suites, first):
     assert [item["id"] for item in listing][:2] == [second["id"], first["id"]]
     assert listing[0]["counts"] == {"faster": 0, "same": 1, "slower": 0, "inconclusive": 0, "incomparable": 0}
     assert set(listing[0]) < set(second) and all(second[key] == value for key, value in listing[0].items())
+
+
+def rank_test(current, baseline):
+    """Returns the p-value of the exact two-sided Mann-Whitney test: the share of all divisions of the ranks that are at least as
+    extreme."""
+    values = sorted(current + baseline)
+    ranks = [values.index(value) + 1 + (values.count(value) - 1) / 2 for value in current + baseline]
+    mean = len(current) * (len(ranks) + 1) / 2
+    observed = abs(sum(ranks[:len(current)]) - mean)
+    sums = [abs(sum(division) - mean) for division in itertools.combinations(ranks, len(current))]
+    return sum(value >= observed - 1e-9 for value in sums) / len(sums)
+
+
+def test_a_verdict_can_be_recomputed_from_the_database(suites, first):
+    number = run(suites, "tiny")["id"]
+    with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=60)) as database:
+        def values(runs, role):
+            marks = ",".join("?" * len(runs))
+            return [value for value, in database.execute(
+                f"SELECT value FROM suite_values WHERE suite_run_id IN ({marks}) AND role = ? AND dropped_reason IS NULL",
+                [*runs, role])]
+
+        [(text, version)] = database.execute("SELECT judgement, method_version FROM suite_verdicts WHERE suite_run_id = ?", [number])
+        stored = json.loads(text)
+        current, baseline = values([number], "block"), values(stored["baseline_runs"], "block")
+        history = [statistics.median(values([earlier], "block")) for earlier in stored["baseline_runs"]]
+    assert stored["method_version"] == version and first["id"] in stored["baseline_runs"]
+    assert (stored["blocks_current"], stored["blocks_baseline"]) == (len(current), len(baseline))
+    assert stored["history"][-len(history):] == pytest.approx(history)
+    assert stored["effect_ratio"] == pytest.approx(statistics.median(current) / statistics.median(baseline) - 1)
+    assert stored["p_value"] == pytest.approx(rank_test(current, baseline)) == stored["q_value"]
 
 
 def test_every_shipped_suite_is_served(start):
