@@ -109,7 +109,8 @@ def test_a_verdict_can_be_recomputed_from_the_database(suites, first):
                 f"SELECT value FROM suite_values WHERE suite_run_id IN ({marks}) AND role = ? AND dropped_reason IS NULL",
                 [*runs, role])]
 
-        [(text, version)] = database.execute("SELECT judgement, method_version FROM suite_verdicts WHERE suite_run_id = ?", [number])
+        [(text, version)] = database.execute(
+            "SELECT judgement, method_version FROM suite_verdicts WHERE suite_run_id = ?", [number])
         stored = json.loads(text)
         current, baseline = values([number], "block"), values(stored["baseline_runs"], "block")
         history = [statistics.median(values([earlier], "block")) for earlier in stored["baseline_runs"]]
