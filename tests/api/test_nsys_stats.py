@@ -1,0 +1,80 @@
+"""The export of an H200's trace as nsys's SQLite, read by `nsys stats` of Nsight Systems 2025.3.1: tests/data/nsys_stats has the
+reports that it printed for run RUN of tests/data/h200.sqlite.xz. nsys is not installed where the tests run, so the tests read the
+export as nsys does and compare with its reports; these equal the API's numbers to the digit."""
+import csv
+import lzma
+import re
+import sqlite3
+
+import pytest
+
+from daemon import SOURCE
+from test_exports import NSYS_REPORTS, export
+
+JOB, RUN = 6, 10  # the layer's prefill, variant baseline
+REPORTS = SOURCE / "tests/data/nsys_stats"
+
+
+def report(name):
+    with open(REPORTS / f"{name}.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def h200(start, tmp_path_factory):
+    """A daemon with the database of an H200."""
+    state = tmp_path_factory.mktemp("h200")
+    (state / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
+    return start(state=state)
+
+
+@pytest.fixture(scope="module")
+def exported(h200, tmp_path_factory):
+    file = tmp_path_factory.mktemp("nsys") / "export.sqlite"
+    file.write_bytes(export(h200, JOB, "nsys", run=RUN))
+    with sqlite3.connect(file) as database:
+        yield database
+    database.close()
+
+
+def nsys_name(name):
+    """nsys leaves out a version of four digits at the end of the name of a call."""
+    return re.sub(r"_v\d{4}$", "", name)
+
+
+@pytest.mark.parametrize("name, number, label", [
+    ("cuda_gpu_kern_sum", "Instances", "Name"), ("cuda_api_sum", "Num Calls", "Name"), ("nvtx_sum", "Instances", "Range"),
+    ("cuda_gpu_mem_time_sum", "Count", "Operation")])
+def test_nsys_stats_has_the_counts_and_times_of_the_export(exported, name, number, label):
+    printed = {row[label]: (int(row[number]), int(row["Total Time (ns)"])) for row in report(name)}
+    found = {}
+    for kind, text, count, total in exported.execute(NSYS_REPORTS[name]):
+        names = {"memset": "[CUDA memset]", "rooflined": f"rooflined:{text}"}
+        found[names.get(kind, nsys_name(text))] = (count, total)
+    assert printed and found == printed
+
+
+def test_nsys_stats_has_the_kernels_of_the_api(h200):
+    kernels = [item for item in h200.get(f"/jobs/{JOB}/kernels?pass=activity&limit=1000").json()["items"] if item["run"] == RUN]
+    found = {}
+    for item in kernels:
+        count, total = found.get(item["name"], (0, 0))
+        found[item["name"]] = count + item["launches"], total + round(item["total_us"] * 1000)
+    assert found == {row["Name"]: (int(row["Instances"]), int(row["Total Time (ns)"])) for row in report("cuda_gpu_kern_sum")}
+
+
+def test_nsys_stats_has_the_operations_of_the_timeline(h200):
+    operations = [item for item in h200.get(f"/jobs/{JOB}/timeline?run={RUN}&limit=200000").json()["items"]
+                  if item["kind"] in ("kernel", "memcpy", "memset")]
+    found = [(item["start_ns"], item["end_ns"] - item["start_ns"], item["correlation"], item["stream"]) for item in operations]
+    names = ("Start (ns)", "Duration (ns)", "CorrId", "Strm")
+    printed = [tuple(int(row[name]) for name in names) for row in report("cuda_gpu_trace")]
+    assert sorted(found) == sorted(printed) and len(printed) == 85
+
+
+def test_nsys_stats_projects_ranges_as_the_findings_do(h200):
+    ranges = h200.get(f"/runs/{RUN}/timeline/findings").json()["ranges"]
+    found = {f"rooflined:{item['name']}": (item["projected_ns"], item["host_ns"], item["ranges"])
+             for item in ranges if item["name"]}
+    names = ("Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances")
+    assert found == {row["Range"]: tuple(int(row[name]) for name in names) for row in report("nvtx_gpu_proj_sum")}
