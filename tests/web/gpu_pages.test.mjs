@@ -93,6 +93,16 @@ test('labels of links in the memory chart do not overlap', async () => {
   await page.close();
 });
 
+test('long names of kernels hide no numbers of the timeline', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs['Layer, decode']}`);
+  await page.locator('body[data-loaded]').waitFor();
+  await page.locator('#path-table tbody tr').first().waitFor();
+  const hidden = await page.locator('#time-classes .scroll').evaluateAll((tables) => tables
+    .filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.innerText.split('\n')[0]));
+  assert.deepEqual(hidden, []);
+  await page.close();
+});
+
 test('source and SASS are side by side, with the samples of each line', async () => {
   const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`);
   await page.locator('body[data-loaded]').waitFor();

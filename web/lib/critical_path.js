@@ -10,7 +10,7 @@ const columns = [['On the critical path'], ['Time', 'n'], ['Share', 'n'], ['Oper
 const MAX_NAMES = 8;
 
 function row(name, time, ratio, count, isInner) {
-  const head = createElement('th', { scope: 'row' }, name);
+  const head = createElement('th', { scope: 'row', class: 'name', title: name }, name);
   if (isInner) head.style.paddingInlineStart = 'calc(14px + 1em)';
   return createElement('tr', {}, head, numberCell(format.us(time / 1000)),
     shareCell({ share_ratio: ratio, reason: 'the window is empty' }),

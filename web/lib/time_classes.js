@@ -36,7 +36,7 @@ const idleClasses = (part) => Object.entries(part.classes).filter(([name, time])
 /** Creates the row of a phase or range. */
 function partRow(title, part) {
   const idle = idleClasses(part), [longest] = idle;
-  const name = createElement('th', { scope: 'row' }, title);
+  const name = createElement('th', { scope: 'row', class: 'name', title }, title);
   name.style.paddingInlineStart = `calc(14px + ${Math.min(part.depth ?? 0, 8)}em)`;
   return createElement('tr', {}, name, numberCell(format.us(part.time_ns / 1000)),
     shareCell({ share_ratio: part.ratio, reason: 'the window is empty' }),
