@@ -1,5 +1,5 @@
-/* The database has the states of jobs. Memory has, for each device, the running job, whether it was cancelled and the time of its
- * last progress event. The thread of a device waits in rl_queue_claim_pass for a submission. */
+/* The states of jobs are in the database. In memory the queue has, for each device, the running job, whether it was cancelled,
+ * and the time of its last progress event. A device's thread waits in rl_queue_claim_pass until a job is submitted. */
 #include "queue/queue.h"
 
 #include <errno.h>
@@ -20,18 +20,18 @@
 enum { WORKER_DEATHS_MAX = 2, DAEMON_DEATHS_MAX = 5, DEFAULT_TIME_LIMIT_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000;
 
-/* A device and the state of its running job, of which it has at most one. Written under the queue's mutex; the atomic members are
- * also read without it. */
+/* A device and the state of its running job; a device runs at most one job. Written under the queue's mutex; the atomic members
+ * are also read without the mutex. */
 typedef struct device {
   char id[16];
-  bool usable;
+  bool is_usable;
   char unsupported_engines[256]; /* names, one per line */
   _Atomic int64_t job_id;        /* id of the running job; 0: no job is running */
-  atomic_bool cancel;            /* the running job was cancelled */
-  int64_t storing_job_id;        /* the running job if its results can't be stored now; else 0 */
+  atomic_bool is_cancelled;      /* the running job was cancelled */
+  int64_t storing_job_id;        /* id of the running job if its results can't be stored now; else 0 */
   rl_error storing_error;        /* reason why they can't be stored */
-  int64_t started_ns;            /* monotonic time of the job's first claim in this process */
-  int64_t progress_ns;           /* monotonic time of the last progress event */
+  int64_t started_ns;            /* rl_monotonic_ns of the job's first claim in this process */
+  int64_t progress_ns;           /* rl_monotonic_ns of the last progress event */
 } device;
 
 struct rl_queue {
@@ -39,18 +39,18 @@ struct rl_queue {
   int64_t queue_limit, default_time_limit_s;
   pthread_mutex_t mutex; /* guards the members below; never held during a store call, which may wait for the database */
   pthread_cond_t changed;
-  uint64_t submission_count; /* claims that found no pass wait until it changes */
+  uint64_t submission_count; /* number of submitted jobs; a device's thread without a pass waits until the number changes */
   device devices[RL_DEVICES_MAX];
   int device_count;
-  char default_device[16]; /* "": none */
-  bool stopping, refresh;
+  char default_device[16]; /* "": there is no default device */
+  bool stopping, refreshes_ceilings;
   rl_job_statistics statistics;
   rl_listener listener;
 };
 
-static void lock(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
+static void lock_queue(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
 
-static void unlock(rl_queue *queue) { pthread_mutex_unlock(&queue->mutex); }
+static void unlock_queue(rl_queue *queue) { pthread_mutex_unlock(&queue->mutex); }
 
 static int requeue_jobs(rl_store *store, rl_error *err) {
   int64_t requeued, begin_ns = rl_monotonic_ns();
@@ -96,45 +96,45 @@ static device *find_device_of_job(rl_queue *queue, int64_t job_id) {
   return NULL;
 }
 
-int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
+int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *is_usable, int count, const char *default_device,
                          rl_error *err) {
   if (count > RL_DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, RL_DEVICES_MAX);
-  lock(queue);
+  lock_queue(queue);
   queue->device_count = count;
   for (int i = 0; i < count; i++) {
-    queue->devices[i] = (device){.usable = usable[i]};
+    queue->devices[i] = (device){.is_usable = is_usable[i]};
     snprintf(queue->devices[i].id, sizeof queue->devices[i].id, "%s", ids[i]);
   }
   snprintf(queue->default_device, sizeof queue->default_device, "%s", default_device != NULL ? default_device : "");
-  unlock(queue);
+  unlock_queue(queue);
   return 0;
 }
 
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *id, const char *names) {
-  lock(queue);
+  lock_queue(queue);
   device *found = find_device(queue, id);
   if (found != NULL) snprintf(found->unsupported_engines, sizeof found->unsupported_engines, "%s", names);
-  unlock(queue);
+  unlock_queue(queue);
 }
 
 void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s) {
-  lock(queue);
+  lock_queue(queue);
   queue->default_time_limit_s = time_limit_s;
-  unlock(queue);
+  unlock_queue(queue);
 }
 
-void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh) {
-  lock(queue);
-  queue->refresh = refresh;
-  unlock(queue);
+void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refreshes_ceilings) {
+  lock_queue(queue);
+  queue->refreshes_ceilings = refreshes_ceilings;
+  unlock_queue(queue);
 }
 
-/* Returns whether a job that is no import names the import device, which runs only imports. */
+/* Returns whether the job names the import device although its kind is not import. */
 static bool misuses_import_device(const rl_job_spec *spec) {
   return strcmp(spec->device, RL_IMPORT_DEVICE) == 0 && strcmp(spec->kind, RL_IMPORT_KIND) != 0;
 }
 
-/* Fills in the default device, or checks the requested one. */
+/* Fills in the default device, or checks that the requested device exists and is usable. */
 static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   char *id = spec->device;
   if (id[0] == '\0') {
@@ -148,11 +148,11 @@ static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   const device *chosen = find_device(queue, id);
   if (chosen == NULL || misuses_import_device(spec))
     return rl_fail_at(err, "/device", "there is no device %s; GET /devices lists the devices", id);
-  if (!chosen->usable) return rl_fail_at(err, "/device", "device %s accepts no jobs; GET /devices has the reason", id);
+  if (!chosen->is_usable) return rl_fail_at(err, "/device", "device %s accepts no jobs; GET /devices has the reason", id);
   return 0;
 }
 
-/* Refuses runs that the chosen device does not support. */
+/* Refuses a job with a run whose engine or variant the chosen device does not support. */
 static int check_device_support(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   const device *chosen = find_device(queue, spec->device);
   return rl_job_spec_restrict_to_device(spec, chosen != NULL ? chosen->unsupported_engines : "", err);
@@ -168,7 +168,7 @@ void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void
 
 const rl_job_statistics *rl_queue_statistics(const rl_queue *queue) { return &queue->statistics; }
 
-/* Counts a job that has started or finished. Skips it if its status can't be read. */
+/* Counts a job that has started or finished. Does nothing if the job's status can't be read. */
 static void count_change(rl_queue *queue, int64_t job_id,
                          void (*count)(rl_job_statistics *statistics, const rl_job_status *status)) {
   rl_job_status status;
@@ -180,15 +180,15 @@ static void count_change(rl_queue *queue, int64_t job_id,
 
 int rl_queue_check_job(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   int rc = 0;
-  lock(queue);
+  lock_queue(queue);
   if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping: submit the job again after its restart");
   else if (choose_device(queue, spec, err) < 0 || check_device_support(queue, spec, err) < 0) rc = -1;
-  unlock(queue);
+  unlock_queue(queue);
   return rc;
 }
 
-/* Stores a job, or finds the job of an earlier request with the same key. The key is looked up before the device is chosen, so
- * that a repeated request gets its job even if the device has become unusable since. */
+/* Stores a job, or finds the job of an earlier request with the same Idempotency-Key. Looks up the key before it chooses the
+ * device, so that a repeated request gets its job even if the device has become unusable since. */
 static int insert_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                       rl_error *err) {
   int seen = key != NULL ? rl_store_find_job_by_key(queue->store, key, body_sha256, id, err) : 0;
@@ -202,10 +202,10 @@ int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, con
                         rl_error *err) {
   if (insert_job(queue, spec, key, body_sha256, id, existing, err) < 0) return -1;
   if (*existing) return 0;
-  lock(queue);
+  lock_queue(queue);
   queue->submission_count++;
   pthread_cond_broadcast(&queue->changed);
-  unlock(queue);
+  unlock_queue(queue);
   rl_job_statistics_submitted(&queue->statistics, spec->kind);
   rl_listener_notify(&queue->listener, *id);
   return 0;
@@ -213,10 +213,10 @@ int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, con
 
 int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err) {
   if (rl_store_job_finish(queue->store, id, RL_JOB_CANCELLED, NULL, err) < 0) return -1;
-  lock(queue);
+  lock_queue(queue);
   device *entry = find_device_of_job(queue, id);
-  if (entry != NULL) entry->cancel = true;
-  unlock(queue);
+  if (entry != NULL) entry->is_cancelled = true;
+  unlock_queue(queue);
   count_change(queue, id, rl_job_statistics_finished);
   rl_listener_notify(&queue->listener, id);
   return 0;
@@ -228,12 +228,12 @@ int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
 
 /* --- devices' threads --------------------------------------------------------------------------------------------------- */
 
-/* Updates the device for its next claim, and sets the deadline of the claim. Returns whether the job was not
- * running on this device before. */
+/* Sets the device's running job to that of the claim, and sets the claim's deadline. Returns whether the job starts with this
+ * claim. */
 static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
-  lock(queue);
+  lock_queue(queue);
   bool started = entry->job_id != next->job_id;
-  entry->cancel = false;
+  entry->is_cancelled = false;
   if (started) {
     entry->job_id = next->job_id;
     entry->started_ns = rl_monotonic_ns();
@@ -241,19 +241,19 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   }
   int64_t time_limit_s = next->time_limit_s > 0 ? next->time_limit_s : queue->default_time_limit_s;
   next->deadline_ns = entry->started_ns + time_limit_s * 1000000000;
-  unlock(queue);
+  unlock_queue(queue);
   return started;
 }
 
-/* Sets entry->cancel if the job was cancelled after the claim's transaction and before start_claim, when rl_queue_cancel_job did
- * not yet find the job on a device. */
+/* Sets entry->cancel if the job was cancelled between the claim's transaction and start_claim. In that interval
+ * rl_queue_cancel_job did not find the job on a device. */
 static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
   rl_job_state state;
   rl_error ignored;
-  if (rl_store_job_state(queue->store, job_id, &state, &ignored) >= 0 && rl_job_is_final(state)) entry->cancel = true;
+  if (rl_store_job_state(queue->store, job_id, &state, &ignored) >= 0 && rl_job_is_final(state)) entry->is_cancelled = true;
 }
 
-/* Returns 1 and fills *claim; 0 if no pass is pending. */
+/* Claims the device's next pass. Returns 1 and fills *claim; returns 0 if no pass is pending. */
 static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(queue->store, entry->id, &next, err);
@@ -269,26 +269,26 @@ static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error 
   return 1;
 }
 
-/* Waits until a job was submitted after the first submission_count ones. Returns false at the time `until`, and when the queue
+/* Waits until queue->submission_count differs from submission_count. Returns false at the time `until`, and when the queue
  * stops. */
 static bool wait_for_submission(rl_queue *queue, uint64_t submission_count, const struct timespec *until) {
   int waited = 0;
-  lock(queue);
+  lock_queue(queue);
   while (!queue->stopping && queue->submission_count == submission_count && waited != ETIMEDOUT)
     waited = pthread_cond_timedwait(&queue->changed, &queue->mutex, until);
   bool submitted = !queue->stopping && queue->submission_count != submission_count;
-  unlock(queue);
+  unlock_queue(queue);
   return submitted;
 }
 
 int rl_queue_claim_pass(rl_queue *queue, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
   const struct timespec until = rl_condition_deadline((int64_t)timeout_ms * 1000000);
   for (;;) {
-    lock(queue);
+    lock_queue(queue);
     device *entry = find_device(queue, id);
     bool stopping = queue->stopping;
     uint64_t submission_count = queue->submission_count;
-    unlock(queue);
+    unlock_queue(queue);
     if (entry == NULL) return rl_fail(err, RL_INPUT, 0, "there is no device %s", id);
     if (stopping) return 0;
     int rc = claim_pass(queue, entry, claim, err);
@@ -303,11 +303,11 @@ int64_t rl_queue_job_on_device(rl_queue *queue, const char *id) {
 
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   const device *entry = find_device_of_job(queue, job_id);
-  return entry != NULL && entry->cancel;
+  return entry != NULL && entry->is_cancelled;
 }
 
-/* Stores a progress event. If that fails, for example on a full disk, returns -1; the reason is dropped, because the job
- * continues without the event. */
+/* Stores a progress event. Returns -1 without a reason if this fails, for example on a full disk, because the job continues
+ * without the event. */
 static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
   int64_t seq;
@@ -323,11 +323,12 @@ static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const
 
 void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   int64_t now = rl_monotonic_ns();
-  lock(queue);
+  lock_queue(queue);
   device *entry = find_device_of_job(queue, job_id);
-  bool kept = entry != NULL && !entry->cancel && (entry->progress_ns == 0 || now - entry->progress_ns >= PROGRESS_INTERVAL_NS);
+  bool kept =
+      entry != NULL && !entry->is_cancelled && (entry->progress_ns == 0 || now - entry->progress_ns >= PROGRESS_INTERVAL_NS);
   if (kept) entry->progress_ns = now;
-  unlock(queue);
+  unlock_queue(queue);
   if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) rl_listener_notify(&queue->listener, job_id);
 }
 
@@ -337,49 +338,49 @@ int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text,
 }
 
 void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason) {
-  lock(queue);
+  lock_queue(queue);
   device *entry = find_device_of_job(queue, claim->job_id);
-  bool is_storing = entry != NULL && !entry->cancel;
+  bool is_storing = entry != NULL && !entry->is_cancelled;
   if (is_storing) {
     entry->storing_job_id = claim->job_id;
     entry->storing_error = *reason;
   }
-  unlock(queue);
+  unlock_queue(queue);
   if (is_storing) rl_store_set_storing(queue->store, claim->job_id, true);
 }
 
 int rl_queue_check_storing(rl_queue *queue, rl_error *err) {
   rl_error reason = {0};
   int64_t job_id = 0;
-  lock(queue);
+  lock_queue(queue);
   for (int i = 0; i < queue->device_count && job_id == 0; i++) {
     job_id = queue->devices[i].storing_job_id;
     reason = queue->devices[i].storing_error;
   }
-  unlock(queue);
+  unlock_queue(queue);
   if (job_id == 0) return 0;
   *err = reason;
   return rl_wrap(err, "the results of job %lld wait to be stored", (long long)job_id);
 }
 
-/* Called after the outcome of a claim was stored, or dropped because the job was cancelled. If the job is over, removes it from
- * its device. */
+/* Called after the outcome of a claim was stored, or was dropped because the job was cancelled. Removes the job from its device
+ * if the job has ended. */
 static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bool job_over) {
   rl_store_set_storing(queue->store, claim->job_id, false);
-  lock(queue);
+  lock_queue(queue);
   device *entry = find_device_of_job(queue, claim->job_id);
   if (entry != NULL) entry->storing_job_id = 0;
   if (entry != NULL && (job_over || cancelled)) {
     entry->job_id = 0;
-    entry->cancel = false;
+    entry->is_cancelled = false;
   }
-  unlock(queue);
+  unlock_queue(queue);
   if (job_over && !cancelled) count_change(queue, claim->job_id, rl_job_statistics_finished);
   rl_listener_notify(&queue->listener, claim->job_id);
 }
 
-/* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors, because the next timing pass submits it
- * then. */
+/* Submits a ceilings job if the driver or the clocks of the device have changed since its ceilings were measured. Ignores errors,
+ * because the next timing pass tries again. */
 static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;
@@ -408,12 +409,12 @@ int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atom
   return rl_store_discard_activity(queue->store, claim->pass_id, stop, err);
 }
 
-/* Copies the id of the device that runs the claim's job; writes "" if there is none. */
+/* Copies the id of the device that runs the claim's job into `id`; writes "" if no device runs it. */
 static void copy_device_id(rl_queue *queue, const rl_claim *claim, char id[sizeof((device *)0)->id]) {
-  lock(queue);
+  lock_queue(queue);
   const device *entry = find_device_of_job(queue, claim->job_id);
   snprintf(id, sizeof entry->id, "%s", entry != NULL ? entry->id : "");
-  unlock(queue);
+  unlock_queue(queue);
 }
 
 static int commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
@@ -422,7 +423,8 @@ static int commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records 
   if (!cancelled && rl_store_pass_commit(queue->store, claim, records, reason, &job_done, err) < 0) return -1;
   copy_device_id(queue, claim, id);
   end_claim(queue, claim, cancelled, job_done);
-  if (!cancelled && id[0] != '\0' && queue->refresh && claim->pass == RL_PASS_TIMING) refresh_ceilings(queue, claim, id);
+  if (!cancelled && id[0] != '\0' && queue->refreshes_ceilings && claim->pass == RL_PASS_TIMING)
+    refresh_ceilings(queue, claim, id);
   return 0;
 }
 
@@ -462,8 +464,8 @@ int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const c
 }
 
 void rl_queue_stop(rl_queue *queue) {
-  lock(queue);
+  lock_queue(queue);
   queue->stopping = true;
   pthread_cond_broadcast(&queue->changed);
-  unlock(queue);
+  unlock_queue(queue);
 }

@@ -1,11 +1,12 @@
-/* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves
- * running jobs `interrupted`; one that crashes leaves them `running`. The next start of the daemon sets both to `queued` in their
- * original order. Their unfinished passes are repeated; committed passes stay. A job fails when its worker dies twice, or when
- * the daemon or the host crashes five times during its passes. All functions are thread-safe, and their changes are on disk when
- * they return.
+/* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. HTTP handlers and the suite
+ * runner submit and cancel jobs; the thread of each device (supervisor/device_runner.h) claims their passes and reports the
+ * results. When the daemon stops, running jobs become `interrupted`; after a crash of the daemon they are still `running`. The
+ * next start of the daemon sets both to `queued` in their original order; their unfinished passes are repeated, and committed
+ * passes are kept. A job fails when its worker has died twice, or when the daemon or the host has crashed five times during its
+ * passes. All functions are thread-safe, and their changes are on disk when they return.
  *
- * A function that changes the database fails with RL_STORAGE_LOCKED if another program holds its lock for 100 ms. The queue's
- * mutex is not held meanwhile. */
+ * A function that changes the database fails with RL_STORAGE_LOCKED if another program holds the database's lock for 100 ms. The
+ * queue's mutex is not held during that time. */
 #ifndef RL_QUEUE_QUEUE_H
 #define RL_QUEUE_QUEUE_H
 
@@ -21,87 +22,92 @@ typedef struct rl_store rl_store;
 typedef struct rl_queue rl_queue;
 typedef struct rl_activity_appender rl_activity_appender; /* store.h */
 
-int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err); /* requeues interrupted jobs */
+int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue,
+                  rl_error *err); /* also queues the jobs again that were running when the daemon stopped */
 void rl_queue_close(rl_queue *queue);
 
 enum { RL_DEVICES_MAX = 32 };
 
-/* Sets the ids of the devices (at most RL_DEVICES_MAX), whether each is usable, and the device of jobs that name none (NULL:
- * none). Called once, before requests are served. */
-int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
+/* Sets the ids of the devices (at most RL_DEVICES_MAX) and whether each is usable. default_device: device of jobs that name no
+ * device; NULL: such jobs are refused. Called once, before requests are served. */
+int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *is_usable, int count, const char *default_device,
                          rl_error *err);
 
-/* Sets the engines that the device can't run, one name per line. rl_queue_submit_job refuses jobs that name one of them. */
+/* Sets the names of the engines that the device can't run, one name per line. rl_queue_submit_job refuses jobs that name one of
+ * them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
 /* Sets the time limit, from start to end, of jobs whose request has no deadline_s. It is 3600 s until this is called. */
 void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s);
 
-/* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were
- * measured. Refresh is off by default. */
-void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh);
+/* If refreshes_ceilings is true, the queue submits a ceilings job when a device's driver or clocks have changed since its
+ * ceilings were measured. Default: false. */
+void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refreshes_ceilings);
 
-/* Accepts a job and sets *id. key: the Idempotency-Key, or NULL. *existing becomes true, and *id the earlier job's id, if a job
- * with this key and body hash exists. Fills in spec->device if it is "". Fails with RL_INPUT at /device (unknown or unusable
- * device, or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping),
- * RL_STORAGE (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
+/* Stores a new job and sets *id. key: the Idempotency-Key, or NULL. If a job with this key and body hash exists, stores nothing,
+ * sets *existing to true and *id to that job. Fills in spec->device if it is "". Fails with RL_INPUT at /device (the device is
+ * unknown or unusable, or the job needs a GPU and none is usable), with RL_HTTP 422 (a job has the key but another body), 429
+ * (the queue is full) or 503 (the daemon is stopping), and with RL_STORAGE (RL_STORAGE_FULL: the disk is full;
+ * RL_STORAGE_LOCKED). */
 int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                         rl_error *err);
-/* Checks a job as rl_queue_submit_job does, without accepting it: its device, the engines and the variants. Fills in
- * spec->device. */
+/* Checks the job's device, engines and variants as rl_queue_submit_job does, but stores nothing. Fills in spec->device. */
 int rl_queue_check_job(rl_queue *queue, rl_job_spec *spec, rl_error *err);
-/* Cancels a queued or running job. rl_queue_should_cancel then returns true for it, and later records of its worker are
- * discarded. Fails with RL_HTTP 404 when there is no such job, and with 409 when it has finished. */
+/* Cancels a queued or running job. Afterwards rl_queue_should_cancel returns true for the job, and further records of its worker
+ * are discarded. Fails with RL_HTTP 404 when there is no such job, and with 409 when the job has finished. */
 int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err);
 
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
-/* Waits at most timeout_ms for the next pass of a device: of its running job, else of its oldest queued job, which starts.
- * Returns 1 and fills *claim, which the caller clears; returns 0 on a timeout or when the queue stops. */
+/* Waits at most timeout_ms for the next pass of a device: a pass of its running job; if it has none, a pass of its oldest queued
+ * job, which then starts. Returns 1 and fills *claim, which the caller clears; returns 0 after timeout_ms or when the queue
+ * stops. */
 int rl_queue_claim_pass(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
-/* Returns the id of the device's running job; 0: none. Never blocks. */
+/* Returns the id of the device's running job; 0 if no job is running. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
 /* Returns whether the running job was cancelled. Never blocks. */
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
-/* Stores progress as an event. Does nothing if the job's last progress event is less than 250 ms old. Ignores errors of the
+/* Stores the progress as an event of the job, unless the job's last progress event is less than 250 ms old. Ignores errors of the
  * store. */
 void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
-/* Stores the compiler's log of the run, independently of its passes. */
+/* Stores the compiler's log of the claim's run. The log stays even if the pass fails. */
 int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
-/* Stores a slice of the activity rows in records, and drops them from records
- * (rl_store_append_activity). Drops all of them if the job was cancelled. */
+/* Stores a slice of the activity rows in records, and removes these rows from records (rl_store_append_activity). If the job was
+ * cancelled, removes all activity rows without storing them. */
 int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
                              rl_error *err);
 /* Deletes the activity rows of a pass that is not committed (rl_store_discard_activity). */
 int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err);
-/* Stores all records of a pass, and completes the job after its last pass. */
+/* Stores all records of a pass and completes the pass; completes the job if this was its last pass (rl_store_pass_commit). */
 int rl_queue_commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
-/* Records that the results of the claim's pass can't be stored now, and why: clients see the job as `storing` until the claim's
- * outcome is stored. */
+/* Records that the results of the claim's pass can't be stored now, and the reason. Clients see the job in the state `storing`
+ * until the outcome is stored. */
 void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason);
 /* Fails the job with the problem that the worker reported. */
 int rl_queue_fail_job(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
-/* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues. */
+/* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues with its
+ * next pass. */
 int rl_queue_commit_unavailable_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
                                      rl_error *err);
-/* Records that the worker died or hung during the pass. The first time the pass is queued again; the second time the job
+/* Records that the worker died or hung during the pass. The first time, the pass is executed again; the second time, the job
  * fails. */
 int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
-/* Ends the claim of a cancelled job after its worker has stopped. */
+/* Removes a cancelled job from its device, after the worker has stopped its pass. */
 int rl_queue_end_cancelled_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
-/* Makes rl_queue_claim_pass return 0 from now on. The device threads then end their passes and call rl_queue_interrupt_job. */
+/* Makes rl_queue_claim_pass return 0 from now on. The threads of the devices, which are stopped separately, end their passes and
+ * call rl_queue_interrupt_job. */
 void rl_queue_stop(rl_queue *queue);
-/* Sets the job to `interrupted`. */
+/* Sets the claim's job to `interrupted`, so that the next start of the daemon queues it again. */
 int rl_queue_interrupt_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
-/* Sets the function that is called after an event of a job was stored, or removes it (NULL). The function is called without the
- * queue's lock held. When this returns, the previous function is not running. */
+/* Sets the function that is called after an event of a job was stored; NULL: none. The function is called without the queue's
+ * lock held. When rl_queue_set_listener returns, the previous function is not running. */
 void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void *context);
 
 /* Returns the statistics of jobs since the program started; the queue owns them. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
 
-/* Fails with the reason if results of a job wait to be stored. */
+/* Fails with the reason if the results of a job wait to be stored because the database can't be written. */
 int rl_queue_check_storing(rl_queue *queue, rl_error *err);
 
 /* Counts the queued and the running jobs. */

@@ -1,5 +1,6 @@
-/* Reads the worker's frames in a loop. Every 100 ms it checks for a stop of the daemon, the deadline, a cancellation and a
- * silent worker. Activity rows that can't be stored wait in memory; above 32 MB for all devices the pipe is not read. */
+/* Reads the worker's frames in a loop. Checks every 100 ms whether the daemon stops, the deadline has passed, the job was
+ * cancelled, or the worker is silent. Activity rows that can't be stored wait in memory. While more than 32 MiB wait for all
+ * devices together, the worker's pipe is not read. */
 #include "supervisor/attempt.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "store/store.h"
 
 enum {
-  MAX_SILENCE_MS = 30000,  /* a worker that executes a request sends a HEARTBEAT every 5 s */
+  MAX_SILENCE_MS = 30000,  /* maximum time without a frame; a worker that executes a request sends a HEARTBEAT every 5 s */
   CANCEL_WAIT_MS = 5000,   /* a worker must answer CANCEL within this time */
   DATABASE_PAUSE_MS = 200, /* pause before the next try to write to a database that is full or locked */
   HELLO_WAIT_MS = 60000    /* creating a CUDA context takes seconds on an idle machine */
@@ -37,7 +38,7 @@ rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt) {
   return now - attempt->cancel_sent_ns > CANCEL_WAIT_MS * NS_PER_MS ? RL_ATTEMPT_IGNORED_CANCEL : RL_ATTEMPT_CONTINUE;
 }
 
-static rl_attempt_result protocol_error(rl_attempt *attempt, const char *message) {
+static rl_attempt_result fail_protocol(rl_attempt *attempt, const char *message) {
   rl_fail(&attempt->error, RL_WIRE, RL_WIRE_PAYLOAD, "%s", message);
   return RL_ATTEMPT_DIED;
 }
@@ -50,8 +51,8 @@ static rl_attempt_result fail_silent_worker(rl_attempt *attempt) {
   return RL_ATTEMPT_DIED;
 }
 
-/* Waits for the worker's next frame. Returns CONTINUE, or the result that ends the attempt. until_ns: monotonic deadline of the
- * frame; 0: none. */
+/* Waits for the worker's next frame. Returns CONTINUE, or the result that ends the attempt. until_ns: rl_monotonic_ns until which
+ * the frame must arrive; 0: no limit. */
 static rl_attempt_result wait_for_frame(rl_attempt *attempt, int64_t until_ns, rl_frame *frame) {
   const int64_t begin_ns = rl_monotonic_ns();
   for (;;) {
@@ -59,7 +60,7 @@ static rl_attempt_result wait_for_frame(rl_attempt *attempt, int64_t until_ns, r
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
     if (rl_worker_read_frame(attempt->worker, RL_POLL_INTERVAL_MS, frame, &attempt->error) >= 0) return RL_ATTEMPT_CONTINUE;
     if (attempt->error.domain != RL_WIRE || attempt->error.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
-    if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return protocol_error(attempt, "it sent no HELLO after its start");
+    if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return fail_protocol(attempt, "it sent no HELLO after its start");
     if (until_ns == 0 && rl_monotonic_ns() - begin_ns >= MAX_SILENCE_MS * NS_PER_MS) return fail_silent_worker(attempt);
   }
 }
@@ -69,7 +70,7 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_attempt_result result = wait_for_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
-  /* Submitted jobs are checked against the engines of the daemon's own workers, not against those of other builds. */
+  /* New jobs are checked against the engines of the daemon's own workers, not against the engines of other builds. */
   if (attempt->worker->build[0] == '\0')
     rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
   return RL_ATTEMPT_CONTINUE;
@@ -77,7 +78,7 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
 
 /* --- request ------------------------------------------------------------------------------------------------------------ */
 
-/* Sends the posted source in a SOURCE frame. The request, which follows, contains only the hash of the source. */
+/* Sends the posted code in a SOURCE frame. The REQUEST frame that follows contains only the hash of the code. */
 static int send_source(rl_attempt *attempt) {
   const char *text = attempt->claim->source_json;
   if (text == NULL) return 0;
@@ -134,11 +135,11 @@ static rl_attempt_result handle_heartbeat(rl_attempt *attempt, const rl_frame *f
 static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) {
   attempt->log_bytes += frame->length;
   if (attempt->log_bytes > RL_WIRE_MAX_CONTROL_BYTES)
-    return protocol_error(attempt, "the compiler's logs are longer than one frame");
+    return fail_protocol(attempt, "the compiler's logs are longer than one frame");
   free(attempt->log);
   attempt->log = strdup((const char *)frame->payload);
   rl_error ignored;
-  (void)rl_attempt_store_log(attempt, &ignored); /* after a failure, the log is stored at the end of the pass */
+  (void)rl_attempt_store_log(attempt, &ignored); /* if this fails, the log is stored at the end of the pass */
   return RL_ATTEMPT_CONTINUE;
 }
 
@@ -176,7 +177,8 @@ static rl_attempt_result wait_for_database(rl_attempt *attempt) {
   const int64_t begin_ns = rl_monotonic_ns(), until_ns = begin_ns + DATABASE_PAUSE_MS * NS_PER_MS;
   const int64_t unread_ns = attempt->unread_ns;
   for (;;) {
-    attempt->unread_ns = unread_ns + rl_monotonic_ns() - begin_ns; /* the worker blocks meanwhile, because its pipe is full */
+    attempt->unread_ns =
+        unread_ns + rl_monotonic_ns() - begin_ns; /* the worker may block during this time, because its pipe is full */
     rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE || rl_monotonic_ns() >= until_ns) return interruption;
     nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL);
@@ -188,7 +190,7 @@ static void log_database_failure(const rl_attempt *attempt, const char *what, co
          rl_pass_names[attempt->claim->pass], err->message);
 }
 
-/* Size of the records of all devices that wait in memory. */
+/* Sum of waiting_bytes over the attempts of all devices. */
 static _Atomic int64_t total_waiting_bytes;
 
 bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
@@ -197,18 +199,20 @@ bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
   return atomic_fetch_add(&total_waiting_bytes, added) + added > MAX_WAITING_BYTES;
 }
 
-/* Updates attempt->waiting_bytes. Returns whether the sum over all devices exceeds MAX_WAITING_BYTES. */
+/* Sets attempt->waiting_bytes to the size of the activity rows in memory. Returns whether the sum over all devices exceeds
+ * MAX_WAITING_BYTES. */
 static bool waiting_rows_exceed_limit(rl_attempt *attempt) {
   return rl_attempt_set_waiting(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
 }
 
-/* Stores full slices of activity rows. While the database can't be written, rows wait in memory. While more than
- * MAX_WAITING_BYTES wait, this function does not return, so that the worker's pipe is not read. */
+/* Stores the full slices of the received activity rows. If the database can't be written now, the rows stay in memory for a later
+ * call. While more than MAX_WAITING_BYTES wait, does not return, so that the worker's pipe is not read. Returns CONTINUE, or the
+ * result that ends the attempt. */
 static rl_attempt_result store_full_slices(rl_attempt *attempt) {
   rl_error err;
   if (attempt->next_store_ns > rl_monotonic_ns() && !waiting_rows_exceed_limit(attempt)) return RL_ATTEMPT_CONTINUE;
   while (rl_attempt_store_rows(attempt, RL_SLICE_ROWS - 1, &err) < 0) {
-    if (err.code == RL_STORAGE_CONSTRAINT) return protocol_error(attempt, err.message);
+    if (err.code == RL_STORAGE_CONSTRAINT) return fail_protocol(attempt, err.message);
     if (attempt->next_store_ns == 0) log_database_failure(attempt, "store", &err);
     attempt->next_store_ns = rl_monotonic_ns() + DATABASE_PAUSE_MS * NS_PER_MS;
     if (!waiting_rows_exceed_limit(attempt)) return RL_ATTEMPT_CONTINUE;
@@ -244,9 +248,9 @@ void rl_attempt_clear(rl_attempt *attempt) {
 
 static rl_attempt_result handle_record(rl_attempt *attempt, const rl_frame *frame) {
   if (!attempt->records.has_metadata && frame->type != RL_FRAME_METADATA)
-    return protocol_error(attempt, "the first frame of the pass is not METADATA");
+    return fail_protocol(attempt, "the first frame of the pass is not METADATA");
   int rc = rl_records_receive(frame, &attempt->records, &attempt->error);
-  if (rc == 0) return protocol_error(attempt, "a frame of this type is not allowed during a pass");
+  if (rc == 0) return fail_protocol(attempt, "a frame of this type is not allowed during a pass");
   return rc < 0 ? RL_ATTEMPT_DIED : store_full_slices(attempt);
 }
 
@@ -256,11 +260,11 @@ static rl_attempt_result handle_frame(rl_attempt *attempt, const rl_frame *frame
     case RL_FRAME_LOG: return handle_log(attempt, frame);
     case RL_FRAME_HEARTBEAT: return handle_heartbeat(attempt, frame);
     case RL_FRAME_DONE:
-      return attempt->records.has_metadata ? RL_ATTEMPT_DONE : protocol_error(attempt, "DONE arrived before METADATA");
+      return attempt->records.has_metadata ? RL_ATTEMPT_DONE : fail_protocol(attempt, "DONE arrived before METADATA");
     case RL_FRAME_UNAVAILABLE: return handle_failure(attempt, frame, RL_ATTEMPT_UNAVAILABLE);
     case RL_FRAME_FAILED: return handle_failure(attempt, frame, RL_ATTEMPT_FAILED);
     case RL_FRAME_CANCELLED:
-      return attempt->cancel_sent_ns != 0 ? RL_ATTEMPT_CANCELLED : protocol_error(attempt, "CANCELLED arrived without a CANCEL");
+      return attempt->cancel_sent_ns != 0 ? RL_ATTEMPT_CANCELLED : fail_protocol(attempt, "CANCELLED arrived without a CANCEL");
     default: return handle_record(attempt, frame);
   }
 }

@@ -1,5 +1,6 @@
-/* An attempt is one execution of a pass: the frames between the daemon and a worker, from HELLO to the final frame. An attempt
- * ends early when the daemon stops, the job is cancelled, or the job's deadline passes. */
+/* An attempt is one execution of a pass by a worker. The device runner's thread runs an attempt: it exchanges frames
+ * (wire/wire.h) with the worker, from the worker's HELLO to the last frame of the pass, and collects the results. An attempt ends
+ * early when the daemon stops, the job is cancelled, or the job's deadline passes. */
 #ifndef RL_SUPERVISOR_ATTEMPT_H
 #define RL_SUPERVISOR_ATTEMPT_H
 
@@ -13,15 +14,15 @@ enum { RL_POLL_INTERVAL_MS = 100 }; /* interval between checks for a cancellatio
 
 /* The result of an attempt. */
 typedef enum rl_attempt_result {
-  RL_ATTEMPT_DONE,
-  RL_ATTEMPT_UNAVAILABLE,
-  RL_ATTEMPT_FAILED,
-  RL_ATTEMPT_CANCELLED,
-  RL_ATTEMPT_IGNORED_CANCEL,
-  RL_ATTEMPT_DEADLINE_EXCEEDED,
-  RL_ATTEMPT_STOPPED,
-  RL_ATTEMPT_DIED,
-  RL_ATTEMPT_CONTINUE /* the attempt has not ended */
+  RL_ATTEMPT_DONE,              /* the worker sent DONE: all results were received */
+  RL_ATTEMPT_UNAVAILABLE,       /* the worker sent UNAVAILABLE: this pass can't be measured here */
+  RL_ATTEMPT_FAILED,            /* the worker sent FAILED: the job fails */
+  RL_ATTEMPT_CANCELLED,         /* the job was cancelled, and the worker has stopped the pass or has no process */
+  RL_ATTEMPT_IGNORED_CANCEL,    /* the job was cancelled, and the worker did not answer CANCEL */
+  RL_ATTEMPT_DEADLINE_EXCEEDED, /* the job's time limit has passed */
+  RL_ATTEMPT_STOPPED,           /* the daemon is stopping */
+  RL_ATTEMPT_DIED,              /* the worker exited, was silent, or broke the protocol */
+  RL_ATTEMPT_CONTINUE           /* the attempt has not ended */
 } rl_attempt_result;
 
 typedef struct rl_attempt {
@@ -29,35 +30,39 @@ typedef struct rl_attempt {
   const rl_claim *claim;
   rl_worker *worker;
   const atomic_bool *stopping;
-  rl_records records;             /* received from the worker; activity rows are removed when they are stored */
+  rl_records records;             /* records received from the worker; activity rows are removed when they are stored */
   rl_activity_appender *appender; /* writes activity rows to the database; NULL: no row was stored */
   char *log;                      /* part of the compiler's log that is not stored yet; NULL: none */
-  int64_t waiting_bytes;          /* size of the records that can't be stored now; counted in the sum over all devices */
-  int64_t next_store_ns;          /* monotonic time of the next try to store rows; 0: no try has failed */
-  size_t log_bytes;               /* size of all LOG frames of this pass; limited */
-  int64_t unread_ns;              /* time in which the worker's pipe was not read; extends the job's deadline */
-  rl_heartbeat heartbeat;         /* the last HEARTBEAT frame */
-  int64_t cancel_sent_ns;         /* monotonic time at which CANCEL was sent; 0: not sent */
-  rl_error error;                 /* reason of every result except DONE */
+  int64_t waiting_bytes; /* size of the records that wait in memory because they can't be stored now; counted in the sum over all
+                            devices */
+  int64_t next_store_ns; /* rl_monotonic_ns of the next try to store activity rows; 0: no try has failed */
+  size_t log_bytes;      /* size of all LOG frames of this pass; at most RL_WIRE_MAX_CONTROL_BYTES */
+  int64_t unread_ns; /* time during which the daemon did not read the worker's pipe; the job's deadline is later by this time */
+  rl_heartbeat heartbeat; /* the last HEARTBEAT frame */
+  int64_t cancel_sent_ns; /* rl_monotonic_ns at which CANCEL was sent; 0: not sent */
+  rl_error error;         /* reason of every result except DONE */
 } rl_attempt;
 
 /* Returns STOPPED, DEADLINE_EXCEEDED, CANCELLED or IGNORED_CANCEL if the attempt must end for that reason, else CONTINUE. Sends
  * CANCEL to the worker when the job is cancelled. */
 rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt);
-/* Waits for the HELLO of a worker that was just started. Returns CONTINUE when the worker can serve. */
+/* Waits for the HELLO of a worker that was just started. Returns CONTINUE when the worker can execute passes, else the result
+ * that ends the attempt. */
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt);
 /* Sends the request and reads frames until the attempt ends. Never returns CONTINUE. */
 rl_attempt_result rl_attempt_run(rl_attempt *attempt);
-/* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. Fails with RL_STORAGE if the log is kept. */
+/* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. Fails with RL_STORAGE; attempt->log is then
+ * kept, and the call can be repeated. */
 int rl_attempt_store_log(rl_attempt *attempt, rl_error *err);
 
 /* Stores activity rows in slices and removes them from `records`, until at most max_left rows are left. If the job has ended,
- * removes all rows without storing them. Fails with RL_STORAGE if the rows stay in `records`, and the call can be repeated. */
+ * removes all rows without storing them. Fails with RL_STORAGE; the remaining rows then stay in `records`, and the call can be
+ * repeated. */
 int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err);
-/* Deletes activity rows that an earlier attempt stored. Returns CONTINUE, or the result that ends the attempt. */
+/* Deletes the activity rows that an earlier attempt at this pass has stored. Returns CONTINUE, or the result that ends the
+ * attempt. */
 rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt);
-/* Sets attempt->waiting_bytes: the size of the records that wait in memory because they can't be stored. Returns whether the sum
- * over all devices exceeds 32 MB. */
+/* Sets attempt->waiting_bytes to `bytes`. Returns whether the sum over all devices exceeds 32 MiB. */
 bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes);
 /* Frees records, appender and log. */
 void rl_attempt_clear(rl_attempt *attempt);

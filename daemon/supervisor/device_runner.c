@@ -1,6 +1,6 @@
-/* GET /devices shows the thread's state: idle, starting (it waits before a restart, or for HELLO) or busy (a pass runs). The
- * worker is kept after the results DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after all others. The outcome of a pass is
- * stored before the next pass is claimed. */
+/* GET /devices returns the state of a device: idle, starting (the thread pauses before it starts a worker, or waits for its
+ * HELLO) or busy (a pass runs). The worker is kept after the results DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after
+ * every other result. The outcome of a pass is stored before the next pass is claimed. */
 #include "supervisor/device_runner.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GR
 static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
 
-/* Maps each pass to the worker that executes it. On CUDA a separate worker, which never loads CUPTI, executes the timing pass. */
+/* The workers of a kind of device, and which of them executes each pass. On CUDA a separate worker, which never loads CUPTI,
+ * executes the timing pass. */
 enum { MAX_WORKERS = 2 };
 typedef struct worker_layout {
   const char *kind;
@@ -47,13 +48,14 @@ struct rl_device_runner {
   rl_upload_spool *uploads;
   const worker_layout *worker_layout;
   rl_worker workers[MAX_WORKERS];
-  int64_t restart_pause_ms, next_start_ns; /* after a crash: pause before the next start of a worker, and its monotonic time */
-  rl_spill *spill;                         /* NULL: the spill file can't be allocated, or the runner is the importer's */
+  int64_t restart_pause_ms,
+      next_start_ns; /* after a crash: the pause before the next start of a worker, and rl_monotonic_ns of that start */
+  rl_spill *spill;   /* NULL: the spill file could not be allocated, or this is the runner of the importer */
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
-  rl_device_state
-      state; /* guarded by mutex, except id and kind, which never change; job_id, frames, bytes: see rl_device_runner_state */
+  rl_device_state state; /* guarded by mutex, except id and kind, which never change. rl_device_runner_state fills in job_id,
+                            frames and bytes */
 };
 
 static void set_state(rl_device_runner *runner, const char *state) {
@@ -86,8 +88,8 @@ static void double_restart_pause(rl_device_runner *runner) {
 
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
 
-/* Starts the worker's process and reads its HELLO. If the uploaded file is missing, the job fails, because a retry would fail
- * too. */
+/* Starts the worker's process and reads its HELLO. Returns FAILED if the uploaded file is missing, because another attempt would
+ * fail too. */
 static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *attempt) {
   RL_CLEANUP(rl_close_descriptor) int file = -1;
   rl_error *err = &attempt->error;
@@ -109,20 +111,21 @@ static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *atte
   return start_process(runner, attempt);
 }
 
-/* Makes every worker except `except` release its hardware counters. except: NULL: all workers release them. */
+/* Makes every worker except `except` (NULL: every worker) release its hardware counters. */
 static void release_workers(rl_device_runner *runner, const rl_worker *except) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (worker != except) rl_worker_release(worker);
 }
 
-/* Replaces the workers that executed posted code of a job other than job_id. All new processes start at the same time, so the
- * next job with posted code waits for one start; it does not wait if the device was idle long enough. */
+/* Replaces the workers that have executed posted code of a job other than job_id. The new processes start concurrently, so the
+ * next job waits for the slowest start only, and not at all if the device was idle long enough. */
 static void replace_workers_with_posted_code(rl_device_runner *runner, int64_t job_id) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_replace(worker);
 }
 
-/* Reads the HELLO of a worker that was started before a pass needed it. Ends the worker if it sends none. */
+/* Reads the HELLO of a worker that was started before a pass needed it. If the worker sends no valid HELLO, ends the worker and
+ * returns CONTINUE: the pass starts another process. */
 static rl_attempt_result read_hello_of_idle_worker(rl_attempt attempt, rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   attempt.worker = worker;
@@ -134,7 +137,8 @@ static rl_attempt_result read_hello_of_idle_worker(rl_attempt attempt, rl_worker
   return RL_ATTEMPT_CONTINUE;
 }
 
-/* Waits until all started workers have sent HELLO, because the start of one worker would disturb the measurements of another. */
+/* Waits until all started workers have sent HELLO, because a process that is still starting would disturb the measurements of
+ * another worker. */
 static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
   for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
@@ -158,18 +162,18 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   return rl_attempt_run(attempt);
 }
 
-/* Ends the worker and adds the reason to the error. After a crash also doubles the pause before the next start. */
+/* Ends the worker and completes attempt->error with the reason. After a crash also doubles the pause before the next start. */
 static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_attempt_result result) {
   char exit_status[RL_EXIT_STATUS_SIZE] = "was not started";
-  bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->error.domain == RL_WIRE &&
-                           (attempt->error.code == RL_WIRE_CLOSED || attempt->error.code == RL_WIRE_TRUNCATED);
-  rl_worker_end(attempt->worker, exited_unprompted ? EXIT_WAIT_MS : 0, exit_status);
+  bool exited_by_itself = result == RL_ATTEMPT_DIED && attempt->error.domain == RL_WIRE &&
+                          (attempt->error.code == RL_WIRE_CLOSED || attempt->error.code == RL_WIRE_TRUNCATED);
+  rl_worker_end(attempt->worker, exited_by_itself ? EXIT_WAIT_MS : 0, exit_status);
   if (result != RL_ATTEMPT_DIED) return;
   double_restart_pause(runner);
   pthread_mutex_lock(&runner->mutex);
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
-  if (exited_unprompted) /* the exit status is more precise than the closed pipe */
+  if (exited_by_itself) /* the exit status is more precise than the closed pipe */
     rl_fail(&attempt->error, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", attempt->worker->role, exit_status);
   else rl_wrap(&attempt->error, "the %s worker was ended", attempt->worker->role);
   rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)attempt->claim->job_id,
@@ -182,8 +186,8 @@ static bool ends_worker(rl_attempt_result result) {
          result != RL_ATTEMPT_CANCELLED;
 }
 
-/* Deletes the activity rows of a pass that was not committed. If that fails, or the daemon stops before it, the rows are deleted
- * before the pass is executed again, or by retention. */
+/* Deletes the activity rows of a pass that was not committed. If this fails, or the daemon stops before, the rows are deleted
+ * later: before the pass is executed again, or by retention. */
 static void discard_uncommitted_rows(const rl_attempt *attempt) {
   rl_error err;
   if (attempt->appender != NULL && rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0)
@@ -213,8 +217,8 @@ static bool has_worker_with_posted_code(const rl_device_runner *runner) {
   return false;
 }
 
-/* Called when there is no pass to execute. Makes the workers release the hardware counters, so that Nsight Compute can use them.
- * Replaces workers that executed posted code, so that the next job finds a started process. */
+/* Called when the device has no pass to execute. Makes the workers release the hardware counters, so that Nsight Compute can use
+ * them. Replaces workers that have executed posted code, so that the next job finds started processes. */
 static void prepare_idle_workers(rl_device_runner *runner) {
   release_workers(runner, NULL);
   if (!atomic_load(&runner->stopping)) replace_workers_with_posted_code(runner, 0);
@@ -245,12 +249,13 @@ static void *run_device_thread(void *argument) {
   }
   for (int i = 0; i < MAX_WORKERS; i++) {
     char exit_status[RL_EXIT_STATUS_SIZE];
-    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* the worker exits when its standard input is closed */
+    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* closes the worker's standard input, and the worker exits */
   }
   return NULL;
 }
 
-/* Opens the spill file, except for the importer: its pass can be repeated, because the upload is kept until its job has ended. */
+/* Opens the spill file, except for the importer: an import can be repeated, because the uploaded file is kept until its job has
+ * ended. */
 static void open_spill(rl_device_runner *runner, const rl_config *config) {
   rl_error err;
   if (config->spill_bytes == 0 || runner->worker_layout->reads_upload) return;

@@ -9,9 +9,9 @@ typedef struct rl_device_state {
   char state[16];        /* "idle", "busy", "starting" or "unusable" */
   char reason[256];      /* reason why the device is unusable; "": it is usable */
   char properties[4096]; /* JSON object; "": unknown */
-  int64_t job_id;        /* id of the job that runs on the device; 0: none */
-  int64_t restarts;
-  int64_t frames, bytes; /* received from its workers */
+  int64_t job_id;        /* id of the running job; 0: no job runs on the device */
+  int64_t restarts;      /* number of worker processes started after a crash */
+  int64_t frames, bytes; /* numbers of frames and bytes received from the device's workers */
 } rl_device_state;
 
 #endif

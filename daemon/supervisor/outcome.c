@@ -1,6 +1,7 @@
-/* Stores an outcome, and retries while the database can't be written. The results are in memory, in memory and in the spill file,
- * or only in the spill file (when all devices together hold too many in memory; each try then reads them back). Retries end when
- * the results are stored, when the job is deleted or cancelled, or when the daemon stops. */
+/* Stores an outcome, and retries while the database can't be written. First the results are only in memory; after a second they
+ * are also in the spill file. If all devices together hold too many results in memory, they are only in the spill file, and each
+ * try reads them back. Retries end when the results are stored, when the job is deleted or cancelled, or when the daemon
+ * stops. */
 #include "supervisor/outcome.h"
 
 #include <stdatomic.h>
@@ -17,12 +18,12 @@ static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 100, MAX_PAUSE_MS = 100
 typedef struct pending_outcome {
   rl_attempt *attempt;
   rl_attempt_result result;
-  rl_spill *spill;           /* NULL: there is none, or the results did not fit into it */
-  bool is_spilled;           /* the spill file has the results */
-  bool is_in_memory;         /* attempt->records has the results */
-  int64_t failing_since_ns;  /* monotonic time of the first failed try; 0: no try has failed */
+  rl_spill *spill;           /* NULL: there is no spill file, or the results did not fit into it */
+  bool is_spilled;           /* the spill file contains the results */
+  bool is_in_memory;         /* attempt->records contains the results */
+  int64_t failing_since_ns;  /* rl_monotonic_ns of the first failed try; 0: no try has failed */
   int64_t retry_pause_ms;    /* pause before the next try */
-  int64_t retry_deadline_ns; /* monotonic time after which retries end; 0: none, because the daemon is not stopping */
+  int64_t retry_deadline_ns; /* rl_monotonic_ns at which retries end; 0: they don't end, because the daemon is not stopping */
 } pending_outcome;
 
 static bool has_results(const pending_outcome *outcome) {
@@ -34,8 +35,7 @@ static void log_outcome(const pending_outcome *outcome, rl_log_level level, cons
   rl_log(level, "job %lld: the outcome of its %s pass %s%s", (long long)claim->job_id, rl_pass_names[claim->pass], event, reason);
 }
 
-/* --- results in memory and in the spill file
- * --------------------------------------------------------------------------------------------------- */
+/* --- results in memory and in the spill file -------------------------------------------------------------------------------- */
 
 static void write_spill(pending_outcome *outcome) {
   rl_error err;
@@ -59,8 +59,8 @@ static void clear_spill(pending_outcome *outcome) {
   outcome->is_spilled = false;
 }
 
-/* Keeps results that could not be stored. If all devices together hold too many results in memory, frees these after writing them
- * to the spill file. */
+/* Keeps results that could not be stored: writes them to the spill file if a second has passed, the daemon stops, or all devices
+ * together hold too many results in memory. In the last case then frees the results in memory. */
 static void keep_results(pending_outcome *outcome) {
   rl_attempt *attempt = outcome->attempt;
   if (!has_results(outcome)) return;
@@ -75,8 +75,8 @@ static void keep_results(pending_outcome *outcome) {
   rl_attempt_set_waiting(attempt, 0);
 }
 
-/* Reads the records back from the spill file. If the file is damaged, sets the result to RL_ATTEMPT_DIED, so that the pass is
- * executed again. */
+/* If the results are only in the spill file, reads them back into memory. If the file is damaged, sets the result to
+ * RL_ATTEMPT_DIED, so that the pass is executed again. */
 static void load_results(pending_outcome *outcome) {
   rl_spilled_pass pass = {0};
   rl_error *err = &outcome->attempt->error;
@@ -91,18 +91,19 @@ static void load_results(pending_outcome *outcome) {
   rl_spilled_pass_clear(&pass);
 }
 
-/* --- storing with retries
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- storing with retries -----------------------------------------------------------------------------------------------------
+ */
 
-/* Returns the monotonic time at which retries end because the daemon is stopping; 0: it is not stopping. */
+/* Returns rl_monotonic_ns at which retries end because the daemon is stopping; 0: the daemon is not stopping. */
 static int64_t retry_deadline(pending_outcome *outcome) {
   if (outcome->retry_deadline_ns == 0 && atomic_load(outcome->attempt->stopping))
     outcome->retry_deadline_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
   return outcome->retry_deadline_ns;
 }
 
-/* Stores the waiting activity rows, which may take seconds. If the daemon stops meanwhile, the other rows are left to the spill
- * file. Without a spill file all rows are stored, because they would be lost otherwise. */
+/* Stores the activity rows that wait in memory, which may take seconds. If the daemon stops meanwhile, fails and leaves the
+ * remaining rows to the spill file. If there is no spill file, continues until all rows are stored, because they would be lost
+ * otherwise. */
 static int store_rows(pending_outcome *outcome, rl_error *err) {
   rl_attempt *attempt = outcome->attempt;
   while (attempt->records.row_count > 0) {
@@ -137,12 +138,12 @@ static int try_to_store(pending_outcome *outcome, rl_error *err) {
   return rl_queue_fail_job(jobs, attempt->claim, &attempt->error, err);
 }
 
-/* Returns whether the worker's records violate a constraint of the database, so that a retry cannot succeed. */
-static bool is_contradiction(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
+/* Returns whether the worker's records violate a constraint of the database: another try would fail too. */
+static bool violates_constraint(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
 
-static void fail_contradiction(pending_outcome *outcome, const rl_error *err) {
+static void fail_inconsistent_results(pending_outcome *outcome, const rl_error *err) {
   outcome->attempt->error = *err;
-  rl_wrap(&outcome->attempt->error, "the results contradict themselves");
+  rl_wrap(&outcome->attempt->error, "the worker's results are inconsistent");
   outcome->result = RL_ATTEMPT_FAILED;
 }
 
@@ -157,8 +158,8 @@ static bool wait_to_retry(pending_outcome *outcome) {
   return !atomic_load(stopping) || rl_monotonic_ns() < retry_deadline(outcome);
 }
 
-/* Stores the outcome, with retries until it is stored, or the job is cancelled or deleted. Returns false if the daemon stops
- * before that. */
+/* Tries to store the outcome until it is stored, or the job was cancelled or deleted. Returns false if the daemon stops
+ * before. */
 static bool store_with_retries(pending_outcome *outcome) {
   rl_error err;
   for (;;) {
@@ -168,8 +169,8 @@ static bool store_with_retries(pending_outcome *outcome) {
       log_outcome(outcome, RL_LOG_INFO, "is not stored: ", err.message);
       return true;
     }
-    if (has_results(outcome) && is_contradiction(&err)) {
-      fail_contradiction(outcome, &err);
+    if (has_results(outcome) && violates_constraint(&err)) {
+      fail_inconsistent_results(outcome, &err);
       continue;
     }
     if (outcome->failing_since_ns == 0) {

@@ -1,5 +1,6 @@
-/* Stores the outcome of an attempt: the results, and the new state of the pass. While the database can't be written, the job has
- * the state `storing`; the results wait in memory, and after one second also in the device's spill file. */
+/* Stores the outcome of an attempt: the results, and the new state of the pass. The device runner calls this in its thread after
+ * each attempt. While the database can't be written, the job has the state `storing`; the results wait in memory, and after one
+ * second also in the device's spill file. */
 #ifndef RL_SUPERVISOR_OUTCOME_H
 #define RL_SUPERVISOR_OUTCOME_H
 
@@ -7,8 +8,8 @@
 #include "supervisor/spill.h"
 
 /* Stores the outcome, and retries as long as the daemon runs. When the daemon stops, retries for less than a second and then
- * leaves the results in the spill file. The next start of the daemon stores them from that file. spill: NULL: there is no spill
- * file; the next start then queues the pass again. */
+ * leaves the results in the spill file; the next start of the daemon stores them from that file. spill: NULL if there is no spill
+ * file; then the results are lost, and the next start of the daemon queues the pass again. */
 void rl_outcome_store(rl_attempt *attempt, rl_attempt_result result, rl_spill *spill);
 
 #endif

@@ -1,6 +1,5 @@
-/* A spill file has a header with a checksum, then the frames that the worker sent. In an empty file the header is zeros. A write
- * clears the header, writes the frames, and then the header with the checksum, so an interrupted write leaves a file that is
- * empty or fails the checksum. */
+/* In an empty spill file the header is zeros. A write clears the header, then writes the frames, and last the header with the
+ * checksum. So after an interrupted write, the file is empty or its checksum is wrong. */
 #include "supervisor/spill.h"
 
 #include <errno.h>
@@ -16,15 +15,15 @@
 
 static const char spill_magic[8] = "RLSPILL";
 
-/* First bytes of the file. An empty file has zeros in their place. */
+/* The first bytes of the file; zeros if the file is empty. */
 typedef struct spill_header {
   char magic[8];
   uint32_t version; /* RL_WIRE_VERSION of the daemon that wrote the file */
   int32_t pass;     /* rl_pass */
   int64_t job_id, run_id, pass_id, first_row_index;
-  int64_t length; /* bytes of the header and the frames; the rest of the file is unused */
+  int64_t length; /* bytes of the file that the header and the frames occupy; the rest of the file is unused */
   char variant[32];
-  char sha256[RL_SHA256_SIZE]; /* SHA-256 of the first `length` bytes, computed with zeros in place of this member */
+  char sha256[RL_SHA256_SIZE]; /* SHA-256 of the first `length` bytes of the file, computed while this member is zeros */
 } spill_header;
 enum { HEADER_BYTES = 4096 };
 _Static_assert(sizeof(spill_header) <= HEADER_BYTES, "the header must fit into HEADER_BYTES, where the frames begin");
@@ -99,7 +98,7 @@ static int write_frames(const rl_spill *spill, const rl_spilled_pass *pass, rl_e
   return rl_message_write(file, RL_FRAME_UNAVAILABLE, rl_failure_fields, &pass->failure, err);
 }
 
-/* Computes the checksum of the first `length` bytes, with zeros in place of the stored one. */
+/* Computes the checksum of the first `length` bytes; the stored checksum counts as zeros. */
 static int compute_checksum(const rl_spill *spill, int64_t length, char sha256[RL_SHA256_SIZE], rl_error *err) {
   char *content = mmap(NULL, (size_t)length, PROT_READ | PROT_WRITE, MAP_PRIVATE, spill->descriptor, 0);
   if (content == MAP_FAILED) return rl_fail_errno(err, "can't read a spill file");
@@ -138,14 +137,16 @@ static int write_frames_and_header(const rl_spill *spill, const rl_spilled_pass 
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
   if (rl_spill_clear(spill, err) < 0) return -1;
   if (write_frames_and_header(spill, pass, err) >= 0) return 0;
-  /* A write beyond the allocated size has extended the file, so it is shortened again. *err keeps the error of the write. */
+  /* A write beyond the allocated size may have extended the file, so truncate it to its size. *err keeps the error of the
+   * write. */
   if (ftruncate(spill->descriptor, spill->size) == 0) rl_spill_clear(spill, NULL);
   return -1;
 }
 
 /* --- read -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and a header whose checksum is right; 0 if the file is empty. */
+/* Returns 1 and fills *header if the checksum is right; returns 0 if the file is empty. Fails with RL_WIRE if the file is
+ * damaged. */
 static int read_header(const rl_spill *spill, spill_header *header, rl_error *err) {
   static const spill_header empty;
   char sha256[RL_SHA256_SIZE];

@@ -1,6 +1,6 @@
-/* Runs each worker program with --list, merges the lists of devices, applies the setting `devices`, and starts a runner for each
- * usable device. If two programs list the same device, the first program serves it. The importer has an entry too, although it is
- * not a device. */
+/* Merges the lists of devices that the worker programs print with --list, and applies the setting `devices`. If two programs list
+ * the same device, the first program serves it. The table of devices also has an entry for the importer, although it is not a
+ * device. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static const char worker_prefix[] = "rooflined-worker-", importer_program[] = "r
 
 typedef struct device_entry {
   char program[RL_PATH_SIZE];
-  rl_device_state state; /* current only while runner is NULL */
+  rl_device_state state; /* valid while runner is NULL; afterwards rl_device_runner_state returns the state */
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines];
   rl_device_runner *runner; /* NULL: the device is unusable */
 } device_entry;
@@ -45,7 +45,7 @@ static device_entry *find_entry(rl_supervisor *supervisor, const char *id) {
   return NULL;
 }
 
-/* Returns the entry with this id; adds it if there is none. NULL: the table is full. */
+/* Returns the entry with this id; adds an entry if there is none. Returns NULL if the table is full. */
 static device_entry *find_or_add_entry(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
   device_entry *known = find_entry(supervisor, id);
   if (known != NULL || supervisor->count == RL_DEVICES_MAX) return known;
@@ -68,7 +68,7 @@ static void set_unusable_reason(device_entry *entry, const char *format, ...) {
   rl_utf8_sanitize(reason, strlen(reason));
 }
 
-/* Copies the worker program's standard error to the daemon's. `line` receives its last line. */
+/* Copies the worker program's standard error to the standard error of the daemon, and its last line to `line`. */
 static void forward_standard_error(int stderr_fd, char *line, size_t size) {
   char text[4096];
   ssize_t got;
@@ -95,8 +95,8 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
   else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
 }
 
-/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. Fails with RL_WIRE after a protocol error or a
- * time-out. */
+/* Reads the HELLO frames that `PROGRAM --list` writes, adds their devices, and sets *count to their number. Fails with RL_WIRE
+ * after a protocol error or a time-out. */
 static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
                      rl_error *err) {
   int64_t deadline_ns = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
@@ -165,8 +165,8 @@ static bool is_in_list(const char *list, const char *id) {
   return false;
 }
 
-/* Applies the setting `devices`: marks devices that it does not name as unusable, and adds an unusable entry for
- * each named device that no worker reported. */
+/* Applies the setting `devices`: marks the devices that the setting does not name as unusable, and adds an unusable entry for
+ * each named device that no worker program has listed. */
 static void apply_devices_setting(rl_supervisor *supervisor) {
   const char *list = supervisor->config.devices;
   if (strcmp(list, "all") == 0) return;
@@ -197,7 +197,7 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
     can_serve[i] = is_usable(entry);
     rl_log(RL_LOG_INFO, "device %s: %s%s", entry->state.id, can_serve[i] ? "usable" : "not usable: ", entry->state.reason);
   }
-  for (int gpu_only = 1; gpu_only >= 0; gpu_only--) /* the first usable GPU, else the first usable device */
+  for (int gpu_only = 1; gpu_only >= 0; gpu_only--) /* the default device is the first usable GPU, else the first usable device */
     for (int i = 0; i < supervisor->count && default_device == NULL; i++)
       if (can_serve[i] && !is_importer(&supervisor->entries[i]) &&
           (!gpu_only || strcmp(supervisor->entries[i].state.kind, "cuda") == 0))

@@ -1,5 +1,6 @@
-/* Finds the installed worker programs, runs each with --list to get its devices, and starts a thread for each usable device
- * (device_runner.h). */
+/* Finds the installed worker programs, runs each with --list to get its devices, and starts a device runner (device_runner.h) for
+ * each usable device. The daemon's main function opens and closes the supervisor; HTTP handlers read the states of the
+ * devices. */
 #ifndef RL_SUPERVISOR_SUPERVISOR_H
 #define RL_SUPERVISOR_SUPERVISOR_H
 
@@ -11,10 +12,10 @@
 
 typedef struct rl_supervisor rl_supervisor;
 
-/* Lists the devices of every rooflined-worker-* in the configured folder, passes them to the queue, and starts a device runner
- * for each usable device. A device whose worker does not work is listed with the reason. uploads: outlives the supervisor;
- * unless NULL, a runner for the importer (rooflined-import in the same folder) is started too. Fails with RL_ERRNO if
- * memory or threads are exhausted. */
+/* Lists the devices of every program rooflined-worker-* in the folder of the setting `workers`, passes them to the queue, and
+ * starts a device runner for each usable device. A device whose worker does not work is listed as unusable with the reason. If
+ * uploads is not NULL, also starts a runner for the importer (rooflined-import in the same folder); uploads must outlive the
+ * supervisor. Fails with RL_ERRNO if memory or threads are exhausted. */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
                        rl_error *err);
 /* Asks the runners to stop, as rl_supervisor_close does, but does not wait for them. */
@@ -25,7 +26,7 @@ void rl_supervisor_close(rl_supervisor *supervisor);
 /* Fails with RL_HTTP 503 and the reason if traces can't be imported. */
 int rl_supervisor_check_importer(rl_supervisor *supervisor, rl_error *err);
 
-/* Copies at most capacity states. Returns the number of devices, at most RL_DEVICES_MAX. */
+/* Copies the states of at most `capacity` devices to `states`. Returns the number of devices, at most RL_DEVICES_MAX. */
 int rl_supervisor_devices(rl_supervisor *supervisor, rl_device_state *states, int capacity);
 
 RL_DEFINE_CLEANUP(rl_supervisor_cleanup, rl_supervisor *, rl_supervisor_close, NULL)

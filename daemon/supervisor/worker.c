@@ -1,6 +1,5 @@
-/* A worker has no process, is starting (is_ready is false), is idle (it has sent HELLO and waits for a request), or executes a
- * request. An idle worker that sends a frame or has exited is ended. A worker releases the device before another worker uses it.
- * */
+/* A worker is in one of four states: it has no process, is starting (is_ready is false), is idle (it has sent HELLO and waits for
+ * a request), or executes a request. */
 #include "supervisor/worker.h"
 
 #include <stdio.h>
@@ -12,7 +11,8 @@
 
 enum { IDLE_GRACE_MS = 100, REPLACE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
-/* Writes the path of the program that the next process runs. */
+/* Writes the path of the program that the next process runs into `path`. Fails with RL_INPUT if the setting `builds` does not
+ * name worker->build. */
 static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl_error *err) {
   char folder[RL_PATH_SIZE];
   const char *name = strrchr(worker->program, '/');

@@ -1,5 +1,6 @@
-/* A worker process of one device. The device runner starts it and keeps it until it breaks the protocol or has executed posted
- * code. One thread uses a worker; other threads read only the counts of frames and bytes. */
+/* A worker of one device: a process that executes passes, and is replaced by a new process when it has died, breaks the protocol
+ * or has executed posted code. Only the device runner's thread uses a worker; other threads only read received_frames and
+ * received_bytes. */
 #ifndef RL_SUPERVISOR_WORKER_H
 #define RL_SUPERVISOR_WORKER_H
 
@@ -8,8 +9,10 @@
 #include "wire/wire.h"
 
 typedef struct rl_worker {
-  const char *program, *device, *role; /* borrowed. program: path of the worker; device and role: as in HELLO */
-  char build[65];                      /* "": the process runs `program`; else a build that the setting `builds` names */
+  const char *program, *device,
+      *role;      /* owned by the device runner. program: path of the worker program; device and role: as in HELLO */
+  char build[65]; /* "": the process runs `program`; else the name of a build in the setting `builds`, whose worker program the
+                     process runs */
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
@@ -22,24 +25,25 @@ typedef struct rl_worker {
 } rl_worker;
 
 /* Starts the process, whose first frame must be HELLO. file: a descriptor that the process inherits as RL_INHERITED_DESCRIPTOR;
- * -1: it has none. Call rl_worker_end even after a failure. Fails with RL_ERRNO, RL_WIRE. */
+ * -1: none. Call rl_worker_end even after a failure. Fails with RL_ERRNO or RL_WIRE. */
 int rl_worker_start(rl_worker *worker, int file, rl_error *err);
-/* Closes the worker's standard input, waits grace_ms for its exit, then kills it. exit_status receives the exit status as text;
- * it is unchanged when no process runs. */
+/* Closes the worker's standard input, waits grace_ms until the process exits, then kills it. Writes the exit status as text into
+ * exit_status; leaves exit_status unchanged when no process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
-/* Ends an idle worker that sent a frame or closed its pipe: both are protocol errors while no pass runs. Does nothing to a worker
- * that is not ready. */
+/* Ends a worker that has sent a frame or closed its pipe since its last pass: an idle worker must not do this. Does nothing to a
+ * worker that is not ready. */
 void rl_worker_verify_idle(rl_worker *worker);
-/* Sends RELEASE, so that the worker releases the hardware counters: a worker keeps them reserved between passes, which blocks
- * other profilers. Ends a worker that does not answer with RELEASED within two seconds. */
+/* Sends RELEASE, so that the worker releases the hardware counters, which it keeps reserved between passes and which other
+ * profilers could not use. Ends a worker that does not answer with RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
-/* Returns whether the worker has executed the posted code of a job other than job_id. Such code may have changed anything in its
- * process, so another job needs another process. */
+/* Returns whether the worker has executed the posted code of a job other than job_id. Posted code may have changed anything in
+ * its process, so another job needs another process. */
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
-/* Ends the process and starts a new one. The caller must read the HELLO of the new process before its first request. If the new
- * process can't be started, logs that; the next pass tries again. */
+/* Ends the process and starts a new one. The caller must read the new process's HELLO before it sends a request. If the new
+ * process can't be started, logs the reason; the next pass then starts a process. */
 void rl_worker_replace(rl_worker *worker);
-/* Ends a worker that executed a pass of a job other than job_id. Called for jobs that must start with a new process. */
+/* Ends a worker that has executed a pass of a job other than job_id. Called for jobs with the option fresh_worker, which must
+ * start with a new process. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
 
 /* Ends the process if it runs another build, and sets the build of the next process. */
@@ -47,8 +51,8 @@ void rl_worker_select_build(rl_worker *worker, const char *build);
 
 /* Calls rl_frame_read, and counts the frame and its bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Checks that a frame is the HELLO of this worker and that the worker is usable. Copies its unsupported_engines. Fails with
- * RL_WIRE if one of these is not the case. */
+/* Checks that a frame is a HELLO with the worker's device and role and that the worker is usable; copies its unsupported_engines.
+ * Fails with RL_WIRE otherwise. */
 int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* A table has the kinds of frames and their limits. A reader keeps a buffer with the bytes after the last frame. */
+/* A table contains the names and size limits of the frame types. A reader has a buffer with the bytes that were received after
+ * the last frame. */
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -11,12 +12,12 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames hold little-endian structs as in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames contain structs as in memory, which must be little-endian");
 
 static const char magic[4] = {'R', 'L', 'F', 'W'};
 enum { WRITE_TIMEOUT_MS = 5000, INITIAL_CAPACITY = 8 << 10 };
 
-/* is_text: the payload is sanitized UTF-8. */
+/* is_text: rl_frame_read replaces invalid UTF-8 in the payload. */
 static const struct {
   const char *name;
   uint32_t min_bytes, max_bytes;
@@ -102,9 +103,9 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 struct rl_frame_reader {
   int descriptor;
   unsigned char *data;
-  size_t begin, end, capacity; /* [begin, end): bytes received and not yet returned; data has capacity + 1 bytes */
-  unsigned char saved;         /* the byte at data[begin], which the NUL after the last payload has replaced */
-  bool has_saved;
+  size_t begin, end, capacity; /* data[begin..end) was received and not returned yet; data has capacity + 1 bytes */
+  unsigned char saved_byte;    /* original value of data[begin], which was overwritten by the NUL after the last payload */
+  bool has_saved_byte;
 };
 
 rl_frame_reader *rl_frame_reader_new(int descriptor) {
@@ -124,14 +125,14 @@ void rl_frame_reader_free(rl_frame_reader *reader) {
   free(reader);
 }
 
-/* Makes space after `end`: moves the unread bytes to the start of the buffer, and grows it to the size of the frame that begins
- * there. */
+/* Makes space after `end`: moves the bytes that were not returned yet to the start of the buffer, and enlarges the buffer to the
+ * size of the frame that begins there. */
 static int reserve_space(rl_frame_reader *reader, rl_error *err) {
   size_t unread = reader->end - reader->begin, need = INITIAL_CAPACITY;
   if (unread >= RL_WIRE_HEADER_BYTES) {
     uint32_t length;
     memcpy(&length, reader->data + reader->begin + 8,
-           sizeof length); /* at most the limit of its frame type, because rl_frame_decode has accepted this header */
+           sizeof length); /* not larger than the limit of the frame type, because rl_frame_decode has accepted this header */
     if (RL_WIRE_HEADER_BYTES + (size_t)length > need) need = RL_WIRE_HEADER_BYTES + (size_t)length;
   }
   if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, unread);
@@ -145,7 +146,8 @@ static int reserve_space(rl_frame_reader *reader, rl_error *err) {
   return 0;
 }
 
-/* Waits until poll(2) reports `events` for the descriptor. Returns 1, or 0 at the deadline (rl_monotonic_ns; < 0: none). */
+/* Waits until poll(2) reports `events` for the descriptor. Returns 1; returns 0 at the deadline (rl_monotonic_ns; negative: no
+ * deadline). */
 static int wait_until_ready(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
   for (;;) {
     int64_t remaining_ms = -1;
@@ -162,8 +164,8 @@ static int wait_until_ready(int descriptor, short events, int64_t deadline_ns, r
 
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err) {
   int64_t deadline_ns = timeout_ms < 0 ? -1 : rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
-  if (reader->has_saved) reader->data[reader->begin] = reader->saved;
-  reader->has_saved = false;
+  if (reader->has_saved_byte) reader->data[reader->begin] = reader->saved_byte;
+  reader->has_saved_byte = false;
   for (;;) {
     rl_frame found;
     int64_t used = rl_frame_decode(reader->data + reader->begin, reader->end - reader->begin, &found, err);
@@ -171,9 +173,9 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used > 0) {
       reader->begin += (size_t)used;
       if (frame_kinds[found.type].is_text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
-      reader->saved = reader->data[reader->begin];
+      reader->saved_byte = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
-      reader->has_saved = true;
+      reader->has_saved_byte = true;
       *frame = found;
       return 0;
     }
@@ -214,7 +216,7 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
     }
     if (written < 0 && errno == EPIPE) return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe");
     if (written < 0) return rl_fail_errno(err, "can't write a frame");
-    size_t skipped = (size_t)written; /* bytes of the remaining parts that are written */
+    size_t skipped = (size_t)written; /* number of bytes that this call has written */
     while (count > 0 && skipped >= part->iov_len) {
       skipped -= part->iov_len;
       part++;
@@ -228,8 +230,8 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
   return 0;
 }
 
-/* Replaces characters that the receiver rejects: control characters in a library's message, invalid UTF-8 in a name from posted
- * code. */
+/* Replaces characters in the object's strings that the receiver would reject: control characters, for example in a library's
+ * message, and invalid UTF-8, for example in a name from posted code. */
 static void sanitize_strings(cJSON *object) {
   for (cJSON *item = object->child; item != NULL; item = item->next) {
     if (!cJSON_IsString(item)) continue;

@@ -1,23 +1,19 @@
-/* The protocol between the daemon and a worker: frames over two pipes. A frame is a header and a payload. The header has 12
- * bytes, little-endian: "RLFW", version (1 byte), type (1 byte), zero (2 bytes), payload length (4 bytes). The payload is a JSON
- * object with a field table or a text (at most 64 KiB), packed structs (METRIC, ROWS; at most 4 MiB), or posted code (SOURCE; at
- * most 4 MiB). When the daemon receives an invalid frame, it ends the worker.
+/* The protocol between the daemon (supervisor/) and a worker: frames over two pipes, the worker's standard input and output. A
+ * frame is a header and a payload. The header has 12 bytes, little-endian: "RLFW", version (1 byte), type (1 byte), zero (2
+ * bytes), payload length (4 bytes). The payload is a JSON object whose members are those of a field table, or a text (at most 64
+ * KiB); an array of structs as in memory (METRIC, ROWS; at most 4 MiB); or posted code (SOURCE; at most 4 MiB). When the daemon
+ * receives an invalid frame, it ends the worker.
  *
- * From the daemon:
- * - REQUEST: rl_request, the pass to execute.
- * - SOURCE: posted code. The parameters of the next REQUEST contain its hash.
- * - CANCEL, empty: stop the current pass.
- * - RELEASE, empty, between requests: release the hardware counters that the profiler keeps for the next request.
+ * From the daemon: - REQUEST: rl_request, the pass to execute. - SOURCE: posted code. The parameters of the next REQUEST contain
+ * its hash. - CANCEL, empty: stop the current pass. - RELEASE, empty, between requests: release the hardware counters that the
+ * profiler keeps for the next request.
  *
- * From the worker:
- * - HELLO: rl_hello, once, before all other frames.
- * - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
- *   number of times; last DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure) or CANCELLED (empty).
- * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a
- * pass.
- * - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last frame. After 30 s without any frame, or if idle_ms exceeds
- *   limit_ms, the daemon ends the worker.
- * - Answer to RELEASE: RELEASED, empty.
+ * From the worker: - HELLO: rl_hello, once, before all other frames. - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE
+ * MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any number of times; last DONE (empty), UNAVAILABLE
+ * (rl_failure), FAILED (rl_failure) or CANCELLED (empty). - LOG, at any time before that last frame: the compiler's log for
+ * posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a pass. - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last
+ * frame. After 30 s without any frame, or if idle_ms exceeds limit_ms, the daemon ends the worker. - Answer to RELEASE: RELEASED,
+ * empty.
  *
  * A worker exits when its standard input is closed. */
 #ifndef RL_WIRE_WIRE_H
@@ -39,9 +35,9 @@ typedef enum rl_frame_type {
   RL_FRAME_EPOCH,
   RL_FRAME_MEASUREMENT,
   RL_FRAME_KERNEL,
-  RL_FRAME_METRIC /* payload: rl_kernel_metric[] */,
-  RL_FRAME_NAME /* payload: the bytes of one name */,
-  RL_FRAME_ROWS /* payload: rl_activity_row[] */,
+  RL_FRAME_METRIC /* payload: an array of rl_kernel_metric */,
+  RL_FRAME_NAME /* payload: the text of one name in the trace */,
+  RL_FRAME_ROWS /* payload: an array of rl_activity_row */,
   RL_FRAME_DONE,
   RL_FRAME_UNAVAILABLE,
   RL_FRAME_FAILED,
@@ -66,7 +62,7 @@ typedef struct rl_hello {
   bool usable;
   char reason[256];              /* reason why the device is not usable */
   char properties[4096];         /* JSON object of device properties (rl_device_properties) */
-  char unsupported_engines[256]; /* names of engines that this device can't run, one a line */
+  char unsupported_engines[256]; /* names of the engines that this device can't run, one per line */
 } rl_hello;
 
 typedef struct rl_request {
@@ -83,8 +79,9 @@ typedef struct rl_failure {
 
 typedef struct rl_heartbeat {
   char stage[16];   /* "open", or rl_progress.phase */
-  int64_t idle_ms;  /* time since the worker's main thread last passed a check point */
-  int64_t limit_ms; /* longest idle_ms in this stage */
+  int64_t idle_ms;  /* time since the worker's main thread last passed a check point: polled for a cancellation, reported progress
+                       or wrote a frame */
+  int64_t limit_ms; /* maximum idle_ms in this stage */
 } rl_heartbeat;
 
 extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[], rl_heartbeat_fields[];
@@ -92,30 +89,32 @@ extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[
 typedef struct rl_frame {
   rl_frame_type type;
   uint32_t length;
-  /* Valid until the next read. A NUL byte follows. rl_frame_read sanitizes the UTF-8 of NAME and LOG. */
+  /* Valid until the next read. A NUL byte follows the payload. In NAME and LOG frames, rl_frame_read has replaced invalid
+   * UTF-8. */
   const unsigned char *payload;
 } rl_frame;
 
-const char *rl_frame_name(rl_frame_type type); /* returns "EPOCH" and so on */
+const char *rl_frame_name(rl_frame_type type); /* returns "EPOCH", for example */
 
-typedef struct rl_frame_reader rl_frame_reader; /* owns its buffer, not the descriptor */
-/* The descriptor may be blocking or non-blocking. Returns NULL if memory is exhausted. */
+typedef struct rl_frame_reader rl_frame_reader; /* owns a buffer, but not the descriptor */
+/* Makes a reader of frames from a descriptor, which may be blocking or non-blocking. Returns NULL if memory is exhausted. */
 rl_frame_reader *rl_frame_reader_new(int descriptor);
 void rl_frame_reader_free(rl_frame_reader *reader);
-/* Reads the next frame, for which it waits at most timeout_ms (-1: no limit). After RL_WIRE_TIMEOUT the next call continues with
- * the bytes received so far; after any other error the reader is unusable. */
+/* Waits at most timeout_ms (-1: no limit) for the next frame and reads it. Fails with RL_WIRE_TIMEOUT if no complete frame has
+ * arrived; the next call then continues with the bytes received so far. After any other error the reader is unusable. */
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Decodes the frame at the start of data. Returns its size in bytes; 0 if data ends inside the frame; -1 if it is malformed. */
+/* Decodes the frame at the start of data. Returns the frame's size in bytes; 0 if data ends inside the frame; -1 if the frame is
+ * malformed. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
-/* Writes one complete frame. SIGPIPE must be ignored, and no other thread may write to the descriptor meanwhile. Fails with
- * RL_WIRE_TIMEOUT if the descriptor is non-blocking and the reader takes longer than 5 s. */
+/* Writes one complete frame. SIGPIPE must be ignored, and no other thread may write to the descriptor at the same time. Fails
+ * with RL_WIRE_TIMEOUT if the descriptor is non-blocking and the receiver does not read for 5 s. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 /* Writes a frame whose payload is the JSON of the struct `message`. */
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
-/* Appends the records of a frame to *records. Returns 1; 0 if the frame's type has no records; -1 if they are malformed. The name
- * of an activity row must have been received before the row. */
+/* Appends the records of a frame to *records. Returns 1; 0 if frames of this type contain no records; -1 if the records are
+ * malformed. The name of an activity row must have been received before the row. */
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err);
 /* Sends all records of a pass as frames, in the order of rl_record_kind. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err);

@@ -18,7 +18,8 @@ static int parse_message(const rl_frame *frame, const rl_field *table, void *out
   return 0;
 }
 
-/* Returns true when the kinds exist, and int64_t can hold `bytes` and differences of times. */
+/* Returns true when the kinds of the row and of its memory exist, `bytes` fits into an int64_t, and times can be subtracted
+ * without overflow. */
 static bool is_valid_row(const rl_activity_row *row) {
   const int64_t max_ns = INT64_MAX / 4;
   return row->kind < RL_ACTIVITY_KIND_COUNT && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
@@ -39,7 +40,8 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   return 0;
 }
 
-/* Returns true when the buffer holds NUL-terminated UTF-8 without control characters, as RL_FIELD_TEXT does. */
+/* Returns true when the buffer contains NUL-terminated UTF-8 without control characters, which a field of type RL_FIELD_TEXT
+ * requires too. */
 static bool is_valid_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)
@@ -109,7 +111,7 @@ int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err
   return 0;
 }
 
-/* Sends an array of structs as in memory, in frames of at most RL_WIRE_MAX_BULK_BYTES. */
+/* Sends an array of structs, as they are in memory, in frames of at most RL_WIRE_MAX_BULK_BYTES. */
 static int send_structs(int descriptor, rl_record_kind kind, const char *items, size_t count, rl_error *err) {
   const size_t size = rl_record_layouts[kind].item_size, max_count = RL_WIRE_MAX_BULK_BYTES / size;
   for (size_t first = 0; first < count; first += max_count) {
@@ -144,7 +146,7 @@ static int send_kind(int descriptor, rl_record_kind kind, const rl_records *reco
   return send_structs(descriptor, kind, items, count, err);
 }
 
-/* The order of the kinds puts names before the rows that refer to them. */
+/* Sends the kinds in the order of rl_record_kind, in which names precede the activity rows that refer to them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
   if (records->has_metadata &&
       rl_message_write(descriptor, RL_FRAME_METADATA, rl_run_metadata_fields, &records->metadata, err) < 0)

@@ -458,14 +458,14 @@ static void a_stray_frame_does_not_complete_the_next_pass(void **state) {
 }
 
 /* The job fails without a second attempt, because storing the same results again cannot succeed. The worker is kept. */
-static void contradictory_results_fail_the_job(void **state) {
+static void inconsistent_results_fail_the_job(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   set_behaviour("same-epoch-twice");
   open_supervisor(test);
   int64_t id = submit_job(test, 0);
   wait_for_state(test, id, RL_JOB_FAILED);
-  assert_event_contains(test, id, "the results contradict themselves");
+  assert_event_contains(test, id, "the worker's results are inconsistent");
   assert_int_equal(read_starts(test, pids), 1);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM epochs"), 0);
 }
@@ -632,7 +632,7 @@ int main(void) {
                                      TEST(rows_wait_for_a_locked_database),
                                      TEST(protocol_errors_end_the_worker),
                                      TEST(a_stray_frame_does_not_complete_the_next_pass),
-                                     TEST(contradictory_results_fail_the_job),
+                                     TEST(inconsistent_results_fail_the_job),
                                      TEST(a_crash_between_jobs_counts_for_no_job),
                                      TEST(a_hung_worker_is_killed_at_the_deadline),
                                      TEST(cancel_reaches_the_worker),
