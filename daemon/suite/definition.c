@@ -1,5 +1,5 @@
-/* Decodes the jobs, then the metrics, then the baseline of a definition, checks them against each other, and prints the
- * definition with all defaults. */
+/* Decodes the jobs, then the metrics, then the baseline of a definition. Checks that they fit together, and prints the definition
+ * with all defaults. */
 #include "suite/definition.h"
 
 #include <errno.h>
@@ -115,29 +115,29 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-/* Returns the object without these members as JSON text. The caller frees it; returns NULL if memory is exhausted. */
+/* Parses a JSON object and returns its text without these members, which the caller frees; NULL if memory is exhausted. */
 static char *print_without(const char *text, const char *const *names, size_t count) {
   RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_Parse(text);
   for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
   return object != NULL ? cJSON_PrintUnformatted(object) : NULL;
 }
 
-/* Returns a run's parameters as JSON text, without those that differ between versions of posted code. The caller frees it;
- * returns NULL if memory is exhausted. */
+/* Returns a run's non-default parameters as JSON text without the hashes of posted code. The caller frees the text; NULL if
+ * memory is exhausted. */
 static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
   static const char *const hashes[] = {"source", "code_sha256"};
   return spec->source_json == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
 }
 
-/* Returns the arguments, grid and options of posted code, and "" for other jobs. The caller frees it; returns NULL if memory is
- * exhausted. */
+/* Returns what the request says about posted code, such as arguments and grid, without the code itself, as JSON text; "" for
+ * other jobs. The caller frees the text; NULL if memory is exhausted. */
 static char *print_program(const rl_job_spec *spec) {
   static const char *const versions[] = {"code", "binary"};
   return spec->source_json == NULL ? strdup("") : print_without(spec->source_json, versions, 2);
 }
 
-/* Hashes the properties that comparable runs share: workload, variant and parameters. The code itself is not hashed, because a
- * suite compares versions of posted code. */
+/* Hashes the properties in which comparable jobs are equal: the workloads, variants and parameters of their runs. Posted code is
+ * not hashed, because a suite compares versions of that code. */
 static int hash_runs(const rl_job_spec *spec, char sha256[RL_SHA256_SIZE], rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = NULL;
   RL_CLEANUP(rl_free_text) char *program = print_program(spec);
@@ -206,7 +206,7 @@ static int decode_job(const cJSON *object, const char *path, const rl_job_policy
     if (strcmp(suite->jobs[i].name, document.name) == 0)
       return rl_fail_at(err, pointer, "two jobs have the name %s", document.name);
   memcpy(job->name, document.name, sizeof job->name);
-  suite->job_count++; /* from here on rl_suite_free clears the job */
+  suite->job_count++; /* rl_suite_free now clears the job too */
   job->request = cJSON_Duplicate(document.request, true);
   if (job->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   snprintf(pointer, sizeof pointer, "%.80s/request", path);
@@ -271,7 +271,7 @@ const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *j
   return found;
 }
 
-/* Returns the number of metric keys (job/variant/metric). */
+/* Returns the number of different metric keys (job/variant/metric). */
 static size_t count_keys(const rl_suite *suite) {
   size_t count = 0;
   for (const rl_suite_metric *metric = suite->metrics; metric < suite->metrics + suite->metric_count; metric++) {
@@ -282,7 +282,7 @@ static size_t count_keys(const rl_suite *suite) {
   return count;
 }
 
-/* Fails if the suite has so few blocks that no difference can be significant. */
+/* Fails if the suite has so few blocks that no difference of this number of metrics can be significant. */
 static int check_blocks(const rl_suite *suite, const char *path, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   size_t keys = count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
@@ -330,7 +330,7 @@ static void add_metrics(const rl_suite *suite, cJSON *document) {
   }
 }
 
-static int print(rl_suite *suite, rl_error *err) {
+static int print_definition(rl_suite *suite, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "name", suite->name);
   cJSON_AddStringToObject(document, "summary", suite->summary);
@@ -351,7 +351,6 @@ static int print(rl_suite *suite, rl_error *err) {
   return 0;
 }
 
-/* Decodes each element of an array by `decode_element` with its path. */
 static int decode_jobs(const cJSON *array, const char *path, const rl_job_policy *policy, rl_suite *suite, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   int index = 0;
@@ -401,7 +400,7 @@ static int decode(const cJSON *object, const char *path, const rl_job_policy *po
       decode_metrics(document.metrics, path, suite, err) < 0 || decode_baseline(document.baseline, path, suite, err) < 0 ||
       check_blocks(suite, path, err) < 0)
     return -1;
-  return print(suite, err);
+  return print_definition(suite, err);
 }
 
 int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err) {
@@ -422,7 +421,7 @@ int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy,
 
 /* --- the measured baseline -------------------------------------------------------------------------------------------- */
 
-void rl_suite_move_pointer(rl_error *err) {
+void rl_suite_move_pointer_to_against_request(rl_error *err) {
   char pointer[sizeof err->json_pointer];
   const char *rest = strstr(err->json_pointer, "/request");
   if (err->domain != RL_INPUT || rest == NULL) return;
@@ -430,7 +429,7 @@ void rl_suite_move_pointer(rl_error *err) {
   memcpy(err->json_pointer, pointer, sizeof pointer);
 }
 
-static cJSON *merge(const cJSON *request, const cJSON *replaced) {
+static cJSON *replace_members(const cJSON *request, const cJSON *replaced) {
   cJSON *merged = cJSON_Duplicate(request, true);
   const cJSON *member;
   cJSON_ArrayForEach (member, replaced) set_member(merged, member->string, cJSON_Duplicate(member, true));
@@ -441,9 +440,9 @@ static int add_baseline_job(const rl_suite_job *job, const cJSON *request, const
                             rl_error *err) {
   rl_suite_job *added = &baseline->jobs[baseline->job_count++];
   memcpy(added->name, job->name, sizeof added->name);
-  added->request = merge(job->request, request);
+  added->request = replace_members(job->request, request);
   if (added->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
-  if (parse_request(added->request, "/request", policy, added, err) < 0) return rl_suite_move_pointer(err), -1;
+  if (parse_request(added->request, "/request", policy, added, err) < 0) return rl_suite_move_pointer_to_against_request(err), -1;
   if (added->variant_count == job->variant_count) return 0;
   return rl_fail_at(err, "/against_request", "job %s has %d runs, but %d with these members: each run needs a baseline run",
                     job->name, job->variant_count, added->variant_count);

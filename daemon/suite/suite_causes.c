@@ -12,7 +12,7 @@
 #include "analyze/regression_causes.h"
 #include "base/json_members.h"
 
-/* A profile and the memory of its texts. */
+/* A profile as analyze/regression_causes.h reads it, and the memory of its texts. */
 typedef struct profile {
   rl_cause_run run;
   rl_cause_kernel *kernels;
@@ -33,7 +33,7 @@ static void clear_profile(profile *of) {
   free(of->metrics);
 }
 
-/* Copies the text of a column into memory that the profile owns. A NULL column gives NULL. */
+/* Sets *text to a copy of the column's text, which the profile owns; to NULL if the column is NULL. */
 static int keep_text(profile *of, rl_cursor *cursor, int column, const char **text, rl_error *err) {
   const char *value = rl_cursor_text(cursor, column);
   *text = NULL;
@@ -118,7 +118,7 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
   return 0;
 }
 
-/* Returns 1, or 0 if the suite run has no profile of this job and variant. */
+/* Reads a profile. Returns 1; returns 0 if the suite run has no profile of this job and variant. */
 static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile *of, rl_error *err) {
   int64_t run_id;
   {
@@ -185,7 +185,7 @@ char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks) {
   return print_causes(&(rl_causes){.items = &cause, .count = 1}, &json, &ignored) < 0 ? NULL : json;
 }
 
-/* Returns whether a metric depends on the times of a profile. Memory, accuracy and losses do not. */
+/* Returns whether a metric depends on times. Memory, accuracy and losses do not. */
 static bool depends_on_time(const char *metric) {
   static const char *const parts[] = {"_ms", "_us", "_per_s", "launch"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -193,7 +193,8 @@ static bool depends_on_time(const char *metric) {
   return false;
 }
 
-/* Sets the time whose difference is attributed to causes: the metric itself if it is the time of the kernels or of an epoch. */
+/* Sets the total time whose difference is divided between the causes, if the metric is the time of a launch or of an epoch: the
+ * metric's median. */
 static void set_total(const char *metric, double median, rl_cause_run *run) {
   run->is_kernel_time = strncmp(metric, "time_cold_us_", 13) == 0 || strncmp(metric, "time_warm_us_", 13) == 0;
   if (run->is_kernel_time) run->total_us = median;

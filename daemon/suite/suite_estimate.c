@@ -1,5 +1,5 @@
-/* Tries the bases in the order of rl_suite_estimate_basis. The duration of a job is that of the newest equal job, else of the
- * newest job of its kind. */
+/* Implements suite_estimate.h. A job is assumed to take as long as the newest equal job; if there is none, as long as the newest
+ * job of its kind. */
 #include "suite/suite_estimate.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ const char *rl_suite_estimate_basis_name(rl_suite_estimate_basis basis) {
   return names[basis];
 }
 
-/* Returns the second column of the only row; returns NAN if it is NULL or there is no row. */
+/* Runs a query and returns the second column of its only row; NAN if the column is NULL or there is no row. */
 static double read_seconds(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *first;
@@ -40,7 +40,7 @@ static double seconds_of_kind(rl_store *store, const char *kind, const char *dev
   return read_seconds(store, RL_QUERY_KIND_DURATION, RL_BINDINGS(RL_BIND_TEXT(":kind", kind), RL_BIND_TEXT(":device", device)));
 }
 
-/* Estimates a run without a measured baseline. */
+/* Estimates the duration of a run that measures no baseline. */
 static rl_suite_estimate estimate_from_jobs(rl_store *store, const rl_suite *suite, const char *device) {
   double block_s = 0, canaries_s = rl_suite_has_canary(suite, device) ? 2 * seconds_of_kind(store, "ceilings", device) : 0;
   rl_suite_estimate_basis basis = isfinite(canaries_s) ? RL_SUITE_ESTIMATE_JOBS : RL_SUITE_ESTIMATE_SIMILAR_JOBS;

@@ -1,19 +1,21 @@
-/* Estimates the duration of a suite run from earlier runs and jobs of the same device. Thread-safe. */
+/* Estimates the duration of a suite run from earlier suite runs and jobs on the same device. The suite runner and, for lists of
+ * suites, the HTTP handlers call this. Thread-safe. */
 #ifndef RL_SUITE_SUITE_ESTIMATE_H
 #define RL_SUITE_SUITE_ESTIMATE_H
 
 #include "store/store.h"
 #include "suite/definition.h"
 
-/* The basis of an estimate, the most accurate first. */
+/* The basis of an estimate. The most accurate available basis is used; the list is in the order of accuracy. */
 typedef enum rl_suite_estimate_basis {
-  RL_SUITE_ESTIMATE_NONE,         /* no estimate */
-  RL_SUITE_ESTIMATE_RUNS,         /* the last runs of the same definition */
-  RL_SUITE_ESTIMATE_JOBS,         /* the last jobs that are equal to the suite's */
-  RL_SUITE_ESTIMATE_SIMILAR_JOBS, /* the last equal jobs, and for some jobs only the last job of the same kind */
-  RL_SUITE_ESTIMATE_TIME_BUDGET   /* the suite's time budget: a run takes at most this long */
+  RL_SUITE_ESTIMATE_NONE,         /* there is no estimate */
+  RL_SUITE_ESTIMATE_RUNS,         /* the duration of the last runs of the same definition */
+  RL_SUITE_ESTIMATE_JOBS,         /* the durations of the last jobs that are equal to the suite's jobs */
+  RL_SUITE_ESTIMATE_SIMILAR_JOBS, /* as RL_SUITE_ESTIMATE_JOBS, but for some jobs the last job of the same kind instead of an
+                                     equal job */
+  RL_SUITE_ESTIMATE_TIME_BUDGET   /* the suite's time budget, which is an upper bound */
 } rl_suite_estimate_basis;
-/* "runs" "jobs" "similar_jobs" "time_budget"; NULL: none. */
+/* Returns "runs", "jobs", "similar_jobs" or "time_budget"; NULL for RL_SUITE_ESTIMATE_NONE. */
 const char *rl_suite_estimate_basis_name(rl_suite_estimate_basis basis);
 
 typedef struct rl_suite_estimate {
@@ -21,7 +23,8 @@ typedef struct rl_suite_estimate {
   rl_suite_estimate_basis basis;
 } rl_suite_estimate;
 
-/* measures_baseline: each block also measures the baseline. Confirming blocks are not included. */
+/* Estimates the duration of a run of the suite, without confirming blocks. measures_baseline: each block also measures the
+ * baseline. */
 rl_suite_estimate rl_suite_estimate_duration(rl_store *store, const rl_suite *suite, const char *device, bool measures_baseline);
 
 #endif

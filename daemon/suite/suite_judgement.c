@@ -1,5 +1,5 @@
-/* Reads the values of the run and of earlier runs, selects the baseline and the history of each metric, calls analyze/verdict.h,
- * and prints the judgements as JSON. */
+/* Reads the values of the run and of earlier runs, selects the baseline and the history of each metric, lets analyze/verdict.h
+ * compute the verdicts, and prints the judgements as JSON. */
 #include "suite/suite_judgement.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@ enum { EARLIER_RUNS_MAX = 40, HISTORY_RUNS_MAX = 30 };
 
 /* --- earlier runs ----------------------------------------------------------------------------------------------------- */
 
-/* How the verdict of an earlier run affects later runs. */
+/* How the verdict of a metric in an earlier run affects the baselines of later runs. */
 typedef struct metric_mark {
   char metric[RL_SUITE_KEY_SIZE];
-  bool is_bad;      /* slower or not confirmed, so its values are not used as a baseline */
-  bool is_faster;   /* faster, so baseline and history begin with this run */
-  bool is_accepted; /* slower, but promoted by a user */
+  bool is_bad;      /* the metric was slower, or its effect was not confirmed: the values are not used as a baseline */
+  bool is_faster;   /* the metric was faster: baseline and history begin with this run */
+  bool is_accepted; /* the metric was slower, but a user has promoted the run */
 } metric_mark;
 
 typedef struct earlier_run {
@@ -67,11 +67,11 @@ static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) 
   snprintf(text, size, "%s", value != NULL ? value : "");
 }
 
-/* The earlier runs of a suite, newest first. */
+/* Earlier runs of the suite on the same device, the newest first. */
 typedef struct earlier_runs {
-  earlier_run runs[EARLIER_RUNS_MAX + 1]; /* + 1: the named baseline */
+  earlier_run runs[EARLIER_RUNS_MAX + 1]; /* + 1 for the run of the named baseline */
   int count;
-  int named; /* index of the named baseline; -1: rolling */
+  int named; /* index of the named baseline's run; -1: the baseline is rolling */
 } earlier_runs;
 
 static void free_earlier(earlier_runs *earlier) {
@@ -107,7 +107,7 @@ static int list_earlier(rl_store *store, const rl_suite_progress *progress, earl
   return found;
 }
 
-/* Adds the run of the named baseline, unless the earlier runs already contain it. */
+/* Sets earlier->named, and adds the run of the named baseline unless the list already contains it. */
 static int find_named(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *definition;
@@ -142,7 +142,7 @@ static metric_mark find_mark(const earlier_run *run, const char *metric) {
 
 /* --- one metric -------------------------------------------------------------------------------------------------------- */
 
-/* The inputs of a metric's judgement, and the runs that they come from. */
+/* The inputs of a metric's judgement, and the suite runs from which they come. */
 typedef struct metric_inputs {
   const rl_suite_metric *metric;
   rl_verdict_blocks baseline[EARLIER_RUNS_MAX];
@@ -165,7 +165,7 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
   return rl_verdict_compare_conditions(&baseline, &current, reason);
 }
 
-/* Converts a series, or NULL to no blocks. */
+/* Converts a series for analyze/verdict.h; NULL becomes a list without blocks. */
 static rl_verdict_blocks blocks_of(const rl_suite_series *series) {
   return series != NULL ? (rl_verdict_blocks){series->values, series->sm_cycles, series->count} : (rl_verdict_blocks){0};
 }
@@ -192,25 +192,28 @@ static void reverse(metric_inputs *inputs) {
   }
 }
 
-/* The state of the search for the run with which a metric's current level begins. The search goes from the newest to the oldest
- * run. */
+/* The state of the search for the run with which a metric's current performance level begins. Older runs are neither baseline nor
+ * history. The search goes from the newest to the oldest run. */
 typedef struct level_search {
-  bool is_past;            /* all further (older) runs have another level */
-  const char *faster_than; /* named baseline than which a newer run was faster; NULL: none */
+  bool is_over;            /* the runs that follow in the search, which are older, have another level */
+  const char *faster_than; /* name of the baseline than which the last seen run was faster; NULL: no such run was seen */
 } level_search;
 
-/* A run that is faster than the rolling baseline begins a level. All runs of a level can be faster than a named baseline: then
- * the level begins with the first of them, which follows a run that was not faster than this baseline. */
-static void check_end(level_search *level, const earlier_run *run, metric_mark mark) {
-  if (level->faster_than != NULL && !mark.is_faster && strcmp(run->against, level->faster_than) == 0) level->is_past = true;
+/* Ends the level before this run if the newer runs were faster than a named baseline and this run was not. Several runs in a row
+ * can be faster than the same named baseline; the oldest of them begins the level. */
+static void end_level_before(level_search *level, const earlier_run *run, metric_mark mark) {
+  if (level->faster_than != NULL && !mark.is_faster && strcmp(run->against, level->faster_than) == 0) level->is_over = true;
 }
 
-static void note_level(level_search *level, const earlier_run *run, metric_mark mark) {
-  if (mark.is_accepted || (mark.is_faster && run->against[0] == '\0')) level->is_past = true;
+/* Ends the level after this run, the first of its level, if the run was faster than the rolling baseline, or slower and promoted.
+ */
+static void end_level_after(level_search *level, const earlier_run *run, metric_mark mark) {
+  if (mark.is_accepted || (mark.is_faster && run->against[0] == '\0')) level->is_over = true;
   if (mark.is_faster && run->against[0] != '\0') level->faster_than = run->against;
 }
 
-/* Returns the metric's values in the run; NULL: there are none, or most were dropped and the run was not promoted. */
+/* Returns the metric's values in the run; NULL if there are none, or if most were dropped and the run is not the named
+ * baseline. */
 static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
   const rl_suite_series *values = rl_suite_series_find(&run->values.blocks, key);
   size_t finite_count = 0;
@@ -224,8 +227,8 @@ static void explain_shared_run(const earlier_run *run, const rl_suite_series *va
            (long long)run->id, values->first_block_with_other_processes, values->other_processes);
 }
 
-/* Selects the baseline and the history of a metric from the earlier runs, newest first. If no run is comparable, stores the
- * reason of the newest run that has the metric. */
+/* Selects the baseline and the history of a metric from the earlier runs. If no run can be a baseline, sets
+ * inputs->incomparable_reason to the reason of the newest run that has the metric. */
 static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
                           metric_inputs *inputs) {
   const rl_suite_job *job = rl_suite_find_job(progress->suite, inputs->metric->job);
@@ -247,24 +250,24 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
       if ((earlier->named < 0 || is_named) && first_reason[0] == '\0') memcpy(first_reason, reason, sizeof reason);
       continue;
     }
-    check_end(&level, run, mark);
-    if (is_named || (!level.is_past && inputs->baseline_count < wanted)) add_baseline(run->id, values, inputs);
-    if (!level.is_past && inputs->history_count < HISTORY_RUNS_MAX) inputs->history[inputs->history_count++] = median;
-    note_level(&level, run, mark);
+    end_level_before(&level, run, mark);
+    if (is_named || (!level.is_over && inputs->baseline_count < wanted)) add_baseline(run->id, values, inputs);
+    if (!level.is_over && inputs->history_count < HISTORY_RUNS_MAX) inputs->history[inputs->history_count++] = median;
+    end_level_after(&level, run, mark);
   }
   if (inputs->baseline_count == 0) memcpy(inputs->incomparable_reason, first_reason, sizeof first_reason);
   reverse(inputs);
 }
 
-/* Selects the values of the baseline that the run itself has measured. Baseline and current jobs ran under the same conditions,
- * so no history is needed. */
+/* Selects the values of the baseline that the run itself has measured. Needs no history, because the jobs of the baseline and the
+ * current jobs ran under the same conditions. */
 static void select_measured_baseline(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
                                      metric_inputs *inputs) {
   const rl_suite_series *values = rl_suite_series_find(&current->baselines, key);
   size_t finite_count;
   if (values != NULL && isfinite(rl_suite_series_median(values, &finite_count)))
     return add_baseline(progress->id, values, inputs);
-  const rl_suite_step_row *failing = rl_suite_failing_job(progress, "baseline");
+  const rl_suite_step_row *failing = rl_suite_find_failing_job(progress, "baseline");
   if (failing != NULL)
     snprintf(inputs->incomparable_reason, sizeof inputs->incomparable_reason,
              "Job %s of the measured baseline failed in every block: %s.", failing->job_name, failing->dropped_reason);
@@ -345,7 +348,7 @@ void rl_suite_judgement_clear(rl_suite_judgement *judgement) {
   *judgement = (rl_suite_judgement){0};
 }
 
-/* Lists the runs of all baselines once. */
+/* Returns a JSON array of the ids of all runs that are a baseline of some metric, each once. The caller frees the text. */
 static char *print_baseline_runs(const metric_inputs *inputs, int count) {
   cJSON *ids = cJSON_CreateArray();
   for (int i = 0; i < count; i++)
@@ -362,7 +365,7 @@ static char *print_baseline_runs(const metric_inputs *inputs, int count) {
 
 /* --- all metrics ------------------------------------------------------------------------------------------------------- */
 
-/* All inputs of a suite run's judgement. */
+/* The inputs of the judgement of all metrics. */
 typedef struct suite_inputs {
   rl_suite_values current;
   earlier_runs *earlier;
@@ -426,7 +429,7 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
   return 0;
 }
 
-static void note_unconfirmed(const rl_suite *suite, const rl_suite_metric *metric, rl_suite_judgement *judgement) {
+static void mark_unconfirmed(const rl_suite *suite, const rl_suite_metric *metric, rl_suite_judgement *judgement) {
   for (int i = 0; i < suite->job_count; i++) judgement->unconfirmed_jobs[i] |= strcmp(suite->jobs[i].name, metric->job) == 0;
 }
 
@@ -440,12 +443,12 @@ static int write_verdicts(const rl_suite *suite, const suite_inputs *all, rl_sui
     verdict->verdict = rl_verdict_name(all->judgements[i].verdict);
     verdict->judgement = print_judgement(all->current.blocks.items[i].metric, &all->inputs[i], &all->judgements[i]);
     if (verdict->metric == NULL || verdict->judgement == NULL) return fail_memory(err);
-    if (all->judgements[i].needs_confirmation) note_unconfirmed(suite, all->inputs[i].metric, judgement);
+    if (all->judgements[i].needs_confirmation) mark_unconfirmed(suite, all->inputs[i].metric, judgement);
   }
   return 0;
 }
 
-/* Returns the newest baseline run; 0: none. */
+/* Returns the id of the metric's newest baseline run; 0 if it has none. */
 static int64_t newest_baseline(const metric_inputs *inputs) {
   return inputs->baseline_count > 0 ? inputs->baseline_runs[inputs->baseline_count - 1] : 0;
 }
@@ -459,22 +462,22 @@ static const char *find_counterpart(const rl_suite_progress *progress, const cha
   return variant;
 }
 
-/* Returns whether the causes of a metric's effect are searched: it is slower or faster, or its effect exceeds the threshold but a
- * test, such as that of the cycles, contradicts. */
+/* Returns whether the causes of a metric's effect are searched: the metric is slower or faster, or its effect exceeds the
+ * threshold but a second test, such as that of the clock cycles, does not confirm it. */
 static bool has_large_effect(const rl_verdict_judgement *judged, const rl_suite_metric *metric) {
   return judged->verdict == RL_VERDICT_SLOWER || judged->verdict == RL_VERDICT_FASTER ||
          (judged->verdict == RL_VERDICT_INCONCLUSIVE && fabs(judged->effect_ratio) > metric->threshold_ratio);
 }
 
-/* Returns whether too few blocks are left because the state of the device dropped blocks: it was throttled, or other processes
- * used it. */
+/* Returns whether the metric has too few blocks because blocks were dropped or other processes used the device. */
 static bool lacks_blocks_by_device(const rl_verdict_judgement *judged, const rl_suite_series *blocks) {
   return judged->verdict == RL_VERDICT_INCONCLUSIVE && judged->blocks_current < judged->blocks_needed &&
          blocks->dropped_count > 0 &&
          (strstr(blocks->first_dropped_reason, "throttled") != NULL || blocks->other_processes[0] != '\0');
 }
 
-/* Adds causes to the metrics with a large effect, and to those without enough blocks; none if a profile can't be compared. */
+/* Adds causes to the verdicts of the metrics with a large effect, and of those with too few blocks. Adds no causes if a profile
+ * can't be compared. */
 static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
                        rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];

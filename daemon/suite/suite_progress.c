@@ -1,5 +1,4 @@
-/* Derives the next step from the steps in the database. The order is: first canary, blocks, confirming blocks, second canary,
- * profiles. */
+/* Implements suite_progress.h. The order of the steps is: first canary, blocks, confirming blocks, second canary, profiles. */
 #include "suite/suite_progress.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@ static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) 
 }
 
 static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err) {
-  /* Allows everything, because the request was checked when it was submitted. */
+  /* Allows any posted code, because the suite run was checked when it was submitted. */
   static const rl_job_policy any_code = {.posting = RL_POSTING_ALLOWED, .source_buffer_bytes = INT64_MAX};
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *definition;
@@ -100,7 +99,7 @@ static bool is_submitted(const rl_suite_progress *progress, const char *role, in
   return rl_suite_find_row(progress, role, block, job_name) != NULL;
 }
 
-int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role) {
+int64_t rl_suite_count_ended_blocks(const rl_suite_progress *progress, const char *role) {
   int64_t done = 0;
   for (int64_t block = 0; block < progress->suite->blocks; block++) {
     bool all = true;
@@ -119,7 +118,7 @@ static double busy_seconds(const rl_suite_progress *progress) {
   return seconds;
 }
 
-/* Returns the time of the jobs of the planned blocks, including those of a measured baseline. */
+/* Returns the sum of the durations of the jobs in planned blocks, including baseline jobs. */
 static double busy_seconds_of_blocks(const rl_suite_progress *progress) {
   double seconds = 0;
   for (int i = 0; i < progress->row_count; i++) {
@@ -130,19 +129,18 @@ static double busy_seconds_of_blocks(const rl_suite_progress *progress) {
   return seconds;
 }
 
-/* A run that measures its baseline has twice the time budget. */
+/* Returns the time budget, which is doubled for a run that measures its baseline. */
 static double budget_s(const rl_suite_progress *progress) {
   return (double)progress->suite->time_budget_s * (progress->measured_baseline != NULL ? 2 : 1);
 }
 
-/* Counts only the suite's own jobs; jobs of clients that run in between do not use the budget. */
 bool rl_suite_has_time(const rl_suite_progress *progress) {
-  int64_t done = rl_suite_blocks_done(progress, "block");
+  int64_t done = rl_suite_count_ended_blocks(progress, "block");
   double block_s = done > 0 ? busy_seconds_of_blocks(progress) / (double)done : 0;
   return busy_seconds(progress) + block_s <= budget_s(progress);
 }
 
-const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role) {
+const rl_suite_step_row *rl_suite_find_failing_job(const rl_suite_progress *progress, const char *role) {
   for (int i = 0; i < progress->suite->job_count; i++) {
     int ended = 0, failed = 0;
     const rl_suite_step_row *last = NULL;
@@ -158,7 +156,8 @@ const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress,
   return NULL;
 }
 
-/* Finds the next wanted job of a block. Sets *begun if one of the block's jobs was already submitted. */
+/* Finds the next job of a block that is wanted and was not submitted. Sets *begun if a wanted job of the block was submitted
+ * before. */
 static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted, bool *begun,
                           rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
@@ -176,7 +175,7 @@ static bool next_in_block(const rl_suite_progress *progress, const char *role, i
 }
 
 /* SplitMix64 (Steele, Lea and Flood 2014). */
-static uint64_t mix(uint64_t z) {
+static uint64_t splitmix64(uint64_t z) {
   z += UINT64_C(0x9e3779b97f4a7c15);
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -184,41 +183,42 @@ static uint64_t mix(uint64_t z) {
 }
 
 bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block) {
-  return (mix((uint64_t)order_seed + (uint64_t)block) & 1) != 0;
+  return (splitmix64((uint64_t)order_seed + (uint64_t)block) & 1) != 0;
 }
 
 /* A kind of blocks, with the roles of its current and its baseline jobs. */
 typedef struct block_kind {
   const char *role, *baseline_role;
-  int64_t order_offset; /* added to the block's number before the random order is drawn, so that the kinds differ */
+  int64_t order_offset; /* added to the block's number for rl_suite_begins_with_baseline, so that the two kinds get different
+                           random orders */
 } block_kind;
 static const block_kind measured_blocks = {"block", "baseline", 0},
                         confirming_blocks = {"confirmation", "baseline_confirmation", RL_SUITE_MEASURED_BLOCKS_MAX};
 
-/* Returns whether a job of a block has completed and none of its values was dropped. */
-static bool is_good(const rl_suite_progress *progress, const char *role, int64_t block, const char *job_name) {
+/* Returns whether the job of a step has completed and none of its values was dropped. */
+static bool has_all_values(const rl_suite_progress *progress, const char *role, int64_t block, const char *job_name) {
   const rl_suite_step_row *row = rl_suite_find_row(progress, role, block, job_name);
   return row != NULL && strcmp(row->state, "completed") == 0 && !row->has_dropped;
 }
 
-/* Returns whether the blocks before `block` contain fewer good ones than the suite has blocks. With a measured baseline, a block
- * is good if the jobs of both are. */
+/* Returns whether, for this job, fewer than suite->blocks of the blocks before `block` are good. If the run measures its
+ * baseline, a block is good if both the current job and the baseline job are good. */
 static bool needs_replacement(const rl_suite_progress *progress, const block_kind *kind, int64_t block, const char *job_name) {
   int64_t good = 0;
   for (int64_t i = 0; i < block; i++)
-    good += is_good(progress, kind->role, i, job_name) &&
-            (progress->measured_baseline == NULL || is_good(progress, kind->baseline_role, i, job_name));
+    good += has_all_values(progress, kind->role, i, job_name) &&
+            (progress->measured_baseline == NULL || has_all_values(progress, kind->baseline_role, i, job_name));
   return good < progress->suite->blocks;
 }
 
-int64_t rl_suite_max_replacements(const rl_suite *suite) { return suite->blocks / 2; }
+int64_t rl_suite_max_replacing_blocks(const rl_suite *suite) { return suite->blocks / 2; }
 
-/* Finds the next job of a kind of blocks. wanted: the jobs to measure; NULL: all. A new block begins only within the time
- * budget. */
+/* Finds the next job of a kind of blocks. wanted: the jobs to measure; NULL: all jobs. Begins a new block only if it fits into
+ * the time budget. */
 static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *kind, const bool *wanted, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   const char *const roles[] = {kind->role, kind->baseline_role, kind->role};
-  for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacements(suite); block++) {
+  for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacing_blocks(suite); block++) {
     const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, kind->order_offset + block);
     bool begun = false, measured[RL_SUITE_JOBS_MAX];
     for (int i = 0; i < suite->job_count; i++)

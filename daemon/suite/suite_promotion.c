@@ -1,4 +1,4 @@
-/* Refuses a run with too few blocks or an outlying block; otherwise stores the baseline. */
+/* Implements suite_promotion.h. Checks the values of the run, then stores the baseline. */
 #include "suite/suite_promotion.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ static int check_outliers(const rl_suite_series *series, double median, double t
                 block, series->metric, series->values[block], median);
 }
 
-/* Checks the series of one metric. needed: minimum number of blocks with values. A metric without any values, which the device
- * can't measure, is accepted. */
+/* Checks the values of one metric. needed: minimum number of blocks with a value. Accepts a metric without any values, which the
+ * device can't measure. */
 static int check_series(const rl_suite *suite, const rl_suite_series *series, size_t needed, rl_error *err) {
   size_t finite_count;
   double median = rl_suite_series_median(series, &finite_count);
@@ -67,5 +67,5 @@ static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
 
 int rl_suite_promote_run(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {
   if (rl_store_baseline_check(store, suite, run_id, err) < 0 || check_values(store, run_id, err) < 0) return -1;
-  return rl_store_baseline_insert(store, suite, name, run_id, err); /* checks the state again */
+  return rl_store_baseline_insert(store, suite, name, run_id, err); /* checks the run's state again, inside the transaction */
 }

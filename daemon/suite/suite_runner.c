@@ -1,6 +1,6 @@
-/* States of a suite run: queued, running, then a final state. The thread has a slot for each device. A slot waits until its job
- * has ended, stores the job's values and submits the job of the next step. Submissions and cancellations wake the thread; while a
- * suite run is active, the thread also polls every 50 ms. */
+/* The state of a suite run is queued, then running, then a final state. The thread has a slot for each device, which executes the
+ * device's suite run: it waits until the current job has ended, stores the job's values, and submits the job of the next step.
+ * Submissions and cancellations wake the thread. While a suite run is active, the thread also polls the job every 50 ms. */
 #include "suite/suite_runner.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 enum { POLL_MS = 50, RETRY_MS = 1000 };
 #define CANARY_LIMIT_RATIO 0.02
 
-/* The suite run that a device executes. Only the runner's thread uses it. */
+/* The suite run that a device executes. Only the runner's thread uses slots. */
 typedef struct slot {
   char device[16];
-  int64_t run_id, job_id; /* job_id: the job that the run waits for; 0: none */
-  int64_t next_start_ns;  /* monotonic time of the next attempt after a temporary error */
-  bool is_waiting;        /* the temporary error was logged */
+  int64_t run_id, job_id; /* job_id: the current job of the run; 0: none */
+  int64_t next_start_ns;  /* rl_monotonic_ns of the next attempt after a temporary error */
+  bool is_waiting;        /* a temporary error was logged, and the run has not continued since */
 } slot;
 
 struct rl_suite_runner {
@@ -39,7 +39,7 @@ struct rl_suite_runner {
   pthread_t thread;
   pthread_mutex_t mutex; /* guards the members below */
   pthread_cond_t woken;
-  uint64_t wake_count; /* submissions and cancellations */
+  uint64_t wake_count; /* number of submissions and cancellations; the thread waits until it changes */
   atomic_bool stopping;
   rl_listener listener;
 };
@@ -56,7 +56,7 @@ void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function 
   rl_listener_set(&runner->listener, on_event, context);
 }
 
-/* Returns whether a repetition may succeed. */
+/* Returns whether the failed operation may succeed when it is repeated. */
 static bool is_temporary(const rl_error *err) {
   return err->domain == RL_STORAGE || err->domain == RL_LIMIT || err->domain == RL_ERRNO ||
          (err->domain == RL_HTTP && (err->code == 429 || err->code == 503));
@@ -69,8 +69,9 @@ typedef struct value_list {
   int count;
 } value_list;
 
-/* Returns the variant of the suite's run that corresponds to a variant of the measured baseline; NULL: none. */
-static const char *find_own_variant(const rl_suite_progress *progress, const char *job_name, const char *variant) {
+/* Returns the variant of the suite's job that corresponds to this variant of the measured baseline's job; NULL if there is
+ * none. */
+static const char *find_current_variant(const rl_suite_progress *progress, const char *job_name, const char *variant) {
   const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name),
                      *baseline = rl_suite_find_job(progress->measured_baseline, job_name);
   for (int i = 0; i < baseline->variant_count; i++)
@@ -85,7 +86,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
   if (wanted == NULL) return 0;
   rl_suite_format_key(job, variant, metric, key);
   for (int i = 0; i < list->count; i++)
-    if (strcmp(list->values[i].metric, key) == 0) return 0; /* two metrics of the definition have this key */
+    if (strcmp(list->values[i].metric, key) == 0) return 0; /* two metrics of the definition apply to this run */
   rl_suite_value *grown = realloc(list->values, (size_t)(list->count + 1) * sizeof *grown);
   if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   list->values = grown;
@@ -98,7 +99,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
   return 0;
 }
 
-/* Reads one metric of each run of a job. */
+/* Adds the values of one metric in each run of a step's job to the list. */
 static int read_metric(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *metric,
                        const char *dropped_reason, value_list *list, rl_error *err) {
   bool measures_baseline = rl_suite_role_measures_baseline(row->role);
@@ -109,7 +110,7 @@ static int read_metric(rl_store *store, const rl_suite_progress *progress, const
                      RL_BINDINGS(RL_BIND_INTEGER(":job", row->job_id), RL_BIND_TEXT(":metric", metric)), &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &variant, err)) > 0) {
-    if (measures_baseline) variant = find_own_variant(progress, row->job_name, variant);
+    if (measures_baseline) variant = find_current_variant(progress, row->job_name, variant);
     if (variant != NULL && add_value(progress->suite, row->job_name, metric, variant, cursor, dropped_reason, list, err) < 0)
       return -1;
   }
@@ -126,8 +127,8 @@ static int read_values(rl_store *store, const rl_suite_progress *progress, const
   return 0;
 }
 
-/* Writes why a job has no values: "job 7 failed: the any worker was killed by signal 11". */
-static void explain_end(rl_suite_runner *runner, int64_t job_id, rl_job_state state, char *reason, size_t size) {
+/* Writes why a job has no values into `reason`, for example "job 7 failed: the any worker was killed by signal 11". */
+static void describe_end(rl_suite_runner *runner, int64_t job_id, rl_job_state state, char *reason, size_t size) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *problem = "";
   rl_error ignored;
@@ -140,14 +141,14 @@ static void explain_end(rl_suite_runner *runner, int64_t job_id, rl_job_state st
            problem[0] != '\0' ? ": " : "", problem);
 }
 
-/* Stores the end of a step's job, and its values if the job belongs to a block. */
+/* Stores the end of a step's job; also its values, if its role has values. */
 static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row, rl_job_state state,
                    rl_error *err) {
   value_list list = {0};
   char reason[256];
   const rl_suite_step step = {row->role, row->block, row->job_name};
   bool completed = state == RL_JOB_COMPLETED, has_values = rl_suite_role_has_values(row->role);
-  explain_end(runner, row->job_id, state, reason, sizeof reason);
+  describe_end(runner, row->job_id, state, reason, sizeof reason);
   int rc = has_values ? read_values(runner->store, progress, row, completed ? NULL : reason, &list, err) : 0;
   if (rc == 0)
     rc = rl_store_suite_job_finish(runner->store, progress->id, &step, row->job_id, rl_job_state_names[state],
@@ -158,7 +159,8 @@ static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, c
 
 /* --- canary ------------------------------------------------------------------------------------------------------------ */
 
-/* Compares the rates before and after. Writes a reason if one differs too much. */
+/* Compares the rates that two ceilings jobs have measured. Writes the reason into `reason` if a rate differs by more than
+ * CANARY_LIMIT_RATIO. */
 static int compare_canaries(rl_store *store, int64_t before, int64_t after, char *reason, size_t size, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *name;
@@ -178,7 +180,7 @@ static int compare_canaries(rl_store *store, int64_t before, int64_t after, char
   return found;
 }
 
-/* Writes to reason why the run's values can't be trusted, or "". */
+/* Writes into `reason` why the values of the run can't be trusted; "" if they can. */
 static int check_canary(rl_suite_runner *runner, const rl_suite_progress *progress, char *reason, size_t size, rl_error *err) {
   reason[0] = '\0';
   if (!rl_suite_has_canary(progress->suite, progress->device)) return 0;
@@ -201,9 +203,9 @@ static int fail_run(rl_suite_runner *runner, int64_t run_id, const char *reason,
 static int store_verdicts(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_judgement *judgement,
                           const char *quarantine_reason, rl_error *err) {
   char reason[RL_VERDICT_REASON_SIZE + 96];
-  int64_t done = rl_suite_blocks_done(progress, "block");
+  int64_t done = rl_suite_count_ended_blocks(progress, "block");
   snprintf(reason, sizeof reason, "%s", judgement->summary.reason);
-  if (done < progress->suite->blocks && rl_suite_failing_job(progress, "baseline") == NULL) {
+  if (done < progress->suite->blocks && rl_suite_find_failing_job(progress, "baseline") == NULL) {
     size_t used = strlen(reason);
     snprintf(reason + used, sizeof reason - used, " The time budget of %lld s ended after %lld of %lld blocks.",
              (long long)progress->suite->time_budget_s, (long long)done, (long long)progress->suite->blocks);
@@ -236,7 +238,7 @@ static int finish(rl_suite_runner *runner, const rl_suite_progress *progress, rl
 
 /* --- steps ------------------------------------------------------------------------------------------------------------- */
 
-/* Submits the step's job. Its Idempotency-Key contains spaces, so that no client can send the same key. */
+/* Submits the step's job and sets *job_id. The Idempotency-Key contains spaces, so that no client can send the same key. */
 static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, int64_t *job_id,
                        rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = rl_suite_step_request(progress, step);
@@ -265,14 +267,17 @@ static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress
     at->job_id = job_id;
     return 0;
   }
-  if (err->domain == RL_SUITE) (void)rl_queue_cancel_job(runner->queue, job_id, &ignored); /* the run was cancelled meanwhile */
+  if (err->domain == RL_SUITE)
+    (void)rl_queue_cancel_job(runner->queue, job_id, &ignored); /* the suite run was cancelled after the job was submitted */
   return -1;
 }
 
-/* Returns 1 and the next step; 0 if all steps are done. Judges the blocks to decide which jobs need confirming blocks. */
+/* Returns 1 and sets *step to the next step; returns 0 if all steps are done. Judges the blocks to determine the jobs that need
+ * confirming blocks. */
 static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress, rl_suite_step *step, rl_error *err) {
   rl_suite_judgement judgement = {0};
-  if (rl_suite_failing_job(progress, "baseline") != NULL) return 0; /* further values can't change the verdict incomparable */
+  if (rl_suite_find_failing_job(progress, "baseline") != NULL)
+    return 0; /* more values can't change the verdict, which is incomparable */
   if (rl_suite_next_step(progress, NULL, true, step)) return 1;
   if (rl_suite_judge_run(runner->store, progress, false, NULL, &judgement, err) < 0) {
     rl_suite_judgement_clear(&judgement);
@@ -283,23 +288,23 @@ static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress,
   return found;
 }
 
-/* Returns the row of the submitted job whose values are not yet stored; NULL: none. */
+/* Returns the row of the submitted job whose end is not stored yet; NULL if there is none. */
 static const rl_suite_step_row *find_submitted(const rl_suite_progress *progress) {
   for (int i = 0; i < progress->row_count; i++)
     if (strcmp(progress->rows[i].state, "submitted") == 0) return &progress->rows[i];
   return NULL;
 }
 
-/* Sets *state to the job's state; to failed if the job was deleted. */
+/* Sets *state to the job's state; to RL_JOB_FAILED if the job was deleted. */
 static int read_job_state(rl_suite_runner *runner, int64_t job_id, rl_job_state *state, rl_error *err) {
   *state = RL_JOB_FAILED;
   if (job_id == 0 || rl_store_job_state(runner->store, job_id, state, err) == 0) return 0;
   return err->domain == RL_HTTP ? 0 : -1;
 }
 
-/* Stores the values of a job that has ended, or submits the job of the next step, or ends the run. Returns 1 if the caller should
- * read the progress again and call it at once. */
-static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *at, rl_error *err) {
+/* Does the next action of a suite run: stores the values of the job that has ended, submits the job of the next step, or ends the
+ * run. Returns 1 if the caller should read the progress and call this function again at once. */
+static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, slot *at, rl_error *err) {
   rl_suite_step step;
   const rl_suite_step_row *row = find_submitted(progress);
   if (row != NULL) {
@@ -310,7 +315,7 @@ static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *a
     at->job_id = 0;
     return collect(runner, progress, row, state, err) < 0 ? -1 : 1;
   }
-  const rl_suite_step_row *failing = rl_suite_failing_job(progress, "block");
+  const rl_suite_step_row *failing = rl_suite_find_failing_job(progress, "block");
   if (failing != NULL) {
     char reason[384];
     snprintf(reason, sizeof reason, "Job %s failed in every block: %s.", failing->job_name, failing->dropped_reason);
@@ -323,7 +328,7 @@ static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *a
 
 static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *failure) {
   rl_error err;
-  if (failure->domain == RL_SUITE) return; /* the suite run was cancelled */
+  if (failure->domain == RL_SUITE) return; /* a client has cancelled the suite run */
   if (!is_temporary(failure) && fail_run(runner, at->run_id, failure->message, &err) >= 0)
     return rl_listener_notify(&runner->listener, at->run_id);
   if (!at->is_waiting)
@@ -342,7 +347,7 @@ static void execute(rl_suite_runner *runner, slot *at, bool is_queued) {
   for (bool again = rc == 0; again && !atomic_load(&runner->stopping); again = rc > 0) {
     rl_suite_progress progress;
     rc = rl_suite_progress_read(runner->store, at->run_id, &progress, &err);
-    if (rc == 0) rc = advance(runner, &progress, at, &err);
+    if (rc == 0) rc = do_next_action(runner, &progress, at, &err);
     rl_suite_progress_clear(&progress);
     rl_listener_notify(&runner->listener, at->run_id);
   }
@@ -362,7 +367,7 @@ static slot *find_slot(rl_suite_runner *runner, const char *device) {
   return added;
 }
 
-/* Cancels unfinished jobs of suite runs that have ended. */
+/* Cancels the unfinished jobs of suite runs that have ended. */
 static void cancel_orphans(rl_suite_runner *runner) {
   rl_error err;
   int64_t run_id, job_id;
@@ -378,7 +383,7 @@ typedef struct active_run {
   bool is_queued;
 } active_run;
 
-/* Lists the oldest suite run of each device. Returns their number. */
+/* Lists the oldest suite run of each device that has not ended. Returns the number of runs. */
 static int list_active(rl_suite_runner *runner, active_run *runs, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *state;
@@ -393,7 +398,7 @@ static int list_active(rl_suite_runner *runner, active_run *runs, rl_error *err)
   return found < 0 ? -1 : count;
 }
 
-/* Returns whether any suite run has not ended. */
+/* Executes the suite runs of all devices as far as possible without waiting. Returns whether any suite run has not ended. */
 static bool execute_all(rl_suite_runner *runner) {
   active_run runs[RL_DEVICES_MAX];
   rl_error err;
@@ -412,7 +417,7 @@ static bool execute_all(rl_suite_runner *runner) {
 static void *run_thread(void *argument) {
   rl_suite_runner *runner = argument;
   uint64_t seen = 0;
-  bool must_cancel = true; /* true at the start, to cancel jobs that a crash left */
+  bool must_cancel = true; /* true at the start, to cancel jobs of ended suite runs after a crash */
   while (!atomic_load(&runner->stopping)) {
     if (must_cancel) cancel_orphans(runner);
     bool is_busy = execute_all(runner);
@@ -469,7 +474,8 @@ void rl_suite_runner_close(rl_suite_runner *runner) {
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
-/* Parses each job for the device and checks it. Fills in device[16], which is "" for the default one. */
+/* Parses each job of the suite for the device and checks it (rl_queue_check_job). Sets `device`, which has 16 bytes, to the
+ * default device if it is "". */
 static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *device, rl_error *err) {
   rl_job_spec *spec = calloc(1, sizeof *spec);
   int rc = spec != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
@@ -517,7 +523,7 @@ static char *print_jobs_sha256(const rl_suite *suite) {
   return text;
 }
 
-/* Makes and checks the measured baseline, if the submission asks for one. The caller frees *baseline. */
+/* Makes and checks the measured baseline if the submission has against_request. The caller frees *baseline. */
 static int make_measured_baseline(rl_suite_runner *runner, const rl_suite_submission *submission, char *device,
                                   rl_suite **baseline, rl_error *err) {
   if (submission->against_request == NULL) return 0;
@@ -526,7 +532,7 @@ static int make_measured_baseline(rl_suite_runner *runner, const rl_suite_submis
   if (rl_suite_make_measured_baseline(submission->suite, submission->against_request, submission->policy, baseline, err) < 0)
     return -1;
   if (check_jobs(runner, *baseline, device, err) == 0) return 0;
-  rl_suite_move_pointer(err);
+  rl_suite_move_pointer_to_against_request(err);
   return -1;
 }
 
@@ -544,7 +550,8 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
   RL_CLEANUP(rl_free_text) char *hashes = print_jobs_sha256(suite);
   RL_CLEANUP(rl_free_text) char *request = baseline != NULL ? cJSON_PrintUnformatted(submission->against_request) : NULL;
   if (hashes == NULL || (baseline != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
-  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return rl_fail_errno(err, "cannot draw the random order of a suite run");
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    return rl_fail_errno(err, "can't get random bytes for the order of a suite run's jobs");
   const int64_t sides = baseline != NULL ? 2 : 1;
   const rl_suite_estimate planned = rl_suite_estimate_duration(runner->store, suite, device, baseline != NULL);
   const rl_suite_run_spec spec = {

@@ -1,4 +1,4 @@
-/* Groups the rows of a query, which are sorted by metric, into one series for each metric. */
+/* Implements suite_values.h. The query's rows are sorted by metric and become one series for each metric. */
 #include "suite/suite_values.h"
 
 #include <errno.h>
@@ -9,8 +9,7 @@
 
 #include "analyze/rank_test.h"
 
-/* Returns the last series if it belongs to the metric, else a new series; returns NULL if memory is exhausted. Rows are sorted
- * by metric. */
+/* Returns the last series if it belongs to the metric, else adds a series; NULL if memory is exhausted. */
 static rl_suite_series *find_or_add(rl_suite_series_list *list, const char *metric) {
   if (list->count > 0 && strcmp(list->items[list->count - 1].metric, metric) == 0) return &list->items[list->count - 1];
   rl_suite_series *grown = realloc(list->items, (size_t)(list->count + 1) * sizeof *grown);
@@ -23,13 +22,13 @@ static rl_suite_series *find_or_add(rl_suite_series_list *list, const char *metr
   return added;
 }
 
-static void note_dropped(rl_suite_series *series, int64_t block, const char *reason) {
+static void record_dropped_block(rl_suite_series *series, int64_t block, const char *reason) {
   if (series->dropped_count++ > 0) return;
   series->first_dropped_block = (size_t)block;
   snprintf(series->first_dropped_reason, sizeof series->first_dropped_reason, "%s", reason);
 }
 
-/* Returns the list that receives the values of blocks with this role; NULL: their values are not used. */
+/* Returns the list to which values of blocks with this role belong; NULL if values of this role are not used. */
 static rl_suite_series_list *find_list(rl_suite_values *values, const char *role) {
   const struct {
     const char *role;
@@ -57,7 +56,7 @@ static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *val
     to->first_block_with_other_processes = (size_t)block;
     snprintf(to->other_processes, sizeof to->other_processes, "%s", other_processes);
   }
-  if (dropped_reason != NULL) note_dropped(to, block, dropped_reason);
+  if (dropped_reason != NULL) record_dropped_block(to, block, dropped_reason);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-/* A list of suites is immutable and reference-counted: a reader keeps its list while a refresh replaces the current one. A
- * refresh lists the folders, and parses the files only if names, times or sizes have changed. */
+/* A list of suites is immutable and reference-counted: a caller keeps its list while a refresh replaces the current list. A
+ * refresh lists the folders; it parses the files only if their names, modification times or sizes have changed. */
 #include "suite/suites.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "base/json_line.h"
 #include "base/log.h"
 
-/* A suite's file, with the metadata that changes when it is written. */
+/* A suite's file and its metadata, by which a change of the file is detected. */
 typedef struct suite_file {
   char path[sizeof((rl_suite_problem *)0)->file];
   char name[RL_SUITE_NAME_SIZE];
@@ -31,8 +31,8 @@ struct rl_suites {
   char *folders;
   rl_job_policy policy;
   pthread_mutex_t mutex; /* guards the members below */
-  suite_files files;     /* the files from which `list` was made */
-  rl_suite_list *list;   /* NULL: the folder was not read yet */
+  suite_files files;     /* the files from which `list` was loaded */
+  rl_suite_list *list;   /* NULL: the folders were not read yet */
 };
 
 /* --- files ------------------------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static int compare_files(const void *a, const void *b) {
   return strcmp(((const suite_file *)a)->name, ((const suite_file *)b)->name);
 }
 
-/* Lists the files of all folders, sorted by name, so that memcmp compares two lists. */
+/* Lists the files of all folders. Sorts the list by name, so that memcmp can compare two lists. */
 static void list_files(const char *folders, suite_files *files) {
   char folder[sizeof files->items[0].path];
   memset(files, 0, sizeof *files);
@@ -88,7 +88,8 @@ static void list_files(const char *folders, suite_files *files) {
   qsort(files->items, (size_t)files->count, sizeof files->items[0], compare_files);
 }
 
-/* Reads a whole file into malloc'ed text. Opens with O_NONBLOCK, because opening a FIFO would block the daemon. */
+/* Reads a whole file into malloc'ed text. Opens the file with O_NONBLOCK, because opening a FIFO would otherwise block the
+ * daemon. */
 static int read_file(const char *path, char **text, size_t *length, rl_error *err) {
   struct stat status;
   RL_CLEANUP(rl_close_descriptor) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -200,7 +201,7 @@ static void drop_reference(rl_suite_list *list) {
   if (list != NULL && --list->references == 0) free_list(list);
 }
 
-/* Called under the mutex. */
+/* Loads the files again if they have changed. The caller holds the mutex. */
 static int refresh(rl_suites *suites, rl_error *err) {
   suite_files *files = malloc(sizeof *files);
   if (files == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the suites");

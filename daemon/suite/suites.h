@@ -1,6 +1,6 @@
-/* The suites in the folders of the setting `suites`: files NAME.json. Folders are read again when a file has changed, so a suite
- * can be edited while the daemon runs. A malformed file is listed with its problem and does not affect the others. Thread-safe.
- */
+/* Reads the suites from the folders of the setting `suites`, files NAME.json. A changed file is read again, so a suite can be
+ * edited while the daemon runs. A malformed file is listed with its problem and does not affect the other files. HTTP handlers
+ * call this. Thread-safe. */
 #ifndef RL_SUITE_SUITES_H
 #define RL_SUITE_SUITES_H
 
@@ -18,8 +18,8 @@ typedef struct rl_suite_problem {
 } rl_suite_problem;
 
 typedef struct rl_suite_entry {
-  char name[RL_SUITE_NAME_SIZE]; /* the file's, without .json */
-  rl_suite *suite;               /* NULL: the file is malformed, and problem says why */
+  char name[RL_SUITE_NAME_SIZE]; /* the file's name without .json */
+  rl_suite *suite;               /* NULL: the file is malformed, and `problem` has the reason */
   rl_suite_problem problem;
 } rl_suite_entry;
 
@@ -31,15 +31,16 @@ typedef struct rl_suite_list {
   rl_suite_entry entries[];
 } rl_suite_list;
 
-/* folders: paths, separated by colons. If several folders have a file of the same name, the first counts. A missing folder has
- * no suites. */
+/* folders: paths, separated by colons. If several folders contain a file with the same name, the file of the first folder is
+ * used. A folder that does not exist contains no suites. */
 int rl_suites_open(const char *folders, const rl_job_policy *policy, rl_suites **suites, rl_error *err);
 void rl_suites_close(rl_suites *suites); /* accepts NULL */
 
-/* Returns the current suites, which the caller passes to rl_suites_release; NULL with RL_ERRNO: out of memory. */
+/* Returns the current list of suites, which the caller releases with rl_suites_release. Fails with NULL and RL_ERRNO if memory is
+ * exhausted. */
 const rl_suite_list *rl_suites_acquire(rl_suites *suites, rl_error *err);
 void rl_suites_release(rl_suites *suites, const rl_suite_list *list);
-/* Returns the entry with this name; NULL: none. */
+/* Returns the entry with this name; NULL if there is none. */
 const rl_suite_entry *rl_suite_list_find(const rl_suite_list *list, const char *name);
 
 RL_DEFINE_CLEANUP(rl_suites_cleanup, rl_suites *, rl_suites_close, NULL)
