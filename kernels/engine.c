@@ -26,7 +26,7 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
     if (err) *err = unsupported;
     return NULL;
   }
-  if (is_auto) rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
+  if (is_auto) rl_fail_at(err, "/engine", "this device has no engine for the workload %s", workload);
   else rl_fail_at(err, "/engine", "engine \"%s\" does not exist on this device; use \"auto\"", name);
   return NULL;
 }

@@ -10,7 +10,7 @@
 
 enum {
   MAX_THREADS = 64,
-  MAX_POLLS = 2000 /* polls of an atomic before a thread sleeps: the next round usually starts within microseconds */
+  MAX_POLLS = 2000 /* a thread reads an atomic so often before it sleeps: the next round usually starts within microseconds */
 };
 
 struct rl_thread_pool {
@@ -19,7 +19,7 @@ struct rl_thread_pool {
   pthread_mutex_t lock;
   pthread_cond_t round_started, round_done;
   atomic_uint round; /* number of the current call of rl_thread_pool_run */
-  /* Of the current round, written before `round` is incremented. */
+  /* The arguments of the current round, written before `round` is incremented. */
   rl_task *task;
   void *context;
   uint32_t task_count;

@@ -1,5 +1,5 @@
-/* A thread pool that runs numbered tasks; the calling thread takes part. The assignment of tasks to threads varies, so each
- * task must write only the data of its task number; then results do not depend on the number of threads. */
+/* A thread pool that runs numbered tasks, also on the calling thread. Which thread runs a task varies, so each task must write
+ * only data that belongs to its number. Then the results do not depend on the number of threads. */
 #ifndef RL_KERNELS_THREAD_POOL_H
 #define RL_KERNELS_THREAD_POOL_H
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 typedef struct rl_thread_pool rl_thread_pool;
-/* thread: 0 is the caller, the others follow. */
+/* thread: index of the executing thread in the pool; 0 is the caller of rl_thread_pool_run. */
 typedef void rl_task(void *context, uint32_t task, uint32_t thread);
 
 /* Creates a pool of `count` threads, at most 64, the caller included. count 0: one thread for each core of the affinity mask.

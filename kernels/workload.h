@@ -14,7 +14,7 @@ extern "C" {
 
 struct rl_field; /* base/fields.h */
 
-/* The least work that one iteration can do. NAN: not known. */
+/* Lower bounds of the work of one iteration, whichever engine runs it. NAN: the bound is not known. */
 typedef struct rl_cost {
   double bytes;          /* compulsory: each input read once, each output written once */
   double operations;     /* arithmetic; a multiply-add counts as 2 */
@@ -24,9 +24,9 @@ typedef struct rl_cost {
 
 /* The unit of work that the timing pass measures. */
 typedef enum rl_timing_mode {
-  RL_TIMING_EPOCHS,   /* each iteration; then its evaluation, timed separately, and its results */
-  RL_TIMING_LAUNCHES, /* samples of one step, with a cold and with a warm cache */
-  RL_TIMING_RATES     /* each launch of the step alone, to derive the instance's rates (rl_rate) */
+  RL_TIMING_EPOCHS,   /* times each iteration and its evaluation separately, then reads the results */
+  RL_TIMING_LAUNCHES, /* times samples of one step, with a cold and with a warm cache */
+  RL_TIMING_RATES     /* times each launch of the step separately, to derive the instance's rates (rl_rate) */
 } rl_timing_mode;
 
 /* The properties of an engine that the daemon knows without linking the engine's code. */
@@ -56,8 +56,9 @@ typedef struct rl_multi_value_parameter {
   const char *request_key;     /* name of the list in the request: "precisions" */
   const char *summary;         /* summary of the list */
   uint32_t default_value_mask; /* bit i: value i is used when the request has no list */
-  /* A request for exactly the default values gets those that the device supports; else each requested value must be supported. */
-  bool default_is_what_the_device_has;
+  /* True: a request for exactly the default values runs only those that the device supports. Every other request fails when the
+   * device does not support one of its values. */
+  bool default_skips_unsupported_values;
 } rl_multi_value_parameter;
 
 typedef struct rl_workload {
@@ -88,7 +89,7 @@ int rl_workload_supports(const rl_workload *workload, rl_device_kind device, con
 
 /* Results of an iteration. NAN: the workload has no such result. */
 typedef struct rl_iteration_results {
-  double images;                         /* trained in the iteration */
+  double images;                         /* number of images on which the iteration trained */
   double train_loss;                     /* mean over the iteration's steps */
   double test_loss, test_accuracy_ratio; /* results of the last evaluation */
   double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
@@ -141,7 +142,7 @@ typedef struct rl_rate {
   const char *reason;      /* reason why launch is NULL */
 } rl_rate;
 
-/* The first member of every engine's own instance struct. rl_engine.open fills it. */
+/* An engine's instance struct begins with this struct; rl_engine.open fills it. */
 struct rl_instance {
   const rl_instance_ops *ops;
   rl_device *device;
@@ -168,7 +169,8 @@ struct rl_instance {
 typedef struct rl_engine {
   const rl_engine_description *description;
   int (*open)(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
-  /* Decides the same as description->supports, for the current device. NULL: every device of the kind runs the engine. */
+  /* Like description->supports, but returns 0 only when the current device can run params. NULL: every device of the kind can run
+   * all params that description->supports accepts. */
   int (*device_supports)(const void *params, rl_error *err);
 } rl_engine;
 
@@ -178,8 +180,8 @@ extern const rl_engine *const rl_engines[]; /* NULL-terminated, the best first; 
 /* Returns the named engine; for "auto" the first that supports params and is not skipped. NULL with RL_INPUT at the parameter
  * that no engine supports, or at /engine when this device has no engine of that name. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
-/* Writes one engine name per line: each engine that a request may name, but that this device can't run with the default
- * parameters of the engine's workload. */
+/* Writes the names of the engines that a request may name but that this device can't run, one per line. An engine counts as one
+ * of them when the device supports none of the values of multi_value_parameter with the other parameters at their defaults. */
 void rl_engines_list_unsupported(char *names, size_t size);
 /* Returns 0 when the engine supports params on the current device; else -1 with RL_INPUT at the unsupported parameter. */
 int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err);

@@ -163,7 +163,7 @@ static bool may_skip_runs(const rl_workload *workload, const rl_job_spec *spec) 
   for (int value = 0; multi_value_field->names[value] != NULL; value++)
     for (int run = 0; run < spec->run_count; run++)
       if (strcmp(multi_value_field->names[value], spec->runs[run].variant) == 0) values |= 1u << value;
-  return workload->multi_value_parameter->default_is_what_the_device_has &&
+  return workload->multi_value_parameter->default_skips_unsupported_values &&
          values == workload->multi_value_parameter->default_value_mask;
 }
 

@@ -29,11 +29,11 @@ static int check_heads(const rl_kernel_shape *s, rl_error *err) {
 static int check_gpu(const rl_kernel_params *params, rl_error *err) {
   rl_kernel_shape shape;
   if (params->dtype != RL_DTYPE_FP16 && params->dtype != RL_DTYPE_BF16)
-    return rl_fail_at(err, "/dtype", "attention on a GPU is computed by cuDNN's fused kernel: fp16 or bf16");
+    return rl_fail_at(err, "/dtype", "attention on a GPU is computed by cuDNN's fused kernel, which supports only fp16 and bf16");
   if (rl_kernel_params_shape(params, &shape, err) < 0) return -1;
   if (shape.size[HEAD_SIZE] % HEAD_SIZE_STEP == 0 && shape.size[HEAD_SIZE] <= MAX_HEAD_SIZE) return 0;
   return rl_fail_at(err, "/shape/head_size",
-                    "attention on a GPU is computed by cuDNN's fused kernel: head_size must be a multiple of %d, at most %d",
+                    "attention on a GPU is computed by cuDNN's fused kernel: head_size must be a multiple of %d and at most %d",
                     HEAD_SIZE_STEP, MAX_HEAD_SIZE);
 }
 
@@ -92,7 +92,7 @@ const rl_kernel_operator rl_kernel_attention = {
     .workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
     .shape_fields = shape_fields,
     .shape_check = check_heads,
-    .dtypes = RL_KERNEL_FLOATS,
+    .dtypes = RL_KERNEL_COMMON_DTYPES,
     .variants = variants,
     .gpu_only_variants = 1u << 1, /* the variant "searched" */
     .gpu_check = check_gpu,

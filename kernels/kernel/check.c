@@ -63,9 +63,9 @@ static int64_t block_start(const sample *s, int64_t block) {
   return range_start(s, block / s->range_blocks) + block % s->range_blocks * s->block_segments;
 }
 
-static int64_t block_length(const sample *s, int64_t block) {
-  const int64_t left = s->range_segments - block % s->range_blocks * s->block_segments;
-  return left < s->block_segments ? left : s->block_segments;
+static int64_t segments_of_block(const sample *s, int64_t block) {
+  const int64_t remaining = s->range_segments - block % s->range_blocks * s->block_segments;
+  return remaining < s->block_segments ? remaining : s->block_segments;
 }
 
 /* --- comparing --------------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ typedef struct thread_result {
   int64_t non_finite; /* elements that are infinite or NaN */
 } thread_result;
 
-typedef struct comparison {
+typedef struct output_comparison {
   rl_kernel_instance *kernel;
   rl_input_stager stager; /* reads the inputs for the reference */
   sample sample;
@@ -84,23 +84,23 @@ typedef struct comparison {
   size_t block_bytes, segment_bytes;
   int64_t first_block;
   thread_result *results; /* one for each thread */
-} comparison;
+} output_comparison;
 
 typedef struct block_comparison {
-  const comparison *whole;
-  const char *result; /* downloaded elements of the block */
-  int64_t first;      /* first segment of the block */
-  double squared_error,
-      squared_norm; /* sums over the block: of the squared errors, and of the squared elements of the reference */
+  const output_comparison *comparison;
+  const char *result;   /* downloaded elements of the block */
+  int64_t first;        /* first segment of the block */
+  double squared_error; /* sum of the squared errors of the block's elements */
+  double squared_norm;  /* sum of the squared elements of the reference */
   int64_t non_finite;
 } block_comparison;
 
 /* An rl_output_segment_function: adds the errors of segments [first, first + count) to the sums of the block. */
 static void compare_segments(void *context, const void *const *in, int64_t first, int64_t count, void *out) {
   block_comparison *block = context;
-  const rl_kernel_instance *kernel = block->whole->kernel;
+  const rl_kernel_instance *kernel = block->comparison->kernel;
   const int64_t elements = count * rl_kernel_elements_per_output_segment(kernel);
-  const char *result = block->result + (size_t)(first - block->first) * block->whole->segment_bytes;
+  const char *result = block->result + (size_t)(first - block->first) * block->comparison->segment_bytes;
   double *expected = out;
   kernel->params.op->reference(&kernel->shape, (const double *const *)in, first, count, expected);
   for (int64_t i = 0; i < elements; i++) {
@@ -113,16 +113,16 @@ static void compare_segments(void *context, const void *const *in, int64_t first
 
 /* Compares downloaded blocks [first, first + count). */
 static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  comparison *whole = context;
-  thread_result *result = &whole->results[thread];
+  output_comparison *comparison = context;
+  thread_result *result = &comparison->results[thread];
   for (int64_t i = first; i < first + count; i++) {
-    const int64_t block_index = whole->first_block + i, segments = block_length(&whole->sample, block_index);
-    block_comparison block = {.whole = whole,
-                              .result = whole->staging + (size_t)i * whole->block_bytes,
-                              .first = block_start(&whole->sample, block_index)};
-    if (rl_input_stager_process(&whole->stager, block.first, segments, thread, compare_segments, &block, err) < 0) return -1;
-    const double elements = (double)(segments * rl_kernel_elements_per_output_segment(whole->kernel));
-    const double norm = fmax(sqrt(block.squared_norm), whole->min_magnitude * sqrt(elements));
+    const int64_t block_index = comparison->first_block + i, segments = segments_of_block(&comparison->sample, block_index);
+    block_comparison block = {.comparison = comparison,
+                              .result = comparison->staging + (size_t)i * comparison->block_bytes,
+                              .first = block_start(&comparison->sample, block_index)};
+    if (rl_input_stager_process(&comparison->stager, block.first, segments, thread, compare_segments, &block, err) < 0) return -1;
+    const double elements = (double)(segments * rl_kernel_elements_per_output_segment(comparison->kernel));
+    const double norm = fmax(sqrt(block.squared_norm), comparison->min_magnitude * sqrt(elements));
     result->non_finite += block.non_finite;
     result->max_error = fmax(result->max_error, norm > 0 ? sqrt(block.squared_error) / norm : sqrt(block.squared_error));
   }
@@ -130,55 +130,57 @@ static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t 
 }
 
 /* Downloads blocks [first, first + count) into the staging buffer; neighbouring blocks of a range are downloaded in one copy. */
-static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_error *err) {
-  rl_device *device = whole->kernel->base.device;
-  const sample *s = &whole->sample;
-  whole->first_block = first;
+static int download_blocks(output_comparison *comparison, int64_t first, int64_t count, rl_error *err) {
+  rl_device *device = comparison->kernel->base.device;
+  const sample *s = &comparison->sample;
+  comparison->first_block = first;
   for (int64_t i = first, end; i < first + count; i = end) {
     end = (i / s->range_blocks + 1) * s->range_blocks;
     if (end > first + count) end = first + count;
-    const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + block_length(s, end - 1);
-    char *to = whole->staging + (size_t)(i - first) * whole->block_bytes;
-    const char *from = (const char *)whole->kernel->out + (size_t)begin_segment * whole->segment_bytes;
+    const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + segments_of_block(s, end - 1);
+    char *to = comparison->staging + (size_t)(i - first) * comparison->block_bytes;
+    const char *from = (const char *)comparison->kernel->out + (size_t)begin_segment * comparison->segment_bytes;
     if (rl_device_check_cancellation(device, err) < 0 ||
-        device->ops->download(device, to, from, (size_t)(end_segment - begin_segment) * whole->segment_bytes, err) < 0)
+        device->ops->download(device, to, from, (size_t)(end_segment - begin_segment) * comparison->segment_bytes, err) < 0)
       return -1;
   }
   return 0;
 }
 
-static int compare_sample(comparison *whole, rl_error *err) {
-  const rl_kernel_instance *kernel = whole->kernel;
-  const int64_t blocks = whole->sample.range_count * whole->sample.range_blocks;
-  const int64_t block_elements = whole->sample.block_segments * rl_kernel_elements_per_output_segment(kernel);
+static int compare_sample(output_comparison *comparison, rl_error *err) {
+  const rl_kernel_instance *kernel = comparison->kernel;
+  const int64_t blocks = comparison->sample.range_count * comparison->sample.range_blocks;
+  const int64_t block_elements = comparison->sample.block_segments * rl_kernel_elements_per_output_segment(kernel);
   int64_t stage_blocks = block_elements < STAGING_ELEMENTS ? STAGING_ELEMENTS / block_elements : 1;
   if (stage_blocks > blocks) stage_blocks = blocks;
-  whole->staging = malloc((size_t)stage_blocks * whole->block_bytes);
-  whole->results = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *whole->results);
-  if (whole->staging == NULL || whole->results == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
-  if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_read_full_inputs(&whole->stager, err) < 0) return -1;
+  comparison->staging = malloc((size_t)stage_blocks * comparison->block_bytes);
+  comparison->results = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *comparison->results);
+  if (comparison->staging == NULL || comparison->results == NULL)
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
+  if (rl_input_stager_open(&comparison->stager, err) < 0 || rl_input_stager_read_full_inputs(&comparison->stager, err) < 0)
+    return -1;
   for (int64_t first = 0; first < blocks; first += stage_blocks) {
     const int64_t count = blocks - first < stage_blocks ? blocks - first : stage_blocks;
-    if (download_blocks(whole, first, count, err) < 0 ||
-        rl_parallel_for(kernel->thread_pool, kernel->base.device, count, 1, compare_blocks, whole, err) < 0)
+    if (download_blocks(comparison, first, count, err) < 0 ||
+        rl_parallel_for(kernel->thread_pool, kernel->base.device, count, 1, compare_blocks, comparison, err) < 0)
       return -1;
   }
   return 0;
 }
 
-static int set_check(const comparison *whole, rl_check *check, rl_error *err) {
-  const rl_kernel_instance *kernel = whole->kernel;
+static int set_check(const output_comparison *comparison, rl_check *check, rl_error *err) {
+  const rl_kernel_instance *kernel = comparison->kernel;
   thread_result worst = {0};
   for (uint32_t thread = 0; thread < rl_thread_pool_thread_count(kernel->thread_pool); thread++) {
-    worst.non_finite += whole->results[thread].non_finite;
-    worst.max_error = fmax(worst.max_error, whole->results[thread].max_error);
+    worst.non_finite += comparison->results[thread].non_finite;
+    worst.max_error = fmax(worst.max_error, comparison->results[thread].max_error);
   }
   if (worst.non_finite > 0)
-    return rl_fail(err, RL_ERRNO, EDOM, "%lld elements of the result are not numbers", (long long)worst.non_finite);
+    return rl_fail(err, RL_ERRNO, EDOM, "%lld elements of the result are infinite or NaN", (long long)worst.non_finite);
   *check = (rl_check){.relative_error = worst.max_error,
                       .tolerance = rl_kernel_tolerance(&kernel->params, &kernel->shape),
-                      .checked_ratio = (double)(whole->sample.range_count * whole->sample.range_segments) /
-                                       (double)whole->sample.output_segment_count};
+                      .checked_ratio = (double)(comparison->sample.range_count * comparison->sample.range_segments) /
+                                       (double)comparison->sample.output_segment_count};
   return 0;
 }
 
@@ -229,18 +231,18 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   const rl_kernel_operator *op = kernel->params.op;
   const double scale = op->output_scale ? op->output_scale(&kernel->shape) : 0;
-  comparison whole = {.kernel = kernel,
-                      .sample = choose_sample(kernel),
-                      .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
-                      .stager = {.kernel = kernel,
-                                 .value_bytes = sizeof(double),
-                                 .max_buffer_values = 4 * BLOCK_ELEMENTS,
-                                 .read_input = generate_input}};
-  whole.segment_bytes = (size_t)rl_kernel_elements_per_output_segment(kernel) * rl_dtype_size(kernel->params.dtype);
-  whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
-  bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || set_check(&whole, check, err) < 0;
-  rl_input_stager_close(&whole.stager);
-  free(whole.staging);
-  free(whole.results);
+  output_comparison comparison = {.kernel = kernel,
+                                  .sample = choose_sample(kernel),
+                                  .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
+                                  .stager = {.kernel = kernel,
+                                             .value_bytes = sizeof(double),
+                                             .max_buffer_values = 4 * BLOCK_ELEMENTS,
+                                             .read_input = generate_input}};
+  comparison.segment_bytes = (size_t)rl_kernel_elements_per_output_segment(kernel) * rl_dtype_size(kernel->params.dtype);
+  comparison.block_bytes = (size_t)comparison.sample.block_segments * comparison.segment_bytes;
+  bool failed = run_once(kernel, err) < 0 || compare_sample(&comparison, err) < 0 || set_check(&comparison, check, err) < 0;
+  rl_input_stager_close(&comparison.stager);
+  free(comparison.staging);
+  free(comparison.results);
   return failed ? -1 : 0;
 }

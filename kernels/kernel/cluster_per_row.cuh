@@ -52,8 +52,9 @@ template <int THREADS, int VECTORS, int PIPELINE_STAGES, int READ_AHEAD, int BLO
   static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER_BLOCKS,
                 "the reduction warp has a lane for each compute warp and each block");
   /* WAR with two slots: the messages of row n + 2 overwrite those of row n, so every block must have read the messages of row n
-   * before. It has: a block sends its message of row n + 2 after it has received the messages of row n + 1 from all blocks, and
-   * each block sends that message after it has read the messages of row n. */
+   * before any block sends its message of row n + 2. This holds: a block sends its message of row n + 2 after it has received
+   * the messages of row n + 1 from all blocks, and each block sends its message of row n + 1 after it has read the messages of
+   * row n. */
   static_assert(0 < READ_AHEAD_ROWS, "exchange_ring has at least two slots");
   static_assert((int)READ_AHEAD_ROWS < (int)STAGES, "at least one stage prefetches");
 };
@@ -117,8 +118,10 @@ template <class CONFIG, class T> struct smem_stage {
  * operation; so each cluster takes one ticket for which there is no row. The cluster that takes the last of these tickets resets
  * the counter for the next launch. */
 struct row_scheduler {
-  uint32_t *next_row_counter, clusters, rows,
-      static_rows;            /* clusters: of the grid; rows: of the table; static_rows: assigned statically, over all clusters */
+  uint32_t *next_row_counter;
+  uint32_t clusters;          /* number of clusters of the grid */
+  uint32_t rows;              /* number of rows of the table */
+  uint32_t static_rows;       /* number of rows that are assigned statically, over all clusters */
   uint32_t prefetched_ticket; /* valid in lane 0 */
 
   /* Takes the ticket of the row that the next call of next() returns. */
@@ -363,7 +366,7 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
                           ? local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), CONFIG::VECTORS_PER_THREAD, elements_of_warp)
                           : local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), valid_vectors, elements_of_warp));
     } else drain_iterations--;
-    /* This stage had row n - READ_AHEAD_ROWS. Adding STAGES keeps the number from being negative, and does not change the
+    /* The stage that holds row n - READ_AHEAD_ROWS. Adding STAGES keeps the index from being negative and does not change the
      * stage. */
     const smem_stage<CONFIG, T> stage = stage_0.of_row(n + CONFIG::STAGES - CONFIG::READ_AHEAD_ROWS);
     if (window[0] < table.rows) {
@@ -380,7 +383,7 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
   }
 }
 
-/* The kernel; all clusters run it. x, y: [rows][columns]; w, b: [columns]. blocks: number of blocks of a cluster.
+/* The kernel. x, y: [rows][columns]; w, b: [columns]. blocks: number of blocks of a cluster.
  * *next_row_counter must be zero before the launch, and is zero again after it. */
 template <class OP, class T>
 __global__ void __launch_bounds__(cluster_config_for<OP, T>::BLOCK, cluster_config_for<OP, T>::BLOCKS_PER_SM)

@@ -22,10 +22,10 @@ static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(IMAGES, "images", RL_KERNEL_ELEMENTS_MAX, "images"),
     RL_KERNEL_SIZE(HEIGHT, "height", MAX_SIDE, "rows of an image"),
     RL_KERNEL_SIZE(WIDTH, "width", MAX_SIDE, "columns of an image"),
-    RL_KERNEL_SIZE(CHANNELS, "channels", RL_KERNEL_ELEMENTS_MAX, "values of a pixel of x"),
-    RL_KERNEL_SIZE(FILTERS, "filters", RL_KERNEL_ELEMENTS_MAX, "values of a pixel of y"),
+    RL_KERNEL_SIZE(CHANNELS, "channels", RL_KERNEL_ELEMENTS_MAX, "channels of x and of the filters"),
+    RL_KERNEL_SIZE(FILTERS, "filters", RL_KERNEL_ELEMENTS_MAX, "filters, which are the channels of y"),
     RL_KERNEL_SIZE(KERNEL, "kernel", MAX_KERNEL, "rows and columns of a filter"),
-    RL_KERNEL_SIZE(STRIDE, "stride", MAX_KERNEL, "pixels of x from one of y to the next"),
+    RL_KERNEL_SIZE(STRIDE, "stride", MAX_KERNEL, "pixels by which a filter moves from one position to the next"),
     RL_KERNEL_COUNT(PADDING, "padding", MAX_KERNEL - 1, "zeros around an image on each side; fewer than kernel"),
     {0}};
 
@@ -35,9 +35,9 @@ static const rl_field shape_fields[] = {
 static int64_t positions(const rl_kernel_shape *s, int64_t side) {
   return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
 }
-/* p_of and q_of return the number of rows and of columns of y. */
-static int64_t p_of(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
-static int64_t q_of(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
+
+static int64_t y_rows(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
+static int64_t y_columns(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
 
 static int64_t product(int64_t a, int64_t b, int64_t c, int64_t d) {
   return rl_kernel_saturating_mul(rl_kernel_saturating_mul(rl_kernel_saturating_mul(a, b), c), d);
@@ -48,7 +48,9 @@ static int64_t x_elements(const rl_kernel_shape *s) {
 static int64_t w_elements(const rl_kernel_shape *s) {
   return product(s->size[FILTERS], s->size[KERNEL], s->size[KERNEL], s->size[CHANNELS]);
 }
-static int64_t y_elements(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), s->size[FILTERS]); }
+static int64_t y_elements(const rl_kernel_shape *s) {
+  return product(s->size[IMAGES], y_rows(s), y_columns(s), s->size[FILTERS]);
+}
 
 static int check_padding_and_kernel(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[PADDING] >= s->size[KERNEL]) return rl_fail_at(err, "/shape/padding", "padding must be smaller than kernel");
@@ -60,25 +62,26 @@ static int check_padding_and_kernel(const rl_kernel_shape *s, rl_error *err) {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Return the first and the last output position along an axis at which the filter covers an input pixel. If the filter never
- * covers the pixel, last < first. count: number of output positions. */
+/* first_covering and last_covering return the first and the last output position along an axis at which the filter covers an
+ * input pixel. If the filter never covers the pixel, the last position is smaller than the first. count: number of output
+ * positions. */
 static int64_t first_covering(const rl_kernel_shape *s, int64_t pixel) {
-  const int64_t before =
-      pixel + s->size[PADDING] - s->size[KERNEL]; /* the filter that begins at this pixel ends just before the given pixel */
-  return before < 0 ? 0 : before / s->size[STRIDE] + 1;
+  /* Filters that begin at this padded coordinate, or before it, end before the pixel. */
+  const int64_t last_uncovering_start = pixel + s->size[PADDING] - s->size[KERNEL];
+  return last_uncovering_start < 0 ? 0 : last_uncovering_start / s->size[STRIDE] + 1;
 }
 static int64_t last_covering(const rl_kernel_shape *s, int64_t pixel, int64_t count) {
   return smaller((pixel + s->size[PADDING]) / s->size[STRIDE], count - 1);
 }
 
 /* conv: segments are rows of y. Their window is the rows of x that they need. */
-static int64_t conv_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * p_of(s); }
+static int64_t conv_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * y_rows(s); }
 static int64_t conv_first_row(const rl_kernel_shape *s, int64_t segment) {
-  const int64_t p = p_of(s);
+  const int64_t p = y_rows(s);
   return segment / p * s->size[HEIGHT] + larger(0, segment % p * s->size[STRIDE] - s->size[PADDING]);
 }
 static int64_t conv_end_row(const rl_kernel_shape *s, int64_t segment) {
-  const int64_t p = p_of(s);
+  const int64_t p = y_rows(s);
   return segment / p * s->size[HEIGHT] +
          smaller(s->size[HEIGHT], segment % p * s->size[STRIDE] - s->size[PADDING] + s->size[KERNEL]);
 }
@@ -97,11 +100,11 @@ static void conv_window(const rl_kernel_shape *s, uint32_t input, int64_t first,
  * not be empty. */
 static int64_t conv_dgrad_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * s->size[HEIGHT]; }
 static int64_t conv_dgrad_first_row(const rl_kernel_shape *s, int64_t segment) {
-  const int64_t p = p_of(s), h = s->size[HEIGHT];
+  const int64_t p = y_rows(s), h = s->size[HEIGHT];
   return segment / h * p + smaller(first_covering(s, segment % h), p - 1);
 }
 static int64_t conv_dgrad_end_row(const rl_kernel_shape *s, int64_t segment) {
-  const int64_t p = p_of(s), h = s->size[HEIGHT];
+  const int64_t p = y_rows(s), h = s->size[HEIGHT];
   return segment / h * p + last_covering(s, segment % h, p) + 1;
 }
 static int64_t conv_dgrad_input_elements(const rl_kernel_shape *s, uint32_t input) {
@@ -109,7 +112,7 @@ static int64_t conv_dgrad_input_elements(const rl_kernel_shape *s, uint32_t inpu
 }
 static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
                               int64_t *elements) {
-  const int64_t row = q_of(s) * s->size[FILTERS], from = conv_dgrad_first_row(s, first);
+  const int64_t row = y_columns(s) * s->size[FILTERS], from = conv_dgrad_first_row(s, first);
   const int64_t to = larger(from + 1, conv_dgrad_end_row(s, first + count - 1));
   *start = input == 0 ? from * row : 0;
   *elements = input == 0 ? (to - from) * row : w_elements(s);
@@ -144,7 +147,7 @@ static double taps_inside(const rl_kernel_shape *s, int64_t side) {
 
 static int check_gpu(const rl_kernel_params *params, rl_error *err) {
   if (params->dtype != RL_DTYPE_FP64) return 0;
-  return rl_fail_at(err, "/dtype", "a convolution on a GPU is computed by cuDNN, channels last: fp32, tf32, fp16 or bf16");
+  return rl_fail_at(err, "/dtype", "a convolution on a GPU is computed by cuDNN, which supports fp32, tf32, fp16 and bf16");
 }
 
 /* Returns two operations (multiply, add) for each tap of each filter at each position, without the taps that are in the
@@ -154,50 +157,53 @@ static double operations(const rl_kernel_shape *s) {
          (double)s->size[CHANNELS] * (double)s->size[FILTERS];
 }
 
-/* Upper bounds of the number of products that are summed for an element of the output. */
-static int64_t conv_length(const rl_kernel_shape *s) { return s->size[KERNEL] * s->size[KERNEL] * s->size[CHANNELS]; }
-static int64_t conv_dgrad_length(const rl_kernel_shape *s) {
+/* Return upper bounds of the number of products that are summed for an output element. */
+static int64_t conv_max_products(const rl_kernel_shape *s) { return s->size[KERNEL] * s->size[KERNEL] * s->size[CHANNELS]; }
+static int64_t conv_dgrad_max_products(const rl_kernel_shape *s) {
   const int64_t taps = (s->size[KERNEL] + s->size[STRIDE] - 1) / s->size[STRIDE];
   return taps * taps * s->size[FILTERS];
 }
-static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), 1); }
+static int64_t conv_wgrad_max_products(const rl_kernel_shape *s) { return product(s->size[IMAGES], y_rows(s), y_columns(s), 1); }
 
-/* Factor of the tolerance. cuDNN transforms inputs and splits sums, which adds rounding: in fp32 its error reached 24 ulps for
- * sums of 3136 products, for which rl_sum_ulps allows 29. Four times the bound is still far below the error of TF32. */
-enum { SLACK = 4 };
+/* Factor of the tolerance over rl_sum_ulps. cuDNN transforms inputs and splits sums, which adds rounding: in fp32 its error
+ * reached 24 ulps for sums of 3136 products, for which rl_sum_ulps allows 29. Four times that bound is still far below the error
+ * of TF32 arithmetic. */
+enum { TOLERANCE_FACTOR = 4 };
 
-#define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                         \
-  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                              \
-    if (check_padding_and_kernel(s, err) < 0) return -1;                                                          \
-    return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                  \
-               ? 0                                                                                                \
-               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);              \
-  }                                                                                                               \
-  static double NAME##_tolerance_ulps(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); } \
-  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); }  \
-  static double NAME##_output_scale(const rl_kernel_shape *s) {                                                   \
-    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                       \
-  }                                                                                                               \
-  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                    \
-  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                     \
-                                               .shape_fields = shape_fields,                                      \
-                                               .shape_check = NAME##_check,                                       \
-                                               .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                  \
-                                               .variants = variants,                                              \
-                                               .gpu_only_variants = 1u << 1,                                      \
-                                               .gpu_check = check_gpu,                                            \
-                                               .input_count = 2,                                                  \
-                                               .input_elements = NAME##_input_elements,                           \
-                                               .output_elements = ELEMENTS,                                       \
-                                               .output_segment_count = NAME##_segment_count,                      \
-                                               .input_window = NAME##_window,                                     \
-                                               .operations = operations,                                          \
-                                               .tolerance_ulps = NAME##_tolerance_ulps,                           \
-                                               .truncation_ulps = NAME##_truncation,                              \
-                                               .output_scale = NAME##_output_scale,                               \
-                                               .reference = NAME##_double,                                        \
-                                               .compute_float = NAME##_float,                                     \
+#define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                              \
+  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                                   \
+    if (check_padding_and_kernel(s, err) < 0) return -1;                                                               \
+    return NAME##_max_products(s) <= RL_SUM_LENGTH_MAX                                                                 \
+               ? 0                                                                                                     \
+               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);                   \
+  }                                                                                                                    \
+  static double NAME##_tolerance_ulps(const rl_kernel_shape *s) {                                                      \
+    return TOLERANCE_FACTOR * rl_sum_ulps(NAME##_max_products(s));                                                     \
+  }                                                                                                                    \
+  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_max_products(s)); } \
+  static double NAME##_output_scale(const rl_kernel_shape *s) {                                                        \
+    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                            \
+  }                                                                                                                    \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                         \
+  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                          \
+                                               .shape_fields = shape_fields,                                           \
+                                               .shape_check = NAME##_check,                                            \
+                                               .dtypes = RL_KERNEL_COMMON_DTYPES | 1u << RL_DTYPE_TF32,                \
+                                               .variants = variants,                                                   \
+                                               .gpu_only_variants = 1u << 1,                                           \
+                                               .gpu_check = check_gpu,                                                 \
+                                               .input_count = 2,                                                       \
+                                               .input_elements = NAME##_input_elements,                                \
+                                               .output_elements = ELEMENTS,                                            \
+                                               .output_segment_count = NAME##_segment_count,                           \
+                                               .input_window = NAME##_window,                                          \
+                                               .operations = operations,                                               \
+                                               .tolerance_ulps = NAME##_tolerance_ulps,                                \
+                                               .truncation_ulps = NAME##_truncation,                                   \
+                                               .output_scale = NAME##_output_scale,                                    \
+                                               .reference = NAME##_double,                                             \
+                                               .compute_float = NAME##_float,                                          \
                                                .compute_double = NAME##_double};
 OPERATOR(conv, "y = x * w, channels last", y_elements)
-OPERATOR(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)
-OPERATOR(conv_wgrad, "the gradient of w from those of y, channels last", w_elements)
+OPERATOR(conv_dgrad, "the gradient of x from that of y, channels last", x_elements)
+OPERATOR(conv_wgrad, "the gradient of w from that of y, channels last", w_elements)

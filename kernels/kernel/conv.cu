@@ -1,14 +1,18 @@
 /* conv, conv_dgrad and conv_wgrad (conv.c) on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, such as
  * Winograd's, are excluded: they could be faster than the operator's floor, and they lose precision.
  *
- * Variants: `heuristic` takes the first plan of cuDNN's heuristic. `searched` times several. For IEEE fp32, cuDNN has few engines
- * and rarely recommends them, so `searched` times all of them. For tensor cores, cuDNN has many engines; each must be compiled,
- * and the heuristic ranks them well, so `searched` times only the first MAX_PLANS. */
+ * Variants: `heuristic` takes the first plan of cuDNN's heuristic. `searched` times several plans and takes the fastest. For
+ * IEEE fp32, cuDNN has few engines and rarely recommends them, so `searched` times all of them. For tensor cores, cuDNN has many
+ * engines; each must be compiled, and the heuristic ranks them well, so `searched` times only the first MAX_PLANS. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING }; /* indices of the shape's sizes */
-enum { MAX_WORKSPACE_BYTES = 256 << 20, MAX_FP32_PLANS = 64, MAX_PLANS = 10 /* plans that `searched` times */ };
+enum {
+  MAX_WORKSPACE_BYTES = 256 << 20,
+  MAX_FP32_PLANS = 64, /* plans that `searched` times for fp32 */
+  MAX_PLANS = 10       /* plans that `searched` times for the other types */
+};
 
 template <rl_conv_pass PASS>
 static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **plan, rl_error *err) {

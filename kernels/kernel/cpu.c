@@ -11,9 +11,9 @@
 #include "kernel/parallel.h"
 
 enum {
-  TILE_ELEMENTS = 4096,
-  CHUNK_ELEMENTS = 1 << 16
-}; /* about the elements of a tile, and of a chunk, which a thread processes at once; both have at least one segment */
+  TILE_ELEMENTS = 4096,    /* approximate output elements of a tile, which has at least one segment */
+  CHUNK_ELEMENTS = 1 << 16 /* approximate output elements that a thread computes per task: at least one segment */
+};
 
 static bool is_computed_in_place(int dtype) { return dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32 || dtype == RL_DTYPE_TF32; }
 

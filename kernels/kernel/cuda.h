@@ -6,18 +6,18 @@
 
 #include "kernel/instance.h"
 
-/* What an operator implements for CUDA. */
+/* The functions that an operator implements for CUDA. */
 typedef struct rl_kernel_launcher {
   /* Enqueues the instance's variant on the stream; may be captured into a graph. */
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
-  /* Creates what launches need in addition to the buffers (descriptors, plans, workspace) and sets instance->engine_state to it.
-   * NULL: launches need only the buffers. */
+  /* Creates the objects that launches need in addition to the buffers (descriptors, plans, workspace), in a struct to which it
+   * sets instance->engine_state. NULL: launches need only the buffers. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
   /* Releases instance->engine_state, also after a failed open; not called while it is NULL. */
   void (*close)(void *engine_state);
 } rl_kernel_launcher;
 
-/* Opens the instance that all operators share, then the launcher's part. enqueue is called with the instance as arg. */
+/* Opens an rl_kernel_instance, then calls launcher->open. Launches call `enqueue` with the instance as arg. */
 int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,
                         int (*enqueue)(void *arg, rl_stream stream, rl_error *err), rl_instance **instance, rl_error *err);
 

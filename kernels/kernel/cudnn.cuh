@@ -1,4 +1,4 @@
-/* Launchers of operators that are one execution plan of cuDNN. */
+/* The launcher (rl_kernel_launcher) of operators that cuDNN computes with one execution plan: attention and the convolutions. */
 #ifndef RL_KERNELS_KERNEL_CUDNN_CUH
 #define RL_KERNELS_KERNEL_CUDNN_CUH
 
@@ -22,7 +22,7 @@ template <rl_kernel_open_plan *OPEN_PLAN> static int rl_kernel_cudnn_open_with(r
   return rl_kernel_cudnn_open(kernel, OPEN_PLAN, err);
 }
 
-/* Defines rl_kernel_cuda_NAME. */
+/* Defines the engine rl_kernel_cuda_NAME, whose plan the function OPEN_PLAN opens. */
 #define RL_KERNEL_CUDNN(NAME, OPEN_PLAN)                                                                              \
   static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, rl_kernel_cudnn_open_with<OPEN_PLAN>, \
                                                         rl_kernel_cudnn_close};                                       \

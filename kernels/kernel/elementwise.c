@@ -20,8 +20,8 @@ static const rl_field matrix[] = {RL_KERNEL_SIZE(ROWS, "rows", RL_KERNEL_ELEMENT
 
 /* --- layouts ----------------------------------------------------------------------------------------------------------- */
 
-/* vector: n elements; all inputs have the size of the output. matrix: rows × columns; input 0 has the size of the output, input 1
- * is one row. */
+/* vector: the output and all inputs have n elements. matrix: the output and input 0 have rows × columns elements; input 1 is one
+ * row. */
 static int64_t vector_output(const rl_kernel_shape *shape) { return shape->size[N]; }
 static int64_t vector_input(const rl_kernel_shape *shape, uint32_t input) {
   (void)input;
@@ -52,9 +52,10 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
 
 /* --- the operators ------------------------------------------------------------------------------------------------------ */
 
-/* Defines NAME_SUFFIX, which computes EXPRESSION for each element: A is the element of input 0, B is SECOND. The inner loop stays
- * inside one row, so that the compiler can vectorise it; there, in[1][k + shift] is the element of input 1 in the column of k. */
-#define OVER_ROWS(NAME, SUFFIX, LAYOUT, T, SECOND, EXPRESSION)                                                          \
+/* Defines NAME_SUFFIX, which computes EXPRESSION for each element: A is the element of input 0, and B is SECOND, the
+ * corresponding element of input 1. The inner loop stays inside one row, so that the compiler can vectorise it; there, in[1][k +
+ * shift] is the element of input 1 in the column of k. */
+#define DEFINE_LOOP(NAME, SUFFIX, LAYOUT, T, SECOND, EXPRESSION)                                                        \
   static void NAME##_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) { \
     int64_t start, elements, stop;                                                                                      \
     LAYOUT##_window(shape, 1, first, count, &start, &elements);                                                         \
@@ -69,7 +70,7 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
     }                                                                                                                   \
   }
 
-/* Values of SECOND. */
+/* Arguments for the parameter SECOND of DEFINE_LOOP. */
 #define NO_SECOND 0
 #define SAME_ELEMENT in[1][k]
 #define SAME_COLUMN in[1][k + shift]
@@ -80,7 +81,7 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
   static double NAME##_tolerance(const rl_kernel_shape *shape) { return (void)shape, ULPS; }                            \
   const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                           \
                                                .shape_fields = LAYOUT,                                                  \
-                                               .dtypes = RL_KERNEL_FLOATS,                                              \
+                                               .dtypes = RL_KERNEL_COMMON_DTYPES,                                       \
                                                .variants = variants,                                                    \
                                                .input_count = INPUTS,                                                   \
                                                .input_elements = LAYOUT##_input,                                        \
@@ -93,29 +94,29 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
                                                .compute_float = NAME##_float,                                           \
                                                .compute_double = NAME##_double};
 
-OVER_ROWS(copy, reference, vector, double, NO_SECOND, A)
-OVER_ROWS(copy, float, vector, float, NO_SECOND, A)
-OVER_ROWS(copy, double, vector, double, NO_SECOND, A)
+DEFINE_LOOP(copy, reference, vector, double, NO_SECOND, A)
+DEFINE_LOOP(copy, float, vector, float, NO_SECOND, A)
+DEFINE_LOOP(copy, double, vector, double, NO_SECOND, A)
 OPERATOR(copy, "y = x", vector, 1, 0, 0)
 
-OVER_ROWS(relu, reference, vector, double, NO_SECOND, isnan(A) ? A : fmax(A, 0))
-OVER_ROWS(relu, float, vector, float, NO_SECOND, A < 0 ? 0 : A)
-OVER_ROWS(relu, double, vector, double, NO_SECOND, A < 0 ? 0 : A)
+DEFINE_LOOP(relu, reference, vector, double, NO_SECOND, isnan(A) ? A : fmax(A, 0))
+DEFINE_LOOP(relu, float, vector, float, NO_SECOND, A < 0 ? 0 : A)
+DEFINE_LOOP(relu, double, vector, double, NO_SECOND, A < 0 ? 0 : A)
 OPERATOR(relu, "y = max(x, 0)", vector, 1, 1, 0)
 
-OVER_ROWS(residual_add, reference, vector, double, SAME_ELEMENT, A + B)
-OVER_ROWS(residual_add, float, vector, float, SAME_ELEMENT, A + B)
-OVER_ROWS(residual_add, double, vector, double, SAME_ELEMENT, A + B)
+DEFINE_LOOP(residual_add, reference, vector, double, SAME_ELEMENT, A + B)
+DEFINE_LOOP(residual_add, float, vector, float, SAME_ELEMENT, A + B)
+DEFINE_LOOP(residual_add, double, vector, double, SAME_ELEMENT, A + B)
 OPERATOR(residual_add, "y = x + r", vector, 2, 1, 1)
 
 /* bias_gelu uses erfc, because 1 + erf would cancel for negative v. For negative v the rounding of v changes the small result by
  * up to v² ulps, hence the tolerance. Operations: the sum x + b, and gelu as 1/2 v (1 + erf(v / √2)). */
-OVER_ROWS(bias_gelu, reference, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
-OVER_ROWS(bias_gelu, float, matrix, float, SAME_COLUMN, (A + B) * 0.5f * erfcf(-(A + B) * (float)M_SQRT1_2))
-OVER_ROWS(bias_gelu, double, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
+DEFINE_LOOP(bias_gelu, reference, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
+DEFINE_LOOP(bias_gelu, float, matrix, float, SAME_COLUMN, (A + B) * 0.5f * erfcf(-(A + B) * (float)M_SQRT1_2))
+DEFINE_LOOP(bias_gelu, double, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
 OPERATOR(bias_gelu, "y = gelu(x + b), one b for each column", matrix, 2, 6, 32)
 
-OVER_ROWS(silu_mul, reference, vector, double, SAME_ELEMENT, A *B / (1 + exp(-A)))
-OVER_ROWS(silu_mul, float, vector, float, SAME_ELEMENT, A / (1 + expf(-A)) * B)
-OVER_ROWS(silu_mul, double, vector, double, SAME_ELEMENT, A / (1 + exp(-A)) * B)
+DEFINE_LOOP(silu_mul, reference, vector, double, SAME_ELEMENT, A *B / (1 + exp(-A)))
+DEFINE_LOOP(silu_mul, float, vector, float, SAME_ELEMENT, A / (1 + expf(-A)) * B)
+DEFINE_LOOP(silu_mul, double, vector, double, SAME_ELEMENT, A / (1 + exp(-A)) * B)
 OPERATOR(silu_mul, "y = silu(x) g", vector, 2, 5, 4)

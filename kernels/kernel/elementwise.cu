@@ -42,8 +42,9 @@ template <class OP, class T> __device__ static inline void compute_element(T x, 
   narrow(OP::template of<M>(widen(x), widen(second)), y);
 }
 
-/* Division by an invariant number, by a multiplication and a shift: for n < 2^28 the quotient is ⌊n · multiplier / 2^shift⌋ with
- * shift = 28 + ⌈log2 number⌉ and multiplier = ⌈2^shift / number⌉ (Granlund, Montgomery 1994). */
+/* A divisor that is the same for all threads. Its quotients are computed by a multiplication and a shift: for n < 2^28 the
+ * quotient is ⌊n · multiplier / 2^shift⌋ with shift = 28 + ⌈log2 number⌉ and multiplier = ⌈2^shift / number⌉ (Granlund,
+ * Montgomery 1994). */
 struct divisor {
   uint32_t number, multiplier, shift;
   __device__ uint32_t remainder(uint32_t n) const { return n - (uint32_t)((uint64_t)n * multiplier >> shift) * number; }
@@ -99,8 +100,8 @@ template <class OP, class T> __device__ static inline vec<T> compute_vector(cons
   return y;
 }
 
-/* Threads of a block, which processes BLOCK vectors. A thread of a compute-heavy operator processes several vectors, to compute
- * one while others are loaded. */
+/* Sizes of the kernel `vector`. A block processes BLOCK vectors. A thread of a compute-heavy operator processes several of them,
+ * to compute one while others are loaded. */
 template <class OP, class T> struct vector_config {
   enum { VECTORS_PER_THREAD = !OP::COMPUTE_HEAVY ? 1 : sizeof(T) == 8 ? 4 : 2, THREADS = BLOCK / VECTORS_PER_THREAD };
 };
@@ -139,8 +140,7 @@ template <class OP, class T>
 static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divisor columns, cudaStream_t stream, rl_error *err) {
   const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
   T *y = (T *)instance->out;
-  const bool always_aligned =
-      !OP::SHARED_ROW; /* if the second input is not a shared row, its elements are aligned like those of x */
+  const bool always_aligned = !OP::SHARED_ROW; /* elements of the second input are then aligned like those of x */
   const uint32_t width = 16 / sizeof(T), threads_needed = instance->variant == SCALAR ? count : count / width + 1;
   const uint32_t grid = (threads_needed + BLOCK - 1) / BLOCK, threads = vector_config<OP, T>::THREADS;
   if (instance->variant == SCALAR) scalar<OP, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);

@@ -36,7 +36,7 @@ static double output_scale(const rl_kernel_shape *s) { return rl_sum_scale(s->si
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
 const rl_kernel_operator rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
                                            .shape_fields = shape_fields,
-                                           .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
+                                           .dtypes = RL_KERNEL_COMMON_DTYPES | 1u << RL_DTYPE_TF32,
                                            .variants = variants,
                                            .gpu_only_variants = 1u << 1, /* the variant "searched" */
                                            .input_count = 2,

@@ -1,5 +1,6 @@
-/* gemm on CUDA, by cuBLASLt. `searched` times up to 32 algorithms that its heuristic proposes, with a warm cache. fp32 is IEEE
- * single precision. Algorithms that split k add the partial sums in FP32 before the result is rounded to fp16 or bf16. */
+/* gemm on CUDA, by cuBLASLt. The variant `searched` times up to 32 algorithms that cuBLASLt's heuristic proposes, with a warm
+ * cache. fp32 is IEEE single precision. Algorithms that split k add the partial sums in FP32 before the result is rounded to
+ * fp16 or bf16. */
 #include <cstdlib>
 
 #include "kernel/library.cuh"

@@ -10,9 +10,9 @@
 
 enum { M, N, K }; /* indices of the shape's sizes */
 enum {
-  CHUNK_ELEMENTS = 1 << 16,
-  MIN_PANEL = 16
-}; /* CHUNK_ELEMENTS: elements that a thread converts at once; MIN_PANEL: least number of rows or columns of a panel */
+  CHUNK_ELEMENTS = 1 << 16, /* elements that a thread converts per task */
+  MIN_PANEL = 16            /* minimum number of rows or columns of a panel */
+};
 
 typedef struct blas_operands {
   void *a, *b, *c;    /* operands of the BLAS call: the kernel's buffers, or converted[] */
@@ -112,7 +112,7 @@ static int allocate_blas(rl_kernel_instance *kernel, rl_error *err) {
   kernel->engine_close = close_blas;
   for (int i = 0; i < 3 && needs_conversion(kernel); i++)
     failed |= (operands->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;
-  if (failed) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product's numbers as float");
+  if (failed) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product's operands as float");
   operands->a = needs_conversion(kernel) ? operands->converted[0] : kernel->in[0];
   operands->b = needs_conversion(kernel) ? operands->converted[1] : kernel->in[1];
   operands->c = needs_conversion(kernel) ? operands->converted[2] : kernel->out;

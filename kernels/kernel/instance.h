@@ -28,7 +28,8 @@ int rl_kernel_supports(const void *params, rl_error *err);
  * repeated params->samples times. */
 int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *arg, rl_stream stream, rl_error *err),
                    rl_kernel_instance **instance, rl_error *err);
-/* check.c: sets every byte of the output to 0xff, which is a NaN in every type, so that the check finds elements not written. */
+/* check.c: sets every byte of the output to 0xff, which is a NaN in every type, so that the check finds elements that the kernel
+ * did not write. */
 int rl_kernel_poison(rl_kernel_instance *instance, rl_error *err);
 /* Implements rl_instance_ops.check (check.c). */
 int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err);

@@ -139,14 +139,15 @@ static bool is_described_before(const rl_kernel_operator *const *op, describer *
   return found;
 }
 
-/* Writes "LEAD NAME, NAME: their description; NAME: its description". */
-static void describe_each(const char *lead, describer *describe, char *text, size_t size) {
-  snprintf(text, size, "%s", lead);
+/* Writes `introduction`, then each different description after the names of the operators that have it: "relu, copy: description;
+ * gemm: description". */
+static void describe_each(const char *introduction, describer *describe, char *text, size_t size) {
+  snprintf(text, size, "%s", introduction);
   for (const rl_kernel_operator *const *op = rl_kernel_operators; *op != NULL; op++) {
     char description[512] = "", other_description[512];
     describe(*op, description, sizeof description);
     if (description[0] == '\0' || is_described_before(op, describe, description)) continue;
-    append(text, size, "%s%s", text[strlen(lead)] != '\0' ? "; " : "", (*op)->workload.name);
+    append(text, size, "%s%s", text[strlen(introduction)] != '\0' ? "; " : "", (*op)->workload.name);
     for (const rl_kernel_operator *const *other = op + 1; *other != NULL; other++) {
       other_description[0] = '\0';
       describe(*other, other_description, sizeof other_description);

@@ -1,11 +1,11 @@
 /* Single kernels as workloads of kind "kernel". An operator defines what a kernel computes, independently of any device: its
- * shape, inputs, variants, reference in double precision and cost. The engines run every operator: cpu.c on CPUs, and on GPUs
- * cuda.h with a launcher for each operator. CONTRIBUTING.md says how to add an operator.
+ * shape, inputs, variants, reference in double precision and cost. cpu.c runs every operator on CPUs. On GPUs, each operator has
+ * a launcher, from which cuda.h makes an engine. CONTRIBUTING.md says how to add an operator.
  *
  * The output is divided into equal contiguous output segments, each of which can be computed alone: an element, a row, an image.
- * The input window of some segments is the range of an input that they need. References, the CPU engine and the check work on a
- * few segments and their windows at a time, so that none of them holds a whole problem in memory.
- * docs/measurements/h200-kernels.md has measurements of the variants. */
+ * The input window of a range of segments is the range of an input's elements that these segments depend on. References, the CPU
+ * engine and the check process a few segments and their windows at a time, so that none of them needs converted copies of the
+ * whole inputs and output in memory. docs/measurements/h200-kernels.md has measurements of the variants. */
 #ifndef RL_KERNELS_KERNEL_H
 #define RL_KERNELS_KERNEL_H
 
@@ -27,8 +27,8 @@ extern "C" {
 /* clang-format on */
 
 enum {
-  RL_KERNEL_SIZES_MAX = 8,         /* sizes of a shape */
-  RL_KERNEL_INPUTS_MAX = 4,        /* inputs of a kernel */
+  RL_KERNEL_SIZES_MAX = 8,         /* maximum number of sizes of a shape */
+  RL_KERNEL_INPUTS_MAX = 4,        /* maximum number of inputs of a kernel */
   RL_KERNEL_SHAPE_TEXT_SIZE = 256, /* bytes of a shape as JSON */
   RL_KERNEL_ELEMENTS_MAX = 1 << 28 /* maximum number of elements of an input or of the output */
 };
@@ -37,8 +37,8 @@ typedef struct rl_kernel_shape {
   int64_t size[RL_KERNEL_SIZES_MAX]; /* the operator defines meaning and order; sizes that it does not use are 1 */
 } rl_kernel_shape;
 
-/* Entries of rl_kernel_operator.shape_fields for size[INDEX]: RL_KERNEL_SIZE is at least 1, RL_KERNEL_COUNT at least 0,
- * RL_KERNEL_FLAG true or false. */
+/* Each of these macros is an entry of rl_kernel_operator.shape_fields for size[INDEX]: RL_KERNEL_SIZE for an integer of at least
+ * 1, RL_KERNEL_COUNT for an integer of at least 0, RL_KERNEL_FLAG for true or false. */
 #define RL_KERNEL_SHAPE_FIELD(INDEX, NAME, TYPE, MINIMUM, MAXIMUM, SUMMARY)                                                     \
   {                                                                                                                             \
     .name = NAME, .type = TYPE, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t), .size = sizeof(int64_t), \
@@ -49,7 +49,7 @@ typedef struct rl_kernel_shape {
 #define RL_KERNEL_FLAG(INDEX, NAME, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_BOOL, 0, 0, SUMMARY)
 
 /* Bits of rl_kernel_operator.dtypes: the types that most operators support. */
-#define RL_KERNEL_FLOATS (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
+#define RL_KERNEL_COMMON_DTYPES (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
 
 /* Computes output segments [first, first + count) from their input windows. */
 typedef void rl_kernel_compute_double(const rl_kernel_shape *shape, const double *const *in, int64_t first, int64_t count,
@@ -68,31 +68,34 @@ typedef struct rl_kernel_operator {
   const char *const *variants; /* names, NULL-terminated, at most RL_RUNS_MAX; engines receive the index */
   /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
   uint32_t gpu_only_variants;
-  /* Returns -1 with RL_INPUT for parameters that the operator, but not its GPU engine supports. NULL: all are supported. */
+  /* Returns -1 with RL_INPUT for parameters that the operator supports but its GPU engine does not. NULL: the GPU engine supports
+   * all of them. */
   int (*gpu_check)(const rl_kernel_params *params, rl_error *err);
   const char *const *builds; /* ways to compile the kernel, the default first, NULL-terminated; NULL: only one way */
   uint32_t input_count;
-  /* Numbers of elements. They may be called for any shape whose sizes are within their bounds, so products that could overflow
-   * use rl_kernel_saturating_mul. */
+  /* Return the number of elements of an input and of the output. The sizes of the shape are within their bounds, but their
+   * product may overflow, so implementations multiply with rl_kernel_saturating_mul. */
   int64_t (*input_elements)(const rl_kernel_shape *shape, uint32_t input);
   int64_t (*output_elements)(const rl_kernel_shape *shape);
-  /* Turns random numbers, uniform in [-2, 2), into elements [start, start + count) of the input. NULL: they are the elements. */
+  /* Replaces `values`, random numbers uniform in [-2, 2), by elements [start, start + count) of the input. NULL: the random
+   * numbers are the elements. */
   void (*transform_input)(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values);
   int64_t (*output_segment_count)(const rl_kernel_shape *shape);
-  /* The input window of segments [first, first + count): first element and number of elements. */
+  /* Writes the first element and the number of elements of the input window of segments [first, first + count). */
   void (*input_window)(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                        int64_t *elements);
-  rl_kernel_compute_double *reference;      /* exact; the check compares with it */
-  rl_kernel_compute_double *compute_double; /* fast; the CPU engine runs it for fp64 */
-  rl_kernel_compute_float *compute_float;   /* fast; the CPU engine runs it for the other types */
-  double (*operations)(const rl_kernel_shape *shape);
-  double (*reference_operations)(const rl_kernel_shape *shape); /* operations of reference; NULL: as many as operations */
-  /* Largest relative error of a correct result, in units in the last place of the type that is computed in; 0: the results must
-   * be exact. */
+  rl_kernel_compute_double *reference;                /* accurate; the check compares the output with its result */
+  rl_kernel_compute_double *compute_double;           /* fast; the CPU engine runs it for fp64 */
+  rl_kernel_compute_float *compute_float;             /* fast; the CPU engine runs it for the other types */
+  double (*operations)(const rl_kernel_shape *shape); /* as rl_cost.operations */
+  double (*reference_operations)(
+      const rl_kernel_shape *shape); /* operations that `reference` executes; NULL: as many as `operations` */
+  /* Largest relative error of a correct result, in units in the last place of the type in which the kernel computes. 0: the
+   * result must be exact. */
   double (*tolerance_ulps)(const rl_kernel_shape *shape);
   /* Error that truncation by tensor cores may add to tolerance_ulps for tf32, fp16 and bf16. NULL: none. */
   double (*truncation_ulps)(const rl_kernel_shape *shape);
-  int intermediate_roundings; /* roundings of intermediate values to the kernel's type */
+  int intermediate_roundings; /* how often intermediate values are rounded to the kernel's type */
   /* Typical magnitude of an output element, for operators in which cancellation can make elements much smaller: the error is then
    * relative to this magnitude. NULL: the error is relative to the reference. */
   double (*output_scale)(const rl_kernel_shape *shape);
@@ -114,7 +117,7 @@ struct rl_kernel_params {
 };
 extern const rl_field rl_kernel_params_fields[];
 
-/* For the definition of an operator: sets all parameters except the shape. */
+/* Sets all parameters except the shape to their defaults. Each operator's rl_workload.defaults calls it. */
 void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_operator *op);
 /* Members of rl_workload that all operators share. */
 rl_cost rl_kernel_cost(const void *params);
@@ -133,7 +136,7 @@ static inline int64_t rl_kernel_saturating_mul(int64_t a, int64_t b) {
 
 /* Decodes a shape and checks its bounds. Returns -1 with RL_INPUT and a pointer at or below /shape. */
 int rl_kernel_shape_decode(const rl_kernel_operator *op, const cJSON *object, rl_kernel_shape *shape, rl_error *err);
-/* Does the same for params->shape. */
+/* Decodes and checks params->shape in the same way. */
 int rl_kernel_params_shape(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
 /* Returns -1 with RL_INPUT at /dtype when the operator does not support the type. */
 int rl_kernel_dtype_check(const rl_kernel_operator *op, int dtype, rl_error *err);
@@ -145,14 +148,15 @@ int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, 
 int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err);
 /* Returns the index of the build, 0 for ""; -1 with RL_INPUT at /build. */
 int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err);
-/* For rl_field.describe: list for each operator what it computes, its sizes, types, variants and builds. */
+/* Implement rl_field.describe. They list for each operator what it computes, its sizes, its types, its variants or its builds. */
 void rl_kernel_describe_operators(char *text, size_t size);
 void rl_kernel_describe_shapes(char *text, size_t size);
 void rl_kernel_describe_dtypes(char *text, size_t size);
 void rl_kernel_describe_variants(char *text, size_t size);
 void rl_kernel_describe_builds(char *text, size_t size);
-/* Returns the largest ‖result − reference‖ / ‖reference‖ of a correct result: the operator's tolerance, in double for fp64 and in
- * float for all other types, and half a unit in the last place for each rounding to the type. */
+/* Returns the largest relative error ‖result − reference‖ / ‖reference‖ of a correct result. It is the operator's tolerance in
+ * units in the last place of double (fp64) or of float (all other types), plus half a unit in the last place of the kernel's type
+ * for each rounding to that type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
 /* Generates elements [start, start + count) of an input in the kernel's type, from the seed. Any range can be generated at any
  * time, on any thread. */

@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* count / divisor, rounded up. */
+/* Returns count / divisor, rounded up. */
 static inline uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
-/* The smallest power of two that is at least `minimum`. */
+/* Returns the smallest power of two that is at least `minimum`. */
 static inline uint32_t bit_ceil(uint32_t minimum) {
   uint32_t power = 1;
   while (power < minimum) power *= 2;

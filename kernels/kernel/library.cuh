@@ -1,4 +1,4 @@
-/* Shared by the operators that CUDA libraries compute: cuBLASLt and cuDNN. */
+/* Functions of the operators that cuBLASLt or cuDNN computes: gemm, attention and the convolutions. */
 #ifndef RL_KERNELS_KERNEL_LIBRARY_CUH
 #define RL_KERNELS_KERNEL_LIBRARY_CUH
 
@@ -29,7 +29,7 @@ static inline void rl_kernel_record_algorithm(rl_kernel_instance *kernel, int64_
   *measurement = {"algorithm_rank", (double)rank, NULL};
   instance->open_measurements = measurement;
   instance->open_measurement_count = 1;
-  if (!adds_in_fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
+  if (!adds_in_fixed_order) instance->deterministic_note = "the library's algorithm adds in an order that varies between runs";
   else if (kernel->variant == RL_VARIANT_SEARCHED) instance->deterministic_note = rl_tuning_cache_nondeterminism_reason();
   instance->deterministic = !instance->deterministic_note;
 }

@@ -4,8 +4,7 @@
  *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt,
  *   tan 2wτ = 2 cs / (cc - ss), c, s = cos, sin wτ
  *   power = ½ ((c xc + s xs)² / (c² cc + 2 c s cs + s² ss) + (c xs - s xc)² / (c² ss - 2 c s cs + s² cc))
- *
- * A segment is a frequency. Times are uniform in [0, 10π); frequencies are equally spaced from 0.01 to 10.
+ * An output segment (kernel.h) is a frequency. Times are uniform in [0, 10π); frequencies are equally spaced from 0.01 to 10.
  *
  * Variants (the first five from the talk "GPU accelerating SciPy signal with Numba and CuPy"):
  *   template          constants are double literals, so that float kernels compute partly in double
@@ -14,9 +13,9 @@
  *   launch_bounds     fast_math with __launch_bounds__ of the block size
  *   capped_registers  fast_math with a maximum number of registers (-maxrregcount)
  *   uniform           uses that frequencies are equally spaced: see lombscargle_kernels.cu
- * The CPU has template and uniform.
- * Builds: fatbin was compiled with the program; nvrtc is compiled when the instance is opened; nvrtc_cached is read from
- * the cache, or compiled like nvrtc when the cache does not have it. */
+ * The CPU has the variants template and uniform. Builds: `fatbin` is compiled together with the program. `nvrtc` is compiled
+ * when the instance is opened. `nvrtc_cached` is read from the cache, or compiled like `nvrtc` when the cache does not have the
+ * code. */
 #include "kernel/lombscargle.h"
 
 #include <math.h>
@@ -43,15 +42,17 @@ static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t f
   *elements = input == FREQUENCY ? count : shape->size[SAMPLES];
 }
 
-/* Scales times to the span and replaces frequencies by their grid; values stay uniform in [-2, 2). */
+/* Scales random times to [0, RL_LOMBSCARGLE_TIME_SPAN) and replaces random frequencies by equally spaced ones. The samples'
+ * values stay uniform in [-2, 2). */
 static void transform_input(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values) {
   for (int64_t i = 0; i < count; i++)
-    if (input == TIME) values[i] = (values[i] + 2) / 4 * RL_LOMBSCARGLE_SPAN;
+    if (input == TIME) values[i] = (values[i] + 2) / 4 * RL_LOMBSCARGLE_TIME_SPAN;
     else if (input == FREQUENCY)
-      values[i] = RL_LOMBSCARGLE_FIRST + (double)(start + i) * rl_lombscargle_step(shape->size[FREQUENCIES]);
+      values[i] = RL_LOMBSCARGLE_FIRST_FREQUENCY + (double)(start + i) * rl_lombscargle_frequency_step(shape->size[FREQUENCIES]);
 }
 
-/* Returns the power by the definition with times shifted by τ, not by the formula above that the engines compute. */
+/* Returns the power, computed by its definition with times shifted by τ. The engines compute the formula at the top of this file
+ * instead, so that the check compares two independent methods. */
 static double power_by_definition(double w, int64_t samples, const double *time, const double *value) {
   double sines = 0, cosines = 0;
   for (int64_t j = 0; j < samples; j++) {
@@ -75,26 +76,27 @@ static void reference(const rl_kernel_shape *shape, const double *const *in, int
   for (int64_t i = 0; i < count; i++) out[i] = power_by_definition(in[FREQUENCY][i], shape->size[SAMPLES], in[TIME], in[VALUE]);
 }
 
-/* loops/lombscargle.h describes them. */
+/* Sizes of the groups and chunks of frequencies that loops/lombscargle.h describes. */
 enum { GROUP_FREQUENCIES = 32, GROUPS_PER_CHUNK = 16, CHUNK_FREQUENCIES = GROUP_FREQUENCIES * GROUPS_PER_CHUNK };
 #define RL_LOOPS_HEADER "kernel/loops/lombscargle.h"
 #include "kernel/float_and_double.h"
 
-/* A lower bound: only the operations that compute each power from its five sums. Samples × frequencies would be no lower bound of
- * the operations for the sums, because `uniform` needs fewer. */
+/* Returns a lower bound: only the operations that compute each power from its five sums. The operations for the sums have no
+ * simple lower bound: on a GPU, the variant `uniform` needs fewer operations than samples × frequencies. */
 static double operations(const rl_kernel_shape *shape) { return 30.0 * (double)shape->size[FREQUENCIES]; }
 
 static double reference_operations(const rl_kernel_shape *shape) {
   return 100.0 * (double)shape->size[SAMPLES] * (double)shape->size[FREQUENCIES];
 }
 
-/* The angle w t reaches 100π, where floats are 2^-16 apart or more. The sums have that error, and the power is a quotient of
- * them. */
+/* The angle w t reaches 100π, where rounding it to float has an error of up to 2^-16. The sums inherit this error, and the power
+ * is a quotient of sums. */
 static double tolerance_ulps(const rl_kernel_shape *shape) { return (void)shape, 4096; }
 
 static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
   if (shape->size[SAMPLES] >= MIN_SAMPLES) return 0;
-  return rl_fail_at(err, "/shape/samples", "must be at least %d: the power of fewer is mostly rounding error", MIN_SAMPLES);
+  return rl_fail_at(err, "/shape/samples", "must be at least %d: the power of fewer samples is mostly rounding error",
+                    MIN_SAMPLES);
 }
 
 static void lombscargle_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_lombscargle); }

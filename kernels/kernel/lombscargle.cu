@@ -98,10 +98,12 @@ static int load(engine *self, const void *image, const char *entry, rl_error *er
   return rl_cuda_check(cudaLibraryGetKernel(&self->kernel, self->library, entry), "finding a kernel", err);
 }
 
-/* Returns how many frequencies a block of `uniform` may take within MAX_EXPANSION_ANGLE: a multiple of BLOCK, or 0. */
+/* Returns how many frequencies a block of `uniform` may compute without exceeding MAX_EXPANSION_ANGLE: a multiple of BLOCK, or
+ * 0.
+ */
 static int max_frequencies_per_block(double step) {
   if (!(step > 0)) return 0;
-  const double limit = MAX_EXPANSION_ANGLE / (RL_LOMBSCARGLE_SPAN / 2 * step);
+  const double limit = MAX_EXPANSION_ANGLE / (RL_LOMBSCARGLE_TIME_SPAN / 2 * step);
   return limit > MAX_FREQUENCIES_PER_BLOCK ? (int)MAX_FREQUENCIES_PER_BLOCK : (int)limit / BLOCK * BLOCK;
 }
 
@@ -113,9 +115,9 @@ static int configure(const rl_kernel_instance *instance, engine *self, rl_error 
     return -1;
   self->samples = (int)instance->shape.size[RL_LOMBSCARGLE_SAMPLES];
   self->frequencies = (int)instance->shape.size[RL_LOMBSCARGLE_FREQUENCIES];
-  self->first = RL_LOMBSCARGLE_FIRST;
-  self->step = rl_lombscargle_step(self->frequencies);
-  self->origin = RL_LOMBSCARGLE_SPAN / 2;
+  self->first = RL_LOMBSCARGLE_FIRST_FREQUENCY;
+  self->step = rl_lombscargle_frequency_step(self->frequencies);
+  self->origin = RL_LOMBSCARGLE_TIME_SPAN / 2;
   self->frequencies_per_block = max_frequencies_per_block(self->step);
   self->is_uniform = strcmp(instance->params.variant, "uniform") == 0 && self->frequencies_per_block > 0;
   const int needed = (self->frequencies + BLOCK - 1) / BLOCK, limit = sm_count * BLOCKS_PER_SM;
@@ -142,7 +144,7 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
                        "launching", err);
 }
 
-/* Finds or compiles the code, loads it and runs it once. The caller times this as the cost of a single periodogram. */
+/* Finds or compiles the code, loads it and runs it once. The caller times this function and records the time as first_pass_ms. */
 static int build_and_run_once(rl_kernel_instance *instance, engine *self, const version *v, rl_nvrtc_result *compiled,
                               rl_error *err) {
   const int build = rl_kernel_build_find(instance->params.op, instance->params.build, err);
@@ -181,7 +183,9 @@ static int open_engine(rl_kernel_instance *instance, rl_error *err) {
   if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a kernel");
   instance->engine_state = self;
   if (!find_version(instance, &v))
-    return rl_fail(err, RL_ERRNO, ENOENT, "no version of the kernels is called %s", instance->params.variant);
+    return rl_fail(err, RL_ERRNO, ENOENT,
+                   "lombscargle_versions.txt has no version of the kernel for the variant %s and this dtype",
+                   instance->params.variant);
   if (configure(instance, self, err) < 0) return -1;
   rl_nvrtc_result compiled = {};
   const int64_t begin = rl_monotonic_ns();

@@ -11,12 +11,13 @@ extern "C" {
 enum { RL_LOMBSCARGLE_SAMPLES = 0, RL_LOMBSCARGLE_FREQUENCIES = 1 };                      /* sizes of the shape */
 enum { RL_LOMBSCARGLE_TIME = 0, RL_LOMBSCARGLE_VALUE = 1, RL_LOMBSCARGLE_FREQUENCY = 2 }; /* indices of the inputs */
 
-/* Times lie in [0, RL_LOMBSCARGLE_SPAN). Frequency i is RL_LOMBSCARGLE_FIRST + i · step. */
-#define RL_LOMBSCARGLE_SPAN 31.415926535897932
-#define RL_LOMBSCARGLE_FIRST 0.01
-#define RL_LOMBSCARGLE_LAST 10.0
-static inline double rl_lombscargle_step(int64_t frequencies) {
-  return frequencies > 1 ? (RL_LOMBSCARGLE_LAST - RL_LOMBSCARGLE_FIRST) / (double)(frequencies - 1) : 0;
+/* Times lie in [0, RL_LOMBSCARGLE_TIME_SPAN). Frequency i is RL_LOMBSCARGLE_FIRST_FREQUENCY + i ·
+ * rl_lombscargle_frequency_step(frequencies). */
+#define RL_LOMBSCARGLE_TIME_SPAN 31.415926535897932
+#define RL_LOMBSCARGLE_FIRST_FREQUENCY 0.01
+#define RL_LOMBSCARGLE_LAST_FREQUENCY 10.0
+static inline double rl_lombscargle_frequency_step(int64_t frequencies) {
+  return frequencies > 1 ? (RL_LOMBSCARGLE_LAST_FREQUENCY - RL_LOMBSCARGLE_FIRST_FREQUENCY) / (double)(frequencies - 1) : 0;
 }
 
 #ifdef __cplusplus

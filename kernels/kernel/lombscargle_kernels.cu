@@ -1,7 +1,7 @@
 /* The Lomb-Scargle periodogram. This file is compiled in several versions, by nvcc into fatbins and by NVRTC on request; so it
  * includes no header. Macros select the version:
  *   REAL               float or double
- *   LITERAL(x)         how a constant is written: as x, a double, which promotes float arithmetic to double; or as ((REAL)x)
+ *   LITERAL(x)         a constant: either x, a double, which promotes float arithmetic to double; or ((REAL)x)
  *   LAUNCH_BOUNDS      __launch_bounds__(BLOCK), or nothing
  *   EXPANSION_ORDER    if defined, the kernel `uniform` is compiled too, and this is the order of its Taylor expansion
  * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
@@ -15,7 +15,8 @@ template <> struct math_functions<float> {
   __device__ static float atan2_of(float y, float x) { return atan2f(y, x); }
   __device__ static float sqrt_of(float x) { return sqrtf(x); }
   __device__ static float divide(float a, float b) { return __fdividef(a, b); }
-  /* For an angle that float would represent too coarsely: reduces it to [-π, π] in double, then computes in float. */
+  /* Computes the sine and cosine of an angle whose rounding to float would lose too many digits: reduces the angle to [-π, π] in
+   * double, then computes in float. */
   __device__ static void sincos_reduced(double x, float *s, float *c) {
     sincosf((float)(x - rint(x * 0.15915494309189535) * 6.283185307179586), s, c);
   }
@@ -29,7 +30,9 @@ template <> struct math_functions<double> {
 };
 typedef math_functions<REAL> math;
 
-/* Arbitrary frequencies: a grid-stride loop over the frequencies, in which each thread sums over all samples. */
+/* The kernel for arbitrary frequencies. A thread computes each of its frequencies (grid-stride loop) from sums over all
+ * samples.
+ */
 extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencies, const REAL *__restrict__ time,
                                                      const REAL *__restrict__ value, const REAL *__restrict__ frequency,
                                                      REAL *__restrict__ power) {
@@ -55,10 +58,11 @@ extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencie
 }
 
 #ifdef EXPANSION_ORDER
-/* Evenly spaced frequencies, first + i · step. The five sums are smooth functions of the frequency: they hardly change within 1 /
- * (time span), which is many steps. A block computes frequencies_per_block frequencies, an even number, around a frequency w0,
- * and expands the sums as Taylor series in w - w0. Each thread computes the terms of the series for its samples, and the block
- * adds them up. After that, a frequency costs four polynomials and no sine.
+/* The kernel `uniform`, for evenly spaced frequencies first + i · step. The five sums are smooth functions of the frequency:
+ * they hardly change over a frequency range of 1 / (time span), which has many frequencies. A block computes
+ * frequencies_per_block frequencies, an even number, around a frequency w0, and expands the sums as Taylor series in w - w0.
+ * Each thread computes the terms of the series for its samples, and the block adds them up. After that, the sums of a frequency
+ * are four polynomials; no sine or cosine is computed for it.
  *
  * Times are relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not depend on
  * the origin. `half_width` is w - w0 at the edge of the block's frequencies. The variable of the series is x = (w - w0) /
@@ -105,9 +109,9 @@ template <> struct terms_from<EXPANSION_ORDER + 1> {
   __device__ static inline void add(REAL *, const sample_angle &, REAL, REAL) {}
 };
 
-/* Returns in lane i the sum of value i over all lanes; each lane has 32 values. Each exchange halves the number of values, so 31
- * shuffles suffice for all 32 values; a butterfly reduction of each value would take 32 × 5. DISTANCE: distance of the lanes that
- * exchange values; on entry each lane has 2 × DISTANCE values. */
+/* Returns in lane i the sum of value i over all lanes; each lane has 32 values. Each exchange halves the number of values of a
+ * lane, so 31 shuffles suffice for all 32 values; separate butterfly reductions of the 32 values would take 160. DISTANCE:
+ * distance of the lanes that exchange values; on entry each lane has 2 × DISTANCE values. */
 template <int DISTANCE> struct warp_transpose_sum {
   __device__ static inline REAL reduce(REAL *values, int lane) {
     const bool upper = lane & DISTANCE;

@@ -19,7 +19,8 @@ static double layernorm_operations(const rl_kernel_shape *shape) { return 7 * (d
 
 static double rmsnorm_tolerance_ulps(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
-/* In short rows the values can be so close together that dividing by their deviation magnifies rounding errors, by up to 1 / √ε.
+/* In short rows the values can be so close together that dividing by their deviation magnifies rounding errors, by up to 1 /
+ * √ε.
  */
 static double layernorm_tolerance_ulps(const rl_kernel_shape *shape) {
   const double columns = (double)shape->size[RL_COLUMNS];
@@ -31,7 +32,7 @@ static double layernorm_output_scale(const rl_kernel_shape *shape) { return (voi
   static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }       \
   const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),        \
                                                .shape_fields = rl_kernel_rows_shape,                 \
-                                               .dtypes = RL_KERNEL_FLOATS,                           \
+                                               .dtypes = RL_KERNEL_COMMON_DTYPES,                    \
                                                .variants = variants,                                 \
                                                .input_count = INPUTS,                                \
                                                .input_elements = rl_kernel_rows_input_elements,      \

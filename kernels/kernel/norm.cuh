@@ -1,19 +1,19 @@
-/* The operators rmsnorm and layernorm for the row kernels (rows.cuh). layernorm has three ways to compute the mean and the sum of
- * squared deviations from it, none of which suffers from cancellation: for elements in registers (from_fragment), first the mean,
- * then the sum; for a stream of elements (add), an update of both with each element (Welford 1962); for parts of a row (reduced),
- * a combination of the results of the parts (Chan, Golub, LeVeque 1983). */
+/* The operators rmsnorm and layernorm for the row kernels (rows.cuh). layernorm has three ways to compute the mean and the sum
+ * of squared deviations from the mean, none of which suffers from cancellation: for elements in registers (from_fragment), first
+ * the mean, then the sum; for a stream of elements (add), an update of both with each element (Welford 1962); for parts of a row
+ * (reduced), a combination of the results of the parts (Chan, Golub, LeVeque 1983). */
 #ifndef RL_KERNELS_KERNEL_NORM_CUH
 #define RL_KERNELS_KERNEL_NORM_CUH
 
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 
-__device__ static inline float rsqrt_of(float x) { return rsqrtf(x); }
-__device__ static inline double rsqrt_of(double x) { return rsqrt(x); }
+__device__ static inline float reciprocal_sqrt(float x) { return rsqrtf(x); }
+__device__ static inline double reciprocal_sqrt(double x) { return rsqrt(x); }
 
-/* Returns 1 / √(squares / columns + ε). */
-template <class M> __device__ static M scale_of(M squares, const rows::element_count<M> &columns) {
-  return rsqrt_of(squares * columns.reciprocal + (M)RL_NORM_EPSILON);
+/* Returns the factor of the normalisation, 1 / √(squares / columns + ε). */
+template <class M> __device__ static M normalization_scale(M squares, const rows::element_count<M> &columns) {
+  return reciprocal_sqrt(squares * columns.reciprocal + (M)RL_NORM_EPSILON);
 }
 
 struct rmsnorm {
@@ -40,7 +40,9 @@ struct rmsnorm {
     template <class GROUP> __device__ state reduced(const rows::element_count<M> &, GROUP &&group) const {
       return {group.sum(squares)};
     }
-    __device__ rmsnorm::output<M> output(const rows::element_count<M> &columns) const { return {scale_of(squares, columns)}; }
+    __device__ rmsnorm::output<M> output(const rows::element_count<M> &columns) const {
+      return {normalization_scale(squares, columns)};
+    }
     __device__ rmsnorm::output<M> output(const state &, const rows::element_count<M> &columns) const { return output(columns); }
   };
 };
@@ -79,7 +81,7 @@ struct layernorm {
       return {elements.count, total_mean, group.sum(squares + deviation * deviation * count)};
     }
     __device__ layernorm::output<M> output(const rows::element_count<M> &columns) const {
-      return {mean, scale_of(squares, columns)};
+      return {mean, normalization_scale(squares, columns)};
     }
     __device__ layernorm::output<M> output(const state &, const rows::element_count<M> &columns) const { return output(columns); }
   };

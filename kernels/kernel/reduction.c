@@ -42,7 +42,7 @@ static double output_scale(const rl_kernel_shape *shape) { return sqrt(4.0 / 3 *
 static void reduction_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_reduction); }
 const rl_kernel_operator rl_kernel_reduction = {.workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"),
                                                 .shape_fields = shape_fields,
-                                                .dtypes = RL_KERNEL_FLOATS,
+                                                .dtypes = RL_KERNEL_COMMON_DTYPES,
                                                 .variants = variants,
                                                 .input_count = 1,
                                                 .input_elements = rl_kernel_rows_input_elements,

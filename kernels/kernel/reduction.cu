@@ -1,9 +1,9 @@
 /* reduction on CUDA: the sum of each row of x [rows][columns] in y [rows], computed in float, or in double for fp64, always in
  * the same order.
  *   scalar  a block per row, element by element
- *   vector  vectors of 16 bytes, several loads in flight. A group of lanes of a warp sums a short row (kernel `grouped`). Long
- * rows (kernel `split_rows`) have one block or, if there are too few rows to fill the device, several blocks per row: each block
- * stores its partial sum, and the last block of a row adds them up */
+ *   vector  vectors of 16 bytes, several loads in flight. A group of lanes of a warp sums a short row (kernel `grouped`). A long
+ *           row (kernel `split_rows`) has one block or, if there are too few rows to fill the device, several blocks: each
+ *           block stores its partial sum, and the last block of a row to finish adds the row's partial sums */
 #include <cstdlib>
 #include <errno.h>
 
@@ -21,13 +21,12 @@ enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* loads that a thread has in flight */,
 /* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
 enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };
 
-/* Device memory of an instance in addition to its buffers, for rows that several blocks share. */
+/* Device memory of an instance in addition to its inputs and output, for rows that several blocks share. */
 typedef struct workspace {
   rl_device *device;
   uint32_t blocks_per_row;
-  void *partial_sums; /* [rows][blocks_per_row] of the arithmetic type: double or float */
-  uint32_t
-      *finished_blocks; /* finished_blocks[row]: number of blocks that have stored their partial sum; zero between launches */
+  void *partial_sums;        /* [rows][blocks_per_row] of the arithmetic type: double or float */
+  uint32_t *finished_blocks; /* [rows]: number of a row's blocks that have stored their partial sum; zero between launches */
 } workspace;
 
 /* Returns the sum over the block; valid in its first warp. */
@@ -156,7 +155,7 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
 int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_per_row, rl_error *err) {
   int sm_count = 0;
   if (rl_cuda_check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, instance->base.device->index),
-                    "counting the SMs", err) < 0)
+                    "reading the number of multiprocessors", err) < 0)
     return -1;
   const int64_t rows = instance->shape.size[RL_ROWS], columns = instance->shape.size[RL_COLUMNS];
   const int64_t bytes = columns * (int64_t)rl_dtype_size(instance->params.dtype);

@@ -11,7 +11,7 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 
 enum { TOKENS_MAX = 1 << 20, HEADS_MAX = 1 << 16, HEAD_SIZE_MAX = 1 << 12 };
 static const rl_field shape_fields[] = {
-    RL_KERNEL_SIZE(RL_TOKENS, "tokens", TOKENS_MAX, "positions from 0 on, at most 1048576"),
+    RL_KERNEL_SIZE(RL_TOKENS, "tokens", TOKENS_MAX, "number of tokens, at most 1048576; their positions are 0, 1, ..."),
     RL_KERNEL_SIZE(RL_HEADS, "heads", HEADS_MAX, "heads of a token, at most 65536"),
     RL_KERNEL_SIZE(RL_HEAD_SIZE, "head_size", HEAD_SIZE_MAX, "elements of a head, an even number of at most 4096"),
     {0}};
@@ -59,10 +59,11 @@ static double output_scale(const rl_kernel_shape *shape) { return (void)shape, 1
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }
 const rl_kernel_operator rl_kernel_rope = {
-    .workload = RL_KERNEL_WORKLOAD(rope, "rotary position embedding, the halves of a head paired, positions from 0, base 10000"),
+    .workload = RL_KERNEL_WORKLOAD(
+        rope, "rotary position embedding with base 10000: rotates element i and element i + head_size / 2 of a head as a pair"),
     .shape_fields = shape_fields,
     .shape_check = shape_check,
-    .dtypes = RL_KERNEL_FLOATS,
+    .dtypes = RL_KERNEL_COMMON_DTYPES,
     .variants = variants,
     .input_count = 1,
     .input_elements = input_elements,

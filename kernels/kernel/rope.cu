@@ -24,10 +24,10 @@ enum {
   MAX_SHARED_BYTES = 40 << 10
 };
 
-/* Device memory of an instance in addition to its buffers. */
+/* State of the engine: device memory in addition to the inputs and the output. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns_per_position; /* [head_size / 2]: turns from one position to the next of each pair, as a double-double x + y */
+  double2 *turns_per_position; /* [head_size / 2]: full turns by which each pair rotates per position, as a double-double x + y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }
@@ -93,8 +93,8 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-/* Returns the tokens of a block: as many as give each thread about VECTORS_PER_THREAD vectors, but only as many as have their
- * rotations fit into shared memory. */
+/* Returns the number of tokens of a block: as many as give each thread about VECTORS_PER_THREAD vectors, but at most as many as
+ * have rotations that fit into MAX_SHARED_BYTES; at least one. */
 uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
   const uint32_t wanted = BLOCK * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
                  limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));

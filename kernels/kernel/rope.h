@@ -13,7 +13,7 @@ enum { RL_TOKENS = 0, RL_HEADS = 1, RL_HEAD_SIZE = 2 }; /* indices of the shape'
 /* Returns the angle by which a pair of a head is rotated from one position to the next, in full turns:
  * 10000^(-2 pair / head_size) / 2π. */
 long double rl_rope_turns_per_position(int64_t pair, int64_t head_size);
-/* Returns the angle at a position in radians, reduced to half a turn. position < 2^20. */
+/* Returns the angle at a position in radians, reduced to [-π, π]. position < 2^20. */
 double rl_rope_angle(int64_t position, long double turns_per_position);
 
 #ifdef __cplusplus

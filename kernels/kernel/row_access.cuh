@@ -1,6 +1,6 @@
-/* Parts that the row kernels (rows.cuh) share: reductions over groups of threads, and the vectors of a row that a thread
- * processes. M is the arithmetic type, float or double; T is the element type; a vector is WIDTH elements that one access loads
- * or stores. */
+/* Types and functions that the row kernels (rows.cuh) share: reductions over groups of threads, and the vectors of a row that a
+ * thread processes. M is the arithmetic type, float or double; T is the element type; a vector is WIDTH elements that one access
+ * loads or stores. */
 #ifndef RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 #define RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 
@@ -27,8 +27,8 @@ struct alignas(8) warp_partials {
  * through two buffers in shared memory, which it uses alternately (WAR): between two uses of a buffer lies the __syncthreads of
  * the reduction that uses the other buffer. */
 struct thread_group {
-  warp_partials *buffers; /* two buffers in shared memory; used if size is greater than a warp */
-  uint32_t size, buffer;  /* buffer: index of the buffer that was used last */
+  warp_partials *buffers;     /* two buffers in shared memory; used if size is greater than a warp */
+  uint32_t size, last_buffer; /* last_buffer: index of the buffer that was used last */
 
   template <class M> __device__ M max(M x) {
     return reduce(x, [](M value, uint32_t lanes) { return warp_max(value, lanes); });
@@ -37,11 +37,11 @@ struct thread_group {
     return reduce(x, [](M value, uint32_t lanes) { return warp_sum(value, lanes); });
   }
 
-  /* Reduces x over the group. warp_reduce(x, lanes): the same over `lanes` neighbouring lanes. */
+  /* Reduces x over the group. warp_reduce(x, lanes) must reduce x over `lanes` neighbouring lanes. */
   template <class M, class WARP_REDUCE> __device__ M reduce(M x, const WARP_REDUCE &warp_reduce) {
     if (size <= WARP_SIZE) return warp_reduce(x, size);
     const uint32_t warps = size / WARP_SIZE;
-    M *partials = (M *)buffers[buffer ^= 1].bytes;
+    M *partials = (M *)buffers[last_buffer ^= 1].bytes;
     x = warp_reduce(x, WARP_SIZE);
     if (threadIdx.x % WARP_SIZE == 0) partials[threadIdx.x / WARP_SIZE] = x;
     __syncthreads();

@@ -17,11 +17,12 @@
  *                                       returns the state of the `count` elements that a group of threads holds in registers;
  *                                       the calling thread holds `valid_vectors` vectors of them. May transform the elements
  *                                       in place
- *     empty(), add(x)                   the state of no elements; adds one element
+ *     empty()                           returns the state of no elements
+ *     add(x)                            adds the element x to the state
  *     reduced(count, group)             combines the states of all threads of the group, which together have `count` elements
- *     output(count)                     returns the output function of the row whose state this is
- *     output(part, count)               the same for threads that hold only a part of the row: `part` is the state that
- *                                       from_fragment returned for this part, and *this is the state of the whole row
+ *     output(count)                     returns the output function of the row; *this is the state of the whole row
+ *     output(part, count)               returns the output function for threads that hold only a part of the row: `part` is the
+ *                                       state that from_fragment returned for this part, and *this is the state of the whole row
  *
  *   template <class M> struct output    the output function of a row:
  *     of_element(x, w, b)               returns the output for an element x with weight w and bias b
@@ -46,17 +47,14 @@
 
 namespace rows {
 
-enum { /* threads of a block */
-       BLOCK = 256,
-       MAX_BLOCK_IN_REGISTERS = 512,
-       BLOCK_STREAMED = 1024
-};
+enum { BLOCK = 256, MAX_BLOCK_IN_REGISTERS = 512, BLOCK_STREAMED = 1024 }; /* threads of a block */
 
 /* --- kernels ---------------------------------------------------------------------------------------------------------------- */
 
 __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - __clz(power_of_two); }
 
-/* The kernel in_registers. group_threads: number of threads that share a row: a power of two up to a warp, or the whole block.
+/* The kernel in_registers. group_threads: number of threads that share a row, which is a power of two up to a warp, or the block
+ * size.
  * __launch_bounds__ limits the registers so that three of the largest blocks are resident on a multiprocessor, because more
  * resident blocks have more loads in flight. With scalar accesses (WIDTH 1) there is no such limit, because a thread then holds
  * up to 16 separate elements and their addresses. */
@@ -67,8 +65,8 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
   __shared__ warp_partials buffers[2];
   const uint32_t log2_group = log2_of(group_threads), row = blockIdx.x * (blockDim.x >> log2_group) + (threadIdx.x >> log2_group);
   const uint32_t first_vector = threadIdx.x & (group_threads - 1);
-  const uint32_t valid_vectors = row < rows ? count_strided(first_vector, group_threads, columns / WIDTH)
-                                            : 0; /* in the last block, some groups may have no row */
+  /* In the last block, some groups may have no row. */
+  const uint32_t valid_vectors = row < rows ? count_strided(first_vector, group_threads, columns / WIDTH) : 0;
   const thread_vectors assigned = {first_vector, group_threads, valid_vectors};
   row_fragment<T, WIDTH, VECTORS> fragment;
   load(fragment, x + (size_t)row * columns, assigned);
@@ -78,7 +76,7 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
   store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, assigned);
 }
 
-/* The kernel `streamed` processes a row with each block. Reads each row twice; the second read may hit L2. */
+/* The kernel `streamed`: each block processes one row and reads it twice; the second read may hit L2. */
 template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
@@ -128,7 +126,7 @@ static inline void close_workspace(void *engine_state) {
   free(self);
 }
 
-/* The arguments that all three kernels share, and the stream. */
+/* The arguments of the three kernels, and the stream. Only cluster_per_row uses next_row_counter. */
 template <class T> struct launch_arguments {
   const T *x, *w, *b;
   T *y;
@@ -207,8 +205,8 @@ template <class OP, class T> static int launch_aligned(const launch_arguments<T>
   return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
 }
 
-/* Chooses the kernel. Rows whose length is no multiple of 16 bytes are not all aligned to 16 bytes, so they are read element by
- * element. */
+/* Chooses the kernel. If the length of a row is no multiple of 16 bytes, not all rows are aligned to 16 bytes; they are then read
+ * element by element. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), MAX_ELEMENTS_PER_THREAD = 16 };
   const launch_arguments<T> a = {(const T *)instance->in[0],
@@ -230,7 +228,7 @@ template <class OP> static int launch(const rl_kernel_instance *instance, cudaSt
 
 }  // namespace rows
 
-/* Defines the engine of an operator. */
+/* Defines the CUDA engine of the operator NAME, which is also the name of the struct OP. */
 #define RL_KERNEL_CUDA_ROWS(NAME)                                                                                         \
   static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, rows::open_workspace, rows::close_workspace}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)

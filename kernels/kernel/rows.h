@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 enum { RL_ROWS = 0, RL_COLUMNS = 1 };         /* indices into rl_kernel_shape.size */
-enum { RL_COLUMNS_MAX = 1 << 22 };            /* most columns that a shape may have */
+enum { RL_COLUMNS_MAX = 1 << 22 };            /* maximum number of columns of a shape */
 extern const rl_field rl_kernel_rows_shape[]; /* "rows", "columns" */
 
 /* Implementations of members of rl_kernel_operator (kernel.h), shared by these operators. */

@@ -16,7 +16,7 @@ static double tolerance_ulps(const rl_kernel_shape *shape) { return 16 + sqrt((d
 static void softmax_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_softmax); }
 const rl_kernel_operator rl_kernel_softmax = {.workload = RL_KERNEL_WORKLOAD(softmax, "y = exp(x) / sum of exp(x) over the row"),
                                               .shape_fields = rl_kernel_rows_shape,
-                                              .dtypes = RL_KERNEL_FLOATS,
+                                              .dtypes = RL_KERNEL_COMMON_DTYPES,
                                               .variants = variants,
                                               .input_count = 1,
                                               .input_elements = rl_kernel_rows_input_elements,

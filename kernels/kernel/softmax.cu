@@ -12,13 +12,14 @@
 
 struct softmax {
   enum { WEIGHT_VECTORS = 0 };
-  /* true: from_fragment replaces the elements by their exponentials, because storing these as X does not round them */
+  /* true: from_fragment replaces the elements by their exponentials, because X is the arithmetic type and so does not round
+   * them
+   */
   template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
   /* true: the arithmetic takes about as long as reading and writing the elements */
   template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);
 
-  /* What a thread needs to compute outputs from elements of a finished row. w and b are the weights of other operators, which
-   * softmax does not have. */
+  /* The output function of a row (rows.cuh). softmax ignores the weight w and the bias b. */
   template <class M> struct output {
     int32_t power;
     M scale;

@@ -1,7 +1,7 @@
 /* transpose on CUDA: y[columns][rows] is x[rows][columns] with rows and columns exchanged. Variants:
  *   naive   a thread per element. A warp reads along a row and writes along a column, each write to a different sector
- *   shared  a block transposes a tile of 32 × 32 elements in shared memory, which it reads by columns. Accesses to global memory
- *           are whole sectors on both sides, but the elements of a column of the tile are all in one bank
+ *   shared  a block transposes a tile of 32 × 32 elements in shared memory. Reads and writes of global memory are whole sectors,
+ *           but the block reads the tile by columns, and all elements of a column are in one bank
  *   padded  a block transposes a tile of SIDE × SIDE elements (SIDE elements are 256 bytes), whose pitch avoids bank conflicts by
  *           rows and by columns. It accesses global memory in vectors of 16 bytes if the rows of x and of y are aligned to 16
  *           bytes; otherwise the kernel padded_any accesses single elements
@@ -35,7 +35,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
   if (row < rows) y[column * rows + row] = x[i];
 }
 
-/* tiles_across: tiles in a row of tiles; tiles are numbered row by row. */
+/* The kernel of the variant shared. tiles_across: number of tiles in a row of tiles; tiles are numbered row by row. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t tiles_across) {
   __shared__ alignas(16) char smem[SMALL_TILE * SMALL_TILE * sizeof(T)];
@@ -75,15 +75,16 @@ template <class T> struct tile_config {
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
 /* A thread's share of a padded tile. A thread reads READ_GROUPS groups of vectors along rows; a group consists of ROWS_OF_WORD
- * vectors at the same columns of adjacent rows, whose elements share words of the tile. Later the thread writes WRITTEN_VECTORS
- * vectors along columns. LANES neighbouring threads process neighbouring vectors; their common work is called a unit. */
+ * vectors at the same columns of adjacent rows, whose elements share words of the tile. After the barrier the thread writes
+ * WRITTEN_VECTORS vectors along columns. LANES neighbouring threads process neighbouring vectors; the work that these threads do
+ * together is called a unit. */
 template <class T> struct thread_share {
   enum {
     WIDTH = 16 / sizeof(T), /* elements of a vector */
     ROWS_OF_WORD = tile_config<T>::ROWS_OF_WORD,
     WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD, /* rows of words of a tile */
     LANES = 8,                                       /* threads of a unit of work */
-    UNIT_STRIDE = tile_config<T>::THREADS / LANES,   /* from a unit of a thread to its next */
+    UNIT_STRIDE = tile_config<T>::THREADS / LANES,   /* units from one of a thread's units to its next */
     WRITTEN_VECTORS = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
     READ_GROUPS = WRITTEN_VECTORS / ROWS_OF_WORD
   };

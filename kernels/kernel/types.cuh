@@ -7,7 +7,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-/* The type in which elements are computed: double for fp64, else float. */
+/* The type of the arithmetic on elements of type T: double for double, else float. */
 template <class T> struct arithmetic { typedef float type; };
 template <> struct arithmetic<double> { typedef double type; };
 
@@ -76,7 +76,7 @@ RL_CONVERT_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
 RL_CONVERT_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
 #undef RL_CONVERT_IN_PAIRS
 
-/* Returns CALL, in which T is the element type of DTYPE. DTYPE is one of RL_KERNEL_FLOATS (kernel.h). */
+/* Returns CALL, in which T is the element type of DTYPE. DTYPE is one of RL_KERNEL_COMMON_DTYPES (kernel.h). */
 #define RL_KERNEL_BY_DTYPE(DTYPE, CALL) \
   switch (DTYPE) {                      \
     case RL_DTYPE_FP64: {               \

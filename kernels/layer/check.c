@@ -123,10 +123,10 @@ static double stage_tolerance(const rl_layer_params *p, int stage) {
       [RL_LAYER_QKV] = 3, [RL_LAYER_ATTENTION] = 2, [RL_LAYER_HIDDEN] = 2, [RL_LAYER_GATED] = 4, [RL_LAYER_OUTPUT] = 2};
   const int64_t length = stage == RL_LAYER_OUTPUT ? p->ffn : stage == RL_LAYER_ATTENTION ? rl_layer_context(p) : p->hidden;
   const double ulps = 64 + 4 * (rl_sum_ulps(length) + rl_sum_truncation_ulps(length));
-  return ulps * rl_dtype_epsilon(RL_DTYPE_FP32) + roundings[stage] * rl_dtype_epsilon(rl_layer_dtype(p)) / 2;
+  return ulps * rl_dtype_epsilon(RL_DTYPE_FP32) + roundings[stage] * rl_dtype_epsilon(rl_layer_element_dtype(p)) / 2;
 }
 
-/* Returns the relative error of a row; NAN when an element is not a number. */
+/* Returns the relative error of a row; NAN when an element of the result is infinite or NaN. */
 static double row_error(const double *result, const double *expected, int64_t columns) {
   double squared_error = 0, squared_norm = 0;
   for (int64_t i = 0; i < columns; i++) {

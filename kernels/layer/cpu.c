@@ -1,5 +1,5 @@
-/* The engine "cpu" of the layer: OpenBLAS and loops on all threads. Tensors are fp32; weights and inputs are rounded to the
- * layer's type. There are two variants:
+/* The engine "cpu" of the layer: OpenBLAS and loops on all threads. Tensors are fp32; the values of weights and inputs are
+ * rounded to the layer's type. There are two variants:
  *
  *   baseline  each operation reads its input from memory and writes its result to memory
  *   fused     q, k and v are one product; the residual is added to a panel of a product, and the gate is applied to it, while the
@@ -18,7 +18,7 @@
 #define RL_LOOPS_HEADER "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
-enum { MIN_PANEL = 16, MAX_PANEL = 512 /* columns of a product that a thread computes at once */ };
+enum { MIN_PANEL = 16, MAX_PANEL = 512 }; /* bounds of the number of columns of a product that a thread computes per task */
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
 
@@ -319,7 +319,7 @@ static int enqueue_down_residual(void *arg, rl_stream stream, rl_error *err) {
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct named_launch {
-  const char *name, *part;
+  const char *name, *nvtx_range;
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
 } named_launch;
 
@@ -382,7 +382,7 @@ static int open_layer(rl_device *device, const void *params, rl_instance **insta
   }
   const named_launch *launches = self->params.variant == RL_LAYER_FUSED ? fused : baseline;
   for (const named_launch *launch = launches; launch->name != NULL; launch++)
-    rl_layer_add_launch(self, launch->name, launch->part, launch->enqueue);
+    rl_layer_add_launch(self, launch->name, launch->nvtx_range, launch->enqueue);
   openblas_set_num_threads(1); /* multiply_panel runs on the threads of the pool */
   *instance = &self->base;
   return 0;

@@ -1,5 +1,5 @@
 /* The engine "cuda" of the layer. cuBLASLt computes products, cuDNN computes attention, and our kernels (elementwise.h,
- * hopper/product.h) the other operations. plans[] lists what each variant does. */
+ * hopper/product.h) the other operations. plans[] lists the properties of each variant. */
 #include <cstdlib>
 #include <errno.h>
 #include <math.h>
@@ -41,7 +41,7 @@ typedef struct cuda_layer {
   void *normed;    /* [rows][hidden] */
   void *projected; /* [rows][hidden]: result of a product before the residual is added */
   void *gate_up;   /* [rows][2 · ffn]; with two products: gate [rows][ffn], then up [rows][ffn] */
-  void *rotations; /* float [context][head_size] */
+  void *rotations; /* float [context][head_size], filled by rl_layer_fill_rotations */
   void *next_row_counter;
   cudaStream_t side_stream;
   cudaEvent_t forked, joined;
@@ -180,8 +180,8 @@ static int enqueue_gate_beside_up(void *arg, rl_stream stream, rl_error *err) {
              : 0;
 }
 
-/* The two functions below launch a product of cuBLASLt and the kernel after it. Our product does the work of that kernel in its
- * epilogue. */
+/* Each of the next two functions launches a product of cuBLASLt and the kernel after it. choose_our_products compares their time
+ * with that of our product, whose epilogue does the work of the second kernel. */
 static int enqueue_qkv_then_rope(void *arg, rl_stream stream, rl_error *err) {
   return enqueue_product<QKV>(arg, stream, err) < 0 ? -1 : enqueue_rope(arg, stream, err);
 }
@@ -303,12 +303,13 @@ static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product pr
 
 typedef int enqueue_function(void *arg, rl_stream stream, rl_error *err);
 
-typedef struct choice { /* a product for which the faster of the library's launches and our kernel is chosen */
+/* A product for which the engine chooses between the library's launches and our kernel. */
+typedef struct kernel_choice {
   layer_product product;
-  const char *name, *library_measurement, *our_measurement;
+  const char *name, *library_measurement, *our_measurement; /* names of the product and of the two times (rl_open_measurement) */
   enqueue_function *library, *ours;
-} choice;
-static const choice choices[] = {
+} kernel_choice;
+static const kernel_choice kernel_choices[] = {
     {QKV, "qkv", "library_qkv_rope_us", "our_qkv_rope_us", enqueue_qkv_then_rope, enqueue_our_product<QKV>},
     {O, "o", "library_o_residual_us", "our_o_residual_us", enqueue_product<O>, enqueue_our_product<O>},
     {GATE_UP, "gate_up", "library_gate_up_silu_us", "our_gate_up_silu_us", enqueue_gate_up_then_silu_mul,
@@ -317,7 +318,7 @@ static const choice choices[] = {
 
 /* Adds measurements of both times, which were taken with a warm cache. The times are NAN if the choice came from the tuning
  * cache. */
-static void record_times(rl_layer_instance *self, const choice *c, double library_us, double our_us) {
+static void add_time_measurements(rl_layer_instance *self, const kernel_choice *c, double library_us, double our_us) {
   static const char reason[] = "the choice was taken from the tuning cache";
   rl_open_measurement *next = state_of(self)->measurements + self->base.open_measurement_count;
   next[0] = {c->library_measurement, library_us, reason};
@@ -327,7 +328,7 @@ static void record_times(rl_layer_instance *self, const choice *c, double librar
 }
 
 /* Sets *is_faster to the choice in the tuning cache. If there is none, measures whether our kernel takes less time. */
-static int compare_with_library(rl_layer_instance *self, const choice *c, bool *is_faster, rl_error *err) {
+static int compare_with_library(rl_layer_instance *self, const kernel_choice *c, bool *is_faster, rl_error *err) {
   const rl_layer_params *p = &self->params;
   double library_us = NAN, our_us = NAN;
   char key[160];
@@ -336,7 +337,7 @@ static int compare_with_library(rl_layer_instance *self, const choice *c, bool *
   const int64_t cached = rl_tuning_cache_find(key);
   *is_faster = cached == 1;
   if (cached >= 0) {
-    record_times(self, c, NAN, NAN);
+    add_time_measurements(self, c, NAN, NAN);
     return 0;
   }
   if (rl_tune_measure_us(c->library, self, self->base.device->stream, &library_us, err) < 0 ||
@@ -344,14 +345,14 @@ static int compare_with_library(rl_layer_instance *self, const choice *c, bool *
     return -1;
   *is_faster = our_us < library_us;
   rl_tuning_cache_add(key, *is_faster);
-  record_times(self, c, library_us, our_us);
+  add_time_measurements(self, c, library_us, our_us);
   return 0;
 }
 
 /* Opens our kernel for each product where it is faster than the library's. */
 static int choose_our_products(rl_layer_instance *self, rl_error *err) {
   cuda_layer *state = state_of(self);
-  for (const choice *c = choices; c < choices + sizeof choices / sizeof *choices; c++) {
+  for (const kernel_choice *c = kernel_choices; c < kernel_choices + sizeof kernel_choices / sizeof *kernel_choices; c++) {
     const rl_hopper_shape shape = our_shape(self, c->product);
     rl_hopper_product **ours = &state->our_products[c->product];
     bool is_faster;
@@ -382,7 +383,8 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
                         self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
     return -1;
   const rl_dnn_choice *chosen = rl_dnn_read_choice(state->attention);
-  if (!chosen->deterministic) self->base.deterministic_note = "cuDNN's attention engine adds in no fixed order";
+  if (!chosen->deterministic)
+    self->base.deterministic_note = "cuDNN's attention engine adds in an order that varies between runs";
   if (chosen->workspace_bytes > 0 && state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes,
                                                                   &state->attention_workspace, err) < 0)
     return -1;
@@ -489,7 +491,7 @@ static void add_feed_forward_launches(rl_layer_instance *self) {
 static int open_layer(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   const rl_layer_params *p = (const rl_layer_params *)params;
   rl_layer_instance *self;
-  if (rl_layer_open(device, p, rl_layer_dtype(p), &self, err) < 0) return -1;
+  if (rl_layer_open(device, p, rl_layer_element_dtype(p), &self, err) < 0) return -1;
   if (open_handles(self, err) < 0 || allocate_state(self, err) < 0 || upload_rotations(self, err) < 0 ||
       open_qkv_products(self, err) < 0 || open_gate_products(self, err) < 0 || open_residual_products(self, err) < 0 ||
       open_attention(self, err) < 0 || (plan_of(self)->uses_our_kernel && choose_our_products(self, err) < 0)) {

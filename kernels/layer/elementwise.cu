@@ -1,4 +1,4 @@
-/* Each thread processes vectors of 16 bytes. Arithmetic is in float. */
+/* Implements layer/elementwise.h. Each thread processes vectors of 16 bytes. Arithmetic is in float. */
 #include "layer/elementwise.h"
 
 #include "cuda_check.h"
@@ -37,8 +37,8 @@ template <class T, int VECTOR> __global__ void __launch_bounds__(THREADS)
   const uint32_t sequence = blockIdx.x / tokens, token = blockIdx.x % tokens, vectors = half_head / VECTOR;
   T *row = qkv + ((size_t)sequence * context + token) * 3 * hidden;
   const float2 *pairs = rotations + (size_t)(first_position + token) * half_head;
-  for (uint32_t i = threadIdx.x; i < hidden / VECTOR;
-       i += THREADS) { /* q and k have 2 · hidden elements, so there are `hidden` pairs */
+  /* q and k have 2 · hidden elements, which are `hidden` pairs. */
+  for (uint32_t i = threadIdx.x; i < hidden / VECTOR; i += THREADS) {
     const uint32_t head = i / vectors, pair = i % vectors * VECTOR;
     vec<T, VECTOR> *first = (vec<T, VECTOR> *)(row + head * 2 * half_head + pair),
                    *second = (vec<T, VECTOR> *)(row + head * 2 * half_head + half_head + pair);

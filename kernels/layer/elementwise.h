@@ -1,6 +1,6 @@
-/* CUDA kernels of the layer's operations between its products. Tensors are fp16 or bf16; dtype is an rl_dtype. hidden and ffn
- * must be multiples of 8, and rows must be aligned to 16 bytes. All functions return 0, or -1 and set err. Included by .cu files
- * only. */
+/* Launch functions of the CUDA kernels that the layer runs between its matrix products: layernorm, rope, residual and gate.
+ * Tensors are fp16 or bf16; dtype is an rl_dtype. hidden and ffn must be multiples of 8, and rows must be aligned to 16 bytes.
+ * All functions return 0, or -1 and set err. Only .cu files include this header. */
 #ifndef RL_KERNELS_LAYER_ELEMENTWISE_H
 #define RL_KERNELS_LAYER_ELEMENTWISE_H
 
@@ -14,7 +14,7 @@ typedef struct rl_layer_norm { /* y[rows][columns] = layernorm(x) · weight + bi
   void *y;
   int64_t rows, columns;
   uint32_t *next_row_counter; /* device memory; zero between launches */
-  bool has_clusters;          /* the device supports thread block clusters */
+  bool has_clusters;          /* whether the device supports thread block clusters */
 } rl_layer_norm;
 int rl_layer_norm_launch(int dtype, const rl_layer_norm *norm, cudaStream_t stream, rl_error *err);
 

@@ -1,4 +1,4 @@
-/* The engines of the layer, which the workers link. */
+/* The engines of the workload transformer_layer. Workers link them; the daemon does not. */
 #ifndef RL_KERNELS_LAYER_ENGINES_H
 #define RL_KERNELS_LAYER_ENGINES_H
 

@@ -1,3 +1,4 @@
+/* Implements layer/instance.h: allocates and fills the tensors of a layer's instance, and computes the table of rotations. */
 #include "layer/instance.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include "kernel/rope.h"
 
 enum {
-  STAGED_ELEMENTS = 1 << 24 /* elements of one upload */,
-  CHUNK_ELEMENTS = 1 << 12 /* elements that a thread generates at once */
+  STAGED_ELEMENTS = 1 << 24, /* maximum number of elements of one upload */
+  CHUNK_ELEMENTS = 1 << 12   /* elements that a thread generates per task */
 };
 RL_DEFINE_CLEANUP(free_memory, void *, free, NULL)
 
@@ -178,7 +179,8 @@ int rl_layer_open(rl_device *device, const rl_layer_params *params, int stored_d
   return 0;
 }
 
-void rl_layer_add_launch(rl_layer_instance *self, const char *name, const char *part,
+void rl_layer_add_launch(rl_layer_instance *self, const char *name, const char *nvtx_range,
                          int (*enqueue)(void *arg, rl_stream stream, rl_error *err)) {
-  self->launches[self->step.launch_count++] = (rl_launch){.name = name, .nvtx_range = part, .enqueue = enqueue, .arg = self};
+  self->launches[self->step.launch_count++] =
+      (rl_launch){.name = name, .nvtx_range = nvtx_range, .enqueue = enqueue, .arg = self};
 }

@@ -27,9 +27,8 @@ typedef struct rl_layer_instance {
 /* Allocates an instance with its tensors, fills the inputs and sets the results to NaN. Its step has no launches yet. */
 int rl_layer_open(rl_device *device, const rl_layer_params *params, int stored_dtype, rl_layer_instance **instance,
                   rl_error *err);
-/* Adds a launch to the step. enqueue is called with the instance as arg. part: name of the launch's NVTX range, "attention" or
- * "feed_forward". */
-void rl_layer_add_launch(rl_layer_instance *instance, const char *name, const char *part,
+/* Adds a launch to the step. enqueue is called with the instance as arg. nvtx_range: "attention" or "feed_forward". */
+void rl_layer_add_launch(rl_layer_instance *instance, const char *name, const char *nvtx_range,
                          int (*enqueue)(void *arg, rl_stream stream, rl_error *err));
 /* Fills rotations[context][head_size] with the angles of the rotary position embedding (RoPE): the cosine and the sine for each
  * pair of elements of a head, at each position. */

@@ -1,3 +1,4 @@
+/* Defines the workload transformer_layer (layer.h): its parameters, the parameters that each engine supports, and its cost. */
 #include "layer/layer.h"
 
 #include <stdbool.h>
@@ -6,12 +7,13 @@
 #include "kernel/dtype.h"
 
 enum { TOKENS_MAX = 1 << 17, HIDDEN_MAX = 1 << 15, FFN_MAX = 1 << 17, HEADS_MAX = 1 << 10, BATCH_MAX = 1 << 10 };
-enum { MAX_ELEMENTS = 1 << 29 /* of a tensor */, GPU_STEP = 8, GPU_MAX_HEAD_SIZE = 256 };
+enum { MAX_ELEMENTS = 1 << 29 /* of a tensor */ };
+enum { GPU_SIZE_MULTIPLE = 8, GPU_MAX_HEAD_SIZE = 256 };
 
 const char *const rl_layer_variant_names[] = {"baseline", "graph", "fused", "streams", "tuned", "best", NULL};
 const char *const rl_layer_dtype_names[] = {"fp16", "bf16", NULL};
 
-int rl_layer_dtype(const rl_layer_params *params) {
+int rl_layer_element_dtype(const rl_layer_params *params) {
   static const int dtypes[] = {RL_DTYPE_FP16, RL_DTYPE_BF16};
   return dtypes[params->dtype];
 }
@@ -21,7 +23,8 @@ const rl_field rl_layer_fields[] = {
              .summary = "type of weights and activations; default fp16. The CPU computes in fp32 with weights of this type"),
     RL_FIELD(rl_layer_params, variant, RL_FIELD_CHOICE, .names = rl_layer_variant_names,
              .summary = "implementation of the layer; default best"),
-    RL_FIELD(rl_layer_params, batch, RL_FIELD_INT, .minimum = 1, .maximum = BATCH_MAX, .summary = "sequences; default 1"),
+    RL_FIELD(rl_layer_params, batch, RL_FIELD_INT, .minimum = 1, .maximum = BATCH_MAX,
+             .summary = "number of sequences; default 1"),
     RL_FIELD(rl_layer_params, tokens, RL_FIELD_INT, .minimum = 1, .maximum = TOKENS_MAX,
              .summary = "number of new tokens per sequence; 1: decode; default 2048"),
     RL_FIELD(rl_layer_params, cached_tokens, RL_FIELD_INT, .minimum = 0, .maximum = TOKENS_MAX,
@@ -45,7 +48,7 @@ static const rl_multi_value_parameter variants = {.field = "variant",
                                                   .request_key = "variants",
                                                   .summary = "one run for each; default: every variant that the device has",
                                                   .default_value_mask = (1u << RL_LAYER_VARIANT_COUNT) - 1,
-                                                  .default_is_what_the_device_has = true};
+                                                  .default_skips_unsupported_values = true};
 
 static void defaults(void *params) {
   memset(params, 0, sizeof(rl_layer_params)); /* padding too: parameters are compared as bytes */
@@ -90,12 +93,14 @@ static int cuda_supports(const void *params, rl_error *err) {
   const rl_layer_params *p = params;
   if (rl_layer_check_sizes(p, err) < 0) return -1;
   const int64_t head_size = rl_layer_head_size(p);
-  if (head_size % GPU_STEP != 0 || head_size > GPU_MAX_HEAD_SIZE)
-    return rl_fail_at(err, "/heads", "on a GPU, hidden / heads must be a multiple of %d, at most %d, for cuDNN's attention",
-                      GPU_STEP, GPU_MAX_HEAD_SIZE);
-  if (p->ffn % GPU_STEP != 0) return rl_fail_at(err, "/ffn", "on a GPU, ffn must be a multiple of %d", GPU_STEP);
+  if (head_size % GPU_SIZE_MULTIPLE != 0 || head_size > GPU_MAX_HEAD_SIZE)
+    return rl_fail_at(err, "/heads",
+                      "on a GPU, hidden / heads must be a multiple of %d and at most %d, because cuDNN computes the attention",
+                      GPU_SIZE_MULTIPLE, GPU_MAX_HEAD_SIZE);
+  if (p->ffn % GPU_SIZE_MULTIPLE != 0)
+    return rl_fail_at(err, "/ffn", "on a GPU, ffn must be a multiple of %d", GPU_SIZE_MULTIPLE);
   if (p->tokens > 1 && p->cached_tokens > 0)
-    return rl_fail_at(err, "/cached_tokens", "on a GPU, cached_tokens needs tokens = 1 (decode)");
+    return rl_fail_at(err, "/cached_tokens", "on a GPU, cached_tokens may be more than 0 only if tokens is 1 (decode)");
   return 0;
 }
 
@@ -127,11 +132,13 @@ static double attention_operations(const rl_layer_params *p) {
   return 4 * (double)p->batch * pairs * (double)p->hidden;
 }
 
-/* Operations: those of the matrix products, which tensor cores execute. Bytes: weights, norms, x and the cached k and v are read
- * once; y and the new k and v are written once. All other data can stay on the chip. */
+/* Counts the operations of the matrix products, which tensor cores execute. Counts the bytes of weights, norms, x and cached k
+ * and v, which must be read once, and those of y and of the new k and v, which must be written once. All other data can stay on
+ * the chip. */
 static rl_cost cost(const void *params) {
   const rl_layer_params *p = params;
-  const double hidden = (double)p->hidden, rows = (double)rl_layer_rows(p), size = (double)rl_dtype_size(rl_layer_dtype(p));
+  const double hidden = (double)p->hidden, rows = (double)rl_layer_rows(p),
+               size = (double)rl_dtype_size(rl_layer_element_dtype(p));
   const double written = 3 * rows * hidden, cached = 2 * (double)p->batch * (double)p->cached_tokens * hidden;
   return (rl_cost){.bytes = size * (weight_elements(p) + 4 * hidden + rows * hidden + cached + written),
                    .operations = rl_layer_product_operations(p) + attention_operations(p),

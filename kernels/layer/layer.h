@@ -24,14 +24,15 @@
 extern "C" {
 #endif
 
-/* Each variant changes the previous one. The CPU has those in the bit set RL_LAYER_CPU_VARIANTS. */
+/* Implementations of the layer. The CPU has only the variants in the bit set RL_LAYER_CPU_VARIANTS. */
 typedef enum rl_layer_variant {
   RL_LAYER_BASELINE, /* each operation is a launch, and the host enqueues one launch after another */
   RL_LAYER_GRAPH,    /* the same launches in a CUDA graph */
-  RL_LAYER_FUSED,    /* q, k and v are one product, gate and up are one product; products add the residual */
-  RL_LAYER_STREAMS,  /* gate and up are two products on two streams */
-  RL_LAYER_TUNED,    /* like fused; each library algorithm is the fastest of several measured ones */
-  RL_LAYER_BEST,     /* for each product, the faster of `tuned` and our kernel, whose epilogue does rope, gate or residual */
+  RL_LAYER_FUSED,    /* like graph, but q, k and v are one product, gate and up are one product, and products add the residual */
+  RL_LAYER_STREAMS,  /* like fused, but gate and up are two products on two streams */
+  RL_LAYER_TUNED,    /* like fused, but each library algorithm is the fastest of several measured ones */
+  RL_LAYER_BEST,     /* like tuned, but with our kernel for each product where it is faster; its epilogue computes rope, gate or
+                        residual */
   RL_LAYER_VARIANT_COUNT
 } rl_layer_variant;
 enum { RL_LAYER_CPU_VARIANTS = 1 << RL_LAYER_BASELINE | 1 << RL_LAYER_FUSED };
@@ -48,7 +49,8 @@ extern const char *const rl_layer_dtype_names[]; /* "fp16" "bf16", NULL */
 extern const rl_workload rl_transformer_layer;
 extern const rl_engine_description rl_layer_cpu_description, rl_layer_cuda_description;
 
-int rl_layer_dtype(const rl_layer_params *params); /* returns an rl_dtype */
+/* Returns the rl_dtype that corresponds to params->dtype. */
+int rl_layer_element_dtype(const rl_layer_params *params);
 static inline int64_t rl_layer_rows(const rl_layer_params *p) { return p->batch * p->tokens; }
 static inline int64_t rl_layer_context(const rl_layer_params *p) { return p->cached_tokens + p->tokens; }
 static inline int64_t rl_layer_head_size(const rl_layer_params *p) { return p->hidden / p->heads; }

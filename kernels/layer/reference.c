@@ -1,3 +1,4 @@
+/* Implements layer/reference.h. */
 #include "layer/reference.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define RL_LOOPS_HEADER "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
-enum { CHUNK_COLUMNS = 8 }; /* columns of a product that a thread computes at once */
+enum { CHUNK_COLUMNS = 8 }; /* columns of a product that a thread computes per task */
 
 RL_DEFINE_CLEANUP(free_doubles, double *, free, NULL)
 
@@ -24,7 +25,7 @@ static double *allocate(int64_t count, rl_error *err) {
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* out[count][out_stride] = in[count][inputs] · Wᵀ, where W is the weight without its first `first_output` rows. */
+/* The product out[count][out_stride] = in[count][inputs] · Wᵀ, where W is the weight without its first `first_output` rows. */
 typedef struct product {
   const rl_layer_reference *reference;
   int weight;
@@ -124,7 +125,7 @@ int rl_layer_reference_attention(const rl_layer_reference *r, int64_t index, con
   return rl_parallel_for(r->thread_pool, r->device, p->heads, 1, attend_heads, &row, err);
 }
 
-/* out[count][hidden] = residual + in · weightᵀ */
+/* Computes out[count][hidden] = residual + in · weightᵀ. */
 static int project_and_add(const rl_layer_reference *r, int weight, int64_t inputs, const double *in, const double *residual,
                            double *out, rl_error *err) {
   const int64_t hidden = r->params->hidden;

@@ -1,5 +1,6 @@
-/* Computes the layer in double precision: one stage for some rows, from the results of the previous stage. Weights are generated
- * from the seed, not read from the device. A row is an index in [0, batch · tokens). */
+/* The reference of the layer in double precision. Each function computes one stage (rl_layer_stage) of some rows from the
+ * results of the previous stage. Weights are generated from the seed, not read from the device. A row is an index in [0, batch ·
+ * tokens). */
 #ifndef RL_KERNELS_LAYER_REFERENCE_H
 #define RL_KERNELS_LAYER_REFERENCE_H
 
@@ -18,7 +19,7 @@ typedef struct rl_layer_reference {
   int64_t count;
 } rl_layer_reference;
 
-/* The functions below return 0; or -1 and RL_ERRNO: ENOMEM or ECANCELED. */
+/* The functions below return 0, or -1 with RL_ERRNO (ENOMEM or ECANCELED). */
 /* Computes qkv[count][3 · hidden] from x[count][hidden]. */
 int rl_layer_reference_qkv(const rl_layer_reference *reference, const double *x, double *qkv, rl_error *err);
 /* Computes attention[hidden] of rows[index]. sequence: qkv of all tokens of the row's sequence, [tokens][3 · hidden]. */

@@ -1,3 +1,4 @@
+/* Implements layer/tensors.h. */
 #include "layer/tensors.h"
 
 #include <math.h>
@@ -56,7 +57,7 @@ static range range_of(const rl_layer_params *p, int input) {
 void rl_layer_fill_input(const rl_layer_params *p, int input, int64_t start, int64_t count, double *values) {
   const uint64_t key = rl_hash64(rl_hash64((uint64_t)p->seed) + (uint64_t)input);
   const range bounds = range_of(p, input);
-  const int dtype = rl_layer_dtype(p);
+  const int dtype = rl_layer_element_dtype(p);
   for (int64_t i = 0; i < count; i++) {
     uint16_t rounded;
     const double uniform = (double)(rl_hash64(key + (uint64_t)(start + i)) >> 11) * 0x1p-52 - 1; /* [-1, 1) */

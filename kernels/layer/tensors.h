@@ -1,4 +1,5 @@
-/* Generates the layer's inputs and weights from the seed. Any part of an input can be generated, by any thread. */
+/* The sizes of the layer's tensors, and the contents of its inputs and weights, which are generated from the seed. Any thread
+ * can generate any part of an input. */
 #ifndef RL_KERNELS_LAYER_TENSORS_H
 #define RL_KERNELS_LAYER_TENSORS_H
 

@@ -10,8 +10,8 @@ extern "C" {
 
 extern const rl_field rl_source_argument_fields[], rl_source_expected_fields[];
 
-/* Decode source->request.arguments and source->request.expected into source. Call them in this order. RL_INPUT with a JSON
- * pointer: the request is invalid. */
+/* Decode source->request.arguments, then source->request.expected, into *source. Call them in this order. Both return -1 with
+ * RL_INPUT and a JSON pointer when the request is invalid. */
 int rl_source_decode_arguments(rl_source *source, rl_error *err);
 int rl_source_decode_expected(rl_source *source, rl_error *err);
 

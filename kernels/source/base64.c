@@ -1,4 +1,4 @@
-/* Uses libsodium. */
+/* Implements base64.h with libsodium. */
 #include "source/base64.h"
 
 #include <errno.h>

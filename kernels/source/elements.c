@@ -1,4 +1,5 @@
-/* Floating-point types are converted by the functions of dtype.h; the macro INTEGER_TYPES lists the integer types. */
+/* Implements elements.h. The functions of dtype.h convert floating-point types; the macro INTEGER_TYPES lists the integer
+ * types. */
 #include "source/elements.h"
 
 #include "kernel/dtype.h"

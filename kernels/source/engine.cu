@@ -31,8 +31,8 @@ typedef struct instance {
   rl_source_argument_values values;
   rl_launch_check *launch_check;
   rl_source_reference *reference; /* NULL: the request has none */
-  bool has_fresh_inputs;          /* of every launch, from check() until reset(): the launches that are timed */
-  uint64_t launch_number;         /* of the last launch with fresh inputs, from 1 */
+  bool has_fresh_inputs;  /* each launch gets other random inputs; if there is a reference, true from check() until reset() */
+  uint64_t launch_number; /* number of launches with fresh inputs so far */
   rl_launch launch, restore_launch, check_launch;
   rl_sequence sequence;
   rl_open_measurement open_measurements[OPEN_MEASUREMENT_COUNT];
@@ -210,8 +210,8 @@ static void close_instance(rl_instance *base) {
 }
 
 #define COMMON_OPS .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_instance
-static const rl_instance_ops ops_with_check = {COMMON_OPS, .check = check, .read_launch_checks = read_launch_checks};
-static const rl_instance_ops ops_without_check = {COMMON_OPS, .read_launch_checks = read_launch_checks};
+static const rl_instance_ops operations_with_reference = {COMMON_OPS, .check = check, .read_launch_checks = read_launch_checks};
+static const rl_instance_ops operations_without_reference = {COMMON_OPS, .read_launch_checks = read_launch_checks};
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
@@ -262,7 +262,7 @@ static int prepare(instance *self, rl_error *err) {
       allocate_arguments(self, err) < 0 ||
       (self->source.has_reference && rl_source_reference_open(self->base.device, &self->source, &self->reference, err) < 0))
     return -1;
-  self->base.ops = self->source.expected_argument >= 0 ? &ops_with_check : &ops_without_check;
+  self->base.ops = self->source.expected_argument >= 0 ? &operations_with_reference : &operations_without_reference;
   set_open_measurements(self);
   return 0;
 }
@@ -273,7 +273,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   cudaDeviceSetLimit(cudaLimitPrintfFifoSize, PRINTF_FIFO_BYTES); /* printf output between two synchronisations */
   (void)cudaGetLastError();
   self->params = *(const rl_source_params *)params;
-  self->base.ops = &ops_without_check;
+  self->base.ops = &operations_without_reference;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
   /* launch.name points to source.request.entry, an array of this instance, which prepare() fills later. */

@@ -1,4 +1,4 @@
-/* Each thread of the kernel generates elements in a grid-stride loop. */
+/* Implements fill.h. Each thread of the kernel `fill` generates elements in a grid-stride loop. */
 #include "source/fill.h"
 
 #include <cuda_bf16.h>

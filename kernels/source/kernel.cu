@@ -13,8 +13,8 @@ enum { JIT_LOG_BYTES = 4 << 10, MAX_ATTRIBUTES = 2, PORTABLE_CLUSTER_BLOCKS = 8 
 
 /* --- compiling and loading --------------------------------------------------------------------------------------------- */
 
-/* Writes the compilation target of the device: the architecture-specific one (suffix "a", from sm_90 on), because the code runs
- * on this device only and need not be portable. */
+/* Writes the device's compilation target, such as "sm_80". From sm_90 on, it has the suffix "a" (architecture-specific), because
+ * the code runs only on this device. */
 static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
   int major, minor;
   if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index),
@@ -204,7 +204,8 @@ static int check_cooperative(const rl_device *device, const rl_source_kernel *ke
           cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_sm, kernel->function, (int)count_blocks(request->block),
                                                         (size_t)request->dynamic_shared_bytes),
           "computing the occupancy", err) < 0 ||
-      rl_cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device->index), "counting the SMs", err) < 0)
+      rl_cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device->index),
+                    "reading the number of multiprocessors", err) < 0)
     return -1;
   const int64_t resident = (int64_t)blocks_per_sm * sms;
   if (request->grid[0] * request->grid[1] <= resident && request->grid[0] * request->grid[1] * request->grid[2] <= resident)

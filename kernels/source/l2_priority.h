@@ -5,8 +5,8 @@
 #include "device/device.h"
 #include "source/request.h"
 
-/* Enqueues a kernel that gives all lines of the buffers the normal priority (PTX applypriority). A kernel can load lines with
- * L2::evict_last; they would survive the eviction of L2 before the next cold launch. */
+/* Enqueues a kernel that gives all lines of the buffers the normal priority (PTX applypriority). Otherwise lines that a posted
+ * kernel loaded with L2::evict_last would stay in L2 when the cache is evicted before the next cold launch. */
 int rl_source_reset_l2_priority(const rl_source *source, void *const *buffers, rl_stream stream, rl_error *err);
 
 #endif

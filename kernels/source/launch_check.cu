@@ -17,7 +17,7 @@ enum { BLOCK_THREADS = 256, MAX_BLOCKS = 1024, MAX_LAUNCHES = 2048, GUARD_PATTER
 /* Results of the check of one launch, in device memory. All members are 0 before the check. */
 typedef struct launch_record {
   double squared_error;                   /* sum of (result − expected)² */
-  double squared_norm;                    /* sum of expected², of a reference's result */
+  double squared_norm;                    /* sum of expected² of a reference's result; unused without a reference */
   unsigned long long first_wrong_inverse; /* ~index of the first wrong element, found by atomicMax; 0: none */
   /* Digests of each argument's buffer, and of the reference's buffer before the reference runs. */
   unsigned long long contents[RL_SOURCE_ARGUMENTS_MAX], guards[RL_SOURCE_ARGUMENTS_MAX],
@@ -52,8 +52,8 @@ template <typename T> __device__ static T block_sum(T value) {
   return sums[0];
 }
 
-/* Returns the sum of the hashes of (position, 8 bytes) or (position, byte). Addition commutes, so threads can add in any order.
- * */
+/* Returns the calling thread's part of a digest. The digest is a sum of hashes of (position, 8 bytes) and, at the end,
+ * (position, byte). Addition commutes, so threads can add in any order. */
 __device__ static unsigned long long digest_part(const unsigned char *memory, uint64_t bytes, uint64_t first, uint64_t stride) {
   const uint64_t *words = (const uint64_t *)memory;
   unsigned long long sum = 0;
@@ -155,7 +155,7 @@ __host__ __device__ static double squared_error_limit(double tolerance, double s
 }
 
 /* Adds the squared errors of all elements to the record, and finds the first wrong element: one whose squared error exceeds its
- * share of the limit. squared_norm: of the expected contents; negative: the record has it. */
+ * share of the limit. squared_norm: sum of the squared elements of the expected contents; negative: it is in the record. */
 template <typename T> __global__ static void compare(const T *result, const T *masked, uint64_t count, uint64_t key,
                                                      double tolerance, double squared_norm, launch_record *record) {
   const double element_limit =
@@ -238,9 +238,8 @@ static int enqueue_comparison(const rl_launch_check *check, launch_record *recor
 
 /* --- the records ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the error of a wrong launch. Launches are numbered from 1 within the samples of one mode (cold or warm cache),
- * including the warm-up launches before them. */
-static double norm_of(const rl_launch_check *check, const launch_record *record) {
+/* Returns the sum of the squared elements of the expected contents. */
+static double expected_squared_norm(const rl_launch_check *check, const launch_record *record) {
   return check->source->has_reference ? record->squared_norm : check->squared_norm;
 }
 
@@ -249,6 +248,8 @@ static const unsigned long long *input_digests(const rl_launch_check *check, con
   return check->source->has_reference ? record->reference_contents : check->before.contents;
 }
 
+/* Fills err with the fault of a wrong launch, and returns -1. Launches are numbered from 1 within the samples of one mode (cold
+ * or warm cache); the warm-up launches before the samples count too. */
 static int fail_launch(const rl_launch_check *check, uint32_t launch, const launch_record *record, rl_error *err) {
   const rl_source *source = check->source;
   for (int i = 0; i < source->argument_count; i++) {
@@ -259,14 +260,14 @@ static int fail_launch(const rl_launch_check *check, uint32_t launch, const laun
       return rl_fail(err, RL_ERRNO, EDOM, "result_changed: launch %u of %u wrote to argument %d, whose access is \"in\"",
                      launch + 1, check->count, i);
   }
-  const double squared_norm = norm_of(check, record), norm = squared_norm > 0 ? squared_norm : 1;
+  const double squared_norm = expected_squared_norm(check, record), norm = squared_norm > 0 ? squared_norm : 1;
   return rl_fail(err, RL_ERRNO, EDOM,
                  "result_changed: launch %u of %u has the relative error %.3g, more than %.3g; the first wrong element is %llu",
                  launch + 1, check->count, sqrt(record->squared_error / norm), source->tolerance, ~record->first_wrong_inverse);
 }
 
 static bool is_correct(const rl_launch_check *check, const launch_record *record) {
-  return record->squared_error <= squared_error_limit(check->source->tolerance, norm_of(check, record)) &&
+  return record->squared_error <= squared_error_limit(check->source->tolerance, expected_squared_norm(check, record)) &&
          memcmp(record->contents, input_digests(check, record), sizeof record->contents) == 0 &&
          memcmp(record->guards, check->before.guards, sizeof record->guards) == 0;
 }
@@ -327,8 +328,7 @@ int rl_launch_check_read(rl_launch_check *check, rl_stream stream, uint64_t *cou
   return clear_records(check, (cudaStream_t)stream, rc < 0 ? NULL : err) < 0 ? -1 : rc;
 }
 
-/* --- open and close
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- open and close ---------------------------------------------------------------------------------------------------- */
 
 static int fill_guards(const rl_launch_check *check, cudaStream_t stream, rl_error *err) {
   for (int i = 0; i < check->source->argument_count; i++) {

@@ -1,10 +1,11 @@
+/* Implements launch_request.h. */
 #include "source/launch_request.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Limits of every compute capability. */
+/* Limits that all compute capabilities share. */
 enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535, MAX_CLUSTER_BLOCKS = 16 };
 
 typedef struct json_pointer {

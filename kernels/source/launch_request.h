@@ -4,8 +4,8 @@
 
 #include "source/request.h"
 
-/* Checks entry, grid, block and cluster. prefix: JSON pointer of the object that has them, "" or "/expected/reference". RL_INPUT
- * with a JSON pointer: one of them is invalid. */
+/* Checks entry, grid, block and cluster. prefix: JSON pointer of the object that has these members, "" or "/expected/reference".
+ * Returns -1 with RL_INPUT and the JSON pointer of an invalid member. */
 int rl_source_check_launch_request(const rl_source_request *request, const char *prefix, rl_error *err);
 
 #endif

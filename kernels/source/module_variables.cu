@@ -43,7 +43,7 @@ static void find_addresses(rl_module_variables *variables, cudaLibrary_t library
     if (!variables->items[i].memory) variables->items[i].memory = find_by_section(variables, &variables->symbols[i]);
 }
 
-static int save(rl_module_variables *variables, cudaStream_t stream, rl_error *err) {
+static int save_contents(rl_module_variables *variables, cudaStream_t stream, rl_error *err) {
   for (int64_t i = 0; i < variables->count; i++) {
     variable *item = &variables->items[i];
     const size_t bytes = variables->symbols[i].size;
@@ -56,7 +56,7 @@ static int save(rl_module_variables *variables, cudaStream_t stream, rl_error *e
   return rl_cuda_check(cudaStreamSynchronize(stream), "saving the module's variables", err);
 }
 
-static int list(rl_module_variables *variables, const void *image, size_t size, rl_error *err) {
+static int list_variables(rl_module_variables *variables, const void *image, size_t size, rl_error *err) {
   int64_t count = rl_cubin_list_variables(image, size, NULL, 0, NULL);
   variables->is_cubin = count >= 0;
   if (count <= 0) return 0;
@@ -71,9 +71,9 @@ int rl_module_variables_open(cudaLibrary_t library, const void *image, size_t si
                              rl_module_variables **variables, rl_error *err) {
   rl_module_variables *created = (rl_module_variables *)calloc(1, sizeof *created);
   if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a module's variables");
-  int rc = list(created, image, size, err);
+  int rc = list_variables(created, image, size, err);
   if (rc == 0) find_addresses(created, library);
-  if (rc == 0) rc = save(created, (cudaStream_t)stream, err);
+  if (rc == 0) rc = save_contents(created, (cudaStream_t)stream, err);
   if (rc < 0) rl_module_variables_close(created);
   else *variables = created;
   return rc;

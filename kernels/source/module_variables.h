@@ -9,8 +9,8 @@
 
 typedef struct rl_module_variables rl_module_variables;
 
-/* Finds the variables of a loaded cubin and saves their contents on the device. image: the loaded binary. If it is not a cubin,
- * its variables are unknown, and *variables is empty. */
+/* Finds the variables of a loaded cubin and saves their contents on the device. image: the loaded binary. If the image is not a
+ * cubin, its variables are unknown, and *variables is empty. */
 int rl_module_variables_open(cudaLibrary_t library, const void *image, size_t size, rl_stream stream,
                              rl_module_variables **variables, rl_error *err);
 /* Returns the size in bytes of the variables that are restored; NAN: the image is not a cubin. */

@@ -36,15 +36,15 @@ static const struct allowed_option {
 };
 
 int rl_source_options_append(rl_source_options *options, const char *pointer, rl_error *err, const char *format, ...) {
-  size_t capacity = sizeof options->text - options->used;
+  size_t capacity = sizeof options->text - options->used_bytes;
   va_list arguments;
   va_start(arguments, format);
-  size_t length = (size_t)vsnprintf(options->text + options->used, capacity, format, arguments);
+  size_t length = (size_t)vsnprintf(options->text + options->used_bytes, capacity, format, arguments);
   va_end(arguments);
   if (length >= capacity || options->count == RL_SOURCE_NVRTC_OPTIONS_MAX)
     return rl_fail_at(err, pointer, "there are too many options, or they are too long");
-  options->items[options->count++] = options->text + options->used;
-  options->used += length + 1;
+  options->items[options->count++] = options->text + options->used_bytes;
+  options->used_bytes += length + 1;
   return 0;
 }
 

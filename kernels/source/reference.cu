@@ -11,7 +11,7 @@
 
 struct rl_source_reference {
   rl_device *device;
-  rl_source source; /* of the job, with the reference as its kernel; owns nothing */
+  rl_source source; /* copy of the job's source in which the reference is the kernel; owns nothing */
   rl_source_kernel kernel;
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
   rl_source_argument_values values;
@@ -29,8 +29,8 @@ static int allocate_buffers(rl_source_reference *reference, rl_error *err) {
   return rl_source_argument_values_set(&reference->source, reference->buffers, &reference->values, err);
 }
 
-/* Moves the pointer of an error below /expected/reference. The posted arguments are the job's, so an error there is one of the
- * reference's parameters. */
+/* Puts /expected/reference before the JSON pointer of an error. The reference has the job's arguments, so an error at an
+ * argument is an error of the reference's parameters and gets the pointer /expected/reference/entry. */
 static int fail_below_expected(rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (!err || err->domain != RL_INPUT) return -1;

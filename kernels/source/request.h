@@ -1,4 +1,4 @@
-/* The data of a posted kernel: rl_source_request is the request as decoded from JSON, rl_source its checked contents. */
+/* The data of a posted kernel: rl_source_request is the request as decoded from JSON; rl_source has its checked contents. */
 #ifndef RL_KERNELS_SOURCE_REQUEST_H
 #define RL_KERNELS_SOURCE_REQUEST_H
 
@@ -9,20 +9,20 @@
 #include "source/elements.h"
 
 enum {
-  RL_SOURCE_CODE_MAX = 256 << 10, /* bytes of CUDA C++ */
-  RL_SOURCE_BINARY_MAX = 2 << 20, /* bytes of a cubin, fatbin or PTX */
-  RL_SOURCE_TEXT_MAX = 4 << 20,   /* bytes of the whole request */
-  RL_SOURCE_ENTRY_SIZE = 256,     /* bytes of the kernel's name */
-  RL_SOURCE_ARGUMENTS_MAX = 32,   /* arguments of the kernel */
+  RL_SOURCE_CODE_MAX = 256 << 10, /* maximum bytes of CUDA C++ */
+  RL_SOURCE_BINARY_MAX = 2 << 20, /* maximum bytes of a cubin, fatbin or PTX */
+  RL_SOURCE_TEXT_MAX = 4 << 20,   /* maximum bytes of the whole request */
+  RL_SOURCE_ENTRY_SIZE = 256,     /* bytes of a buffer for the kernel's name */
+  RL_SOURCE_ARGUMENTS_MAX = 32,   /* maximum number of arguments of the kernel */
   RL_SOURCE_VARIANTS_MAX = 8,
-  RL_SOURCE_POINTER_SIZE = 96 /* bytes of a JSON pointer */
+  RL_SOURCE_POINTER_SIZE = 96 /* bytes of a buffer for a JSON pointer */
 };
 
 /* The pointers point into the JSON document from which the request was decoded. */
 typedef struct rl_source_request {
   const char *code, *binary; /* exactly one is not NULL; binary is base64 */
   char entry[RL_SOURCE_ENTRY_SIZE];
-  int64_t grid[3], block[3], cluster[3], dynamic_shared_bytes; /* cluster: blocks of a cluster; 1, 1, 1: no launch attribute */
+  int64_t grid[3], block[3], cluster[3], dynamic_shared_bytes; /* cluster: 1, 1, 1 if the launch has no cluster attribute */
   bool cooperative;
   const cJSON *arguments, *options, *variants, *model, *expected;
 } rl_source_request;
@@ -51,18 +51,18 @@ typedef enum rl_source_argument_kind {
 
 enum { RL_SOURCE_TENSOR_RANK_MAX = 5, RL_SOURCE_TENSOR_MAP_BYTES = 128 };
 
-/* A CUtensorMap of tiles (cuTensorMapEncodeTiled). Dimension 0 is contiguous. */
+/* The arguments of cuTensorMapEncodeTiled for a CUtensorMap of tiles. Dimension 0 is contiguous. */
 typedef struct rl_source_tensor_map {
   int64_t argument;                                 /* index of the buffer; the elements have its type */
   int64_t shape[RL_SOURCE_TENSOR_RANK_MAX];         /* elements of each dimension; 0 after the last one */
   int64_t box[RL_SOURCE_TENSOR_RANK_MAX];           /* elements of a tile; as many as shape has */
-  int64_t strides_bytes[RL_SOURCE_TENSOR_RANK_MAX]; /* of dimensions 1 to rank - 1; 0: packed */
-  int swizzle;                                      /* rl_source_swizzle_bytes[] */
-  int l2_promotion;                                 /* rl_source_promotion_bytes[] */
+  int64_t strides_bytes[RL_SOURCE_TENSOR_RANK_MAX]; /* [i]: stride of dimension i + 1; all 0: packed */
+  int swizzle;                                      /* index into rl_source_swizzle_bytes */
+  int l2_promotion;                                 /* index into rl_source_promotion_bytes */
   bool fills_nan;                                   /* elements outside of the tensor are NaN; false: 0 */
   int rank;
 } rl_source_tensor_map;
-extern const int rl_source_swizzle_bytes[], rl_source_promotion_bytes[]; /* 0: none */
+extern const int rl_source_swizzle_bytes[], rl_source_promotion_bytes[]; /* element 0 is 0: no swizzle, no promotion */
 
 typedef struct rl_source_argument {
   int kind;      /* rl_source_argument_kind */
@@ -90,7 +90,7 @@ typedef struct rl_source_model { /* the request's `model`: the compulsory cost o
 
 typedef struct rl_source {
   rl_source_request request;
-  cJSON *document;       /* owned; NULL: the caller of rl_source_check owns it */
+  cJSON *document;       /* owned; NULL: the caller of rl_source_check owns the document */
   unsigned char *binary; /* owned; NULL: the request has code. A NUL follows it. */
   size_t binary_size;
   rl_source_argument arguments[RL_SOURCE_ARGUMENTS_MAX];

@@ -21,9 +21,9 @@ const rl_field rl_source_tensor_map_fields[] = {
     RL_FIELD(rl_source_tensor_map, swizzle, RL_FIELD_CHOICE, .names = swizzle_names,
              .summary = "bytes over which a tile's 16-byte chunks are permuted in shared memory; default none"),
     RL_FIELD(rl_source_tensor_map, l2_promotion, RL_FIELD_CHOICE, .names = promotion_names,
-             .summary = "bytes that L2 fetches at least; default none"),
+             .summary = "minimum number of bytes that L2 fetches; default none"),
     RL_FIELD(rl_source_tensor_map, fills_nan, RL_FIELD_BOOL,
-             .summary = "elements outside of the tensor are NaN; default false: 0"),
+             .summary = "true: elements outside of the tensor are NaN; default false: they are 0"),
     {0}};
 
 static int count_dimensions(const int64_t *values) {
@@ -77,7 +77,7 @@ static int check_strides(int index, rl_source_tensor_map *map, int64_t element_b
     return fail_at(index, "strides_bytes", err, "strides_bytes needs one stride less than shape has dimensions");
   for (int i = 0; i < given; i++)
     if (map->strides_bytes[i] % ALIGNMENT != 0)
-      return fail_at(index, "strides_bytes", err, "a stride is no multiple of 16 bytes");
+      return fail_at(index, "strides_bytes", err, "a stride is not a multiple of 16 bytes");
   return 0;
 }
 
@@ -85,7 +85,7 @@ static int check_box(int index, const rl_source_tensor_map *map, int64_t element
   const int64_t row_bytes = map->box[0] * element_bytes;
   if (count_dimensions(map->box) != map->rank) return fail_at(index, "box", err, "box needs as many dimensions as shape");
   if (row_bytes % ALIGNMENT != 0)
-    return fail_at(index, "box", err, "the bytes of the box's first dimension are no multiple of 16");
+    return fail_at(index, "box", err, "the bytes of the box's first dimension are not a multiple of 16");
   if (map->swizzle != 0 && row_bytes > rl_source_swizzle_bytes[map->swizzle])
     return fail_at(index, "box", err, "the box's first dimension has more bytes than the swizzle");
   return 0;

@@ -10,10 +10,11 @@ extern "C" {
 
 extern const rl_field rl_source_tensor_map_fields[];
 
-/* Decodes the argument's object. RL_INPUT with a JSON pointer below `pointer`: it is invalid. */
+/* Decodes the object of a tensor map into *argument. Returns -1 with RL_INPUT and a JSON pointer below `pointer` when the object
+ * is invalid. */
 int rl_source_decode_tensor_map(const cJSON *object, const char *pointer, rl_source_argument *argument, rl_error *err);
-/* Checks all tensor maps against their buffers, by the rules of cuTensorMapEncodeTiled; sets the strides of packed tensors. Call
- * it when all arguments are decoded. RL_INPUT with a JSON pointer. */
+/* Checks all tensor maps against their buffers, by the rules of cuTensorMapEncodeTiled, and sets the strides of packed tensors.
+ * Call it when all arguments are decoded. Returns -1 with RL_INPUT and a JSON pointer when a tensor map is invalid. */
 int rl_source_check_tensor_maps(rl_source *source, rl_error *err);
 
 #ifdef __cplusplus

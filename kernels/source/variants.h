@@ -11,9 +11,10 @@ extern "C" {
 
 extern const rl_field rl_source_variant_fields[];
 
-/* Decodes the variants of source->request and checks its options. RL_INPUT with a JSON pointer: one of them is invalid. */
+/* Decodes source->request.variants and checks source->request.options. Returns -1 with RL_INPUT and a JSON pointer when a
+ * variant or an option is invalid. */
 int rl_source_decode_variants(rl_source *source, rl_error *err);
-/* Writes the compiler options of a variant. */
+/* Writes the NVRTC options of the request and of a variant into *options. */
 int rl_source_compile_options(const rl_source *source, int variant, rl_source_options *options, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The workload "source": a posted kernel. Its parameters contain the variant, the hash of the request and
- * the hash of the code. */
+/* Defines the workload "source": a posted kernel. Its parameters contain the variant, the hash of the request and the hash of
+ * the code. */
 #include <math.h>
 #include <string.h>
 

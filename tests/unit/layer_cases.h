@@ -116,7 +116,7 @@ static inline void assert_layer_is_correct(rl_device *target, rl_layer_params pa
     squared_error += (result[i] - expected[i]) * (result[i] - expected[i]);
     squared_norm += expected[i] * expected[i];
   }
-  const double error = sqrt(squared_error / squared_norm), limit = 6 * rl_dtype_epsilon(rl_layer_dtype(&params));
+  const double error = sqrt(squared_error / squared_norm), limit = 6 * rl_dtype_epsilon(rl_layer_element_dtype(&params));
   if (!(error <= limit)) fail_msg("%s: the output's error is %g, more than %g", describe_layer(&params), error, limit);
   free(expected), free(result);
   close_layer(layer);

@@ -73,9 +73,11 @@ static void inputs_are_times_and_a_grid(void **state) {
   double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], first_time = INFINITY, last_time = -INFINITY;
   rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
   for (int i = 0; i < SCIPY_SAMPLES; i++) first_time = fmin(first_time, time[i]), last_time = fmax(last_time, time[i]);
-  assert_true(first_time >= 0 && first_time < 2 && last_time > RL_LOMBSCARGLE_SPAN - 2 && last_time < RL_LOMBSCARGLE_SPAN);
+  assert_true(first_time >= 0 && first_time < 2 && last_time > RL_LOMBSCARGLE_TIME_SPAN - 2 &&
+              last_time < RL_LOMBSCARGLE_TIME_SPAN);
   rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
-  assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST && fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST) < 1e-12);
+  assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST_FREQUENCY &&
+              fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST_FREQUENCY) < 1e-12);
   for (int i = 2; i < SCIPY_POINTS; i++) assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
 }
 

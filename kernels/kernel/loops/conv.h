@@ -2,7 +2,7 @@
  * shape; p, q rows and columns of y; h, w rows and columns of x; c channels; k filter; r, t row and column of a tap; l channel;
  * `base` is the first input row in memory. Inner loops run over channels, which are contiguous. */
 static void TYPED(conv)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
-  const int64_t p = p_of(s), q = q_of(s), c = s->size[CHANNELS], side = s->size[KERNEL], base = conv_first_row(s, first);
+  const int64_t p = y_rows(s), q = y_columns(s), c = s->size[CHANNELS], side = s->size[KERNEL], base = conv_first_row(s, first);
   for (int64_t i = 0; i < count * q; i++) {
     const int64_t segment = first + i / q, image = segment / p * s->size[HEIGHT] - base;
     const int64_t top = segment % p * s->size[STRIDE] - s->size[PADDING], left = i % q * s->size[STRIDE] - s->size[PADDING];
@@ -18,7 +18,7 @@ static void TYPED(conv)(const rl_kernel_shape *s, const T *const *in, int64_t fi
 }
 
 static void TYPED(conv_dgrad)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
-  const int64_t p = p_of(s), q = q_of(s), h = s->size[HEIGHT], w = s->size[WIDTH], c = s->size[CHANNELS];
+  const int64_t p = y_rows(s), q = y_columns(s), h = s->size[HEIGHT], w = s->size[WIDTH], c = s->size[CHANNELS];
   const int64_t side = s->size[KERNEL], base = conv_dgrad_first_row(s, first);
   for (int64_t i = 0; i < count * w; i++) {
     const int64_t y = (first + i / w) % h, x = i % w, image = (first + i / w) / h * p - base;
@@ -37,7 +37,7 @@ static void TYPED(conv_dgrad)(const rl_kernel_shape *s, const T *const *in, int6
 }
 
 static void TYPED(conv_wgrad)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
-  const int64_t p = p_of(s), q = q_of(s), c = s->size[CHANNELS], side = s->size[KERNEL];
+  const int64_t p = y_rows(s), q = y_columns(s), c = s->size[CHANNELS], side = s->size[KERNEL];
   for (int64_t i = 0; i < count; i++) {
     const int64_t k = (first + i) / (side * side), r = (first + i) / side % side, t = (first + i) % side;
     T *to = out + i * c;

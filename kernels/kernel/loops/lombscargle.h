@@ -1,7 +1,8 @@
-/* The Lomb-Scargle periodogram; float_and_double.h defines its functions for double and for float from this file. Frequencies are
- * processed in groups of GROUP_FREQUENCIES equally spaced frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine of a
- * sample's angle are computed for the first frequency of a group; those of its other frequencies follow by rotations, which are
- * the same for all groups of a chunk. For a single frequency nothing is rotated: this is the variant template. */
+/* The Lomb-Scargle periodogram; float_and_double.h defines its functions for double and for float from this file. Frequencies
+ * are processed in groups of GROUP_FREQUENCIES equally spaced frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine
+ * of a sample's angle are computed for the first frequency of each group. Rotations turn them into those of the group's other
+ * frequencies; the rotations are the same for all groups of a chunk. The variant template passes single frequencies, for which
+ * nothing is rotated. */
 typedef struct TYPED(sums) {
   T xc[CHUNK_FREQUENCIES], xs[CHUNK_FREQUENCIES], cc[CHUNK_FREQUENCIES], ss[CHUNK_FREQUENCIES], cs[CHUNK_FREQUENCIES];
 } TYPED(sums);
@@ -36,7 +37,7 @@ static T TYPED(power)(const TYPED(sums) * sums, int64_t i) {
 }
 
 static void TYPED(lombscargle)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
-  const T step = (T)rl_lombscargle_step(shape->size[FREQUENCIES]);
+  const T step = (T)rl_lombscargle_frequency_step(shape->size[FREQUENCIES]);
   (void)first;
   for (int64_t offset = 0; offset < count; offset += CHUNK_FREQUENCIES) {
     const int64_t chunk = count - offset < CHUNK_FREQUENCIES ? count - offset : CHUNK_FREQUENCIES;
