@@ -1,4 +1,4 @@
-/* Conversion of CUDA, cuDNN and cuBLAS status codes into rl_error. Included by .cu files only. */
+/* Converts status codes of CUDA, cuDNN and cuBLAS into rl_error. Only .cu files include this header. */
 #ifndef RL_CUDA_CHECK_H
 #define RL_CUDA_CHECK_H
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* All return 0, or -1 with err. operation: the call in words, such as "allocating the images". */
+/* All functions return 0, or -1 with err. operation: the call in words, such as "allocating the images". */
 static inline int rl_cuda_check(cudaError_t status, const char *operation, rl_error *err) {
   if (status == cudaSuccess) return 0;
   return rl_fail(err, RL_CUDA, status, "%s: %s (%s)", operation, cudaGetErrorString(status), cudaGetErrorName(status));

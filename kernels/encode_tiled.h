@@ -1,6 +1,5 @@
-/* cuTensorMapEncodeTiled of the driver, found at run time, because the programs do not link the driver. Included by .cu files
- * only.
- */
+/* Finds the driver's function cuTensorMapEncodeTiled at run time, because the programs do not link the driver. Only .cu files
+ * include this header. */
 #ifndef RL_KERNELS_ENCODE_TILED_H
 #define RL_KERNELS_ENCODE_TILED_H
 

@@ -17,7 +17,7 @@ static __device__ __forceinline__ float warp_max(float x, uint32_t lanes = WARP_
   return x;
 }
 
-/* For a whole warp this is one instruction (compute capability 8.0). */
+/* A maximum over a whole warp is one instruction, redux.sync, which needs compute capability 8.0. */
 static __device__ __forceinline__ int32_t warp_max(int32_t x, uint32_t lanes = WARP_SIZE) {
   if (lanes == WARP_SIZE) return __reduce_max_sync(~0u, x);
   for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = max(x, __shfl_xor_sync(~0u, x, mask));

@@ -302,7 +302,7 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   if (sensors) rl_sensors_read(sensors, &reading_before_open);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
-  if (device) device->log = on_log;
+  if (device) device->on_compiler_log = on_log;
   if (device) {
     fill_hello(&hello, index); /* some properties are known only after opening */
     rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);

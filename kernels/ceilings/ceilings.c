@@ -6,18 +6,18 @@
 #define LAUNCH_NAME_OF(NAME, UNIT) #NAME,
 #define NAME_OF(NAME, UNIT) #NAME "_" #UNIT "_per_s",
 const char *const rl_ceiling_launch_names[] = {RL_CEILINGS(LAUNCH_NAME_OF) NULL};
-const char *const rl_ceiling_names[] = {RL_CEILINGS(NAME_OF) NULL};
+const char *const rl_ceiling_rate_names[] = {RL_CEILINGS(NAME_OF) NULL};
 
 const rl_field rl_ceilings_fields[] = {
     RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "samples of each rate; the highest one counts"),
+             .summary = "number of samples of each rate; the highest one counts"),
     RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the random data that the measurements read"),
     {0}};
 
 static void defaults(void *params) { *(rl_ceilings_params *)params = (rl_ceilings_params){.samples = 20, .seed = 1}; }
 
-/* The workload measures rates; it has no floor. */
+/* Returns an unknown cost: this workload measures rates and has no floor. */
 static rl_cost cost(const void *params) {
   (void)params;
   return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};

@@ -1,6 +1,6 @@
 /* The workload "ceilings" measures the highest rates of memory and arithmetic that a device reaches, each by a separate launch.
  * The data is random: zeros switch fewer transistors, so that a power-limited device would run faster than with real data. An
- * engine adds a launch for each rate that its device has (instance.h); its other rates are null with a reason. */
+ * engine adds a launch for each rate that its device has (instance.h); rates without a launch are null with a reason. */
 #ifndef RL_CEILINGS_CEILINGS_H
 #define RL_CEILINGS_CEILINGS_H
 
@@ -25,7 +25,7 @@ extern "C" {
 typedef enum rl_ceiling { RL_CEILINGS(RL_CEILING_ENUM) RL_CEILINGS_COUNT } rl_ceiling;
 #undef RL_CEILING_ENUM
 extern const char *const rl_ceiling_launch_names[]; /* "dram_read", ..., NULL */
-extern const char *const rl_ceiling_names[];        /* names of the rates: "dram_read_bytes_per_s", ..., NULL */
+extern const char *const rl_ceiling_rate_names[];   /* names of the rates: "dram_read_bytes_per_s", ..., NULL */
 
 typedef struct rl_ceilings_params {
   int64_t samples, seed;

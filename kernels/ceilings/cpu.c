@@ -1,6 +1,7 @@
 /* The engine "cpu" of the workload "ceilings". Memory rates are measured with all threads at once. Arithmetic rates are the rate
- * of an OpenBLAS product on one thread times the number of threads. The product is short enough for one time slice, so that the
- * rate is also an upper bound on a busy machine, where all threads never run undisturbed at the same time. */
+ * of an OpenBLAS product on one thread times the number of threads. A product takes less than one time slice of the scheduler,
+ * so other processes do not lower the highest measured rate. All threads together would be disturbed in every product on a busy
+ * machine. */
 #include "ceilings/cpu.h"
 
 #include <cblas.h>
@@ -13,8 +14,8 @@
 #include "hash.h"
 
 enum {
-  SIDE = 512,
-  SQUARE = SIDE * SIDE /* SIDE: rows and columns of a matrix; SQUARE: its elements */,
+  SIDE = 512,           /* rows and columns of a matrix */
+  SQUARE = SIDE * SIDE, /* elements of a matrix */
   CHUNK_BYTES = 1 << 20,
   LINE_BYTES = 64
 };
@@ -26,17 +27,17 @@ typedef struct cache_line {
 typedef struct cpu_ceilings {
   rl_ceilings_instance instance;
   rl_thread_pool *thread_pool;
-  cache_line
-      *memory; /* `bytes` bytes, far more than the caches hold; copy uses its two halves as arrays, triad its three thirds */
-  size_t memory_bytes, l3_bytes; /* bytes that a measurement of a DRAM rate, or of the L3 rate, reads */
-  double *matrices;              /* A, B and C [SIDE][SIDE] in double, then the same in float */
-  uint64_t sink;                 /* sums are stored here, so that the compiler removes no read */
+  cache_line *memory;  /* copy uses its two halves as arrays, triad its three thirds */
+  size_t memory_bytes; /* far more than the caches hold */
+  size_t l3_bytes;     /* size of the part of `memory` with which the L3 rate is measured */
+  double *matrices;    /* A, B and C [SIDE][SIDE] in double, then the same in float */
+  uint64_t sink;       /* sums are stored here, so that the compiler removes no read */
 } cpu_ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* A pass of all threads over arrays of `bytes` bytes each, in chunks. The function `process_chunk` processes the part [offset,
- * offset + bytes) of each array that it uses. If it reads, it combines the words that it reads into *sum by XOR. */
+/* One traversal of arrays of `bytes` bytes each by all threads, in chunks. The function `process_chunk` processes the part
+ * [offset, offset + bytes) of each array that it uses. If it reads, it combines the words that it reads into *sum by XOR. */
 typedef struct sweep {
   cpu_ceilings *self;
   size_t bytes;

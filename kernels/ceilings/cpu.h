@@ -1,4 +1,4 @@
-/* The ceilings of the CPU. */
+/* The CPU engine of the workload "ceilings". */
 #ifndef RL_CEILINGS_CPU_H
 #define RL_CEILINGS_CPU_H
 

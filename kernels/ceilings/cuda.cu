@@ -22,14 +22,14 @@ static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
   self->sm_count = properties.multiProcessorCount;
   self->l2_bytes = (size_t)properties.l2CacheSize;
   const size_t eighth = properties.totalGlobalMem / 8;
-  self->bytes = (eighth < max_bytes ? eighth : max_bytes) / unit * unit;
+  self->memory_bytes = (eighth < max_bytes ? eighth : max_bytes) / unit * unit;
   return 0;
 }
 
 static int allocate_buffers(rl_cuda_ceilings *self, rl_error *err) {
   rl_device *device = self->instance.base.device;
   const size_t results = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES_PER_SM;
-  if (device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_DATASET, self->memory_bytes, (void **)&self->memory, err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, results, &self->results, err) < 0) return -1;
   return rl_ceilings_fill(self, err);
 }

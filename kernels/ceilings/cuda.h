@@ -14,14 +14,15 @@ typedef struct rl_cuda_ceilings {
   rl_ceilings_instance instance;
   int sm_count;
   size_t l2_bytes;
-  uint4 *memory; /* `bytes` bytes of random data, far more than L2 holds */
-  size_t bytes;
-  void *results; /* sm_count × RL_CEILINGS_RESULT_BYTES_PER_SM */
+  uint4 *memory; /* random data, far more than L2 holds */
+  size_t memory_bytes;
+  void *results; /* sm_count × RL_CEILINGS_RESULT_BYTES_PER_SM bytes */
 } rl_cuda_ceilings;
 
 /* Enqueues the kernel that fills self->memory with random data. */
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err);
-/* Add the launches of the rates of memory, of multiply-add instructions, and of tensor cores. */
+/* Add the launches that measure the bandwidths of memory, the rates of multiply-add instructions, and those of the tensor
+ * cores. */
 void rl_ceilings_add_memory(rl_cuda_ceilings *self);
 void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self);
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self);

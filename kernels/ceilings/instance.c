@@ -8,7 +8,7 @@ int rl_ceilings_supports(const void *params, rl_error *err) {
   return 0;
 }
 
-/* For reset, save and restore: no launch depends on the results of another. */
+/* Implements reset, save and restore, which have nothing to do: no launch depends on the results of another. */
 static int do_nothing(rl_instance *instance, rl_error *err) {
   (void)instance, (void)err;
   return 0;
@@ -28,7 +28,7 @@ void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const v
   instance->params = *(const rl_ceilings_params *)params;
   instance->ops = operations;
   instance->ops.close = close;
-  for (int i = 0; i < RL_CEILINGS_COUNT; i++) instance->rates[i] = (rl_rate){.name = rl_ceiling_names[i], .reason = reason};
+  for (int i = 0; i < RL_CEILINGS_COUNT; i++) instance->rates[i] = (rl_rate){.name = rl_ceiling_rate_names[i], .reason = reason};
   instance->sequence = (rl_sequence){"ceilings", instance->launches, 0, 1};
   instance->base = (rl_instance){.ops = &instance->ops,
                                  .device = device,
@@ -42,5 +42,5 @@ void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double 
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg) {
   rl_launch *launch = &instance->launches[instance->sequence.launch_count++];
   *launch = (rl_launch){.name = rl_ceiling_launch_names[ceiling], .nvtx_range = "ceilings", .enqueue = enqueue, .arg = arg};
-  instance->rates[ceiling] = (rl_rate){.name = rl_ceiling_names[ceiling], .launch = launch, .amount = amount};
+  instance->rates[ceiling] = (rl_rate){.name = rl_ceiling_rate_names[ceiling], .launch = launch, .amount = amount};
 }

@@ -1,4 +1,5 @@
-/* An instance of the workload "ceilings", which its engines share. It has all rates; each engine adds launches to it. */
+/* The part of an instance of the workload "ceilings" that all its engines share. It lists all rates; each engine adds the
+ * launches that measure those of its device. */
 #ifndef RL_CEILINGS_INSTANCE_H
 #define RL_CEILINGS_INSTANCE_H
 
@@ -8,7 +9,7 @@
 extern "C" {
 #endif
 
-typedef struct rl_ceilings_instance { /* first member of an engine's own struct */
+typedef struct rl_ceilings_instance { /* an engine's instance struct begins with this struct */
   rl_instance base;
   rl_instance_ops ops;
   rl_ceilings_params params;
@@ -19,8 +20,8 @@ typedef struct rl_ceilings_instance { /* first member of an engine's own struct 
 
 /* Implements rl_engine.supports. */
 int rl_ceilings_supports(const void *params, rl_error *err);
-/* Initialises a zeroed instance. No rate has a launch; each is null with `reason` until rl_ceilings_add. close frees the engine's
- * whole struct. */
+/* Initialises a zeroed instance. Each rate is null with `reason` until rl_ceilings_add adds its launch. close must free the
+ * engine's whole struct. */
 void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
                       const char *reason);
 /* Adds the launch that measures a rate: enqueue(arg) moves `amount` bytes or executes `amount` operations. */

@@ -1,7 +1,7 @@
 /* Kernels that measure the bandwidth of the levels of memory, with accesses of 16 bytes (uint4). Arrays are divided into slices;
- * a block moves one slice and exits, which keeps more of the memory busy than persistent blocks do. DRAM: one block per slice.
- * L2: few slices, and L2_BLOCKS_PER_SLICE blocks move each of them. L1 and shared memory belong to a multiprocessor, so each
- * block reads its own slice repeatedly.
+ * a block moves one slice and exits, which keeps more of the memory busy than persistent blocks do. For DRAM, there is one block
+ * per slice. For L2, there are few slices, and L2_BLOCKS_PER_SLICE blocks move each of them. L1 and shared memory belong to a
+ * multiprocessor, so each block reads its own slice repeatedly.
  *
  * The number of accesses per thread changes the rate by up to 4 % on an H200: several are best for reads, because they hide
  * latency; one or two are best in kernels that write (docs/measurements/h200-ceilings.md). */
@@ -35,7 +35,8 @@ __device__ static inline void accumulate(uint4 *sum, uint4 value) {
   sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
 }
 
-/* Stores the sum if it has a certain value, which it never has. The compiler cannot know this, so it keeps the loads. */
+/* Stores the sum if it equals one constant. With random data this practically never happens, but the compiler cannot know that,
+ * so it keeps the loads. */
 __device__ static inline void keep_result(uint4 sum, uint4 *sink) {
   if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
@@ -132,13 +133,15 @@ static uint4 *nth_array(const rl_cuda_ceilings *self, uint32_t index, uint32_t s
     __VA_ARGS__;                                                       \
     return rl_cuda_check_launch("launching", err);                     \
   }
-ENQUEUE(dram_read, const uint32_t slices = slice_count(self->bytes, DRAM_READ_ACCESSES);
+ENQUEUE(dram_read, const uint32_t slices = slice_count(self->memory_bytes, DRAM_READ_ACCESSES);
         read_slices<DRAM_READ_ACCESSES><<<slices, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
-ENQUEUE(dram_write, const uint32_t slices = slice_count(self->bytes, DRAM_WRITE_ACCESSES);
+ENQUEUE(dram_write, const uint32_t slices = slice_count(self->memory_bytes, DRAM_WRITE_ACCESSES);
         write_slices<DRAM_WRITE_ACCESSES><<<slices, BLOCK, 0, stream>>>(self->memory, slices))
-ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->bytes / 2, DRAM_WRITE_ACCESSES); copy_slices<DRAM_WRITE_ACCESSES>
+ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->memory_bytes / 2, DRAM_WRITE_ACCESSES);
+        copy_slices<DRAM_WRITE_ACCESSES>
         <<<slices, BLOCK, 0, stream>>>(self->memory, nth_array(self, 1, slices, DRAM_WRITE_ACCESSES), slices))
-ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->bytes / 3, DRAM_WRITE_ACCESSES); triad_slices<DRAM_WRITE_ACCESSES>
+ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->memory_bytes / 3, DRAM_WRITE_ACCESSES);
+        triad_slices<DRAM_WRITE_ACCESSES>
         <<<slices, BLOCK, 0, stream>>>(self->memory, nth_array(self, 1, slices, DRAM_WRITE_ACCESSES),
                                        nth_array(self, 2, slices, DRAM_WRITE_ACCESSES), slices))
 ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_READ_ACCESSES);
@@ -153,7 +156,7 @@ ENQUEUE(shared_read, read_shared<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK
 
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   fill_random<<<self->sm_count * 8, BLOCK, 0, (cudaStream_t)self->instance.base.device->stream>>>(
-      (uint64_t *)self->memory, self->bytes / sizeof(uint64_t), rl_hash64((uint64_t)self->instance.params.seed));
+      (uint64_t *)self->memory, self->memory_bytes / sizeof(uint64_t), rl_hash64((uint64_t)self->instance.params.seed));
   return rl_cuda_check_launch("filling the memory", err);
 }
 
@@ -167,10 +170,10 @@ void rl_ceilings_add_memory(rl_cuda_ceilings *self) {
   const double on_chip_bytes =
       (double)self->sm_count * ON_CHIP_BLOCKS_PER_SM * ON_CHIP_ROUNDS * ON_CHIP_READS * BLOCK * sizeof(uint4);
   const size_t l2 = l2_working_set_bytes(self);
-  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->bytes, 1, DRAM_READ_ACCESSES), dram_read, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->bytes, 1, DRAM_WRITE_ACCESSES), dram_write, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->bytes, 2, DRAM_WRITE_ACCESSES), dram_copy, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->bytes, 3, DRAM_WRITE_ACCESSES), dram_triad, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->memory_bytes, 1, DRAM_READ_ACCESSES), dram_read, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->memory_bytes, 1, DRAM_WRITE_ACCESSES), dram_write, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->memory_bytes, 2, DRAM_WRITE_ACCESSES), dram_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->memory_bytes, 3, DRAM_WRITE_ACCESSES), dram_triad, self);
   rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READ_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_read, self);
   rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITE_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_write, self);
   rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITE_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_copy, self);

@@ -1,7 +1,7 @@
 /* Kernels that measure the arithmetic rates of the tensor cores. On sm_90a the kernel uses wgmma, the only instruction that
  * reaches Hopper's peak: each multiprocessor runs two warpgroups, each of which accumulates all its products in one tile of 64 ×
- * 256 sums. Other devices run code for their architecture or compile the PTX; there the kernel uses mma.sync with the same number
- * of operations per warp. FP64 always uses mma.sync, because wgmma does not support FP64. */
+ * 256 sums. On other devices the kernel uses mma.sync with the same number of operations per warp. FP64 always uses mma.sync,
+ * because wgmma does not support FP64. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -37,7 +37,7 @@ template <class T> __device__ static inline void fill(T *to, int bytes, uint64_t
   for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) store(&to[i], random_symmetric(key + (uint64_t)i));
 }
 
-/* --- by wgmma ---------------------------------------------------------------------------------------------------------- */
+/* --- products by wgmma ------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
@@ -59,7 +59,7 @@ template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_
 }
 #else
 
-/* --- by mma.sync: tiles of 16 × 8, steps of 32 bytes in k -------------------------------------------------------------- */
+/* --- products by mma.sync: tiles of 16 × 8, steps of 32 bytes along k --------------------------------------------------- */
 
 #define MMA(T, SHAPE)                                                                                              \
   __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                        \

@@ -1,5 +1,5 @@
-/* Declarations shared by the files of the CUDA device: one stream, allocations by purpose, sequences as captured graphs. Included
- * by .cu files only. All functions run on the device's thread. */
+/* Declarations that the files of the CUDA device share. The device has one stream, counts its allocations by purpose, and runs
+ * sequences as captured graphs. Only .cu files include this header. Call all functions on the device's thread. */
 #ifndef RL_DEVICE_CUDA_H
 #define RL_DEVICE_CUDA_H
 

@@ -18,7 +18,7 @@ struct rl_executable {
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
   uint64_t repeats;           /* repeats of all sequences together */
-  bool enqueued_individually; /* a sequence is: then there are no graphs */
+  bool enqueued_individually; /* true if one of the sequences is; then there are no graphs */
   uint64_t nodes;             /* kernel, memcpy and memset nodes that one run of the executable executes */
 };
 
@@ -76,7 +76,7 @@ int rl_cuda_instantiate(rl_device *device, const rl_sequence_list *sequence_list
 
 /* --- running ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct run_queue { /* the units of work that a run has queued on the stream */
+typedef struct run_queue { /* counts the work that a run has queued on the stream */
   const rl_observer *observer;
   uint64_t total_repeats;
   uint64_t queued_repeats;
@@ -89,7 +89,7 @@ static void report_progress(const run_queue *queue, uint64_t done) {
     queue->observer->progress(queue->observer->context, done, queue->total_repeats);
 }
 
-/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the progress that the wait has shown.
+/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the repeats that have finished by then.
  * Returns -1 with ECANCELED when the observer cancels. */
 static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *err) {
   size_t slot = queue->queued_units % RL_CUDA_MAX_IN_FLIGHT;

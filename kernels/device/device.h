@@ -21,7 +21,7 @@ typedef enum rl_device_kind { RL_DEVICE_CPU, RL_DEVICE_CUDA } rl_device_kind;
 typedef enum rl_memory_purpose {
   RL_MEMORY_DATASET,     /* images and labels */
   RL_MEMORY_WEIGHTS,     /* parameters, gradients and optimizer state */
-  RL_MEMORY_ACTIVATIONS, /* kept from forward to backward, and the batch */
+  RL_MEMORY_ACTIVATIONS, /* values that the forward pass keeps for the backward pass, and the batch */
   RL_MEMORY_WORKSPACE,   /* temporary memory of libraries and kernels */
   RL_MEMORY_PURPOSE_COUNT
 } rl_memory_purpose;
@@ -32,15 +32,15 @@ typedef struct rl_memory_usage { /* bytes requested from rl_device_ops.allocate 
   uint64_t total_bytes, peak_total_bytes;
 } rl_memory_usage;
 
-/* On CUDA it is a cudaStream_t. On the CPU it is NULL, and launches run at once on the caller's thread. */
+/* A cudaStream_t on CUDA. NULL on the CPU, where a launch runs at once on the caller's thread. */
 typedef void *rl_stream;
 
 /* A named unit of work, executed in stream order. Its arguments do not change between iterations (values that change, such as the
  * step number, are kept in device memory), so that a captured graph of it can be replayed any number of times. */
 typedef struct rl_launch {
   const char *name; /* "conv2_forward": a key in the store, so it must not change */
-  const char
-      *nvtx_range; /* NVTX range of the launch, also its phase in the results: "data" "forward" "backward" "optimizer" "kernel" */
+  /* NVTX range of the launch, also its phase in the results: "data" "forward" "backward" "optimizer" "kernel". */
+  const char *nvtx_range;
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
   void *arg;
 } rl_launch;
@@ -138,14 +138,14 @@ struct rl_device {
    * instance. */
   const rl_observer *observer;
   /* Receives a compiler's log of at most 64 KiB while an instance is opened; NULL: logs are dropped. */
-  void (*log)(const char *text);
+  void (*on_compiler_log)(const char *text);
 };
 
 /* Returns -1 with RL_ERRNO, ECANCELED when the observer (NULL: none) asks to cancel. Called on the device's thread. */
 int rl_observer_check_cancellation(const rl_observer *observer, rl_error *err);
 int rl_device_check_cancellation(const rl_device *device, rl_error *err); /* the same for device->observer */
 
-/* Implementations of allocate and release call these to count the allocated bytes. */
+/* Count the allocated bytes. Implementations of rl_device_ops.allocate and release call them. */
 void rl_memory_usage_add(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
 void rl_memory_usage_remove(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
 

@@ -8,9 +8,10 @@
  *   order      tiles are ordered in groups of GROUP_PAIRS · 2 row tiles × all columns, so that clusters that run at the same time
  *              read the same rows and columns through L2
  *   last wave  if at most half of the clusters would have a tile in the last wave, its tiles are split into halves of 128
- * columns, so that the wave takes half the time GATE       half of a tile's columns are columns of the gate, the other half the
- * same columns of up, so that a thread has both ROPE       both halves of a head are in the same tile, and a thread has both
- * elements of a pair
+ *              columns, so that the wave takes half the time
+ *   GATE       half of a tile's columns are columns of the gate, the other half the same columns of up, so that a thread has
+ *              both operands of the gate
+ *   ROPE       both halves of a head are in the same tile, so that a thread has both elements of a pair
  *
  * mbarriers of a stage: full[stage] completes when the stage's bytes have arrived (RAW), empty[stage] when the consumers of both
  * blocks have read the stage (WAR). */
@@ -35,18 +36,18 @@ enum {
   STEP = 64,              /* elements of a stage along k: 128 bytes, the width of the swizzle */
   STAGES = 4,
   CLUSTER = 2,
-  MULTIPLIERS = 2, /* consumer warpgroups */
-  THREADS = (1 + MULTIPLIERS) * WGMMA_THREADS,
+  CONSUMERS = 2, /* consumer warpgroups */
+  THREADS = (1 + CONSUMERS) * WGMMA_THREADS,
   GROUP_PAIRS = 8,
   BOX = 64, /* rows and columns of a TMA box of `out`; rows of a TMA box of the weights */
   BOX_BYTES = BOX * BOX * 2,
   X_BYTES = TILE_ROWS * STEP * 2,
   STAGE_BYTES = X_BYTES + TILE_COLUMNS * STEP * 2,
   OUT_BOXES = 2, /* boxes of `out` in shared memory, per consumer */
-  BARRIERS_OFFSET = STAGES * STAGE_BYTES + MULTIPLIERS * OUT_BOXES * BOX_BYTES,
+  BARRIERS_OFFSET = STAGES * STAGE_BYTES + CONSUMERS * OUT_BOXES * BOX_BYTES,
   SHARED_BYTES = BARRIERS_OFFSET + 2 * STAGES * 8,
-  LOADER_REGISTERS = 40,
-  MULTIPLIER_REGISTERS = 232
+  PRODUCER_REGISTERS = 40,
+  CONSUMER_REGISTERS = 232
 };
 
 struct tensor_maps {
@@ -285,18 +286,18 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
   if (threadIdx.x == 0)
     for (int stage = 0; stage < STAGES; stage++) {
       mbarrier_init(&full[stage], 1);
-      mbarrier_init(&empty[stage], MULTIPLIERS * CLUSTER);
+      mbarrier_init(&empty[stage], CONSUMERS * CLUSTER);
     }
   cluster_barrier();
   if (warpgroup == 0) {
-    lower_register_limit<LOADER_REGISTERS>();
+    lower_register_limit<PRODUCER_REGISTERS>();
     if (threadIdx.x == 0) {
       load_tiles<EPILOGUE, TILE_COLUMNS>(maps, args, args.whole_tiles, shared, full, empty, rank, stage_count);
       load_tiles<EPILOGUE, TILE_COLUMNS / 2>(maps, args, args.half_tiles, shared, full, empty, rank, stage_count);
     }
     __syncwarp();
   } else {
-    raise_register_limit<MULTIPLIER_REGISTERS>();
+    raise_register_limit<CONSUMER_REGISTERS>();
     multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS>(maps, args, args.whole_tiles, shared, full, empty, rank, warpgroup - 1,
                                                          stage_count);
     multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS / 2>(maps, args, args.half_tiles, shared, full, empty, rank,
@@ -341,7 +342,7 @@ int encode(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_e
       encode_tiled(map, dtype == RL_DTYPE_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
                    (void *)m.memory, sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
                    CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return status == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, status, "describing a matrix to the copy engine");
+  return status == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, status, "encoding a tensor map");
 }
 
 int encode_all(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {

@@ -1,5 +1,5 @@
 /* Our matrix product for Hopper, with wgmma and TMA: out = epilogue(x · weightᵀ), for fp16 and bf16. All matrices are row-major.
- * Sums are FP32, and are rounded after the epilogue. The epilogues:
+ * Sums are FP32 until the epilogue rounds its results. The epilogues:
  *
  *   ADD   out = x · weightᵀ + addend
  *   GATE  out = silu(x · weightᵀ) · (x · up_weightᵀ)
@@ -15,8 +15,8 @@ typedef enum rl_hopper_epilogue { RL_HOPPER_ADD, RL_HOPPER_GATE, RL_HOPPER_ROPE 
 typedef struct rl_hopper_shape {
   int dtype; /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
   rl_hopper_epilogue epilogue;
-  int64_t rows, columns,
-      inputs; /* x[rows][inputs], weight[columns][inputs], out[rows][columns]; inputs and columns: multiples of 8 */
+  /* x[rows][inputs], weight[columns][inputs], out[rows][columns]. inputs and columns are multiples of 8. */
+  int64_t rows, columns, inputs;
   const void *x, *weight, *up_weight; /* up_weight: only for GATE */
   void *out;
   int64_t out_stride;     /* elements between rows of out; a multiple of 8 */
@@ -27,7 +27,7 @@ typedef struct rl_hopper_shape {
 
 typedef struct rl_hopper_product rl_hopper_product;
 
-/* Returns whether the device and this build have the kernel, and the kernel supports this shape. */
+/* Returns whether the kernel supports this shape, and this build has machine code with wgmma for the device. */
 bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *shape);
 int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err);
 void rl_hopper_product_close(rl_hopper_product *product); /* NULL is allowed */

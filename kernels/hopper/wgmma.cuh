@@ -27,16 +27,15 @@ struct tf32 {
 /* Returns the matrix descriptor of an operand without swizzling. It contains the operand's address, and the distances between
  * neighbouring core matrices along k and along the rows, all in units of 16 bytes. */
 __device__ static inline uint64_t wgmma_descriptor(const void *shared) {
-  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
-  return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;
+  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), k_distance_bytes = 128, row_distance_bytes = 256;
+  return (address & 0x3ffff) >> 4 | k_distance_bytes >> 4 << 16 | row_distance_bytes >> 4 << 32;
 }
 
 /* Returns the matrix descriptor of an operand whose rows have 128 bytes and the 128-byte swizzle, as TMA stores them. `shared`
- * must be aligned to 1024 bytes, the size of 8 rows. The next WGMMA_STEP_BYTES along k have an address that is greater by as many
- * bytes. */
+ * must be aligned to 1024 bytes, the size of 8 rows. To advance by one instruction along k, add WGMMA_STEP_BYTES to `shared`. */
 __device__ static inline uint64_t wgmma_swizzled_descriptor(const void *shared) {
-  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_rows = 1024, swizzle_128_bytes = 1;
-  return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 | in_rows >> 4 << 32 | swizzle_128_bytes << 62;
+  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), row_distance_bytes = 1024, swizzle_128_bytes = 1;
+  return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 | row_distance_bytes >> 4 << 32 | swizzle_128_bytes << 62;
 }
 
 __device__ static inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -32,8 +32,8 @@ static descriptor create_convolution(const rl_conv_shape *s) {
   return convolution;
 }
 
-/* Identifiers of cuDNN's operation for each value of rl_conv_shape.pass, and of the attributes of that operation. */
-static const struct pass_names {
+/* cuDNN's operation for each value of rl_conv_shape.pass, and the attributes of that operation. */
+static const struct operation_attributes {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
 } passes[] = {
@@ -55,18 +55,19 @@ static const struct pass_names {
 static int64_t output_side(const rl_conv_shape *s, int64_t size) { return (size + 2 * s->pad - s->kernel) / s->stride + 1; }
 
 static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x, void *weights, void *y) {
-  const struct pass_names *names = &passes[s->pass];
+  const struct operation_attributes *attributes = &passes[s->pass];
   const float one = 1.0f, zero = 0.0f;
-  const bool last = s->channels_last;
-  rl_dnn_owned convolution = create_convolution(s), operation = rl_dnn_create(names->operation);
-  if (!rl_dnn_set_descriptor(operation, names->convolution, convolution) ||
-      !rl_dnn_set_descriptor(operation, names->x, add_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
-      !rl_dnn_set_descriptor(operation, names->w,
-                             add_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
-      !rl_dnn_set_descriptor(operation, names->y,
-                             add_tensor(graph, s->type, last, s->n, s->k, output_side(s, s->h), output_side(s, s->w), y)) ||
-      !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
-      !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
+  const bool channels_last = s->channels_last;
+  rl_dnn_owned convolution = create_convolution(s), operation = rl_dnn_create(attributes->operation);
+  if (!rl_dnn_set_descriptor(operation, attributes->convolution, convolution) ||
+      !rl_dnn_set_descriptor(operation, attributes->x, add_tensor(graph, s->type, channels_last, s->n, s->c, s->h, s->w, x)) ||
+      !rl_dnn_set_descriptor(operation, attributes->w,
+                             add_tensor(graph, s->weight_type, channels_last, s->k, s->c, s->kernel, s->kernel, weights)) ||
+      !rl_dnn_set_descriptor(
+          operation, attributes->y,
+          add_tensor(graph, s->type, channels_last, s->n, s->k, output_side(s, s->h), output_side(s, s->w), y)) ||
+      !rl_dnn_set(operation, attributes->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
+      !rl_dnn_set(operation, attributes->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);
   rl_dnn_add(graph, operation);
   operation = NULL; /* the graph owns it now */

@@ -13,10 +13,11 @@ typedef struct rl_conv_shape {
   bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
   cudnnDataType_t type;        /* type of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
   cudnnDataType_t weight_type; /* type of the weights, or in BACKWARD_FILTER of their gradient */
-  bool allow_tf32;             /* type FLOAT: allow TF32 tensor cores */
+  bool allow_tf32;             /* for type FLOAT: allows TF32 tensor cores */
 } rl_conv_shape;
 
-/* Builds the graph and calls rl_dnn_open. The pass writes y, x or weights. search.strict_fp32 is set from the shape. */
+/* Builds the graph and calls rl_dnn_open. FORWARD writes y, BACKWARD_DATA writes x, BACKWARD_FILTER writes weights. Sets
+ * search.strict_fp32 from the shape. */
 int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search search,
                  rl_stream stream, rl_dnn **plan, rl_error *err);
 

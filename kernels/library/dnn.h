@@ -1,6 +1,6 @@
 /* Operation graphs of cuDNN's backend API, and plans that run them with the fastest of the engine configurations that cuDNN
- * proposes (tune.h times them). conv.cu and attention.cu build the graphs. Belongs to one thread. The caller owns the buffers.
- * Included by .cu files only. */
+ * proposes (tune.h times them). conv.cu and attention.cu build the graphs. A graph or a plan belongs to one thread. The caller
+ * owns the buffers. Only .cu files include this header. */
 #ifndef RL_LIBRARY_DNN_H
 #define RL_LIBRARY_DNN_H
 
@@ -39,8 +39,8 @@ rl_dnn_descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value);
 void rl_dnn_add(rl_dnn_graph *graph, rl_dnn_descriptor operation);
 void rl_dnn_graph_close(rl_dnn_graph *graph);
 
-/* Create a descriptor, set an attribute to values, set an attribute to another descriptor. They return NULL or false when cuDNN
- * refuses. */
+/* rl_dnn_create creates a descriptor, rl_dnn_set sets an attribute to `count` values, and rl_dnn_set_descriptor sets an
+ * attribute to another descriptor. They return NULL or false when cuDNN refuses. */
 rl_dnn_descriptor rl_dnn_create(cudnnBackendDescriptorType_t type);
 bool rl_dnn_set(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                 const void *values);
@@ -59,18 +59,18 @@ typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
 } rl_dnn_choice;
 
 typedef struct rl_dnn_search {
-  size_t workspace_limit; /* configurations that need more are skipped */
+  size_t workspace_limit; /* in bytes; configurations that need more are skipped */
   int max_trials;         /* number of configurations to time; 1: takes the first that runs */
   bool all_engines;       /* true: also tries engines that the heuristics do not propose */
-  bool strict_fp32;       /* skip engines that round FP32 inputs */
-  bool no_winograd;       /* skip Winograd engines, which do fewer multiplications than the definition */
+  bool strict_fp32;       /* true: skips engines that round FP32 inputs */
+  bool no_winograd; /* true: skips Winograd engines, which execute fewer multiplications than the definition of a convolution */
 } rl_dnn_search;
 
 typedef struct rl_dnn rl_dnn;
 
-/* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages;
- * must outlive the plan. key: of the choice in the tuning cache. The trials overwrite the output; fill the inputs first. A
- * deterministic configuration is preferred when it is within 5 % of the fastest. Returns -1 with RL_CUDNN,
+/* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages; the
+ * text must outlive the plan. key: key of the choice in the tuning cache. The timed runs overwrite the output; fill the inputs
+ * first. A deterministic configuration is preferred when it is within 5 % of the fastest. Returns -1 with RL_CUDNN,
  * CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the graph. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);

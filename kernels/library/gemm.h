@@ -1,7 +1,6 @@
 /* A matrix product by cuBLASLt, with the fastest of the algorithms that cuBLASLt's heuristic proposes (timed by tune.h).
- * Column-major, as in cuBLAS: D[m×n] = op(A)[m×k] · op(B)[k×n]. Belongs to one thread. The caller owns the buffers and keeps them
- * until close.
- */
+ * Matrices are column-major, as in cuBLAS: D[m×n] = op(A)[m×k] · op(B)[k×n]. An rl_gemm belongs to one thread. The caller owns
+ * the buffers and keeps them until rl_gemm_close. */
 #ifndef RL_LIBRARY_GEMM_H
 #define RL_LIBRARY_GEMM_H
 
@@ -15,7 +14,7 @@ typedef struct rl_gemm_shape {
   int64_t lda, ldb, ldd;
   int64_t batch_count, stride_a, stride_b, stride_d; /* strided batch; batch_count 1: a single product */
   cudaDataType_t input, output;                      /* types of A and B, and of D. Sums are FP32; with FP64 input FP64 */
-  bool allow_tf32;                                   /* FP32 input: allow TF32 tensor cores */
+  bool allow_tf32;                                   /* for FP32 input: allows TF32 tensor cores */
   bool exact_split_k;                                /* split-K algorithms must add partial sums before rounding to D's type */
   const void *addend;                                /* D = op(A) · op(B) + addend, which has D's layout and type; NULL: none */
 } rl_gemm_shape;

@@ -160,8 +160,9 @@ static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_resul
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
-/* Runs the compiler once for its version and keeps it in a static buffer. Not thread-safe. Two versions of the include folders
- * count as equal: their administrator empties the cache. */
+/* Runs the compiler once to get its version, and keeps the text in a static buffer. Not thread-safe. The text also has the paths
+ * of ROOFLINED_SOURCE_INCLUDES, but no hash of the files in these folders: an administrator who changes them must empty the
+ * cache. */
 static const char *compiler_version(const char *compiler, rl_error *err) {
   static char version[16 + PATH_MAX];
   char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};

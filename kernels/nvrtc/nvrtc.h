@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 enum {
-  RL_NVRTC_LOG_MAX_BYTES = 16 << 10, /* bytes kept of a log */
+  RL_NVRTC_LOG_MAX_BYTES = 16 << 10, /* maximum bytes that are kept of a log */
   RL_NVRTC_OPTIONS_MAX = 48
 };
 
@@ -34,7 +34,7 @@ typedef struct rl_nvrtc_result {
   size_t image_bytes;
   char *symbol;      /* the entry's name in the cubin */
   char *log;         /* the compiler's log, at most RL_NVRTC_LOG_MAX_BYTES bytes; set also after a compile error; NULL: none */
-  double compile_ms; /* duration of rl_nvrtc_compile, cached or not */
+  double compile_ms; /* duration of the call of rl_nvrtc_compile, also when the cache had the result */
   double spill_store_bytes, spill_load_bytes; /* bytes spilled per thread, as ptxas reports; NAN: not reported */
   bool cached;                                /* the cache had the result */
 } rl_nvrtc_result;

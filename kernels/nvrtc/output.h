@@ -1,5 +1,5 @@
-/* The output of rooflined-nvrtc, which is also the content of a cache file: this header, the symbol and the log (both without
- * NUL), the image. */
+/* The output of rooflined-nvrtc, which is also the content of a cache file: an rl_nvrtc_output_header, the symbol, the log (both
+ * without NUL), and the image. */
 #ifndef RL_KERNELS_NVRTC_OUTPUT_H
 #define RL_KERNELS_NVRTC_OUTPUT_H
 

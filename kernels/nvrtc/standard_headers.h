@@ -1,6 +1,6 @@
-/* The C and C++ standard headers that posted code can include. NVRTC has none. CCCL, which CUDA installs, has the same
- * declarations for device code in cuda/std, in namespace cuda::std. Each text includes such a header and puts its names where the
- * standard has them. NVRTC takes the texts from memory. */
+/* The C and C++ standard headers that posted code can include. NVRTC itself has no standard headers. CCCL, which is part of
+ * CUDA, has the same declarations for device code in the folder cuda/std and the namespace cuda::std. Each text here includes
+ * such a header and makes its names visible in the namespace std. NVRTC reads the texts from memory. */
 #ifndef RL_KERNELS_NVRTC_STANDARD_HEADERS_H
 #define RL_KERNELS_NVRTC_STANDARD_HEADERS_H
 

@@ -38,12 +38,12 @@ static int compile(rl_device *device, const rl_source *source, int variant, rl_s
                                         .option_count = options.count,
                                         .cache_dir = getenv("ROOFLINED_CACHE_DIR")};
   int rc = rl_nvrtc_compile(&compilation, &kernel->compiled, err);
-  if (device->log && kernel->compiled.log) device->log(kernel->compiled.log);
+  if (device->on_compiler_log && kernel->compiled.log) device->on_compiler_log(kernel->compiled.log);
   return rc;
 }
 
 static int fail_with_jit_log(const rl_device *device, cudaError_t status, const char *log, rl_error *err) {
-  if (device->log && log[0]) device->log(log);
+  if (device->on_compiler_log && log[0]) device->on_compiler_log(log);
   (void)cudaGetLastError();
   return rl_fail_at(err, "/binary", "the driver can't load the binary: %s", cudaGetErrorString(status));
 }

@@ -1,8 +1,8 @@
 /* Base of the CPU engines: the data set in memory, batches, loss, loss scaling, the launches of an epoch, results, save and
  * restore. An engine adds its layers and Adam (rl_cpu_engine_ops).
  *
- * Terms (image, batch, step, epoch, argmax: model.h). n: images in the batch. Layer: a function that one launch runs. d_x:
- * gradient of x. */
+ * model.h defines image, batch, step, epoch and argmax. n is the number of images in the batch. A layer is a function that one
+ * launch runs. d_x is the gradient of x. */
 #ifndef RL_TRAIN_CPU_H
 #define RL_TRAIN_CPU_H
 
@@ -31,9 +31,10 @@ typedef enum rl_cpu_value {
 } rl_cpu_value;
 
 typedef struct rl_cpu_engine_ops {
-  bool threaded;                          /* false: one thread */
-  size_t size;                            /* size of the engine's struct, which starts with rl_cpu_train */
-  const rl_cpu_layer *forward, *backward; /* from x to logits and from d_logits to gradients; each ends with {0} */
+  bool threaded; /* false: one thread */
+  size_t size;   /* size of the engine's struct, which starts with rl_cpu_train */
+  const rl_cpu_layer *forward,
+      *backward; /* the layers from x to logits, and from d_logits to the gradients; each list ends with {0} */
   /* Returns the index in the engine's arrays of a parameter that PyTorch's layout has at index `parameter`. NULL: the same
    * layout. */
   uint32_t (*parameter_index)(uint32_t parameter);
@@ -55,7 +56,7 @@ typedef struct rl_cpu_state { /* the state that steps change, apart from weights
   uint32_t test_correct;      /* number of these images that are classified correctly */
   double test_loss;           /* sum over these images */
   rl_loss_scale loss_scale;   /* fp16 only */
-  float gradient_scale;       /* factor in the current gradients: the loss scale (fp16) or 1 */
+  float gradient_scale;       /* factor by which the current gradients are multiplied: the loss scale (fp16) or 1 */
 } rl_cpu_state;
 
 typedef struct rl_cpu_launch_argument {

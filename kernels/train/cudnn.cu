@@ -123,7 +123,8 @@ static int bind_conv(rl_training *training, rl_dnn *conv, int workspace, rl_erro
   rl_instance *instance = &training->base.base;
   if (!rl_dnn_read_choice(conv)->deterministic) {
     instance->deterministic = false;
-    instance->deterministic_note = "cuDNN's fastest engine for a convolution of this batch size adds in no fixed order";
+    instance->deterministic_note =
+        "cuDNN's fastest engine for a convolution of this batch size adds in an order that varies between runs";
   }
   return rl_dnn_set_workspace(conv, training->workspace[workspace], err);
 }

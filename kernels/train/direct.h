@@ -21,7 +21,8 @@ typedef struct rl_direct {
 
 extern const rl_direct rl_direct_avx2, rl_direct_avx512;
 enum { RL_DIRECT_TABLES = 2 };
-/* Stores the tables that this CPU can run, fastest first, and returns their number: 0 without AVX2 and FMA. */
+/* Writes the tables that this CPU can run to `tables`, fastest first, and returns their number, which is 0 without AVX2 and
+ * FMA. */
 int rl_direct_list_usable(const rl_direct *tables[RL_DIRECT_TABLES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Implements layers.h: what the CPU engines blas and fused share. */
+/* Implements layers.h, the code that the CPU engines blas and fused share. */
 #include "train/layers.h"
 
 #include <cblas.h>

@@ -1,8 +1,8 @@
-/* Shared by the CPU engines blas and fused: values that are stored as FP32 or binary16, the linear layers as OpenBLAS products,
- * the split of a batch into chunks, and Adam.
+/* The code that the CPU engines blas and fused share: values that are stored as FP32 or binary16, the linear layers as OpenBLAS
+ * products, the split of a batch into chunks, and Adam.
  *
- * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, which one thread
- * processes. Chunk sums: gradients summed over the images of a chunk. d_x: gradient of x.
+ * model.h defines image, batch and argmax. n is the number of images in the batch. A batch chunk is a contiguous part of the
+ * batch, which one thread processes. Chunk sums are gradients summed over the images of a chunk. d_x is the gradient of x.
  *
  * Layouts: activations NHWC; conv1.weight [tap][out], fc1.weight [out][y][x][channel], fc2.weight as in PyTorch; the layout of
  * conv2.weight depends on the engine.
@@ -22,8 +22,8 @@ enum {
   RL_BATCH_CHUNKS = 16,
   RL_POOLED1_FLOATS = RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, /* conv1's pooled output of one image */
   RL_CONV2_K = 9 * RL_CONV1_CHANNELS,                        /* products summed for one output of conv2 */
-  RL_CONV_GRADIENTS = 9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS + RL_CONV2_K * RL_CONV2_CHANNELS +
-                      RL_CONV2_CHANNELS /* parameters of conv1 and conv2, which are contiguous */
+  /* Number of parameters of conv1 and conv2, which are contiguous. */
+  RL_CONV_GRADIENTS = 9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS + RL_CONV2_K * RL_CONV2_CHANNELS + RL_CONV2_CHANNELS
 };
 
 typedef struct rl_values { /* values that are stored between layers */
@@ -65,7 +65,7 @@ typedef struct rl_batch_chunk { /* images first .. end-1 of a batch */
   float *sums; /* [RL_CONV_GRADIENTS] */
 } rl_batch_chunk;
 typedef void rl_batch_chunk_task(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread);
-/* Runs the task for every chunk of a batch of n images, on all threads. Some are empty if n < RL_BATCH_CHUNKS. */
+/* Runs the task for every chunk of a batch of n images, on all threads. Some chunks are empty if n < RL_BATCH_CHUNKS. */
 void rl_run_batch_chunks(rl_layers *layers, uint32_t n, rl_batch_chunk_task *task);
 /* Adds the chunk sums and stores the result in train.gradients. */
 void rl_sum_batch_chunks(rl_layers *layers);

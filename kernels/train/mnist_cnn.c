@@ -18,7 +18,8 @@ const rl_field rl_train_fields[] = {
     RL_FIELD(rl_train_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the initial weights and of the shuffle; default 1"),
     RL_FIELD(rl_train_params, max_images, RL_FIELD_INT, .minimum = 0, .maximum = 10000000,
-             .summary = "train on this many images, the first ones, and mark the run partial; default 0: all"),
+             .summary =
+                 "number of images to train on, the first ones of the data set; the run is then marked partial; default 0: all"),
     RL_FIELD(rl_train_params, learning_rate, RL_FIELD_REAL, .minimum = 1e-8, .maximum = 10,
              .summary = "learning rate of Adam; default 0.001"),
     {0}};

@@ -1,4 +1,4 @@
-/* Layout of the parameters, their initial values, and the number of operations for one image. */
+/* Implements model.h: the layout of the parameters, their initial values, and the number of operations of one image. */
 #include "train/model.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* The MNIST CNN: its layers, parameters, initial weights and shuffle, which all engines share.
- *
- * Terms. Image: 28×28 pixels with a label, the digit 0–9. Batch: the images of one step. Step: forward pass, backward pass and
- * one update of the parameters by Adam. Epoch: the steps that train on every image once. Tail: the last batch of an epoch, if it
- * has fewer images. Argmax: the index, 0–3 in row-major order, of the input that a 2×2 max-pooling window selected.
+/* The MNIST CNN: its layers, parameters, initial weights and shuffle, which all engines share. Terms: an image is 28×28 pixels
+ * with a label, the digit 0–9. A batch is the images of one step. A step is the forward pass, the backward pass and one update
+ * of the parameters by Adam. An epoch is the steps that train on every image once. The tail is the last batch of an epoch if it
+ * has fewer images than the others. An argmax is the index, 0–3 in row-major order, of the input that a 2×2 max-pooling window
+ * selected.
  *
  * Layers and shapes (N: images in the batch):
  *   x      N×1×28×28   bytes/255, normalised (x-0.1307)/0.3081
@@ -69,7 +69,8 @@ typedef struct rl_train_params {
   char engine[16];  /* "auto" or an engine's name */
   char dataset[16]; /* "auto" (files if they exist, else synthetic), "files", "synthetic" */
   int64_t epochs, warmup_epochs, batch_size, seed;
-  int64_t max_images; /* trains on the first max_images images; 0: on all. A run on fewer than all images is marked partial */
+  int64_t
+      max_images; /* number of images to train on, the first ones; 0: all. A run on fewer than all images is marked partial. */
   double learning_rate;
 } rl_train_params;
 extern const rl_field rl_train_fields[];
@@ -81,9 +82,9 @@ void rl_model_initialise(uint64_t seed, float *weights);
 /* Returns the floating-point operations of the forward and backward pass of one image. conv1's input has no gradient.
  * Multiplications by zero count. */
 double rl_model_operations_per_image(void);
-/* Returns a lower bound of these operations that holds for any data. The gradients of a convolution need only the outputs that
- * max-pooling selected: at most one in four, and none where ReLU zeroed all of them. So the bound counts no operations for these
- * gradients. */
+/* Returns a lower bound of the floating-point operations of one image that holds for any data. The gradients of a convolution
+ * need only the outputs that max-pooling selected: at most one in four, and none where ReLU zeroed all of them. So the bound
+ * counts no operations for these gradients. */
 double rl_model_least_operations_per_image(void);
 
 /* --- for host and device code ------------------------------------------------------------------------------------------ */
@@ -111,7 +112,8 @@ RL_HOST_DEVICE uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return r
 
 /* --- for tests --------------------------------------------------------------------------------------------------------- */
 
-/* Base of every training engine's instance. Through the functions, tests read and set the arrays of an engine. */
+/* The instance struct of every training engine begins with this struct. Tests read and set the engine's arrays through the
+ * functions. */
 typedef struct rl_train_instance {
   rl_instance base;
   rl_train_params params;

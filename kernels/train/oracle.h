@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* A 3×3 convolution with stride 1: in channels of size × size pixels -> out channels of side × side pixels, where
- * side = size + 2 · padding - 2. */
+/* A 3×3 convolution with stride 1. It has `in` input channels of size × size pixels and `out` output channels of side × side
+ * pixels, where side = size + 2 · padding - 2. */
 typedef struct rl_oracle_conv {
   int in, size, out, padding;
 } rl_oracle_conv;
@@ -41,8 +41,9 @@ void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, c
 void rl_oracle_relu(size_t count, double *x);                            /* in place: x = max(x, 0) */
 void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place: dy = 0 where y, the output of ReLU, is 0 */
 
-/* Returns the mean softmax cross-entropy over logits[n][10]. Writes scale · its gradient to dlogits, unless NULL. Adds to
- * *correct, unless NULL, the number of images whose largest logit (the first of equal ones) is the label's. */
+/* Returns the mean softmax cross-entropy over logits[n][10]. Writes its gradient, multiplied by `scale`, to dlogits unless
+ * dlogits is NULL. Adds the number of images whose largest logit (the first of equal ones) is the label's to *correct unless
+ * correct is NULL. */
 double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct);
 
 /* Updates weights w and moments m and v by step number `step` of Adam, the first being 1. rate: learning rate. */

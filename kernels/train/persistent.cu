@@ -17,11 +17,11 @@ struct engine : rl_training_base {
   void *pooled2, *d_fc1;
   float *partial_conv1, *partial_conv2_bias, *partial_head; /* rows of partial sums of gradients (rl_persistent_args) */
   struct rl_block_exchange *block_exchange;
-  /* These are NULL before expose_tensors. */
+  /* Tensors that only tests read; NULL before expose_tensors. */
   void *pooled1, *d_pooled1, *d_pooled2;
   uint8_t *argmax1, *argmax2;
-  /* It is NULL before expose_tensors. In that case the partial sums use the memory of Adam's moments, which the kernel keeps in
-   * shared memory during a launch. */
+  /* Partial sums of the gradient of conv2's weights. NULL before expose_tensors; the kernel then stores these sums in the memory
+   * of Adam's moments, which it keeps in shared memory during a launch. */
   float *partial_conv2_weight;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[LAUNCHES];

@@ -12,16 +12,16 @@ typedef struct reference {
   /* The input x and the outputs of the layers: conv1 and conv2 before ReLU, pooled1 and pooled2 after ReLU and pooling, hidden
    * after fc1 and ReLU, logits after fc2. */
   double *x, *conv1, *pooled1, *conv2, *pooled2, *hidden, *logits;
-  double *d_logits, *d_fc1, *d_pooled2, *d_conv2, *d_pooled1,
-      *d_conv1; /* gradients of these arrays; d_fc1 is that of fc1's output before ReLU */
+  /* Gradients of these arrays; d_fc1 is the gradient of fc1's output before ReLU. */
+  double *d_logits, *d_fc1, *d_pooled2, *d_conv2, *d_pooled1, *d_conv1;
   uint8_t *argmax1, *argmax2;
 } reference;
 
-enum {
-  CONV1_ELEMENTS = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE,
-  POOLED1_ELEMENTS = RL_CONV1_CHANNELS * RL_POOLED1_PIXELS,
-  CONV2_ELEMENTS = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE
-}; /* elements of an image */
+enum { /* number of elements per image */
+       CONV1_ELEMENTS = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE,
+       POOLED1_ELEMENTS = RL_CONV1_CHANNELS * RL_POOLED1_PIXELS,
+       CONV2_ELEMENTS = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE
+};
 
 static double round_value(const reference *self, double value) {
   return self->train.fp16 ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;

@@ -29,8 +29,8 @@ typedef struct rl_simd {
   void (*pool2_forward)(const float *product, const float *b, float *y, uint8_t *argmax);
   /* Computes dy[6][6][64] -> d_product[12][12][64], and adds dy, where ReLU did not zero the output, to db[64]. */
   void (*pool2_gradient)(const float *dy, const uint8_t *argmax, float *d_product, float *db);
-  /* im2col copies x[14][14][32] to columns[144 output pixels][9 taps][32]. col2im sets each value of x to the sum of its copies
-   * in columns. */
+  /* im2col copies x[14][14][32] to columns[144 output pixels][9 taps][32]. col2im sets each value of x to the sum of all values
+   * in `columns` that im2col would copy from it. */
   void (*im2col)(const float *x, float *columns);
   void (*col2im)(const float *columns, float *x);
   /* Computes y[rows][count] = max(y + b[count], 0), in place. */

@@ -12,7 +12,7 @@
 #ifdef __AVX512F__
 enum { VECTOR_WIDTH = 16 };
 #else
-enum { VECTOR_WIDTH = 8 }; /* the compiler splits it where registers are narrower */
+enum { VECTOR_WIDTH = 8 }; /* the compiler splits the vectors where registers are narrower */
 #endif
 typedef float float_vector __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef int32_t int_vector __attribute__((vector_size(4 * VECTOR_WIDTH)));

@@ -54,7 +54,7 @@ static void rates_are_within_the_limits_of_the_chip(void **state) {
   assert_int_equal(instance->rate_count, RL_CEILINGS_COUNT);
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
     const rl_rate *rate = &instance->rates[i];
-    assert_string_equal(rate->name, rl_ceiling_names[i]);
+    assert_string_equal(rate->name, rl_ceiling_rate_names[i]);
     if (i == RL_CEILING_l3_read) assert_true(!rate->launch && rate->reason[0]);
     if (!rate->launch) continue;
     double got = best_rate(rate), limit = limit_of((rl_ceiling)i, properties);
@@ -80,7 +80,8 @@ static void rates_are_in_order(void **state) {
   for (size_t i = 0; i < sizeof slower_faster / sizeof *slower_faster; i++) {
     double slower = best_rate(&instance->rates[slower_faster[i][0]]), faster = best_rate(&instance->rates[slower_faster[i][1]]);
     if (!(slower < faster))
-      fail_msg("%s is %g, %s %g", rl_ceiling_names[slower_faster[i][0]], slower, rl_ceiling_names[slower_faster[i][1]], faster);
+      fail_msg("%s is %g, %s %g", rl_ceiling_rate_names[slower_faster[i][0]], slower, rl_ceiling_rate_names[slower_faster[i][1]],
+               faster);
   }
   instance->ops->close(instance);
 }

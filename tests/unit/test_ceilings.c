@@ -40,13 +40,13 @@ static double best_rate(rl_device *device, const rl_rate *rate) {
 static void names_are_unique_and_end_in_the_unit(void **state) {
   (void)state;
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
-    const char *name = rl_ceiling_names[i], *launch = rl_ceiling_launch_names[i];
+    const char *name = rl_ceiling_rate_names[i], *launch = rl_ceiling_launch_names[i];
     assert_int_equal(strncmp(name, launch, strlen(launch)), 0);
     bool memory = i < RL_CEILING_fp64;
     assert_string_equal(name + strlen(launch), memory ? "_bytes_per_s" : "_operations_per_s");
-    for (int k = 0; k < i; k++) assert_string_not_equal(name, rl_ceiling_names[k]);
+    for (int k = 0; k < i; k++) assert_string_not_equal(name, rl_ceiling_rate_names[k]);
   }
-  assert_null(rl_ceiling_names[RL_CEILINGS_COUNT]);
+  assert_null(rl_ceiling_rate_names[RL_CEILINGS_COUNT]);
   assert_null(rl_ceiling_launch_names[RL_CEILINGS_COUNT]);
 }
 
@@ -62,7 +62,7 @@ static void rates_are_below_the_limits_of_a_cpu(void **state) {
   assert_int_equal(instance->rate_count, RL_CEILINGS_COUNT);
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
     const rl_rate *rate = &instance->rates[i];
-    assert_string_equal(rate->name, rl_ceiling_names[i]);
+    assert_string_equal(rate->name, rl_ceiling_rate_names[i]);
     if (!rate->launch) {
       assert_true(rate->reason && rate->reason[0]);
       continue;
@@ -87,7 +87,7 @@ static void repeated_rates_agree(void **state) {
   static const rl_ceiling ceilings[] = {RL_CEILING_dram_read, RL_CEILING_fp32};
   for (size_t i = 0; i < sizeof ceilings / sizeof *ceilings; i++) {
     double first = best_rate(device, &instance->rates[ceilings[i]]), second = best_rate(device, &instance->rates[ceilings[i]]);
-    if (!(first / second < 8 && second / first < 8)) fail_msg("%s: %g and %g", rl_ceiling_names[ceilings[i]], first, second);
+    if (!(first / second < 8 && second / first < 8)) fail_msg("%s: %g and %g", rl_ceiling_rate_names[ceilings[i]], first, second);
   }
   instance->ops->close(instance);
   device->ops->close(device);
