@@ -9,8 +9,8 @@
 
 #include "worker/code/instruction_classes.h"
 
-/* Returns the absent classes of a function with these opcodes, separated by spaces. */
-static rl_instruction_classes absent_classes_in(const char *opcodes) {
+/* Returns the absent classes, on a chip, of a function with these opcodes, separated by spaces. */
+static rl_instruction_classes absent_classes_on(const char *chip, const char *opcodes) {
   rl_disassembly sass = {0};
   rl_error err;
   char text[1024], word[32];
@@ -19,10 +19,12 @@ static rl_instruction_classes absent_classes_in(const char *opcodes) {
   for (int length; sscanf(opcodes, "%31s%n", word, &length) == 1; opcodes += length, offset += 16)
     used += (size_t)snprintf(text + used, sizeof text - used, "/*%04x*/ @P0 %s R0 ;\n", (unsigned)offset, word);
   assert_int_equal(rl_disassembly_parse(text, used, &sass, &err), 0);
-  rl_instruction_classes absent = rl_absent_instruction_classes(&sass);
+  rl_instruction_classes absent = rl_absent_instruction_classes(&sass, chip);
   rl_disassembly_clear(&sass);
   return absent;
 }
+
+static rl_instruction_classes absent_classes_in(const char *opcodes) { return absent_classes_on("GH100", opcodes); }
 
 #define TEXTURE rl_instruction_classes_of_metric("smsp__inst_executed_op_texture.sum")
 #define SURFACE rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum")
@@ -50,7 +52,9 @@ static void classes_without_an_instruction_are_absent(void **state) {
                {"HGMMA.64x64x16.F32 EXIT", TENSOR},
                {"DMMA.884 EXIT", TENSOR},
                {"UTCQMMA EXIT", TENSOR},
-               {"HFMA2.MMA EXIT", TENSOR},
+               {"HFMA2.MMA EXIT", 0},
+               {"HFMA2.MMA.BF16_V2 EXIT", 0},
+               {"HFMA2.MMA HMMA.16816.F32 EXIT", TENSOR},
                {"LDL.64 EXIT", LOCAL},
                {"STL EXIT", LOCAL},
                {"LD.E.64 EXIT", LOCAL | DISTRIBUTED_SHARED},
@@ -69,6 +73,14 @@ static void classes_without_an_instruction_are_absent(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (absent_classes_in(cases[i].code) != (all & ~cases[i].present))
       fail_msg("%s: the absent classes are %x, not %x", cases[i].code, absent_classes_in(cases[i].code), all & ~cases[i].present);
+}
+
+/* Whether HFMA2.MMA increments counters of tensor operations was measured on GH100 only. */
+static void half_multiply_adds_are_tensor_instructions_on_other_chips(void **state) {
+  (void)state;
+  static const char *const chips[] = {"GA100", "GB100", ""};
+  for (size_t i = 0; i < sizeof chips / sizeof *chips; i++)
+    assert_int_equal(absent_classes_on("GH100", "HFMA2.MMA EXIT") & ~absent_classes_on(chips[i], "HFMA2.MMA EXIT"), TENSOR);
 }
 
 /* The slow path of a division, a device function and a jump table leave the function. */
@@ -175,6 +187,7 @@ static void collected_counters_are_0_without_the_class(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(classes_without_an_instruction_are_absent),
+                                     cmocka_unit_test(half_multiply_adds_are_tensor_instructions_on_other_chips),
                                      cmocka_unit_test(code_that_leaves_the_function_has_all_classes),
                                      cmocka_unit_test(metrics_that_other_instructions_raise_are_not_zero),
                                      cmocka_unit_test(collected_counters_are_0_without_the_class)};

@@ -10,13 +10,17 @@
  * its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a pattern
  * matches the beginning or the end of a part of the opcode. The opcodes are those of NVIDIA's "CUDA Binary Utilities" for Turing
  * to Blackwell. The generic LD and ST are in the class of local memory, because they may access it. "MMA" also matches HFMA2.MMA,
- * which runs on the tensor pipe. */
+ * which runs on the tensor pipe but increments no counter of tensor operations on the chip where that was measured
+ * (docs/measurements/h200-reports.md). */
 static const struct {
   const char *opcode_patterns[10];
   /* Substrings of the names of l1tex__, smsp__ and sm__ metrics. Metrics of pipes are not listed, because a pipe also executes
    * instructions of other classes. */
   const char *sm_metric_patterns[5];
   const char *reason;
+  const char
+      *exempt_opcode_pattern; /* instructions with this pattern increment none of the counters on exempt_chip; NULL: none */
+  const char *exempt_chip;    /* as CUPTI names it */
   const char
       *l2_metric_patterns[3]; /* substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
 } classes[] = {
@@ -28,6 +32,8 @@ static const struct {
      .reason = "not counted: the code has no surface instruction"},
     {.opcode_patterns = {"MMA"},
      .sm_metric_patterns = {"__ops_path_tensor"},
+     .exempt_opcode_pattern = " HFMA2 MMA",
+     .exempt_chip = "GH100",
      .reason = "not counted: the code has no tensor instruction"},
     {.opcode_patterns = {" LDL", " STL", " CCTLL ", " LD ", " ST ", " ATOM ", " RED ", " QSPC "},
      .sm_metric_patterns = {"_mem_local", "_op_local"},
@@ -59,7 +65,16 @@ static void replace_dots_by_spaces(const rl_sass_instruction *instruction, char 
   for (char *dot = spaced; (dot = strchr(dot, '.')) != NULL;) *dot = ' ';
 }
 
-rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function) {
+/* opcode: with spaces in place of dots */
+static bool is_in_class(size_t class, const char *opcode, const char *chip) {
+  if (!contains_any(opcode, classes[class].opcode_patterns,
+                    sizeof classes[class].opcode_patterns / sizeof *classes[class].opcode_patterns))
+    return false;
+  const char *exempt = classes[class].exempt_opcode_pattern;
+  return exempt == NULL || strcmp(chip, classes[class].exempt_chip) != 0 || strstr(opcode, exempt) == NULL;
+}
+
+rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const char *chip) {
   static const char *const opcodes_leaving_function[] = {" CALL", " JMP", " JMX", " BRX", " RET", " RPC", " RTT", " BPT"};
   rl_instruction_classes absent = function->count > 0 ? (UINT32_C(1) << CLASS_COUNT) - 1 : 0;
   for (size_t i = 0; i < function->count && absent != 0; i++) {
@@ -68,9 +83,7 @@ rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *funct
     if (contains_any(opcode, opcodes_leaving_function, sizeof opcodes_leaving_function / sizeof *opcodes_leaving_function))
       return 0; /* the code that it jumps to may contain any instruction */
     for (size_t c = 0; c < CLASS_COUNT; c++)
-      if (contains_any(opcode, classes[c].opcode_patterns,
-                       sizeof classes[c].opcode_patterns / sizeof *classes[c].opcode_patterns))
-        absent &= ~(UINT32_C(1) << c);
+      if (is_in_class(c, opcode, chip)) absent &= ~(UINT32_C(1) << c);
   }
   return absent;
 }

@@ -136,7 +136,7 @@ static rl_instruction_classes kernel_absent_classes(const rl_instruction_profile
       !rl_loaded_function_find_unique(profiler->request->kernels[index].symbol, &unique) ||
       strcmp(unique.sha256, kernel->function.sha256) != 0)
     return 0;
-  return rl_absent_instruction_classes(&kernel->disassembly->sass);
+  return rl_absent_instruction_classes(&kernel->disassembly->sass, profiler->chip);
 }
 
 /* Returns whether waiting for the kernel's SASS is worth it. nvdisasm takes longer for the large cubins of libraries, whose
