@@ -35,6 +35,7 @@ typedef struct rl_config {
   bool allow_source;                          /* execute code that clients with a token post */
   char source_includes[RL_PATH_SIZE];         /* folders that posted code may include files from, separated by colons */
   int64_t source_buffer_bytes;                /* 16 GiB: largest total size of a posted kernel's buffers */
+  int64_t spare_worker_s;                     /* 60: after the last posted kernel */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
   bool behind_proxy;

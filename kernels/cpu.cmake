@@ -1,6 +1,6 @@
 # Definitions that the daemon and all workers link, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/launch_request.c source/tensor_map.c source/variants.c
-  source/options.c source/elements.c source/base64.c source/source_cache.c source/workload.c kernel/dtype.c
+  source/options.c source/elements.c source/base64.c source/executed.c source/source_cache.c source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c train/mnist_cnn.c ceilings/ceilings.c
   kernel/kernel.c

@@ -138,6 +138,10 @@ static bool reap(pid_t pid, int *status) {
   return waited == pid;
 }
 
+void rl_process_kill(const rl_process *process) {
+  if (process->pid != 0) kill(-process->pid, SIGKILL);
+}
+
 void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
   int status = 0;
   if (process->pid == 0) return;

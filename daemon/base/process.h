@@ -25,6 +25,8 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
                      rl_process *process, rl_error *err);
 /* Waits at most timeout_ms. Returns whether the process has exited; then rl_process_terminate does not wait. */
 bool rl_process_exits_within(const rl_process *process, int timeout_ms);
+/* Kills the child's process group and does not wait. Call rl_process_terminate later. Does nothing if no child runs. */
+void rl_process_kill(const rl_process *process);
 /* Closes the child's standard input, waits at most grace_ms for its exit, and kills its process group. Then waits at most 2 s to
  * reap the child, because a process that hangs in a driver call can't be reaped. Writes the exit status: "exited with 3", "was
  * killed by SIGSEGV". Does nothing if no child runs. */

@@ -108,6 +108,7 @@ static rl_attempt_result handle_failure(rl_attempt *attempt, const rl_frame *fra
   if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &attempt->error) <
       0)
     return RL_ATTEMPT_DIED;
+  if (!failure.has_executed_source) attempt->worker->posted_code_job_id = 0;
   rl_fail(&attempt->error, find_domain(failure.domain), (int)failure.code, "%s", failure.message);
   return result;
 }
@@ -233,6 +234,13 @@ rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt) {
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
   }
   return RL_ATTEMPT_CONTINUE;
+}
+
+rl_attempt_result rl_attempt_discard_results(rl_attempt *attempt) {
+  const bool has_rows = attempt->appender != NULL;
+  rl_attempt_clear(attempt);
+  attempt->log_bytes = 0;
+  return has_rows ? rl_attempt_discard_rows(attempt) : RL_ATTEMPT_CONTINUE;
 }
 
 void rl_attempt_clear(rl_attempt *attempt) {

@@ -59,6 +59,9 @@ int rl_attempt_store_log(rl_attempt *attempt, rl_error *err);
  * removes all rows without storing them. Fails with RL_STORAGE; the remaining rows then stay in `records`, and the call can be
  * repeated. */
 int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err);
+/* Removes everything that the worker sent, so that the pass can be executed again. Returns CONTINUE, or the result that ends the
+ * attempt. */
+rl_attempt_result rl_attempt_discard_results(rl_attempt *attempt);
 /* Deletes the activity rows that an earlier attempt at this pass has stored. Returns CONTINUE, or the result that ends the
  * attempt. */
 rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt);

@@ -16,7 +16,8 @@
 #include "supervisor/outcome.h"
 
 enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200 };
-static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
+enum { CUDA_OUT_OF_MEMORY = 2 }; /* cudaErrorMemoryAllocation */
+static const int64_t NS_PER_S = 1000000000, NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
 
 /* The workers of a kind of device, and which of them executes each pass. On CUDA a separate worker, which never loads CUPTI,
@@ -49,8 +50,10 @@ struct rl_device_runner {
   const worker_layout *worker_layout;
   rl_worker workers[MAX_WORKERS];
   int64_t restart_pause_ms,
-      next_start_ns; /* after a crash: the pause before the next start of a worker, and rl_monotonic_ns of that start */
-  rl_spill *spill;   /* NULL: the spill file could not be allocated, or this is the runner of the importer */
+      next_start_ns;       /* after a crash: the pause before the next start of a worker, and rl_monotonic_ns of that start */
+  bool needs_spares;       /* posted code has run since spare workers were started */
+  int64_t spares_until_ns; /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
+  rl_spill *spill;         /* NULL: the spill file could not be allocated, or this is the runner of the importer */
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
@@ -122,6 +125,33 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
 static void replace_workers_with_posted_code(rl_device_runner *runner, int64_t job_id) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_replace(worker);
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
+    rl_worker_complete_replacement(worker);
+}
+
+/* Starts the workers that have no process, unless one has crashed shortly before. */
+static void start_spares(rl_device_runner *runner) {
+  if (rl_monotonic_ns() < runner->next_start_ns) return;
+  for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++)
+    if (runner->workers[i].process.pid == 0) rl_worker_start_ahead(&runner->workers[i]);
+  runner->needs_spares = false;
+}
+
+/* Ends the workers that have not executed a pass. */
+static void end_spares(rl_device_runner *runner) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
+    if (worker->process.pid == 0 || worker->last_job_id != 0) continue;
+    rl_log(RL_LOG_INFO, "%s: ended the spare %s worker", worker->device, worker->role);
+    rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
+  }
+  runner->spares_until_ns = 0;
+}
+
+/* Called after a pass with posted code. */
+static void keep_spares(rl_device_runner *runner) {
+  runner->needs_spares = true;
+  runner->spares_until_ns = rl_monotonic_ns() + runner->workers->config->spare_worker_s * NS_PER_S;
 }
 
 /* Reads the HELLO of a worker that was started before a pass needed it. If the worker sends no valid HELLO, ends the worker and
@@ -148,8 +178,34 @@ static rl_attempt_result await_started_workers(rl_device_runner *runner, const r
   return result;
 }
 
+static bool is_out_of_memory(const rl_error *err) { return err->domain == RL_CUDA && err->code == CUDA_OUT_OF_MEMORY; }
+
+/* Ends the idle workers, whose contexts and instances hold device memory. Returns whether there were any. */
+static bool end_other_workers(rl_device_runner *runner, const rl_worker *active) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  bool ended = false;
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
+    if (worker == active || worker->process.pid == 0) continue;
+    rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
+    ended = true;
+  }
+  return ended;
+}
+
+/* Runs the pass. If device memory is exhausted, ends the other workers and runs it once more. */
+static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attempt) {
+  rl_attempt_result result = rl_attempt_run(attempt);
+  if (result != RL_ATTEMPT_FAILED || !is_out_of_memory(&attempt->error) || !end_other_workers(runner, attempt->worker))
+    return result;
+  rl_log(RL_LOG_INFO, "job %lld, %s pass: %s: ended the other workers of %s, and the pass is executed again",
+         (long long)attempt->claim->job_id, rl_pass_names[attempt->claim->pass], attempt->error.message, runner->state.id);
+  result = rl_attempt_discard_results(attempt);
+  return result == RL_ATTEMPT_CONTINUE ? rl_attempt_run(attempt) : result;
+}
+
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   replace_workers_with_posted_code(runner, attempt->claim->job_id);
+  if (attempt->claim->source_json != NULL) start_spares(runner);
   rl_attempt_result result = await_started_workers(runner, attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
@@ -159,7 +215,7 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_check_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   set_state(runner, "busy");
-  return rl_attempt_run(attempt);
+  return run_attempt(runner, attempt);
 }
 
 /* Ends the worker and completes attempt->error with the reason. After a crash also doubles the pause before the next start. */
@@ -205,23 +261,22 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
   if (ends_worker(result) || runner->worker_layout->reads_upload) retire_worker(runner, &attempt, result);
   if (!ends_worker(result)) runner->restart_pause_ms = 0;
+  if (claim->source_json != NULL) keep_spares(runner);
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
   if (runner->worker_layout->reads_upload) rl_upload_spool_collect(runner->uploads);
   rl_attempt_clear(&attempt);
 }
 
-static bool has_worker_with_posted_code(const rl_device_runner *runner) {
-  for (int i = 0; i < MAX_WORKERS; i++)
-    if (runner->workers[i].posted_code_job_id != 0) return true;
-  return false;
-}
-
-/* Called when the device has no pass to execute. Makes the workers release the hardware counters, so that Nsight Compute can use
- * them. Replaces workers that have executed posted code, so that the next job finds started processes. */
+/* Called when there is no pass to execute. Replaces workers that executed posted code, and starts those without a process, so
+ * that the next job with posted code finds them. Makes the other workers release the hardware counters, so that Nsight Compute
+ * can use them. */
 static void prepare_idle_workers(rl_device_runner *runner) {
+  if (atomic_load(&runner->stopping)) return;
+  replace_workers_with_posted_code(runner, 0);
+  if (runner->needs_spares) start_spares(runner);
+  if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
   release_workers(runner, NULL);
-  if (!atomic_load(&runner->stopping)) replace_workers_with_posted_code(runner, 0);
 }
 
 /* --- the thread ---------------------------------------------------------------------------------------------------------- */
@@ -238,7 +293,7 @@ static void *run_device_thread(void *argument) {
     if (rc == 1) {
       run_pass(runner, &claim);
       rl_claim_clear(&claim);
-      wait_ms = has_worker_with_posted_code(runner) ? 0 : IDLE_RELEASE_MS;
+      wait_ms = runner->needs_spares ? 0 : IDLE_RELEASE_MS;
     }
     if (rc == 0) prepare_idle_workers(runner);
     if (rc < 0 && can_claim) rl_log(RL_LOG_ERROR, "%s: can't claim passes: %s", runner->state.id, err.message);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/named_paths.h"
 
-enum { IDLE_GRACE_MS = 100, REPLACE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
+enum { IDLE_GRACE_MS = 100, END_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
 /* Writes the path of the program that the next process runs into `path`. Fails with RL_INPUT if the setting `builds` does not
  * name worker->build. */
@@ -23,7 +23,8 @@ static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl
   return 0;
 }
 
-int rl_worker_start(rl_worker *worker, int file, rl_error *err) {
+/* waits: the process opens the device only after an OPEN frame. */
+static int start(rl_worker *worker, int file, bool waits, rl_error *err) {
   const rl_config *config = worker->config;
   char program[2 * RL_PATH_SIZE];
   if (find_program(worker, program, err) < 0) return -1;
@@ -33,7 +34,7 @@ int rl_worker_start(rl_worker *worker, int file, rl_error *err) {
   snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, config->state);
   snprintf(includes, sizeof includes, "ROOFLINED_SOURCE_INCLUDES=%s", config->source_includes);
   const char *const variables[] = {mnist, cache, includes, threads, NULL};
-  const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, NULL};
+  const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, waits ? "--wait" : NULL, NULL};
   if (rl_process_start(arguments, variables, -1, file, &worker->process, err) < 0) return -1;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
@@ -42,12 +43,24 @@ int rl_worker_start(rl_worker *worker, int file, rl_error *err) {
   return 0;
 }
 
-void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
-  rl_process_terminate(&worker->process, grace_ms, exit_status);
+int rl_worker_start(rl_worker *worker, int file, rl_error *err) { return start(worker, file, false, err); }
+
+static void reap_previous(rl_worker *worker) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  rl_process_terminate(&worker->previous, 0, exit_status);
+}
+
+static void forget_process(rl_worker *worker) {
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_code_job_id = worker->last_job_id = 0;
   worker->is_ready = worker->may_hold_device = false;
+}
+
+void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
+  reap_previous(worker);
+  rl_process_terminate(&worker->process, grace_ms, exit_status);
+  forget_process(worker);
 }
 
 void rl_worker_verify_idle(rl_worker *worker) {
@@ -81,24 +94,42 @@ bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id
   return worker->posted_code_job_id != 0 && worker->posted_code_job_id != job_id;
 }
 
-void rl_worker_replace(rl_worker *worker) {
+static void start_ahead(rl_worker *worker, bool waits) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_error err;
-  rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
-  if (rl_worker_start(worker, -1, &err) >= 0) return;
+  if (start(worker, -1, waits, &err) >= 0) return;
   rl_worker_end(worker, 0, exit_status);
   rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
 }
 
+void rl_worker_start_ahead(rl_worker *worker) { start_ahead(worker, false); }
+
+void rl_worker_replace(rl_worker *worker) {
+  rl_worker_complete_replacement(worker);
+  rl_process_kill(&worker->process);
+  worker->previous = worker->process;
+  worker->process = (rl_process){0};
+  forget_process(worker);
+  start_ahead(worker, true);
+}
+
+void rl_worker_complete_replacement(rl_worker *worker) {
+  rl_error err;
+  if (worker->previous.pid == 0) return;
+  reap_previous(worker);
+  /* If this fails, the process has exited, and no HELLO arrives. */
+  if (worker->process.pid != 0) (void)rl_frame_write(worker->process.input, RL_FRAME_OPEN, NULL, 0, &err);
+}
+
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->last_job_id != 0 && worker->last_job_id != job_id) rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
+  if (worker->last_job_id != 0 && worker->last_job_id != job_id) rl_worker_end(worker, END_GRACE_MS, exit_status);
 }
 
 void rl_worker_select_build(rl_worker *worker, const char *build) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (strcmp(worker->build, build) == 0) return;
-  rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
+  rl_worker_end(worker, END_GRACE_MS, exit_status);
   snprintf(worker->build, sizeof worker->build, "%s", build);
 }
 

@@ -14,10 +14,11 @@ typedef struct rl_worker {
   char build[65]; /* "": the process runs `program`; else the name of a build in the setting `builds`, whose worker program the
                      process runs */
   const rl_config *config;
-  rl_process process; /* pid 0: not started */
+  rl_process process;  /* pid 0: not started */
+  rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
   rl_frame_reader *reader;
   bool is_ready;                                   /* the process has sent HELLO */
-  int64_t posted_code_job_id;                      /* id of the job whose posted code the process executed; 0: none */
+  int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
   bool may_hold_device;                            /* the worker has executed a pass since the last RELEASE */
   _Atomic int64_t received_frames, received_bytes; /* sums over all processes of this worker */
@@ -39,9 +40,15 @@ void rl_worker_release(rl_worker *worker);
 /* Returns whether the worker has executed the posted code of a job other than job_id. Posted code may have changed anything in
  * its process, so another job needs another process. */
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
-/* Ends the process and starts a new one. The caller must read the new process's HELLO before it sends a request. If the new
- * process can't be started, logs the reason; the next pass then starts a process. */
+/* Starts a process ahead of the first pass that needs it. The caller must read its HELLO before its first request. If it can't be
+ * started, logs that; the next pass tries again. */
+void rl_worker_start_ahead(rl_worker *worker);
+/* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
+ * one exits, which takes 0.2 s with a CUDA context, and waits for rl_worker_complete_replacement. */
 void rl_worker_replace(rl_worker *worker);
+/* Waits for the exit of the killed process, so that it no longer holds device memory, and lets the new process open the device.
+ * Does nothing if there is no killed process. */
+void rl_worker_complete_replacement(rl_worker *worker);
 /* Ends a worker that has executed a pass of a job other than job_id. Called for jobs with the option fresh_worker, which must
  * start with a new process. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);

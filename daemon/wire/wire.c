@@ -47,6 +47,7 @@ static const struct {
     [RL_FRAME_RELEASE] = {"RELEASE", 0, 0},
     [RL_FRAME_RELEASED] = {"RELEASED", 0, 0},
     [RL_FRAME_HEARTBEAT] = {"HEARTBEAT", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_OPEN] = {"OPEN", 0, 0},
 };
 
 const char *rl_frame_name(rl_frame_type type) { return frame_kinds[type].name; }
@@ -67,6 +68,7 @@ const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TE
 const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT, .required = true),
                                       RL_FIELD(rl_failure, code, RL_FIELD_INT, .required = true),
                                       RL_FIELD(rl_failure, message, RL_FIELD_TEXT, .required = true),
+                                      RL_FIELD(rl_failure, has_executed_source, RL_FIELD_BOOL, .required = true),
                                       {0}};
 
 const rl_field rl_heartbeat_fields[] = {

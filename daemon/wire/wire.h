@@ -4,16 +4,21 @@
  * KiB); an array of structs as in memory (METRIC, ROWS; at most 4 MiB); or posted code (SOURCE; at most 4 MiB). When the daemon
  * receives an invalid frame, it ends the worker.
  *
- * From the daemon: - REQUEST: rl_request, the pass to execute. - SOURCE: posted code. The parameters of the next REQUEST contain
- * its hash. - CANCEL, empty: stop the current pass. - RELEASE, empty, between requests: release the hardware counters that the
- * profiler keeps for the next request.
+ * From the daemon:
+ * - REQUEST: rl_request, the pass to execute.
+ * - SOURCE: posted code. The parameters of the next REQUEST contain its hash.
+ * - CANCEL, empty: stop the current pass.
+ * - RELEASE, empty, between requests: release the hardware counters that the profiler keeps for the next request.
+ * - OPEN, empty, to a worker that was started with --wait: open the device. The worker has sent nothing before.
  *
- * From the worker: - HELLO: rl_hello, once, before all other frames. - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE
- * MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any number of times; last DONE (empty), UNAVAILABLE
- * (rl_failure), FAILED (rl_failure) or CANCELLED (empty). - LOG, at any time before that last frame: the compiler's log for
- * posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a pass. - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last
- * frame. After 30 s without any frame, or if idle_ms exceeds limit_ms, the daemon ends the worker. - Answer to RELEASE: RELEASED,
- * empty.
+ * From the worker:
+ * - HELLO: rl_hello, once, before all other frames.
+ * - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
+ *   number of times; last DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure) or CANCELLED (empty).
+ * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a pass.
+ * - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last frame. After 30 s without any frame, or if idle_ms exceeds
+ *   limit_ms, the daemon ends the worker.
+ * - Answer to RELEASE: RELEASED, empty.
  *
  * A worker exits when its standard input is closed. */
 #ifndef RL_WIRE_WIRE_H
@@ -24,7 +29,7 @@
 #include "base/fields.h"
 #include "model/job.h"
 
-enum { RL_WIRE_VERSION = 7, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
+enum { RL_WIRE_VERSION = 8, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1,
@@ -51,6 +56,7 @@ typedef enum rl_frame_type {
   RL_FRAME_RELEASE,
   RL_FRAME_RELEASED,
   RL_FRAME_HEARTBEAT,
+  RL_FRAME_OPEN,
   RL_FRAME_TYPE_COUNT
 } rl_frame_type;
 
@@ -75,6 +81,7 @@ typedef struct rl_failure {
   char domain[16];
   int64_t code;
   char message[384];
+  bool has_executed_source; /* the process has executed posted code (source/executed.h), in this pass or before it */
 } rl_failure;
 
 typedef struct rl_heartbeat {

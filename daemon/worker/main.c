@@ -20,6 +20,7 @@
 
 #include "base/commit.h"
 #include "base/log.h"
+#include "source/executed.h"
 #include "source/source_cache.h"
 #include "worker/heartbeat.h"
 #include "worker/service.h"
@@ -27,7 +28,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 5 };
 
-typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE_PROFILER } command;
+typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE_PROFILER, COMMAND_OPEN_DEVICE } command;
 
 typedef struct inbox { /* passes commands from the reader thread to the main thread; holds at most one */
   pthread_mutex_t lock;
@@ -51,11 +52,11 @@ static _Noreturn void exit_without_cleanup(int code) { _exit(code); }
 
 /* ---- the reader -------------------------------------------------------------------------------------------------------- */
 
-/* Passes a command to the main thread. request: NULL for COMMAND_RELEASE_PROFILER. */
+/* Passes a command to the main thread. request: of COMMAND_REQUEST; else NULL. */
 static void post_command(inbox *box, command next, const rl_request *request) {
   pthread_mutex_lock(&box->lock);
   if (box->pending != COMMAND_NONE || box->busy) {
-    rl_log(RL_LOG_ERROR, "a REQUEST or RELEASE frame arrived before the previous command ended");
+    rl_log(RL_LOG_ERROR, "a REQUEST, RELEASE or OPEN frame arrived before the previous command ended");
     exit_without_cleanup(EXIT_PROTOCOL);
   }
   if (request) box->request = *request;
@@ -96,6 +97,7 @@ static void *read_frames(void *context) {
     else if (frame.type == RL_FRAME_SOURCE) store_source(&frame);
     else if (frame.type == RL_FRAME_REQUEST) accept_request(box, &frame);
     else if (frame.type == RL_FRAME_RELEASE) post_command(box, COMMAND_RELEASE_PROFILER, NULL);
+    else if (frame.type == RL_FRAME_OPEN) post_command(box, COMMAND_OPEN_DEVICE, NULL);
     else {
       rl_log(RL_LOG_ERROR, "a worker does not accept frames of type %d", (int)frame.type);
       exit_without_cleanup(EXIT_PROTOCOL);
@@ -171,11 +173,15 @@ static void on_stage(void *context, const char *stage) {
   rl_heartbeat_enter_stage(stage);
 }
 
-static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, const rl_error *why) {
-  rl_error err = {0};
-  rl_failure failure = {.code = why->code};
+static rl_failure make_failure(const rl_error *why) {
+  rl_failure failure = {.code = why->code, .has_executed_source = rl_source_has_executed()};
   snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
   snprintf(failure.message, sizeof failure.message, "%s%s%s", why->json_pointer, why->json_pointer[0] ? " " : "", why->message);
+  return failure;
+}
+
+static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, const rl_failure *failure) {
+  rl_error err = {0};
   if (outcome == RL_OUTCOME_DONE) {
     records->has_metadata = false; /* already sent in a METADATA frame */
     rl_heartbeat_lock_frames();
@@ -189,8 +195,8 @@ static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, co
   switch (outcome) {
     case RL_OUTCOME_DONE: send_payload(RL_FRAME_DONE, NULL, 0); break;
     case RL_OUTCOME_CANCELLED: send_payload(RL_FRAME_CANCELLED, NULL, 0); break;
-    case RL_OUTCOME_UNAVAILABLE: send_message(RL_FRAME_UNAVAILABLE, rl_failure_fields, &failure); break;
-    case RL_OUTCOME_FAILED: send_message(RL_FRAME_FAILED, rl_failure_fields, &failure); break;
+    case RL_OUTCOME_UNAVAILABLE: send_message(RL_FRAME_UNAVAILABLE, rl_failure_fields, failure); break;
+    case RL_OUTCOME_FAILED: send_message(RL_FRAME_FAILED, rl_failure_fields, failure); break;
   }
 }
 
@@ -208,15 +214,23 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
   rl_outcome outcome = rl_service_serve(service, request, &records, &err);
   if (outcome == RL_OUTCOME_FAILED)
     rl_log(RL_LOG_ERROR, "%s, %s: %s", request->workload, rl_pass_names[request->pass], err.message);
-  send_outcome(box, outcome, &records, &err);
+  const rl_failure failure = make_failure(&err);
+  send_outcome(box, outcome, &records, &failure);
   rl_records_clear(&records);
   return outcome != RL_OUTCOME_FAILED || err.domain == RL_INPUT || rl_service_device_works(service);
+}
+
+static _Noreturn void exit_after_unexpected_open(void) {
+  rl_log(RL_LOG_ERROR, "an OPEN frame arrived, and the device is open");
+  exit_without_cleanup(EXIT_PROTOCOL);
 }
 
 static int serve(rl_service *service, inbox *box) {
   for (;;) {
     rl_request request;
-    if (wait_for_command(box, &request) == COMMAND_RELEASE_PROFILER) release_profiler(service, box);
+    const command next = wait_for_command(box, &request);
+    if (next == COMMAND_OPEN_DEVICE) exit_after_unexpected_open();
+    if (next == COMMAND_RELEASE_PROFILER) release_profiler(service, box);
     else if (!serve_request(service, box, &request)) {
       rl_log(RL_LOG_ERROR, "the device no longer works; this worker exits");
       return EXIT_DEVICE_LOST;
@@ -288,9 +302,19 @@ static int list_devices(const char *role) {
 
 /* ---- main ---------------------------------------------------------------------------------------------------------------- */
 
+/* Waits for the first frame, which must be OPEN. */
+static void wait_for_open(inbox *box) {
+  rl_request request;
+  if (wait_for_command(box, &request) != COMMAND_OPEN_DEVICE) {
+    rl_log(RL_LOG_ERROR, "the first frame is not OPEN");
+    exit_without_cleanup(EXIT_PROTOCOL);
+  }
+  set_idle(box);
+}
+
 /* Opens profiler, sensors and device, sends HELLO, and serves requests. Opens the profiler first, because CUPTI must be loaded
- * before the first CUDA call. */
-static int open_and_serve(inbox *box, int index, const char *role) {
+ * before the first CUDA call. waits: initializes the libraries at once, and opens the device after an OPEN frame. */
+static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
   rl_sensor_reading reading_before_open = {.memory_used_bytes = NAN};
@@ -299,6 +323,7 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   rl_hello hello = make_hello(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.properties);
+  if (waits) wait_for_open(box);
   if (sensors) rl_sensors_read(sensors, &reading_before_open);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
@@ -334,27 +359,32 @@ static int open_and_serve(inbox *box, int index, const char *role) {
 static int print_usage(FILE *file, int code) {
   fprintf(
       file,
-      "usage: %s --list | --device ID [--role unprofiled|profiled|any]\n"
+      "usage: %s --list | --device ID [--role unprofiled|profiled|any] [--wait]\n"
       "Executes measurements on one device for rooflined: reads frames from standard input, writes frames to standard output.\n",
       program_invocation_short_name);
   return code;
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"list", no_argument, NULL, 'l'},       {"device", required_argument, NULL, 'd'},
-                                          {"role", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'v'},    {0}};
+  static const struct option options[] = {{"list", no_argument, NULL, 'l'},
+                                          {"device", required_argument, NULL, 'd'},
+                                          {"role", required_argument, NULL, 'r'},
+                                          {"wait", no_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {0}};
   if (redirect_standard_output() < 0) return EXIT_PROTOCOL;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes the worker's standard input */
   rl_log_open(program_invocation_short_name, RL_LOG_INFO);
   const char *device = NULL, *role = "any";
-  bool list = false;
+  bool list = false, waits = false;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (option) {
       case 'l': list = true; break;
       case 'd': device = optarg; break;
       case 'r': role = optarg; break;
+      case 'w': waits = true; break;
       case 'h': return print_usage(stderr, EXIT_SUCCESS);
       case 'v': return dprintf(frames_fd, "%s %s\n", program_invocation_short_name, RL_COMMIT) < 0;
       default: return print_usage(stderr, EXIT_USAGE);
@@ -379,5 +409,5 @@ int main(int argc, char **argv) {
     rl_log(RL_LOG_ERROR, "%s", err.message);
     return EXIT_PROTOCOL;
   }
-  return open_and_serve(&box, index, role);
+  return open_and_serve(&box, index, role, waits);
 }

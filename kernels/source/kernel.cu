@@ -8,6 +8,7 @@
 
 #include "cuda_check.h"
 #include "source/argument_values.h"
+#include "source/executed.h"
 
 enum { JIT_LOG_BYTES = 4 << 10, MAX_ATTRIBUTES = 2, PORTABLE_CLUSTER_BLOCKS = 8 };
 
@@ -56,6 +57,7 @@ static int load(rl_device *device, const rl_source *source, rl_source_kernel *ke
   const char *symbol = is_binary ? source->request.entry : kernel->compiled.symbol;
   const void *image = is_binary ? source->binary : kernel->compiled.image;
   const size_t image_bytes = is_binary ? source->binary_size : kernel->compiled.image_bytes;
+  if (is_binary) rl_source_set_executed();
   cudaKernel_t function;
   cudaError_t status = cudaLibraryLoadData(&kernel->library, image, option_names, option_values, 2, NULL, NULL, 0);
   if (status != cudaSuccess) kernel->library = NULL;
@@ -234,6 +236,7 @@ int rl_source_kernel_open(rl_device *device, const rl_source *source, int varian
 }
 
 int rl_source_kernel_launch(const rl_source_kernel *kernel, void *const *arguments, rl_stream stream, rl_error *err) {
+  rl_source_set_executed();
   cudaLaunchAttribute attributes[MAX_ATTRIBUTES];
   cudaLaunchConfig_t config;
   set_config(kernel->request, attributes, (cudaStream_t)stream, &config);

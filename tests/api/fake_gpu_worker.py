@@ -1,5 +1,6 @@
 """A worker program for a GPU that does not exist, to test what the daemon does with source jobs. The job's `entry` (the name of
-the posted kernel) selects what the worker replies. It writes each request as a line of JSON to the file $FAKE_WORKER_NOTES."""
+the posted kernel) selects what the worker replies. It writes each request as a line of JSON to the file $FAKE_WORKER_NOTES, and
+its process id and role to $FAKE_WORKER_NOTES.starts."""
 
 import json
 import os
@@ -38,9 +39,26 @@ OUT = os.dup(1)
 os.dup2(2, 1)
 
 
-def record_request(**members):
-    with open(os.environ["FAKE_WORKER_NOTES"], "a") as file:
+has_executed_source = False
+
+
+def record(suffix="", **members):
+    with open(os.environ["FAKE_WORKER_NOTES"] + suffix, "a") as file:
         file.write(json.dumps({"pid": os.getpid(), **members}) + "\n")
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def has_other_workers():
+    with open(os.environ["FAKE_WORKER_NOTES"] + ".starts") as file:
+        pids = {json.loads(line)["pid"] for line in file}
+    return any(is_running(pid) for pid in pids - {os.getpid()})
 
 
 def send(kind, message=None):
@@ -75,6 +93,10 @@ def read(size):
     return data
 
 
+def fail(domain, code, message):
+    send("FAILED", {"domain": domain, "code": code, "message": message, "has_executed_source": has_executed_source})
+
+
 def reply_to(entry):
     if INVALID_FRAMES.get(entry, ("",))[0] != "METADATA":
         send("METADATA", METADATA)
@@ -95,6 +117,7 @@ def reply_to(entry):
 
 
 def serve():
+    global has_executed_source
     source = None
     while True:
         _, _, kind, _, length = HEADER.unpack(read(HEADER.size))
@@ -105,15 +128,18 @@ def serve():
             send("RELEASED")
         elif TYPES[kind] == "REQUEST":
             request = decode(kind, payload).payload
-            record_request(workload=request["workload"], params=request["params"], source=source)
+            record(workload=request["workload"], params=request["params"], source=source)
             entry = source["entry"] if request["workload"] == "source" else "none"
             if entry == "broken":
                 send("LOG", "code.cu(3): error: identifier \"x\" is undefined\n\n1 error\n")
-                send("FAILED",
-                     {"domain": "input", "code": 0, "message": "/code code.cu(3): error: identifier \"x\" is undefined"})
-            elif entry == "faulty":
-                send("FAILED", {"domain": "cuda", "code": 700, "message": "running: an illegal memory access was encountered"})
+                fail("input", 0, "/code code.cu(3): error: identifier \"x\" is undefined")
+                continue
+            has_executed_source |= request["workload"] == "source"
+            if entry == "faulty":
+                fail("cuda", 700, "running: an illegal memory access was encountered")
                 sys.exit(4)
+            if entry == "large" and has_other_workers() or entry == "too_large":
+                fail("cuda", 2, "allocating 140 GB: out of memory (cudaErrorMemoryAllocation)")
             else:
                 reply_to(entry)
 
@@ -122,4 +148,5 @@ role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
 send("HELLO", {"protocol": VERSION, "program": "fake", "commit": "none", "device": "gpu0", "role": role, "usable": True,
                "reason": "", "properties": {"name": "fake"}, "unsupported_engines": ["persistent"]})
 if "--list" not in sys.argv:
+    record(".starts", role=role)
     serve()

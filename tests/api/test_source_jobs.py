@@ -5,6 +5,7 @@ import base64
 import json
 import pathlib
 import stat
+import time
 
 import pytest
 from daemon import BUILD, SOURCE, job
@@ -27,21 +28,41 @@ def allowing(start):
     return start("--allow-source", token=True)
 
 
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def is_running(pid):
+    return pathlib.Path(f"/proc/{pid}").exists()
+
+
 @pytest.fixture(scope="module")
-def gpu_daemon(start, tmp_path_factory):
-    """A daemon with a CPU and a gpu0 whose worker is fake_gpu_worker.py; .notes() returns the requests that it received."""
+def start_with_gpu(start, tmp_path_factory):
+    """Starts a daemon with a CPU and a gpu0 whose worker is fake_gpu_worker.py. .notes() returns the requests that it received,
+    .workers() the running processes of gpu0 by role."""
     folder = tmp_path_factory.mktemp("workers")
     program = folder / "rooflined-worker-cuda"
     script = pathlib.Path(__file__).parent / "fake_gpu_worker.py"
     program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 {script} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
-    notes = folder / "notes"
-    env = {"FAKE_WORKER_NOTES": str(notes), "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
-    started = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096",
-                    token=True, env=env)
-    started.notes = lambda: [json.loads(line) for line in notes.read_text().splitlines()]
-    return started
+
+    def start_daemon(*settings):
+        notes = tmp_path_factory.mktemp("notes") / "notes"
+        starts = notes.with_name("notes.starts")
+        env = {"FAKE_WORKER_NOTES": str(notes), "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
+        started = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096",
+                        *settings, token=True, env=env)
+        started.notes = lambda: read_lines(notes)
+        started.workers = lambda: {line["role"]: line["pid"] for line in read_lines(starts) if is_running(line["pid"])}
+        return started
+
+    return start_daemon
+
+
+@pytest.fixture(scope="module")
+def gpu_daemon(start_with_gpu):
+    return start_with_gpu()
 
 
 # --- authorization -------------------------------------------------------------------------------------------------------------
@@ -196,6 +217,60 @@ def test_a_worker_that_ran_posted_code_runs_no_other_job(gpu_daemon):
     assert first != second != third == fourth == fifth  # the fifth job, posted code again, ends the worker
     gpu_daemon.run(job(device="gpu0", engine="cudnn"))
     assert gpu_daemon.notes()[-1]["pid"] != fifth
+
+
+def test_a_worker_that_only_compiled_posted_code_runs_the_next_job(gpu_daemon):
+    gpu_daemon.run(source())
+    for body in (source(entry="broken"), source(entry="broken"), job(device="gpu0", engine="cudnn")):
+        gpu_daemon.wait(gpu_daemon.submit(body))
+    executed, *others = [note["pid"] for note in gpu_daemon.notes()][-4:]
+    assert executed not in others and len(set(others)) == 1
+
+
+def wait_for_workers(daemon, accepts):
+    """Returns the device's processes as soon as accepts(processes)."""
+    deadline = time.monotonic() + 60
+    while not accepts(daemon.workers()):
+        assert time.monotonic() < deadline, daemon.workers()
+        time.sleep(0.02)
+    return daemon.workers()
+
+
+def test_a_worker_of_each_role_waits_for_the_next_posted_kernel(start_with_gpu):
+    daemon = start_with_gpu("--spare-worker-s", "3600")
+    assert daemon.workers() == {}
+    daemon.run(source())
+    used = daemon.notes()[-1]["pid"]
+    spares = wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+    daemon.run(source())
+    assert daemon.notes()[-1]["pid"] == spares["unprofiled"] and daemon.workers()["profiled"] == spares["profiled"]
+    for entry in ("endless", "faulty"):  # a worker that was ended is replaced too
+        daemon.wait(daemon.submit(source(entry=entry, deadline_s=1)))
+        used = daemon.notes()[-1]["pid"]
+        wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+
+
+def test_spare_workers_end_after_the_last_posted_kernel(start_with_gpu):
+    daemon = start_with_gpu("--spare-worker-s", "1")
+    daemon.run(job(device="gpu0", engine="cudnn"))
+    used = daemon.notes()[-1]["pid"]
+    daemon.run(source())
+    wait_for_workers(daemon, lambda workers: workers == {})
+    daemon.run(job(device="gpu0", engine="cudnn"))
+    assert daemon.notes()[-1]["pid"] != used
+    time.sleep(2)  # a worker that has run a job is not a spare
+    assert daemon.workers() == {"unprofiled": daemon.notes()[-1]["pid"]}
+
+
+def test_spare_workers_give_back_device_memory(start_with_gpu):
+    daemon = start_with_gpu()
+    daemon.run(source())
+    job_id = daemon.run(source(entry="large"))  # the worker runs out of memory as long as another one is running
+    runs = [note["pid"] for note in daemon.notes()][-2:]
+    assert runs[0] == runs[1] and daemon.get(f"/jobs/{job_id}").json()["worker_deaths"] == 0
+    failed = daemon.wait(daemon.submit(source(entry="too_large")))
+    assert failed["state"] == "failed" and "out of memory" in failed["problem"]["message"]
+    assert [note["source"]["entry"] for note in daemon.notes()][-2:] == ["too_large", "too_large"]
 
 
 def test_total_buffer_bytes_are_bounded(gpu_daemon):

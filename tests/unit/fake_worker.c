@@ -141,11 +141,14 @@ static void release(void) {
 
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--list") == 0) return list();
-  if (argc != 5) return 64; /* --device ID --role ROLE */
+  const bool waits = argc == 6 && strcmp(argv[5], "--wait") == 0;
+  if (argc != 5 && !waits) return 64; /* --device ID --role ROLE [--wait] */
   append_process_id("FAKE_STARTS");
   if (mode_is("mute")) pause();
-  send_hello(argv[2], argv[4]);
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
+  rl_frame first;
+  if (waits && (rl_frame_read(reader, -1, &first, &err) < 0 || first.type != RL_FRAME_OPEN)) return 65;
+  send_hello(argv[2], argv[4]);
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
     if (frame.type == RL_FRAME_REQUEST) serve(reader);
     if (frame.type == RL_FRAME_RELEASE) release();

@@ -49,7 +49,8 @@ static int setup(void **state) {
   snprintf(created->released_pids_path, sizeof created->released_pids_path, "%s/releases", created->store_fixture.folder);
   setenv("FAKE_RELEASES", created->released_pids_path, 1);
   set_behaviour("");
-  created->config = (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .mnist_dir = "/digits"};
+  created->config =
+      (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .spare_worker_s = 60, .mnist_dir = "/digits"};
   snprintf(created->config.workers, sizeof created->config.workers, "%s", created->store_fixture.folder);
   snprintf(program, sizeof program, "%s/rooflined-worker-cpu", created->store_fixture.folder);
   assert_int_equal(symlink(FAKE_WORKER_PROGRAM, program), 0);

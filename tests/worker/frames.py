@@ -11,13 +11,13 @@ import time
 
 # A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 7
+VERSION = 8
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ3IHBB2I")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "METADATA", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
-         "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED", "HEARTBEAT")
+         "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED", "HEARTBEAT", "OPEN")
 END_TYPES = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 

@@ -1,5 +1,6 @@
 """The worker program without a daemon: the frames that it sends, and when it exits."""
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -216,6 +217,19 @@ def test_sigint_is_ignored():
     with fake_worker() as worker:
         worker.process.send_signal(signal.SIGINT)
         assert worker.execute("fake", {})[-1].type == "DONE"
+
+
+def test_a_waiting_worker_opens_the_device_after_an_open_frame():
+    with Worker(FAKE, "--device", "cpu", "--role", "any", "--wait", hello=False) as worker:
+        ready, _, _ = select.select([worker.process.stdout], [], [], 0.3)
+        assert not ready
+        worker.write(pack("OPEN"))
+        assert worker.read().type == "HELLO" and worker.execute("fake", {})[-1].type == "DONE"
+        worker.write(pack("OPEN"))
+        assert worker.process.wait(60) == 5
+    with Worker(FAKE, "--device", "cpu", "--role", "any", "--wait", hello=False) as worker:
+        worker.write(pack("RELEASE"))
+        assert worker.process.wait(60) == 5
 
 
 @pytest.mark.parametrize("arguments", (

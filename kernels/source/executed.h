@@ -1,0 +1,22 @@
+/* Whether this process has executed posted code. Such code may have changed anything in its process, so the daemon executes no
+ * other job in it. */
+#ifndef RL_KERNELS_SOURCE_EXECUTED_H
+#define RL_KERNELS_SOURCE_EXECUTED_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Call this before posted code is launched, and before the driver loads a posted binary, which no compiler of ours has written.
+ */
+void rl_source_set_executed(void);
+/* Returns whether rl_source_set_executed was called. */
+bool rl_source_has_executed(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
