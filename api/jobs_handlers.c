@@ -17,8 +17,11 @@ enum { DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
 typedef struct jobs_query {
   int64_t limit;
   char cursor[RL_PAGE_CURSOR_SIZE], kind[16], device[16], search[81];
-  int state; /* rl_job_state; -1: jobs in all states */
+  int state;    /* rl_job_state; -1: jobs in all states */
+  int in_suite; /* index into in_suite_names; -1: all jobs */
 } jobs_query;
+
+static const char *const in_suite_names[] = {"false", "true", NULL};
 
 const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PAGE_ITEMS,
                                                 .summary = "Maximum number of items in a page"),
@@ -30,6 +33,8 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
                                        RL_FIELD(jobs_query, search, RL_FIELD_TEXT,
                                                 .summary = "Only jobs whose request, as stored, contains this text: a name, a "
                                                            "tag, a kernel, an entry. The case of ASCII letters is ignored"),
+                                       RL_FIELD(jobs_query, in_suite, RL_FIELD_CHOICE, .names = in_suite_names,
+                                                .summary = "true: only jobs that a suite run submitted; false: only the others"),
                                        {0}};
 
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
@@ -55,7 +60,7 @@ static rl_binding text_filter(const char *name, const char *text) {
 }
 
 int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
-  jobs_query query = {.limit = DEFAULT_PAGE_ITEMS, .state = -1};
+  jobs_query query = {.limit = DEFAULT_PAGE_ITEMS, .state = -1, .in_suite = -1};
   int64_t before = 0;
   rl_cursor *cursor;
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
@@ -68,9 +73,10 @@ int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
       text_filter(":state", state),
       text_filter(":device", query.device),
       text_filter(":search", query.search),
+      {":in_suite", query.in_suite >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = query.in_suite},
       {":limit", RL_SQL_INTEGER, .integer = query.limit + 1},
   };
-  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 6, &cursor, err) < 0) return -1;
+  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 7, &cursor, err) < 0) return -1;
   return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 

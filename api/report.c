@@ -140,6 +140,7 @@ static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
   rl_json_add_text(object, "reason", result.reason);
   const char *text = rl_row_text(row, result.value);
   if (text) cJSON_AddStringToObject(object, "text", text);
+  if (row->note) cJSON_AddStringToObject(object, "note", row->note);
   add_parts(object, row, writer->a);
   return object;
 }

@@ -13,7 +13,8 @@ A row has a name, a unit and a key (Nsight Compute's metric of the row), and opt
     expression  over raw metrics, if the row is not simply its key
     choices     texts for the numbers of an enumeration
     parts       "values" or "names": raw metrics "KEY:NAME" are parts of the row; ncu prints their values, or only their names
-    chips       compute capabilities that have the row's counters, if not all of CHIPS do"""
+    chips       compute capabilities that have the row's counters, if not all of CHIPS do
+    note        key in NOTES: why the number can differ from Nsight Compute's"""
 import json
 import pathlib
 import re
@@ -21,6 +22,7 @@ import sys
 
 CHIPS = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
 SETS = ["basic", "detailed", "full"]
+NOTES = {"full_l2": "ncu empties L2 before the kernel. Here L2 is full of clean lines, and their evictions count too."}
 FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
 # Origins of the metrics that CUPTI's range profiler does not have, by prefix of the name.
@@ -125,6 +127,8 @@ def c_row(table, row, choices):
         line += f", .chips = {text(' '.join(row['chips']))}"
     if "parts" in row:
         line += f", .parts = RL_PARTS_{row['parts'].upper()}"
+    if "note" in row:
+        line += f", .note = {text(NOTES[row['note']])}"
     return "  {" + line + "},"
 
 

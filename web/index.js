@@ -13,9 +13,14 @@ const stopFunctions = new Map(); // job id -> function that stops listening
 const progressTexts = new Map();  // job id -> text
 
 const filters = [...byId('filters').querySelectorAll('select, input')];
+/** Returns the value of an untouched filter: a select's first option, or no text. */
+const initialValue = (filter) => filter.options?.[0].value ?? '';
+const isChanged = (filter) => filter.value !== initialValue(filter);
+const queryOf = (selected) => new URLSearchParams(selected.map(({ name, value }) => [name, value]));
 /** Returns the filters that are set as query parameters of the API. */
-const filterQuery = () =>
-  new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
+const filterQuery = () => queryOf(filters.filter(({ value }) => value !== ''));
+/** Returns the filters that the user has changed as the query of the page's URL. */
+const pageQuery = () => queryOf(filters.filter(isChanged));
 const fetchPage = (cursor) => get(`/jobs?${new URLSearchParams([...filterQuery(), ['limit', JOBS_PER_PAGE],
   ...(cursor === null ? [] : [['cursor', cursor]])])}`);
 
@@ -83,8 +88,8 @@ async function refresh() {
     unfinished = jobs.some((job) => !finalStates.includes(job.state));
     followRunningJobs(jobs);
     drawJobs(jobs);
-    byId('empty').hidden = jobs.length > 0 || filterQuery().size > 0;
-    byId('none').hidden = jobs.length > 0 || filterQuery().size === 0;
+    byId('empty').hidden = jobs.length > 0 || pageQuery().size > 0;
+    byId('none').hidden = jobs.length > 0 || pageQuery().size === 0;
     byId('older').hidden = olderCursor === null;
     drawDevices(devices);
     byId('daemon').textContent = '';
@@ -108,14 +113,14 @@ byId('older').addEventListener('click', async () => {
 function applyFilters() {
   older = [];
   filterChanges += 1;
-  history.replaceState(null, '', filterQuery().size > 0 ? `?${filterQuery()}` : location.pathname);
+  history.replaceState(null, '', pageQuery().size > 0 ? `?${pageQuery()}` : location.pathname);
   refreshSoon(FILTER_DELAY_MS);
 }
 for (const filter of filters) {
   const requested = new URLSearchParams(location.search).get(filter.name);
   const isListed = [...filter.options ?? []].some(({ value }) => value === requested);
   if (requested && filter.options && !isListed) filter.append(createElement('option', {}, requested));
-  filter.value = requested ?? '';
+  filter.value = requested ?? initialValue(filter);
   filter.addEventListener(filter.options ? 'change' : 'input', applyFilters);
 }
 

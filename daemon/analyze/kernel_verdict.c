@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/rules_tables.h"
 #include "analyze/thresholds.h"
 
 const char *const rl_kernel_bound_names[] = {"unknown", "dram",   "l2",   "l1",        "pipeline", "atomics",
@@ -114,6 +115,7 @@ static bool is_named(const counted_unit *unit, const char *const names[]) {
 #define ISSUE PCT("sm__issue_active")
 #define MEMORY PCT("gpu__compute_memory_throughput")
 #define COMPUTE PCT("sm__throughput")
+#define WARP_LATENCY "smsp__average_warp_latency_per_inst_issued.ratio"
 #define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
 #define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 #define SHARED_WAVEFRONTS "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -224,16 +226,39 @@ static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double 
   return v;
 }
 
+/* A reason why warps wait, with its share of the time between two instructions of a warp. */
+typedef struct warp_stall {
+  const char *title; /* of the rule about this reason; NULL: no reason is known */
+  double pct;
+} warp_stall;
+
+/* Returns the longest stall among those that the rules stall_* are about. A warp that is not selected does not wait for anything.
+ */
+static warp_stall longest_stall(const rl_metric_values *values) {
+  const double latency = rl_metric_values_get(values, WARP_LATENCY);
+  warp_stall longest = {NULL, 0};
+  for (const rl_rule *rule = rl_rules_scheduling; rule->id != NULL; rule++) {
+    if (strncmp(rule->id, "stall_", 6) != 0 || strcmp(rule->id, "stall_not_selected") == 0) continue;
+    const double pct = 100 * rl_metric_values_get(values, rule->inputs[0].metric) / latency;
+    if (pct > longest.pct) longest = (warp_stall){rule->title, pct};
+  }
+  return longest;
+}
+
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
-  double issue_pct = rl_metric_values_get(values, ISSUE);
+  const double issue_pct = rl_metric_values_get(values, ISSUE);
+  const warp_stall stall = longest_stall(values);
   if (isnan(issue_pct)) return verdict_without(ISSUE, values);
-  rl_kernel_verdict v =
-      verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
-                 "See the longest warp stall: overlap it with more warps, or more independent work per thread.");
-  snprintf(v.message, sizeof v.message,
-           "Bound by latency: memory (%.1f%%) and compute (%.1f%%) stay below " RL_TEXT(
-               RL_BUSY_PCT) "%%, and %.1f%% of the issue slots are used.",
-           rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE), issue_pct);
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
+                                   stall.title ? "Overlap this stall with more warps, or more independent work per thread."
+                                               : "Collect section WarpStateStats: it shows the longest warp stall.");
+  const int length = snprintf(v.message, sizeof v.message,
+                              "Bound by latency: memory (%.1f%%) and compute (%.1f%%) stay below " RL_TEXT(
+                                  RL_BUSY_PCT) "%%, and %.1f%% of the issue slots are used.",
+                              rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE), issue_pct);
+  if (stall.title && length < (int)sizeof v.message)
+    snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f%% of a warp's time.",
+             strncmp(stall.title, "Stall ", 6) == 0 ? stall.title + 6 : stall.title, stall.pct);
   return v;
 }
 
@@ -258,9 +283,9 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
 }
 
 const char *rl_kernel_verdict_metric(size_t index) {
-  static const char *const others[] = {DURATION,     BLOCKS,       SM_COUNT, LONGEST,        AVERAGE,          ELAPSED,
-                                       ISSUE,        MEMORY,       COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS,
-                                       SHARED_LOADS, SHARED_STORES};
+  static const char *const others[] = {
+      DURATION, BLOCKS,         SM_COUNT,         LONGEST,           AVERAGE,      ELAPSED,       ISSUE,       MEMORY,
+      COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS, SHARED_LOADS, SHARED_STORES, WARP_LATENCY};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

@@ -484,6 +484,11 @@ int rl_verdict_find_outlying_block(const double *values, size_t count, double th
 
 /* --- the suite --------------------------------------------------------------------------------------------------------- */
 
+static void describe_unchanged(size_t metric_count, char *reason, size_t size) {
+  if (metric_count == 1) snprintf(reason, size, "The metric is the same within its threshold.");
+  else snprintf(reason, size, "All %zu metrics are the same within their thresholds.", metric_count);
+}
+
 static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement *judgements, rl_verdict_summary *summary) {
   static const rl_verdict order[] = {RL_VERDICT_SLOWER, RL_VERDICT_INCOMPARABLE, RL_VERDICT_INCONCLUSIVE, RL_VERDICT_FASTER,
                                      RL_VERDICT_SAME};
@@ -503,12 +508,11 @@ static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement 
   while (judgements[example].verdict != summary->verdict) example++;
   if (suite->quarantine_reason != NULL && summary->verdict == RL_VERDICT_INCONCLUSIVE)
     snprintf(summary->reason, sizeof summary->reason, "%s", suite->quarantine_reason);
-  else if (summary->verdict == RL_VERDICT_SAME)
-    snprintf(summary->reason, sizeof summary->reason, "All %zu metrics are the same within their thresholds.",
-             suite->metric_count);
+  else if (summary->verdict == RL_VERDICT_SAME) describe_unchanged(suite->metric_count, summary->reason, sizeof summary->reason);
   else
-    snprintf(summary->reason, sizeof summary->reason, "%zu of %zu metrics: %s. %s: %.300s", summary->counts[summary->verdict],
-             suite->metric_count, rl_verdict_name(summary->verdict), suite->metrics[example].key, judgements[example].reason);
+    snprintf(summary->reason, sizeof summary->reason, "%zu of %zu %s: %s. %s: %.300s", summary->counts[summary->verdict],
+             suite->metric_count, suite->metric_count == 1 ? "metric" : "metrics", rl_verdict_name(summary->verdict),
+             suite->metrics[example].key, judgements[example].reason);
 }
 
 static int adjust_all_p_values(size_t count, comparison *comparisons, rl_error *err) {

@@ -33,6 +33,7 @@ typedef struct rl_section_row {
   const char *const *choices; /* NULL-terminated; value i is shown as choices[i]. NULL: the value is shown as a number */
   const char *chips;          /* compute capabilities that have the counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;
+  const char *note; /* why the number can differ from ncu's; NULL: it does not */
 } rl_section_row;
 
 typedef struct rl_section {

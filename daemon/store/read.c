@@ -79,9 +79,9 @@ static const char *const query_names[RL_QUERIES] = {
 };
 
 /* Queries that have a separate statement for each combination of bound parameters: jobs, jobs_kind, jobs_kind_state, ... */
-enum { MAX_CHOOSING = 4 };
+enum { MAX_CHOOSING = 5 };
 static const char *const choosing_parameters[RL_QUERIES][MAX_CHOOSING] = {
-    [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search"},
+    [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search", ":in_suite"},
     [RL_QUERY_HISTORY] = {":like"},
 };
 

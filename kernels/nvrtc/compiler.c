@@ -20,7 +20,11 @@
 #include "nvrtc/standard_headers.h"
 #include "nvrtc/nvrtc.h"
 
-enum { MAX_CODE_BYTES = 1 << 20, MAX_INCLUDE_OPTIONS = 16, OTHER_OPTIONS = 2 /* -arch and --ptxas-options */ };
+enum {
+  MAX_CODE_BYTES = 1 << 20,
+  MAX_INCLUDE_OPTIONS = 16,
+  OTHER_OPTIONS = 3 /* -arch, --ptxas-options and --generate-line-info */
+};
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
@@ -236,6 +240,7 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[option_count++] = arch;
   options[option_count++] = "--ptxas-options=-v";
+  options[option_count++] = "--generate-line-info"; /* for reports; the machine code stays the same */
   for (int i = 0; i < folders.option_count; i++) options[option_count++] = folders.options[i];
   return compile(api, argv[2], option_count, options);
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define RL_NVRTC_MAGIC "RLN1"
+#define RL_NVRTC_MAGIC "RLN2"
 
 typedef enum rl_nvrtc_status {
   RL_NVRTC_COMPILED,

@@ -361,6 +361,18 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_id JOIN passes pass ON pass.id = kernel.pass_id
   JOIN runs run ON run.id = pass.run_id;
 
+-- The kernels that activity passes traced. A kernel with phases is listed by its phases, whose shares add up to the kernel's time.
+-- counted: id in `kernels` of the same kernel in the run's counters pass; NULL: it was not counted.
+CREATE VIEW v_traced_kernels AS
+SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
+  kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, (
+    SELECT min(other.id) FROM passes counters_pass JOIN kernels other ON other.pass_id = counters_pass.id
+    WHERE counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2 AND other.name = kernel.name
+      AND other.launch IS kernel.launch) AS counted
+FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.id
+  LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
+WHERE activity_pass.ordinal = 1;
+
 CREATE VIEW v_instructions AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel.ordinal AS kernel, kernel.name,
   instruction."offset", instruction.opcode,

@@ -290,6 +290,7 @@ def test_values_and_reasons(daemon, rows):
     report = daemon.get(f"/runs/{run}/report").json()
     (kernel,) = report["kernels"]
     speed = rows_of(kernel, "SpeedOfLight")
+    assert "ncu empties L2" in speed["L2 Cache Throughput"]["note"]
     assert speed["Duration"] == {"name": "Duration", "unit": "ns", "metric": "gpu__time_duration.sum", "value": 21824,
                                  "reason": None}
     assert (speed["SM Active Cycles"]["value"], speed["SM Active Cycles"]["reason"]) == (None, "the counter is taken")

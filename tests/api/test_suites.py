@@ -63,6 +63,9 @@ def test_every_block_is_a_job_in_a_new_process(suites, first):
 def test_the_list_of_jobs_says_which_suite_run_submitted_them(suites, first):
     steps = {step["job"]: step for step in first["jobs"]}
     listed = {item["id"]: item["suite_run"] for item in suites.get("/jobs?limit=500").json()["items"]}
+    of_suites, others = ({item["id"] for item in suites.get(f"/jobs?limit=500&in_suite={text}&kind=kernel").json()["items"]}
+                         for text in ("true", "false"))
+    assert of_suites and {id for id in of_suites | others if listed.get(id)} == of_suites
     for job_id, step in steps.items():
         assert listed[job_id] == {"id": first["id"], "suite": first["suite"], "role": step["role"], "block": step["block"]}
 

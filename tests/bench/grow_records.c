@@ -266,7 +266,7 @@ static int add_metrics(const record_plan *plan, uint64_t *state, rl_records *rec
   const bool trains = strcmp(plan->claim->run.workload, "mnist_cnn") == 0;
   const size_t max_metrics = plan->full ? rl_raw_metric_count : trains ? 16 : 32;
   for (size_t i = 0; i < rl_raw_metric_count && records->metric_count < max_metrics; i++) {
-    if ((rl_raw_metrics[i].sections & sections) == 0) continue;
+    if ((rl_raw_metrics[i].sections & sections) == 0 || rl_raw_metrics[i].origin == RL_ORIGIN_NONE) continue;
     rl_kernel_metric metric = {.value = jitter(state, 50)};
     snprintf(metric.metric, sizeof metric.metric, "%s", rl_raw_metrics[i].name);
     if (rl_records_add_metric(records, &metric, err) < 0) return -1;

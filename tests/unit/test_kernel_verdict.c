@@ -45,6 +45,10 @@ static const alias aliases[] = {
     {"longest", "sm__cycles_active.max"},
     {"average", "sm__cycles_active.avg"},
     {"elapsed", "sm__cycles_elapsed.max"},
+    {"between", "smsp__average_warp_latency_per_inst_issued.ratio"},
+    {"scoreboard", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"},
+    {"barrier", "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"},
+    {"unselected", "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio"},
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
 
@@ -149,6 +153,26 @@ static void a_missing_metric_is_named_with_its_reason(void **state) {
   assert_true(isnan(v.value) && v.metric == NULL && v.unit == NULL && v.advice == NULL);
 }
 
+/* A warp that is not selected waits for nothing; a stall without the time between instructions has no share. */
+static void the_verdict_on_latency_names_the_longest_stall(void **state) {
+  (void)state;
+  static const struct {
+    const char *metrics, *stall;
+  } waits[] = {
+      {IDLE "between=20 scoreboard=12 barrier=3", "Longest stall: long scoreboard (L1, L2 or DRAM), 60% of a warp's time."},
+      {IDLE "between=20 scoreboard=3 barrier=12 unselected=15", "Longest stall: barrier, 60% of a warp's time."},
+      {IDLE "between=20 unselected=15", NULL},
+      {IDLE "scoreboard=12", NULL}};
+  for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+    rl_kernel_verdict v = verdict_on(waits[i].metrics);
+    assert_int_equal(v.bound, RL_KERNEL_LATENCY);
+    const char *found = strstr(v.message, "Longest stall");
+    if (waits[i].stall == NULL) assert_null(found);
+    else assert_string_equal(found, waits[i].stall);
+    assert_int_equal(strstr(v.advice, "WarpStateStats") != NULL, waits[i].stall == NULL);
+  }
+}
+
 static bool is_collected(const char *metric) { return rl_raw_metric_find(metric) != NULL; }
 
 static void the_metrics_of_verdicts_are_collected(void **state) {
@@ -163,6 +187,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_bound_has_its_number),
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
+      cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

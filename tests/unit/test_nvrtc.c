@@ -250,6 +250,19 @@ static int count_files(const char *path, char *last, size_t size) {
   return count;
 }
 
+/* Reports show source lines without an option of the client; the client may ask for them too. */
+static void images_have_line_numbers(void **state) {
+  (void)state;
+  static const char *const asked[] = {"--generate-line-info", NULL}, line_section[] = ".debug_line";
+  for (int i = 0; i < 2; i++) {
+    rl_nvrtc_result result;
+    rl_error err = {0};
+    assert_int_equal(compile_with_cache(NULL, valid_code, "add", i == 0 ? NULL : asked, &result, &err), 0);
+    assert_non_null(memmem(result.image, result.image_bytes, line_section, sizeof line_section - 1));
+    rl_nvrtc_clear(&result);
+  }
+}
+
 static void a_second_compilation_is_cached(void **state) {
   (void)state;
   static const char *const fast[] = {"-use_fast_math", NULL};
@@ -454,6 +467,7 @@ int main(void) {
       cmocka_unit_test(kernels_include_headers_that_nvcc_finds),
       cmocka_unit_test(standard_headers_compile_alone),
       cmocka_unit_test(errors_after_headers_have_their_line),
+      cmocka_unit_test(images_have_line_numbers),
       cmocka_unit_test(a_second_compilation_is_cached),
       cmocka_unit_test(truncated_files_are_ignored),
       cmocka_unit_test(errors_are_not_cached),

@@ -287,7 +287,7 @@ static void a_suite_has_the_worst_verdict(void **state) {
     size_t first, count;
     rl_verdict verdict;
     const char *reason;
-  } expected[] = {{0, 1, RL_VERDICT_SAME, "All 1 metrics are the same"},
+  } expected[] = {{0, 1, RL_VERDICT_SAME, "The metric is the same within its threshold."},
                   {0, 2, RL_VERDICT_FASTER, "1 of 2 metrics: faster"},
                   {0, 3, RL_VERDICT_INCONCLUSIVE, "1 of 3 metrics: inconclusive. a: The median"},
                   {0, 4, RL_VERDICT_INCOMPARABLE, "The device differs."},

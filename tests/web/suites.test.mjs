@@ -92,6 +92,21 @@ test('the second run is compared with the first, and the suite shows both', asyn
   await run.close();
 });
 
+test('the list of jobs has the jobs of suites on request', async () => {
+  const page = await openPage(server.url);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.equal(await page.locator('#jobs tbody tr', { hasText: 'suite tiny' }).count(), 0);
+  await page.locator('#filters [name="in_suite"]').selectOption('true');
+  await page.locator('#jobs tbody tr', { hasText: 'suite tiny · block 1' }).first().waitFor();
+  assert.match(page.url(), /\?in_suite=true$/);
+  await page.reload();
+  await page.locator('#jobs tbody tr', { hasText: 'suite tiny · block 1' }).first().waitFor();
+  await page.locator('#filters [name="in_suite"]').selectOption('false');
+  await page.locator('#jobs tbody tr', { hasText: 'suite tiny' }).first().waitFor({ state: 'detached' });
+  assert.equal(new URL(page.url()).search, '');
+  await page.close();
+});
+
 test('unknown suites and runs show an error, and where to go on', async () => {
   for (const where of ['/suite.html?name=none', '/suite-run.html?id=999']) {
     const page = await openPage(server.url + where);

@@ -55,7 +55,8 @@ export const bytesPerSecond = withPrefix('B/s');
 export const operationsPerSecond = withPrefix('FLOP/s');
 const pct = formatOrNull((value) => `${value.toFixed(2)} %`);
 const withUnit = (unit) => formatOrNull((value) => `${number(value)} ${unit}`);
-const withPlural = (unit) => formatOrNull((value) => `${number(value)} ${value === 1 ? unit : `${unit}s`}`);
+/** Returns a formatter of numbers of things: withPlural('metric')(2) is "2 metrics". */
+export const withPlural = (unit) => formatOrNull((value) => `${number(value)} ${value === 1 ? unit : `${unit}s`}`);
 
 /* All units. name: the unit of a report's row in the API; suffix: the end of a field's name, before _median, _min or _most. */
 const units = [

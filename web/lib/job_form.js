@@ -29,7 +29,7 @@ const KINDS = {
     visible: ['variants', 'dtype', 'batch', 'tokens', 'cached_tokens', 'hidden', 'heads', 'ffn', 'set', 'device'] },
   source: { title: 'Source', schema: 'SourceJob', button: 'Measure source',
     visible: ['code', 'entry', 'grid', 'block', 'arguments', 'set', 'samples', 'device'],
-    example: { code: SOURCE, entry: 'scale', grid: [4096], block: [256], options: ['-lineinfo'],
+    example: { code: SOURCE, entry: 'scale', grid: [4096], block: [256],
       arguments: [buffer({ access: 'out' }), buffer({ init: 'uniform', access: 'in' }),
         { scalar: { dtype: 'fp32', value: 2 } }, { scalar: { dtype: 'int32', value: 1048576 } }] } },
   ceilings: { title: 'Ceilings', schema: 'CeilingsJob', button: 'Measure ceilings', visible: ['samples', 'device'] },

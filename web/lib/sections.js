@@ -31,11 +31,13 @@ export function tableOf(label, columns, rows) {
   );
 }
 
-/** The column with the names of rows. A cell's title is the metric; below a sum, the cell lists its parts. */
+/** The column with the names of rows. A cell's title is the metric. Below the name, the cell lists the parts of a sum, and says
+ * why a number can differ from ncu's. */
 export const nameColumn = { label: 'Metric', cell: (row) => createElement('th',
   { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
   row.parts ? createElement('span', { class: 'parts quiet' },
-    row.parts.map((part) => `${part.name} ${format.number(part.value) ?? '—'}`).join(' · ')) : null) };
+    row.parts.map((part) => `${part.name} ${format.number(part.value) ?? '—'}`).join(' · ')) : null,
+  row.note ? createElement('span', { class: 'parts quiet' }, row.note) : null) };
 
 function tableWithHeading(table, columnsOf, overview) {
   const overviewTable = overview(table);

@@ -12,16 +12,11 @@ SELECT launch, phase, us, launches, counted_ordinal,
       WHERE opcode GLOB 'F2F*F16*' OR (opcode GLOB 'HADD2.F32*' AND sass GLOB '*RZ,*')), NULL)
     FROM instructions WHERE kernel_id = counted), NULL)
 FROM (
-  SELECT kernel.ordinal, coalesce(kernel.launch, kernel.name) AS launch, kernel_phase.name AS phase, kernel_phase.position,
-    kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, kernel.launches, counted_kernel.ordinal AS counted_ordinal,
-      counted_kernel.id AS counted,
-    kernel_phase.position IS NULL OR kernel_phase.position = (
+  SELECT traced.ordinal, coalesce(kernel.launch, kernel.name) AS launch, traced.phase, traced.position, traced.us, kernel.launches,
+    counted_kernel.ordinal AS counted_ordinal, counted_kernel.id AS counted,
+    traced.position IS NULL OR traced.position = (
       SELECT min(position) FROM phases WHERE kernel_id = kernel.id AND share_ratio IS NOT NULL) AS is_first
-  FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.id
-    LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
-    LEFT JOIN kernels counted_kernel ON counted_kernel.id = (
-      SELECT min(other.id) FROM passes counters_pass JOIN kernels other ON other.pass_id = counters_pass.id
-      WHERE counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2 AND other.name = kernel.name
-        AND other.launch IS kernel.launch)
-  WHERE activity_pass.run_id = :run AND activity_pass.ordinal = 1 AND kernel.total_us > 0)
+  FROM v_traced_kernels traced JOIN kernels kernel ON kernel.id = traced.kernel
+    LEFT JOIN kernels counted_kernel ON counted_kernel.id = traced.counted
+  WHERE traced.run = :run AND kernel.total_us > 0)
 ORDER BY ordinal, position
