@@ -564,22 +564,43 @@ def test_an_unknown_step_is_reported(tmp_path):
 
 def hostile_samples(**last):
     """Returns samples of 40 groups of posts, of which the last quarter differs by `last`."""
-    usual = {"cold_us": 10.0, "daemon_bytes": 1 << 24, "daemon_descriptors": 30, "workers": 2, "device_bytes": 1 << 30}
+    usual = {"cold_us": 10.0, "daemon_bytes": 1 << 24, "daemon_descriptors": 30, "workers": 2, "device_bytes": 1 << 30,
+             "temporary_files": 0}
     return [{**usual, **(last if number >= 30 else {})} for number in range(40)]
 
 
 @pytest.mark.parametrize(("last", "failures"), [
     ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1),
-    ({"daemon_bytes": (1 << 24) + (8 << 20)}, 0), ({"daemon_bytes": (1 << 24) + (8 << 20) + 1}, 1),
+    ({"daemon_bytes": (1 << 24) + (1 << 20)}, 0), ({"daemon_bytes": (1 << 24) + (1 << 20) + 1}, 1), ({"temporary_files": 1}, 1),
     ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1), ({"device_bytes": 1.009 * (1 << 30)}, 0),
     ({"device_bytes": 1.011 * (1 << 30)}, 1)])
 def test_hostile_posts_leak(last, failures):
-    assert sum(not row["holds"] for row in hostile.leak_checks(hostile_samples(**last))) == failures
+    samples = hostile_samples(**last)
+    assert sum(not row["holds"] for row in [*hostile.leak_checks(samples), hostile.drift_check(samples)]) == failures
 
 
-@pytest.mark.parametrize(("state", "message", "words", "holds"), [
-    ("completed", "", (), True), ("completed", "", ("/block",), False), ("failed", "/block a block has", ("/block",), True),
-    ("failed", "another reason", ("/block",), False), ("failed", "", (), False), ("refused", "/grid", (), True),
-    ("interrupted", "the daemon stopped", (), False)])
-def test_hostile_posts_end_as_expected(state, message, words, holds):
-    assert hostile.ends_as_expected(state, message, words) == holds
+@pytest.mark.parametrize(("state", "message", "may_complete", "words", "holds"), [
+    ("completed", "", True, None, True), ("completed", "", False, ("/block",), False), ("completed", "", True, ("/block",), True),
+    ("failed", "/block a block has", False, ("/block",), True), ("failed", "another reason", True, ("/block",), False),
+    ("failed", "", True, None, False), ("failed", "result is wrong", True, (), False), ("refused", "/grid", True, None, True),
+    ("interrupted", "the daemon stopped", True, None, False)])
+def test_hostile_posts_end_as_expected(state, message, may_complete, words, holds):
+    assert hostile.ends_as_expected(state, message, hostile.Verdict(may_complete, words)) == holds
+
+
+@pytest.mark.parametrize(("state", "message", "name"), [
+    ("completed", "", "completed"), ("failed", "/block a block has 1024 threads", "failed: /block"),
+    ("failed", "/code code.cu(3): error: expected a ;", "failed: not compiled"),
+    ("refused", "/grid/0 must be at least 1", "refused: /grid/0"),
+    ("failed", "running: an illegal memory access was encountered", "failed: illegal address"),
+    ("failed", "the job exceeded its deadline; its worker was killed", "failed: deadline")])
+def test_hostile_posts_are_counted_by_their_end(state, message, name):
+    assert hostile.end_of(state, message) == name
+
+
+def test_every_kind_of_hostile_post_can_be_made():
+    chance = random.Random(1)
+    posts = [hostile.hostile_post(number, chance) for number in range(2000)]
+    assert {f"attack {name}" for name in hostile.read_attack_verdicts()} <= {post.kind for post in posts}
+    assert {name for name, *_ in hostile.HOSTILE} <= {post.kind for post in posts}
+    assert all(post.request["deadline_s"] <= 10 for post in posts)

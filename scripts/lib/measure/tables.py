@@ -340,6 +340,12 @@ def layer_launches(rows):
     return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
 
 
+def check_cost(rows):
+    return table(["program", "cache", "checked, µs", "not checked, µs", "ratio", "ratios of 20 rounds"],
+                 [[row["program"], row["cache"], row["checked_us"], row["unchecked_us"], row["ratio"],
+                   f"{row['least_ratio']:.3f} to {row['most_ratio']:.3f}"] for row in rows if "checked_us" in row])
+
+
 def hostile(rows):
     return table(["posts", "ordinary kernel, cold, µs", "daemon, MB", "files of the daemon", "workers", "device memory, MB"],
                  [[row["posts"], row["cold_us"], scaled(row["daemon_bytes"], 1e6), row["daemon_descriptors"], row["workers"],
@@ -349,7 +355,8 @@ def hostile(rows):
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "posted": posted,
           "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
           "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "hostile": hostile, "suites": suites,
+          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "check_cost": check_cost, "hostile": hostile,
+          "suites": suites,
           "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour, "suite_cost": suite_cost, "recorded_mnist": recorded,
           "recorded_kernels": recorded}
 

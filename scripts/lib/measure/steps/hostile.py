@@ -1,11 +1,18 @@
-"""A thousand malicious or malformed posts in a row: each ends as expected, nothing leaks, an ordinary kernel stays as fast."""
+"""A thousand malicious or malformed posts in a row: each ends as expected, nothing leaks, an ordinary kernel stays as fast.
+
+On a GPU the daemon executes them. Without one, the compiler compiles them, and the daemon then executes a thousand posts on the
+fake worker of tests/api, which ends as posted code can make a worker end."""
 import base64
+import collections
+import json
 import os
 import random
+import shutil
 import statistics
 import struct
 import subprocess
 import time
+import types
 import urllib.error
 
 from ..daemon import Daemon, Failed, measurement
@@ -13,11 +20,16 @@ from ..host import SOURCE, Skip
 from ..runner import check
 from .reports import DeviceMemory, process_memory
 
-POSTS, ORDINARY_EVERY = 1000, 10
-MAX_DRIFT_RATIO, MAX_GROWTH_RATIO, MAX_DAEMON_GROWTH_BYTES = 0.01, 0.01, 8 << 20
-ELEMENTS, ATTACK_ELEMENTS = 1 << 22, 100_003
+POSTS, SAMPLE_EVERY, SAMPLES_AT_ENDS = 1000, 100, 5
+MAX_DRIFT_RATIO, MAX_GROWTH_RATIO = 0.01, 0.01
+MAX_DAEMON_GROWTH_BYTES = 1 << 20  # from the middle of the posts to their end; see docs/measurements/h200-reports.md
+ELEMENTS, ATTACK_ELEMENTS = 1 << 22, 10_007
 EXPECTED = base64.b64encode(struct.pack(f"<{ATTACK_ELEMENTS}f", *[2.0 * i for i in range(ATTACK_ELEMENTS)])).decode()
 ATTACKS = SOURCE / "tests" / "attacks"
+
+# How a post may end: whether its job may complete, and words of which the message of its failure has at least one; None: any.
+Verdict = collections.namedtuple("Verdict", "may_complete words")
+Post = collections.namedtuple("Post", "kind request verdict")
 
 ORDINARY = """extern "C" __global__ void k(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
@@ -48,8 +60,8 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
 }
 """]
 
-# name, code, members of the request, words of which the error message has at least one; (): any end. The entry is k, the
-# arguments are those of attack_job.
+# name, code, members of the request, words of which the error message has at least one; (): the job may also complete. The entry
+# is k, the arguments are those of attack_job. Those with a deadline last that long, so fewer of them are posted.
 PARAMETERS = "(const float *x, float *y, int n)"
 HOSTILE = [
     ("endless loop", "while (true) __nanosleep(1000);", {"deadline_s": 1}, ("deadline",)),
@@ -71,12 +83,12 @@ HOSTILE = [
     ("endless recursion", "", {"code": "__device__ __noinline__ float f(float v, int n) {\n"
                                        "  return n < 0 ? v : f(v + 1, n + 1) * v;\n}\n"
                                        'extern "C" __global__ void k' + PARAMETERS + " { y[0] = f(x[0], n); }"}, ()),
-    ("printf flood", 'for (int i = 0; i < 10000; i++) printf("%d %s\\n", i, "text");', {"deadline_s": 10}, ()),
+    ("printf flood", 'for (int i = 0; i < 10000; i++) printf("%d %s\\n", i, "text");', {"deadline_s": 1}, ()),
     ("heap exhaustion", "for (int i = 0; i < 100000; i++) if (malloc(1 << 20) == nullptr) break; y[0] = 0;",
-     {"deadline_s": 5}, ()),
+     {"deadline_s": 1}, ()),
     ("64 KB of shared memory too many", "y[0] = 0;", {"dynamic_shared_bytes": (227 + 64) << 10}, ("/dynamic_shared_bytes",)),
     ("1 MB of shared memory", "y[0] = 0;", {"dynamic_shared_bytes": 1 << 20}, ("/dynamic_shared_bytes",)),
-    ("largest grid", "if (blockIdx.x == 0) y[0] = 0;", {"grid": [2147483647], "block": [1], "samples": 1, "deadline_s": 2}, ()),
+    ("largest grid", "if (blockIdx.x == 0) y[0] = 0;", {"grid": [2147483647], "block": [1], "samples": 1, "deadline_s": 1}, ()),
     ("cooperative grid that is not resident", "y[0] = 0;", {"cooperative": True, "grid": [1 << 24]}, ("/grid",)),
     ("cluster of 16 blocks with 200 KB each", "y[0] = 0;",
      {"cluster": [16], "grid": [16], "dynamic_shared_bytes": 200 << 10}, ()),
@@ -138,23 +150,42 @@ def mutate(code, chance):
     return " ".join(words)
 
 
+def read_attack_verdicts():
+    return {name: Verdict(**verdict) for name, verdict in json.loads((ATTACKS / "verdicts.json").read_text()).items()}
+
+
+TIME_LIMITED_SHARE = 0.25  # of the posts that another kind of post gets
+SCRATCH = {"late_zeros": "int32", "honest_atomics": "fp32"}
+BY_REFERENCE = {"arguments": [buffer("in", ATTACK_ELEMENTS, init="uniform"), buffer("out", ATTACK_ELEMENTS),
+                              {"scalar": {"dtype": "int32", "value": ATTACK_ELEMENTS}}],
+                "expected": {"argument": 1, "reference": {"code": ORDINARY, "entry": "k"}}}
+ATTACK_CHANGES = {"knows_the_seed": BY_REFERENCE, "endless_after_check": {"deadline_s": 1}}
+
+
+def choose(items, is_time_limited, chance):
+    return chance.choices(items, [TIME_LIMITED_SHARE if is_time_limited(item) else 1 for item in items])[0]
+
+
+def attack_post(number, chance):
+    name, verdict = choose(sorted(read_attack_verdicts().items()), lambda item: item[0] == "endless_after_check", chance)
+    job = attack_job(f"// {number}\n" + (ATTACKS / f"{name}.cu").read_text(), samples=100, **ATTACK_CHANGES.get(name, {}))
+    if name in SCRATCH:
+        job["arguments"] = [*job["arguments"], {"buffer": {"dtype": SCRATCH[name], "count": 1}}]
+    return Post(f"attack {name}", job, verdict)
+
+
 def hostile_post(number, chance):
-    """Returns (name, request, words of which its error message has at least one)."""
     kind = chance.randrange(10)
     if kind < 3:
-        path = chance.choice(sorted(ATTACKS.glob("*.cu")))
-        scratch = {"late_zeros": "int32", "honest_atomics": "fp32"}.get(path.stem)
-        job = attack_job(f"// {number}\n" + path.read_text(), deadline_s=2)
-        if scratch:
-            job["arguments"].append({"buffer": {"dtype": scratch, "count": 1}})
-        return f"attack {path.stem}", job, ()
+        return attack_post(number, chance)
     if kind < 6:
-        return "mutation", attack_job(mutate(chance.choice(REAL_KERNELS), chance), deadline_s=2), ()
+        return Post("mutation", attack_job(mutate(chance.choice(REAL_KERNELS), chance), deadline_s=1), Verdict(True, None))
     if kind == 6:
-        return "more registers than 1,024 threads can have", attack_job(f"// {number}\n{REGISTERS}", block=[1024]), ("/block",)
-    name, body, changes, words = chance.choice(HOSTILE)
+        return Post("more registers than 1,024 threads can have", attack_job(f"// {number}\n{REGISTERS}", block=[1024]),
+                    Verdict(False, ("/block",)))
+    name, body, changes, words = choose(HOSTILE, lambda item: "deadline_s" in item[2], chance)
     code = None if body is None else f"// {number}\n" + f'extern "C" __global__ void k{PARAMETERS} {{ {body} }}'
-    return name, attack_job(**{"code": code, **changes}), words
+    return Post(name, attack_job(**{"code": code, **changes}), Verdict(not words, words or None))
 
 
 def post(daemon, body):
@@ -165,7 +196,8 @@ def post(daemon, body):
     except urllib.error.HTTPError as error:
         if not 400 <= error.code < 500:
             raise
-        return "refused", error.read().decode()
+        problem = json.load(error)
+        return "refused", f"{problem.get('pointer', '')} {problem['detail']}"
     while (job := daemon.request(f"/jobs/{job_id}"))["state"] in ("queued", "running", "storing"):
         if time.monotonic() - begin > body["deadline_s"] + 90:
             raise Failed(f"job {job_id} is still {job['state']}")
@@ -173,79 +205,181 @@ def post(daemon, body):
     return job["state"], (job.get("problem") or {}).get("message", "")
 
 
-def ends_as_expected(state, message, words):
+def ends_as_expected(state, message, verdict):
     if state == "completed":
-        return words == ()
-    return state in ("failed", "refused") and message != "" and (words == () or any(word in message for word in words))
+        return verdict.may_complete
+    return (state in ("failed", "refused") and message != "" and
+            (verdict.words is None or any(word in message for word in verdict.words)))
+
+
+# Words of messages, and how results.json names such an end.
+ENDS = [("deadline", "deadline"), ("result_changed", "result_changed"), ("result is wrong", "wrong result"),
+        ("argument 0, whose access is", "input changed"), ("illegal memory access", "illegal address"),
+        ("misaligned address", "misaligned address"), ("illegal instruction", "illegal instruction"),
+        ("launch failure", "launch failure"), ("/code", "not compiled"), ("out of memory", "out of memory")]
+
+
+def end_of(state, message):
+    """Names the end of a post: its state, and of a failed job the reason."""
+    if state == "completed":
+        return state
+    first_word = message.split(" ", 1)[0]
+    reason = next((name for words, name in ENDS if words in message), first_word if first_word.startswith("/") else message[:60])
+    return f"{state}: {reason}"
 
 
 def count_descriptors(process):
     return len(os.listdir(f"/proc/{process}/fd"))
 
 
-def ordinary_sample(daemon, memory, number):
-    """Runs an ordinary kernel and returns its time and the memory, files and processes of the daemon and its workers."""
+def leak_sample(daemon, memory, temporary, number):
+    """Returns what the daemon holds after `number` posts."""
+    used = process_memory(daemon.process.pid)
+    return {"posts": number, "workers": len(daemon.worker_pids()), "daemon_bytes": used["anonymous_bytes"],
+            "daemon_rss_bytes": used["rss_bytes"], "daemon_descriptors": count_descriptors(daemon.process.pid),
+            "temporary_files": len(os.listdir(temporary)), "device_bytes": memory.used_bytes() if memory else None}
+
+
+def await_workers(daemon, count):
+    """Waits until the workers that replace others have started."""
+    deadline = time.monotonic() + 10
+    while len(daemon.worker_pids()) != count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.5)
+
+
+def time_ordinary(daemon, number):
     job = attack_job(f"// {number}\n{ORDINARY}", grid=[132 * 8], samples=100, deadline_s=60, expected=None,
                      arguments=[buffer("in", ELEMENTS, init="range"), buffer("out", ELEMENTS),
                                 {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
     run, = daemon.run_results(job)
-    time.sleep(1)  # the workers that replace those of this job have started
-    workers = daemon.worker_pids()
-    return {"posts": number, "cold_us": measurement(run, "time_cold_us_median"), "workers": len(workers),
-            "daemon_bytes": process_memory(daemon.process.pid)["anonymous_bytes"],
-            "daemon_descriptors": count_descriptors(daemon.process.pid), "device_bytes": memory.used_bytes()}
+    return measurement(run, "time_cold_us_median")
+
+
+def sample(daemon, memory, temporary, number, repeats):
+    """Times an ordinary kernel `repeats` times, and returns the median with what the daemon holds."""
+    times = [time_ordinary(daemon, f"{number} {repeat}") for repeat in range(repeats)]
+    await_workers(daemon, 2)
+    return {**leak_sample(daemon, memory, temporary, number), "cold_us": statistics.median(times), "cold_us_times": times}
 
 
 def leak_checks(samples):
-    """Yields checks that the last samples use no more than the first ones."""
-    quarter = max(1, len(samples) // 4)
+    """Yields checks that the samples of the second half of the posts show no growth. The first half fills caches: pages and
+    connections of SQLite, and the heaps of the daemon's threads."""
+    middle, last = samples[len(samples) // 2], samples[-1]
+    growth = last["daemon_bytes"] - middle["daemon_bytes"]
+    yield check("the daemon's memory does not grow", growth <= MAX_DAEMON_GROWTH_BYTES, growth)
+    for name, claim in (("daemon_descriptors", "the daemon opens no more files"), ("workers", "no more processes run"),
+                        ("temporary_files", "no temporary files are left")):
+        yield check(claim, last[name] <= middle[name], last[name] - middle[name])
+    if last["device_bytes"] is not None:
+        growth = last["device_bytes"] - samples[0]["device_bytes"]
+        yield check("device memory does not grow", growth <= samples[0]["device_bytes"] * MAX_GROWTH_RATIO, growth)
 
-    def minima(name):
-        return min(sample[name] for sample in samples[:quarter]), min(sample[name] for sample in samples[-quarter:])
 
-    before, after = (statistics.median(sample["cold_us"] for sample in part) for part in (samples[:quarter], samples[-quarter:]))
-    yield check("the ordinary kernel's time stays within 1 %", abs(after / before - 1) <= MAX_DRIFT_RATIO, after / before - 1)
-    first, last = minima("daemon_bytes")
-    yield check("the daemon's memory does not grow", last - first <= MAX_DAEMON_GROWTH_BYTES, last - first)
-    for name, claim in (("daemon_descriptors", "the daemon opens no more files"), ("workers", "no more processes run")):
-        first, last = minima(name)
-        yield check(claim, last <= first, last - first)
-    if samples[0]["device_bytes"] is not None:
-        first, last = minima("device_bytes")
-        yield check("device memory does not grow", last <= first * (1 + MAX_GROWTH_RATIO), last - first)
+def drift_check(samples):
+    ratio = samples[-1]["cold_us"] / samples[0]["cold_us"] - 1
+    return check("the ordinary kernel's time stays within 1 %", abs(ratio) <= MAX_DRIFT_RATIO, ratio)
+
+
+def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
+    """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and the number of each
+    kind by end."""
+    ends, wrong, number = collections.defaultdict(collections.Counter), 0, 0
+    begin = time.monotonic()
+    for number in range(1, POSTS + 1):
+        kind, body, verdict = make_post(number)
+        state, message = post(daemon, body)
+        ends[kind][end_of(state, message)] += 1
+        if not ends_as_expected(state, message, verdict):
+            wrong += 1
+            yield {"wrong": kind, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
+        if context.remaining_s() < reserve_s:
+            yield {"partial": f"{number} of {POSTS} posts fit into the time"}
+            break
+        if number % SAMPLE_EVERY == 0 and number < POSTS:
+            samples.append(take_sample(number))
+            yield samples[-1]
+    seconds = time.monotonic() - begin
+    yield {"posts_done": number, "posts_s": round(seconds, 1), "s_per_post": round(seconds / number, 3)}
+    for kind, counts in sorted(ends.items()):
+        yield {"kind": kind, "count": sum(counts.values()), "ends": dict(counts.most_common())}
+    yield check("every post ends as expected", wrong == 0, wrong)
+
+
+def temporary_folder(context, name):
+    """Returns an empty folder, and the host with it as the folder of temporary files."""
+    folder = context.log_path(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    host = types.SimpleNamespace(**vars(context.host), program=context.host.program)
+    host.environment = {**context.host.environment, "TMPDIR": str(folder)}
+    return folder, host
 
 
 def on_gpu(context, chance):
-    end_states, wrong, samples = {}, [], []
-    with Daemon(context.host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
+    temporary, host = temporary_folder(context, "temporary")
+    samples = []
+    with Daemon(host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
                 token=True) as daemon:
         memory = DeviceMemory()
-        for number in range(POSTS):
-            if number % ORDINARY_EVERY == 0:
-                samples.append(ordinary_sample(daemon, memory, number))
-                yield samples[-1]
-            name, body, words = hostile_post(number, chance)
-            state, message = post(daemon, body)
-            end_states[state] = end_states.get(state, 0) + 1
-            if not ends_as_expected(state, message, words):
-                wrong.append(name)
-                yield {"wrong": name, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
-            if context.remaining_s() < 20:
-                yield {"partial": f"{number + 1} of {POSTS} posts fit into the time"}
-                break
-        samples.append(ordinary_sample(daemon, memory, number + 1))
+        samples.append(sample(daemon, memory, temporary, 0, SAMPLES_AT_ENDS))
+        yield samples[0]
+        yield from post_all(context, daemon, lambda number: hostile_post(number, chance),
+                            lambda number: sample(daemon, memory, temporary, number, 1), samples, reserve_s=15)
+        samples.append(sample(daemon, memory, temporary, "all", SAMPLES_AT_ENDS))
         yield samples[-1]
-    yield {"posts_done": number + 1, "end_states": end_states}
-    yield check("every post ends as expected", not wrong, len(wrong))
+    yield from leak_checks(samples)
+    yield drift_check(samples)
+
+
+# Entries of tests/api/fake_gpu_worker.py, how many of 100 posts have each, and their verdict.
+FAKE_POSTS = [("add", 45, Verdict(True, ())), ("broken", 30, Verdict(False, ("/code",))),
+              ("faulty", 14, Verdict(False, ("illegal memory access",))), ("rows_10000", 5, Verdict(True, ())),
+              ("large", 3, Verdict(True, ())), ("too_large", 2, Verdict(False, ("out of memory",))),
+              ("endless", 1, Verdict(False, ("deadline",)))]
+
+
+def fake_post(number, chance):
+    if chance.randrange(10) == 0:
+        refused = chance.choice([{"block": [4096]}, {"grid": [0]}, {"code": ""}, {"entry": "a;b"},
+                                 {"arguments": [{"scalar": {}}]}])
+        return Post("refused", attack_job(**{"code": "x", **refused}), Verdict(False, None))
+    entry, _, verdict = chance.choices(FAKE_POSTS, [share for _, share, _ in FAKE_POSTS])[0]
+    return Post(entry, attack_job(f"// {number}", entry=entry, deadline_s=1 if entry == "endless" else 60), verdict)
+
+
+def in_daemon(context, chance):
+    """Sends a thousand posts to a daemon whose GPU worker is a fake."""
+    temporary, host = temporary_folder(context, "daemon_temporary")
+    workers, samples = context.log_path("workers"), []
+    workers.mkdir(exist_ok=True)
+    program = workers / "rooflined-worker-cuda"
+    program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 {SOURCE}/tests/api/fake_gpu_worker.py "$@"\n')
+    program.chmod(0o755)
+    host.environment |= {"FAKE_WORKER_NOTES": str(context.log_path("notes")),
+                         "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
+    host.device = "gpu0"
+    with Daemon(host, context.log_path("daemon.log"), "--workers", str(workers), "--allow-source", "--body-limit-bytes",
+                str(16 << 20), token=True) as daemon:
+        def take_sample(number):
+            await_workers(daemon, 2)
+            return leak_sample(daemon, None, temporary, number)
+
+        daemon.run_job(attack_job("// 0", entry="add", deadline_s=60))
+        samples.append(take_sample(0))
+        yield samples[0]
+        yield from post_all(context, daemon, lambda number: fake_post(number, chance), take_sample, samples, reserve_s=10)
+        samples.append(take_sample("all"))
+        yield samples[-1]
     yield from leak_checks(samples)
 
 
 def in_compiler(context, chance):
     """Without a GPU, compiles the posts: the compiler ends with an answer for each and leaves nothing behind."""
     compiler = context.host.program("rooflined-nvrtc")
-    statuses, wrong, temporary = {}, 0, context.log_path("temporary")
-    temporary.mkdir(exist_ok=True)
-    environment = {**context.host.environment, "TMPDIR": str(temporary)}
+    statuses, wrong = {}, 0
+    temporary, host = temporary_folder(context, "temporary")
     for number in range(POSTS):
         name, body, _ = hostile_post(number, chance)
         if context.remaining_s() < 10:
@@ -254,14 +388,14 @@ def in_compiler(context, chance):
         if "code" not in body:
             continue
         done = subprocess.run([compiler, "sm_90a", body["entry"]], input=body["code"].encode(), capture_output=True, timeout=150,
-                              env=environment)
+                              env=host.environment)
         answer = struct.unpack_from("<4sI", done.stdout) if len(done.stdout) >= 20 else (b"", -done.returncode)
         statuses[str(answer[1])] = statuses.get(str(answer[1]), 0) + 1
         if done.returncode != 0 or answer[0] != b"RLN1" or answer[1] > 1:
             wrong += 1
             yield {"wrong": name, "exit": done.returncode, "message": done.stderr.decode(errors="replace")[:300],
                    "code": body["code"][:2000]}
-    yield {"posts_done": sum(statuses.values()), "compiler_statuses": statuses}
+    yield {"compiled_posts": sum(statuses.values()), "compiler_statuses": statuses}
     if statuses.get("2"):
         raise Skip("the compiler can't compile here")
     yield check("the compiler answers every post", wrong == 0, wrong)
@@ -271,5 +405,10 @@ def in_compiler(context, chance):
 
 def hostile(context):
     seed = int(os.environ.get("ROOFLINED_HOSTILE_SEED", time.time_ns() % (1 << 31)))
+    chance = random.Random(seed)
     yield {"seed": seed}
-    yield from (on_gpu if context.host.is_gpu else in_compiler)(context, random.Random(seed))
+    if context.host.is_gpu:
+        yield from on_gpu(context, chance)
+        return
+    yield from in_daemon(context, chance)
+    yield from in_compiler(context, chance)

@@ -122,6 +122,48 @@ def posted(context):
                 yield check(f"{name} within {limit_s} s", statistics.median(times) <= limit_s, statistics.median(times))
 
 
+MAX_CHECK_COST_RATIO = 0.01
+ATOMICS_CODE = """extern "C" __global__ void histogram(const float *x, float *y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(y + i % 4096, x[i]);
+}"""
+POLYNOMIAL_CODE = """extern "C" __global__ void polynomial(const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float v = x[i];
+  for (int k = 0; k < 512; k++) v = v * 0.5f + x[i];
+  y[i] = v;
+}"""
+
+
+def correct_programs():
+    """Returns {name: posted program}. Each computes correctly, and has its result and its inputs checked."""
+    def program(code, entry, count, results, expected, grid):
+        buffers = [{"dtype": "fp32", "count": count, "init": "ones", "access": "in"}, {"dtype": "fp32", "count": results}]
+        arguments = [*({"buffer": item} for item in buffers), {"scalar": {"dtype": "int32", "value": count}}]
+        values = base64.b64encode(struct.pack(f"<{results}f", *[expected] * results)).decode()
+        return {"code": code, "entry": entry, "grid": [grid], "block": [256], "arguments": arguments,
+                "expected": {"argument": 1, "values": values}}
+
+    scale = POSTED_CODE % 1
+    return {"scale_small": program(scale, "scale", 1 << 16, 1 << 16, 3.0, 256),
+            "scale": program(scale, "scale", 1 << 19, 1 << 19, 3.0, 2048),
+            "polynomial": program(POLYNOMIAL_CODE, "polynomial", 1 << 18, 1 << 18, 2.0, 1024),
+            "histogram": program(ATOMICS_CODE, "histogram", 1 << 22, 4096, 1024.0, 132 * 8)}
+
+
+def check_cost(context):
+    """Compares the times of posted kernels with the checks after each launch and without."""
+    context.host.require_gpu()
+    files = []
+    for name, program in correct_programs().items():
+        files.append(context.log_path(f"{name}.json"))
+        files[-1].write_text(json.dumps(program))
+    for row in programs.json_lines(context, [context.host.test_program("bench_checks"), *files], "bench_checks.jsonl"):
+        yield row
+        yield check(f"{row['program']}, {row['cache']}: the checks change the time by at most 1 %",
+                    abs(row["ratio"] - 1) <= MAX_CHECK_COST_RATIO, row["ratio"] - 1)
+
+
 SOAK_JOBS = 1000
 SOAK_WARMUP_RATIO = 0.1  # share of the jobs in which permanent allocations are made
 SOAK_GROUP_SAMPLES = 5   # their minimum excludes memory that a request holds at the moment of sampling
