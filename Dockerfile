@@ -16,8 +16,8 @@ ARG RUNTIME_IMAGE=nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
 FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \
   && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config python3 git ca-certificates nodejs npm dpkg-dev \
-    libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libopenblas-dev \
-    libseccomp-dev libyajl-dev libcmocka-dev \
+    libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libzstd-dev \
+    libopenblas-dev libseccomp-dev libyajl-dev libcmocka-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .

@@ -1,7 +1,8 @@
 # Definitions that the daemon and all workers link, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/launch_request.c source/tensor_map.c source/variants.c
-  source/options.c source/elements.c source/base64.c source/executed.c source/source_cache.c source/workload.c kernel/dtype.c
-  LIBS rl_base PkgConfig::libsodium Threads::Threads m)
+  source/options.c source/elements.c source/base64.c source/device_launches.c source/executed.c source/source_cache.c
+  source/workload.c kernel/dtype.c
+  LIBS rl_base PkgConfig::libsodium PkgConfig::libzstd Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c train/mnist_cnn.c ceilings/ceilings.c
   kernel/kernel.c
   kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
@@ -54,6 +55,7 @@ rl_library(rl_engines_cpu
   LIBS rl_workloads rl_oracle rl_data rl_device_cpu rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
+rl_unit_test(device_launches SOURCES ${rl_tests}/test_device_launches.c LIBS rl_source)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(layers SOURCES ${rl_tests}/test_layers.c LIBS rl_engines_cpu rl_oracle m)

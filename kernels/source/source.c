@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "source/base64.h"
+#include "source/device_launches.h"
 #include "source/launch_request.h"
 
 const rl_field rl_source_model_fields[] = {
@@ -51,7 +52,7 @@ static int check_code(const rl_source_request *request, rl_source *source, rl_er
     return -1;
   if (!is_complete_binary(source->binary, source->binary_size))
     return rl_fail_at(err, "/binary", "binary must be a complete cubin, fatbin or PTX text");
-  return 0;
+  return rl_source_refuse_device_launches(source->binary, source->binary_size, err);
 }
 
 void rl_source_clear(rl_source *source) {

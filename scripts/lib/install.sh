@@ -6,7 +6,7 @@ declare -A RL_PACKAGES
 RL_PACKAGES[build]="
   gcc:gcc g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config python3 git:git curl:curl ca-certificates
   libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev
-  libopenblas-dev libseccomp-dev libyajl-dev libcmocka-dev
+  libzstd-dev libopenblas-dev libseccomp-dev libyajl-dev libcmocka-dev
   node:nodejs npm:npm"
 
 RL_PACKAGES[tests]="

@@ -48,11 +48,12 @@ def record(suffix="", **members):
 
 
 def is_running(pid):
+    """Whether the process runs this program; another program may have the id of one that has ended."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"fake_gpu_worker" in file.read()
+    except OSError:
         return False
-    return True
 
 
 def has_other_workers():

@@ -33,7 +33,10 @@ def read_lines(path):
 
 
 def is_running(pid):
-    return pathlib.Path(f"/proc/{pid}").exists()
+    try:
+        return b"fake_gpu_worker" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,118 @@
+/* The layout of a fatbin is that of fatbinary_section.h, and the entries' headers were compared with fatbins that nvcc 13.0
+ * wrote. */
+#include "source/device_launches.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/cleanup.h"
+
+enum {
+  MAX_DECOMPRESSED_BYTES = 64 << 20,
+  MAX_WINDOW_LOG = 23, /* of zstd: at most 8 MiB of memory */
+  CHUNK_BYTES = 64 << 10,
+  NAME_BYTES_MAX = 32 /* no name in runtime_names is longer */
+};
+
+static const char *const runtime_names[] = {"__cuda_syscall_cnp", "cudaCDP2", "cudaLaunchDevice"};
+
+static bool has_runtime_name(const unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < sizeof runtime_names / sizeof *runtime_names; i++)
+    if (memmem(bytes, size, runtime_names[i], strlen(runtime_names[i])) != NULL) return true;
+  return false;
+}
+
+static int fail_launches(rl_error *err) {
+  return rl_fail_at(err, "/binary", "the binary launches kernels from the device, which is not supported");
+}
+
+/* --- fatbins ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct fatbin_head {
+  uint32_t magic;
+  uint16_t version, head_bytes;
+  uint64_t body_bytes; /* of the entries after the head */
+} fatbin_head;
+
+enum { ENTRY_PTX = 1, ENTRY_CUBIN = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+static const uint32_t FATBIN_MAGIC = 0xba55ed50;
+
+typedef struct fatbin_entry {
+  uint16_t kind, version;
+  uint32_t head_bytes;
+  uint64_t data_bytes;       /* from the end of the head to the next entry */
+  uint32_t compressed_bytes; /* of the data; 0: not compressed */
+  uint32_t unused[5];
+  uint64_t flags;
+} fatbin_entry;
+
+RL_DEFINE_CLEANUP(free_decompressor, ZSTD_DCtx *, (void)ZSTD_freeDCtx, NULL)
+
+static int fail_decompression(rl_error *err) {
+  return rl_fail_at(err, "/binary", "an entry of the fatbin can't be decompressed, or has more than %d MiB",
+                    MAX_DECOMPRESSED_BYTES >> 20);
+}
+
+/* Searches the decompressed data in chunks. The end of each chunk is kept, because a name may be divided between two. */
+static int search_compressed(const unsigned char *data, size_t size, rl_error *err) {
+  unsigned char text[NAME_BYTES_MAX + CHUNK_BYTES];
+  size_t kept = 0, total = 0, hint = 1;
+  ZSTD_inBuffer in = {data, size, 0};
+  RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
+  if (decompressor == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
+  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, MAX_WINDOW_LOG);
+  while (hint != 0) {
+    ZSTD_outBuffer out = {text + kept, CHUNK_BYTES, 0};
+    hint = ZSTD_decompressStream(decompressor, &out, &in);
+    total += out.pos;
+    const bool is_stuck = hint != 0 && out.pos == 0 && in.pos == in.size;
+    if (ZSTD_isError(hint) || is_stuck || total > MAX_DECOMPRESSED_BYTES) return fail_decompression(err);
+    if (has_runtime_name(text, kept + out.pos)) return fail_launches(err);
+    const size_t used = kept + out.pos;
+    kept = used < NAME_BYTES_MAX ? used : NAME_BYTES_MAX;
+    memmove(text, text + used - kept, kept);
+  }
+  return 0;
+}
+
+/* data: of the entry. What is not compressed was searched with the whole binary. */
+static int search_entry(const fatbin_entry *entry, const unsigned char *data, rl_error *err) {
+  if (entry->kind != ENTRY_PTX && entry->kind != ENTRY_CUBIN)
+    return rl_fail_at(err, "/binary", "the fatbin has an entry that is neither PTX nor a cubin");
+  if ((entry->flags & FLAG_LZ4) != 0)
+    return rl_fail_at(err, "/binary", "the fatbin is compressed with LZ4: build it with --no-compress, or post the cubin");
+  if ((entry->flags & FLAG_ZSTD) != 0) return search_compressed(data, entry->compressed_bytes, err);
+  const bool is_plain = entry->kind == ENTRY_CUBIN ? entry->data_bytes >= 4 && memcmp(data, ELFMAG, SELFMAG) == 0
+                                                   : memmem(data, entry->data_bytes, ".version", 8) != NULL;
+  return is_plain ? 0 : rl_fail_at(err, "/binary", "the fatbin has an entry whose compression is unknown");
+}
+
+static int search_entries(const unsigned char *entries, size_t size, rl_error *err) {
+  for (size_t at = 0; at < size;) {
+    fatbin_entry entry;
+    if (size - at < sizeof entry) return rl_fail_at(err, "/binary", "the fatbin is malformed");
+    memcpy(&entry, entries + at, sizeof entry);
+    const size_t rest = size - at;
+    if (entry.head_bytes < sizeof entry || entry.head_bytes > rest || entry.data_bytes > rest - entry.head_bytes ||
+        entry.compressed_bytes > entry.data_bytes)
+      return rl_fail_at(err, "/binary", "the fatbin is malformed");
+    if (search_entry(&entry, entries + at + entry.head_bytes, err) < 0) return -1;
+    at += entry.head_bytes + entry.data_bytes;
+  }
+  return 0;
+}
+
+int rl_source_refuse_device_launches(const unsigned char *binary, size_t size, rl_error *err) {
+  fatbin_head head;
+  if (has_runtime_name(binary, size)) return fail_launches(err);
+  if (size < sizeof head) return 0;
+  memcpy(&head, binary, sizeof head);
+  if (head.magic != FATBIN_MAGIC) return 0;
+  if (head.head_bytes < sizeof head || head.head_bytes > size || head.body_bytes != size - head.head_bytes)
+    return rl_fail_at(err, "/binary", "the fatbin is malformed, or data follows it");
+  return search_entries(binary + head.head_bytes, head.body_bytes, err);
+}

@@ -1,0 +1,170 @@
+/* Tests the search for device-side launches in posted binaries: texts and fatbins that this test composes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "source/device_launches.h"
+
+enum { HEAD_BYTES = 16, ENTRY_HEAD_BYTES = 64, PTX = 1, CUBIN = 2, LZ4 = 0x2000, ZSTD = 0x8000, MAX_BYTES = 1 << 20 };
+#define PLAIN_PTX ".version 8.0\n.target sm_90\n.visible .entry k() { ret; }\n"
+#define LAUNCHING_PTX ".version 8.0\n.extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 a);\n"
+
+typedef struct fatbin {
+  unsigned char bytes[MAX_BYTES];
+  size_t size;
+} fatbin;
+
+static fatbin composed;
+
+static void begin_fatbin(void) {
+  const uint32_t magic = 0xba55ed50;
+  memset(&composed, 0, sizeof composed);
+  memcpy(composed.bytes, &magic, 4);
+  composed.bytes[4] = 1;
+  composed.bytes[6] = HEAD_BYTES;
+  composed.size = HEAD_BYTES;
+}
+
+/* Appends an entry. The data is padded to a multiple of 8 bytes, as nvcc does it. */
+static void add_entry(uint16_t kind, uint64_t flags, const void *data, size_t size) {
+  unsigned char *head = composed.bytes + composed.size;
+  const uint32_t head_bytes = ENTRY_HEAD_BYTES, compressed_bytes = flags != 0 ? (uint32_t)size : 0;
+  const uint64_t data_bytes = (size + 7) / 8 * 8;
+  memcpy(head, &kind, sizeof kind);
+  memcpy(head + 4, &head_bytes, sizeof head_bytes);
+  memcpy(head + 8, &data_bytes, sizeof data_bytes);
+  memcpy(head + 16, &compressed_bytes, sizeof compressed_bytes);
+  memcpy(head + 40, &flags, sizeof flags);
+  memcpy(head + ENTRY_HEAD_BYTES, data, size);
+  composed.size += ENTRY_HEAD_BYTES + data_bytes;
+  const uint64_t body_bytes = composed.size - HEAD_BYTES;
+  memcpy(composed.bytes + 8, &body_bytes, sizeof body_bytes);
+}
+
+static void add_compressed(uint16_t kind, const void *data, size_t size) {
+  static unsigned char compressed[MAX_BYTES];
+  const size_t bytes = ZSTD_compress(compressed, sizeof compressed, data, size, 3);
+  assert_false(ZSTD_isError(bytes));
+  add_entry(kind, ZSTD, compressed, bytes);
+}
+
+/* words: part of the expected error; NULL: the binary is accepted. */
+static void expect(const void *binary, size_t size, const char *words) {
+  rl_error err = {0};
+  const int rc = rl_source_refuse_device_launches(binary, size, &err);
+  if (words == NULL && rc < 0) fail_msg("refused: %s", err.message);
+  if (words == NULL) return;
+  if (rc == 0) fail_msg("accepted, but %s was expected", words);
+  assert_string_equal(err.json_pointer, "/binary");
+  if (strstr(err.message, words) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, words);
+}
+
+static void expect_composed(const char *words) {
+  /* A copy on the heap, so that AddressSanitizer finds reads behind its end. */
+  unsigned char *copy = malloc(composed.size);
+  memcpy(copy, composed.bytes, composed.size);
+  expect(copy, composed.size, words);
+  free(copy);
+}
+
+static void launches_in_ptx_and_cubins_are_refused(void **state) {
+  (void)state;
+  static const char cubin[] =
+      "\x7f"
+      "ELF...k\0__cuda_syscall_cnpv2LaunchDeviceV2\0",
+                    plain[] =
+                        "\x7f"
+                        "ELF...k\0_Z5childPf\0";
+  expect(PLAIN_PTX, strlen(PLAIN_PTX), NULL);
+  expect(LAUNCHING_PTX, strlen(LAUNCHING_PTX), "launches kernels from the device");
+  expect(plain, sizeof plain, NULL);
+  expect(cubin, sizeof cubin, "launches kernels from the device");
+}
+
+static void fatbins_are_searched(void **state) {
+  (void)state;
+  static const char plain_cubin[] =
+      "\x7f"
+      "ELF...k\0";
+  begin_fatbin();
+  add_entry(CUBIN, 0, plain_cubin, sizeof plain_cubin);
+  add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
+  expect_composed(NULL);
+  add_compressed(PTX, LAUNCHING_PTX, strlen(LAUNCHING_PTX));
+  expect_composed("launches kernels from the device");
+  begin_fatbin();
+  add_entry(PTX, 0, LAUNCHING_PTX, strlen(LAUNCHING_PTX));
+  expect_composed("launches kernels from the device");
+}
+
+/* The name is at each offset around the end of the first chunk. */
+static void names_are_found_between_chunks(void **state) {
+  enum { CHUNK = 64 << 10, TEXT = 2 * CHUNK };
+  (void)state;
+  static char text[TEXT];
+  static const char name[] = "cudaLaunchDevice";
+  for (size_t at = CHUNK - sizeof name - 2; at <= CHUNK + 2; at++) {
+    for (size_t i = 0; i < TEXT; i++) text[i] = (char)('a' + i * 7 % 23);
+    memcpy(text + at, name, sizeof name - 1);
+    begin_fatbin();
+    add_compressed(CUBIN, text, TEXT);
+    expect_composed("launches kernels from the device");
+  }
+}
+
+static void parts_that_cannot_be_searched_are_refused(void **state) {
+  (void)state;
+  begin_fatbin();
+  add_entry(CUBIN, LZ4, "....", 4);
+  expect_composed("LZ4");
+  begin_fatbin();
+  add_entry(CUBIN, ZSTD, "not zstd", 8);
+  expect_composed("can't be decompressed");
+  begin_fatbin();
+  add_entry(CUBIN, 0x10000, "....", 4);
+  expect_composed("compression is unknown");
+  begin_fatbin();
+  add_entry(8, 0, "BC..", 4);
+  expect_composed("neither PTX nor a cubin");
+}
+
+static void large_contents_are_refused(void **state) {
+  (void)state;
+  const size_t size = 65 << 20;
+  char *zeros = calloc(1, size);
+  begin_fatbin();
+  add_compressed(CUBIN, zeros, size);
+  expect_composed("more than 64 MiB");
+  free(zeros);
+}
+
+/* Every prefix of a fatbin, with and without a header that states its length, ends without reading behind its end. */
+static void truncated_fatbins_are_refused(void **state) {
+  (void)state;
+  begin_fatbin();
+  add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
+  add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
+  const size_t whole = composed.size, second = HEAD_BYTES + (whole - HEAD_BYTES) / 2;
+  for (composed.size = HEAD_BYTES + 1; composed.size < whole; composed.size++) {
+    const uint64_t body_bytes = composed.size - HEAD_BYTES, true_bytes = whole - HEAD_BYTES;
+    memcpy(composed.bytes + 8, &true_bytes, sizeof true_bytes);
+    expect_composed("malformed");
+    memcpy(composed.bytes + 8, &body_bytes, sizeof body_bytes);
+    expect_composed(composed.size == second ? NULL : "malformed");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(launches_in_ptx_and_cubins_are_refused),
+                                     cmocka_unit_test(fatbins_are_searched),
+                                     cmocka_unit_test(names_are_found_between_chunks),
+                                     cmocka_unit_test(parts_that_cannot_be_searched_are_refused),
+                                     cmocka_unit_test(large_contents_are_refused),
+                                     cmocka_unit_test(truncated_fatbins_are_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
