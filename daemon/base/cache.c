@@ -1,4 +1,4 @@
-/* A table lists the kinds of files and the limits of each kind. */
+/* Implements cache.h. A table lists the kinds of files and the limits of each kind. */
 #include "base/cache.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 enum {
   NAME_SIZE = 80,
-  MAX_LISTED = 4096, /* files of a kind that one call examines; later calls examine the others */
+  MAX_LISTED = 4096, /* maximum number of files of a kind that one call examines; later calls examine the other files */
   MIB = 1 << 20,
   HOUR_S = 3600,
   DAY_S = 86400
@@ -35,12 +35,12 @@ typedef struct cache_file {
   int64_t modified_ns, bytes;
 } cache_file;
 
-static int by_age(const void *a, const void *b) {
+static int compare_modification_times(const void *a, const void *b) {
   int64_t left = ((const cache_file *)a)->modified_ns, right = ((const cache_file *)b)->modified_ns;
   return (left > right) - (left < right);
 }
 
-/* Fills files[MAX_LISTED] with the matching files of the folder and returns their number. */
+/* Lists at most MAX_LISTED files of the folder whose names match the pattern. Returns their number. */
 static size_t list_files(DIR *folder, const char *pattern, cache_file *files) {
   struct stat status;
   size_t count = 0;
@@ -62,7 +62,7 @@ static size_t list_files(DIR *folder, const char *pattern, cache_file *files) {
 static void prune_kind(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
   int64_t remaining = (int64_t)list_files(folder, kind->pattern, files), bytes = 0;
   for (int64_t i = 0; i < remaining; i++) bytes += files[i].bytes;
-  qsort(files, (size_t)remaining, sizeof *files, by_age);
+  qsort(files, (size_t)remaining, sizeof *files, compare_modification_times);
   for (const cache_file *file = files; remaining > 0; file++, remaining--) {
     bool exceeds = kind->max_files > 0 && (remaining > kind->max_files || bytes > kind->max_bytes);
     if (!exceeds && now_ns - file->modified_ns <= kind->max_unused_s * SECOND_NS) return;

@@ -1,5 +1,6 @@
-/* Limits the size of the folder in which workers cache compiled code and counter plans. The daemon passes its path to them as
- * $ROOFLINED_CACHE_DIR. Thread-safe. */
+/* Limits the size of the folder in which workers cache compiled code and counter plans. The daemon passes the folder's path to
+ * the workers as $ROOFLINED_CACHE_DIR. The daemon's housekeeping thread and workers that have added a counter plan call this.
+ * Thread-safe. */
 #ifndef RL_BASE_CACHE_H
 #define RL_BASE_CACHE_H
 
@@ -7,8 +8,8 @@
 
 #define RL_CACHE_FOLDER "cache" /* name of the folder inside the state folder */
 
-/* Deletes the least recently modified files of each kind until the kind is within its limits, and deletes incomplete files that
- * killed processes left. Ignores files of other kinds and a missing folder. now_ns: rl_realtime_ns(). */
+/* Deletes the least recently modified files of each kind until the kind is within its limits, and deletes incomplete files of
+ * processes that were killed. Ignores all other files. Does nothing if the folder does not exist. now_ns: rl_realtime_ns(). */
 void rl_cache_prune(const char *path, int64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
-/* Releases local variables at the end of their scope with GCC's attribute `cleanup`. The text of `RL_CLEANUP(rl_free_text) char
- * *text = ...` is freed at the end of the scope, unless rl_take_ownership(&text) has returned it. RL_DEFINE_CLEANUP defines a
- * function such as rl_free_text for another type. */
+/* Releases local variables at the end of their scope with GCC's attribute `cleanup`. For example, `RL_CLEANUP(rl_free_text) char
+ * *text = ...` frees the text at the end of the scope, unless rl_take_ownership(&text) has set the variable to NULL before.
+ * RL_DEFINE_CLEANUP defines a function such as rl_free_text for another type. */
 #ifndef RL_BASE_CLEANUP_H
 #define RL_BASE_CLEANUP_H
 

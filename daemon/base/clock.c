@@ -1,4 +1,4 @@
-/* Reads clocks, and formats and parses RFC 3339 text. */
+/* Implements clock.h. */
 #include "base/clock.h"
 
 #include <stdbool.h>
@@ -58,7 +58,7 @@ static bool read_date(const char **text, struct tm *parts) {
          parts->tm_mday <= days_in_month(parts->tm_year, parts->tm_mon);
 }
 
-/* Reads "hh:mm:ss". Accepts 60 seconds: a leap second. */
+/* Reads "hh:mm:ss". Accepts 60 as the seconds, for a leap second. */
 static bool read_time(const char **text, struct tm *parts) {
   if (!read_number(text, 2, &parts->tm_hour) || !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
       !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))

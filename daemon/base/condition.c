@@ -1,4 +1,4 @@
-/* The clock of timed waits is an attribute that pthread_cond_init sets. */
+/* Implements condition.h: pthread_cond_init sets the clock of timed waits. */
 #include "base/condition.h"
 
 #include "base/clock.h"

@@ -14,7 +14,8 @@ typedef struct image {
   Elf64_Ehdr header;
 } image;
 
-/* Copies `size` bytes at `offset`, which need not be aligned. Returns false when they are not all inside the image. */
+/* Copies `size` bytes at `offset`, which need not be aligned. Returns false when the bytes are not completely inside the
+ * image. */
 static bool read_bytes(const image *elf, uint64_t offset, void *to, size_t size) {
   if (offset > elf->size || size > elf->size - offset) return false;
   memcpy(to, elf->bytes + offset, size);
@@ -26,7 +27,7 @@ static bool read_section(const image *elf, uint64_t index, Elf64_Shdr *section) 
          read_bytes(elf, elf->header.e_shoff + index * sizeof *section, section, sizeof *section);
 }
 
-/* Returns true when the section's contents lie inside the image. */
+/* Returns true when the section's contents are inside the image. */
 static bool contains_section(const image *elf, const Elf64_Shdr *section) {
   return section->sh_type != SHT_NOBITS && section->sh_offset <= elf->size && section->sh_size <= elf->size - section->sh_offset;
 }
@@ -44,12 +45,12 @@ static bool find_symbols(const image *elf, Elf64_Shdr *symbols, Elf64_Shdr *stri
   return false;
 }
 
-/* sh_info of an attribute section (.nv.info.FUNCTION) is the index of the function's code section. A record of an attribute
- * section consists of a format byte, an attribute byte and a value. The format determines the size of the value: no byte, one
+/* In an attribute section (.nv.info.FUNCTION), sh_info is the index of the function's code section. The section consists of
+ * records; a record is a format byte, an attribute byte and a value. The format determines the size of the value: no byte, one
  * byte, two bytes, or a 16-bit length followed by as many bytes. */
 enum { SHT_ATTRIBUTES = 0x70000000, FORMAT_NONE = 1, FORMAT_BYTE = 2, FORMAT_SIZED = 4, ATTRIBUTE_BARRIERS = 0x4c };
 
-static int barriers_in_attributes(const image *elf, const Elf64_Shdr *section) {
+static int read_barrier_count_from_attributes(const image *elf, const Elf64_Shdr *section) {
   unsigned char head[4];
   for (uint64_t offset = 0; offset + sizeof head <= section->sh_size; offset += sizeof head) {
     if (!read_bytes(elf, section->sh_offset + offset, head, sizeof head) || head[0] < FORMAT_NONE || head[0] > FORMAT_SIZED)
@@ -62,12 +63,12 @@ static int barriers_in_attributes(const image *elf, const Elf64_Shdr *section) {
 
 /* CUDA 13 stores the number of barriers as an attribute, which is absent for 0 barriers. Older toolkits store the number in the
  * flags of the code section. */
-static int barriers_of_code(const image *elf, uint64_t index, const Elf64_Shdr *code) {
+static int read_barrier_count(const image *elf, uint64_t index, const Elf64_Shdr *code) {
   int barriers = (int)(code->sh_flags >> 20 & 0x7f);
   Elf64_Shdr section;
   for (uint64_t i = 0; barriers == 0 && read_section(elf, i, &section); i++)
     if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && contains_section(elf, &section))
-      barriers = barriers_in_attributes(elf, &section);
+      barriers = read_barrier_count_from_attributes(elf, &section);
   return barriers;
 }
 
@@ -78,7 +79,7 @@ static bool read_function(const image *elf, const Elf64_Sym *symbol, rl_cubin_fu
     return false;
   function->code = elf->bytes + section.sh_offset + symbol->st_value;
   function->size = symbol->st_size;
-  function->barriers = barriers_of_code(elf, symbol->st_shndx, &section);
+  function->barriers = read_barrier_count(elf, symbol->st_shndx, &section);
   return true;
 }
 
@@ -108,15 +109,15 @@ int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_fun
   return rl_fail(err, RL_INPUT, 0, "the GPU code has no function %.128s", name);
 }
 
-/* Returns the text at an offset of the string table. NULL: the text has no NUL inside the table. */
+/* Returns the text at an offset of the string table; NULL if the offset or the end of the text is outside the table. */
 static const char *string_at(const image *elf, const Elf64_Shdr *strings, uint32_t offset) {
   if (offset >= strings->sh_size) return NULL;
   const char *text = (const char *)elf->bytes + strings->sh_offset + offset;
   return memchr(text, '\0', strings->sh_size - offset) != NULL ? text : NULL;
 }
 
-/* Returns whether the section holds variables, according to its name in the section name string table. */
-static bool holds_variables(const image *elf, uint32_t index) {
+/* Returns whether the section contains variables, according to its name in the section name string table. */
+static bool contains_variables(const image *elf, uint32_t index) {
   Elf64_Shdr section, names;
   if (!read_section(elf, index, &section) || !read_section(elf, elf->header.e_shstrndx, &names) || !contains_section(elf, &names))
     return false;
@@ -132,7 +133,8 @@ int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variabl
   if (open_image(cubin, size, &elf, &symbols, &strings, err) < 0) return -1;
   for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
     if (!read_bytes(&elf, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
-    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || !holds_variables(&elf, symbol.st_shndx)) continue;
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || !contains_variables(&elf, symbol.st_shndx))
+      continue;
     const char *name = string_at(&elf, &strings, symbol.st_name);
     if (name == NULL) return rl_fail(err, RL_INPUT, 0, "a variable of the GPU code has no name");
     if (count < capacity)

@@ -1,5 +1,5 @@
-/* Finds functions and variables in a cubin (an ELF image of GPU code). The bytes are untrusted: every offset is checked against
- * the size. */
+/* Finds functions and variables in a cubin (an ELF image of GPU code). The image is not trusted: every offset is checked against
+ * its size. */
 #ifndef RL_BASE_CUBIN_H
 #define RL_BASE_CUBIN_H
 
@@ -16,22 +16,23 @@ typedef struct rl_cubin_function {
   const unsigned char *code; /* points into the cubin */
   size_t size;
   uint32_t symbol_index; /* index of the function in the cubin's symbol table */
-  int barriers;          /* named barriers that a block uses: highest index + 1; 16 when the code computes the index */
-  char sha256[65];       /* SHA-256 of the function's code */
+  int barriers; /* number of named barriers that a block uses: the highest barrier index + 1; 16 when the code computes the index
+                 */
+  char sha256[65]; /* SHA-256 of the function's code */
 } rl_cubin_function;
 
 /* A __device__ or __managed__ variable. */
 typedef struct rl_cubin_variable {
   const char *name; /* mangled; points into the cubin */
-  uint32_t section; /* index of its section */
-  uint64_t offset;  /* offset in that section; a section is contiguous in device memory */
+  uint32_t section; /* index of the section that contains the variable */
+  uint64_t offset;  /* offset in that section; the sections are contiguous in device memory */
   uint64_t size;    /* number of bytes */
 } rl_cubin_variable;
 
-/* Finds the function `name` (mangled). Returns -1 with RL_INPUT when the cubin is malformed or has no such function. */
+/* Finds the function with this mangled name. Fails with RL_INPUT when the cubin is malformed or has no such function. */
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
 /* Returns the number of variables in writable memory (sections .nv.global and .nv.global.init), and stores the first `capacity`
- * of them. Returns -1 with RL_INPUT when the cubin is malformed. */
+ * of them in `variables`. Fails with RL_INPUT when the cubin is malformed. */
 int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Messages that do not fit are truncated. All messages are valid UTF-8. */
+/* Implements error.h. A message that does not fit is truncated. All messages are valid UTF-8. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-/* Replaces invalid UTF-8: text that a message quotes may be invalid, and truncation may split its last character. */
+/* Replaces invalid UTF-8: a message may quote invalid text, and truncation may split its last character. */
 static void sanitize(char *text) { rl_utf8_sanitize(text, strlen(text)); }
 
 static void fill(rl_error *err, rl_error_domain domain, int code, const char *pointer, const char *format, va_list args) {

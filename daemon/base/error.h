@@ -1,6 +1,6 @@
-/* The error object of all functions that can fail. A fallible function returns -1 and fills its last argument, an rl_error. An
- * rl_error has a fixed size, so that errors can be reported when memory is out. Only the code that ends a job, a request or the
- * program logs or sends an error. */
+/* The error object of all functions that can fail. A function that fails returns -1 and fills its last argument, an rl_error. An
+ * rl_error has a fixed size, so that an error can be reported when memory is exhausted. Functions don't log their errors: the
+ * code that ends a job, a request or the program logs the error or sends it to the client. */
 #ifndef RL_BASE_ERROR_H
 #define RL_BASE_ERROR_H
 
@@ -18,7 +18,7 @@ typedef enum rl_error_domain {
   RL_CUBLAS,  /* code: cublasStatus_t */
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
-  RL_WIRE,    /* a connection: daemon and worker (wire/wire.h), or rooflinectl and daemon; code: rl_wire_code */
+  RL_WIRE,    /* a connection between daemon and worker (wire/wire.h) or between rooflinectl and daemon; code: rl_wire_code */
   RL_LIMIT,   /* a limit on the work of requests; code: rl_limit_code */
   RL_SUITE    /* regression suites; code: rl_suite_code */
 } rl_error_domain;
@@ -36,7 +36,7 @@ typedef enum rl_wire_code {
 } rl_wire_code;
 
 typedef enum rl_limit_code {
-  RL_LIMIT_BUSY = 1, /* the maximum number of requests already waits or runs: HTTP 503 */
+  RL_LIMIT_BUSY = 1, /* too many requests of this kind wait or run already: HTTP 503 */
   RL_LIMIT_DEADLINE  /* a request took longer than request_deadline_s: HTTP 503 */
 } rl_limit_code;
 
@@ -62,14 +62,15 @@ typedef enum rl_storage_code {
 typedef struct rl_error {
   rl_error_domain domain;
   int code;
-  char json_pointer[96]; /* UTF-8: RFC 6901 pointer to the invalid field; "": none */
-  char message[384];     /* UTF-8: what failed, and what the user can do about it */
+  char
+      json_pointer[96]; /* UTF-8: RFC 6901 pointer to the invalid field; "": the error concerns no field, or the whole document */
+  char message[384];    /* UTF-8: what failed, and what the user can do about it */
 } rl_error;
 
 /* Fills *err, unless err is NULL, and returns -1. */
 int rl_fail(rl_error *err, rl_error_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Like rl_fail with RL_INPUT, for the field of a JSON document that `pointer` names: rl_fail_at(err, "/epochs", "must be ...").
- */
+/* Does the same as rl_fail with RL_INPUT, for the field of a JSON document to which `pointer` points: rl_fail_at(err, "/epochs",
+ * "must be ..."). */
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Does the same as rl_fail with RL_ERRNO and errno. Appends ": <strerror(errno)>" to the message. */
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

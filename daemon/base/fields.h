@@ -19,20 +19,21 @@ typedef enum rl_field_type {
   RL_FIELD_BOOL,          /* bool, or int64_t with the value 0 or 1; rl_field.size distinguishes them */
   RL_FIELD_INT,           /* int64_t, or uint32_t; rl_field.size distinguishes them. A whole number, |value| <= 2^53 */
   RL_FIELD_REAL,          /* double, finite */
-  RL_FIELD_NULLABLE_REAL, /* double; NAN, in JSON null: unavailable */
-  /* char[size]: NUL-terminated UTF-8 without control characters; one of `names`, unless that is NULL. Decoding null leaves the
+  RL_FIELD_NULLABLE_REAL, /* double; NAN, which is null in JSON, means unavailable */
+  /* char[size]: NUL-terminated UTF-8 without control characters; one of `names`, unless `names` is NULL. Decoding null leaves the
    * member unchanged. */
   RL_FIELD_TEXT,
   RL_FIELD_SHA256,  /* char[65]: 64 lower-case hexadecimal digits; "": unknown */
-  RL_FIELD_CHOICE,  /* int: index into `names`. JSON: the name */
+  RL_FIELD_CHOICE,  /* int: index into `names`; JSON: the name */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]. JSON: an array of distinct names, not empty unless may_be_empty */
   /* char[size]: names, one per line. A name consists of 1 to RL_FIELD_NAME_MAX letters, digits, "_" and ".". JSON: an array of
    * distinct names. */
   RL_FIELD_NAMES,
   RL_FIELD_JSON, /* char[size]: JSON text of any object; with may_be_array also of any array */
-  RL_FIELD_INTS, /* int64_t[size / 8]. JSON: an array of 1 to size / 8 whole numbers; a shorter array sets the first elements only
+  RL_FIELD_INTS, /* int64_t[size / 8]; JSON: an array of 1 to size / 8 whole numbers. A shorter array sets only the first elements
                   */
-  /* The members of the following types are pointers into the decoded cJSON document and become invalid with it. NULL: absent. */
+  /* Members of the following types are pointers into the decoded cJSON document and are valid as long as the document. NULL: the
+   * key is absent. */
   RL_FIELD_STRING, /* const char *: any text of at most `maximum` bytes */
   RL_FIELD_OBJECT, /* const cJSON *: an object that the table `fields` describes */
   RL_FIELD_ARRAY   /* const cJSON *: at most `maximum` objects that the table `fields` describes; `fields` NULL: strings */
@@ -40,7 +41,8 @@ typedef enum rl_field_type {
 
 enum { RL_FIELD_NAME_MAX = 95 };
 
-/* Bounds of |value| of a NULLABLE_REAL unless it is 0. They keep products and quotients of up to three values finite. */
+/* Bounds of |value| of a NULLABLE_REAL that is not 0. With these bounds, products and quotients of up to three values are
+ * finite. */
 #define RL_MEASURE_MAX 1e100
 #define RL_MEASURE_MIN 1e-100
 /* Returns value; 0 if |value| < RL_MEASURE_MIN; NAN if |value| > RL_MEASURE_MAX. */
@@ -50,17 +52,19 @@ typedef struct rl_field rl_field;
 struct rl_field {
   const char *name;
   rl_field_type type;
-  size_t offset, size;      /* position and size of the member in the struct, in bytes */
-  bool required;            /* decoding fails if the key is absent */
-  bool may_be_empty;        /* for CHOICES: the array may be empty */
-  bool may_be_array;        /* for JSON: an array is accepted as well as an object */
-  bool zero_is_null;        /* 0 or "" means unknown: the store writes SQL NULL */
-  double minimum, maximum;  /* inclusive bounds of a number, if not both are 0. For ARRAY, maximum is the number of elements; for
-                               STRING, of bytes */
+  size_t offset, size;     /* position and size of the member in the struct, in bytes */
+  bool required;           /* decoding fails if the key is absent */
+  bool may_be_empty;       /* for CHOICES: the array may be empty */
+  bool may_be_array;       /* for JSON: an array is accepted as well as an object */
+  bool zero_is_null;       /* 0 or "" means unknown: the store writes SQL NULL */
+  double minimum, maximum; /* inclusive bounds of a number, unless both are 0. For ARRAY the bounds of the number of elements; for
+                              STRING maximum is the number of bytes */
   const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
-  const char *summary;      /* the description in OpenAPI and in the documents */
-  const rl_field *fields;   /* for OBJECT and ARRAY: the fields of the objects, for the schema; the caller decodes the objects */
-  void (*describe)(char *text, size_t size); /* writes a description that depends on other tables; NULL: summary is used */
+  const char *summary;      /* description of the field in openapi.json and in the documentation */
+  const rl_field
+      *fields; /* for OBJECT and ARRAY: the fields of the objects. Only the schema uses them; the caller decodes the objects */
+  void (*describe)(char *text,
+                   size_t size); /* writes a description that depends on other tables; NULL: `summary` is the description */
 };
 
 /* In the functions below, `table` is an array of rl_field that ends with {0}. */
@@ -68,14 +72,14 @@ struct rl_field {
 /* Returns the value of the BOOL or INT that is stored at `member`. member need not be aligned. */
 int64_t rl_field_integer(const rl_field *field, const void *member);
 
-/* Decodes object into the struct at out, which has struct_size bytes (at most 16384) and contains the defaults before the call.
- * Fails with RL_INPUT on unknown and repeated keys, wrong types and values out of bounds. After a failure *out is unchanged, and
- * err->json_pointer is `path` followed by the key ("/epochs" if path is ""). */
+/* Decodes object into the struct at `out`, which has struct_size bytes (at most 16384). The caller has set the struct to the
+ * defaults, which members without a key keep. Fails with RL_INPUT on unknown and repeated keys, wrong types and values out of
+ * bounds; then *out is unchanged, and err->json_pointer is `path` followed by the key ("/epochs" if path is ""). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err);
-/* Parses and decodes JSON text. The table must not contain STRING, OBJECT or ARRAY. */
+/* Parses JSON text and decodes it like rl_fields_decode. The table must not contain STRING, OBJECT or ARRAY. */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err);
-/* Adds the fields of the struct at `in` to object, in the table's order, except absent ones. Returns -1 if memory is exhausted.
- */
+/* Adds the fields of the struct at `in` to object in the table's order; omits pointers that are NULL. Returns -1 if memory is
+ * exhausted. */
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Returns the struct at `in` as compact JSON text, which the caller frees; NULL if memory is exhausted. */
 char *rl_fields_print(const rl_field *table, const void *in);
@@ -86,8 +90,8 @@ cJSON *rl_fields_schema(const rl_field *table);
 }
 #endif
 
-#define RL_JSON_INTEGER_MAX 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
-/* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_NULLABLE_REAL, .minimum = 0). */
+#define RL_JSON_INTEGER_MAX 9007199254740992.0 /* 2^53: whole numbers up to this one are exact as JSON numbers (doubles) */
+/* Makes an element of a table, for example RL_FIELD(rl_epoch, device_ms, RL_FIELD_NULLABLE_REAL, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 /* Like RL_FIELD, but the key in the JSON object is KEY, not the name of the member. */

@@ -1,4 +1,4 @@
-/* Decodes a JSON object into a struct, and checks each member against its row of the table. */
+/* Decodes a JSON object into a struct, and checks each member against its field in the table. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,8 +138,8 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   return 0;
 }
 
-/* Stores a pointer to the item, or to its text, at `out`. The document still owns the item. JSON null leaves the member
- * unchanged. */
+/* Stores a pointer to the item, or to its text, at `out`. The document keeps the ownership of the item. JSON null leaves the
+ * member unchanged. */
 static int decode_pointer(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   const void *found = item;
   if (cJSON_IsNull(item) && !field->required) return 0;
@@ -215,7 +215,7 @@ static int decode_choice(const rl_field *field, const cJSON *item, const char *p
 }
 
 static int decode_json(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
-  const size_t spare = 5; /* bytes that cJSON_PrintPreallocated needs after the text */
+  const size_t spare = 5; /* number of bytes that cJSON_PrintPreallocated needs in addition to the text */
   if (cJSON_IsNull(item) && !field->required) return 0;
   if (!cJSON_IsObject(item) && !(field->may_be_array && cJSON_IsArray(item)))
     return rl_fail_at(err, path, "%s must be an object%s", field->name, field->may_be_array ? " or an array" : "");
@@ -244,7 +244,7 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *path
   return rl_fail_at(err, path, "%s has no known type", field->name);
 }
 
-/* Lists the names of a short table. */
+/* Fails because the key is unknown. The message lists the accepted keys if the table is short. */
 static int fail_unknown(const rl_field *table, const char *pointer, const char *name, rl_error *err) {
   enum { LISTED_FIELDS = 8 };
   char names[160] = "";

@@ -6,7 +6,7 @@
 
 #include "base/fields.h"
 
-/* Prints 17 digits if the 15 digits that cJSON prints do not represent the value exactly. */
+/* Makes a JSON number with 17 digits if the 15 digits that cJSON prints do not represent the value exactly. */
 static cJSON *encode_number(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.15g", value);

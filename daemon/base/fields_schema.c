@@ -1,4 +1,4 @@
-/* Makes the JSON Schema of a field table; a test compares openapi.json with it. */
+/* Makes the JSON Schema of a field table. A test compares the schemas with openapi.json. */
 #include "base/fields.h"
 
 /* JSON Schema type of each rl_field_type. */
@@ -11,7 +11,7 @@ static void add_bounds(cJSON *schema, const rl_field *field) {
   cJSON_AddNumberToObject(schema, "maximum", field->maximum);
 }
 
-/* Adds minItems, maxItems and "items" of one type. Returns the schema of an item. */
+/* Adds minItems, maxItems and "items" with this type. Returns the schema of an item. */
 static cJSON *add_items(cJSON *schema, const char *type, double min_items, double max_items) {
   cJSON_AddNumberToObject(schema, "minItems", min_items);
   cJSON_AddNumberToObject(schema, "maxItems", max_items);
@@ -51,7 +51,7 @@ static void add_summary(cJSON *property, const rl_field *field) {
 
 static bool is_list_of_names(const rl_field *field) { return field->type == RL_FIELD_CHOICES || field->type == RL_FIELD_NAMES; }
 
-/* Adds "items" of a list of names. Returns the schema of a name. */
+/* Adds "items" for a list of names. Returns the schema of a name. */
 static cJSON *add_names(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_CHOICES && !field->may_be_empty) cJSON_AddNumberToObject(schema, "minItems", 1);
   cJSON_AddBoolToObject(schema, "uniqueItems", 1);

@@ -1,4 +1,4 @@
-/* Atomic operations count a duration; there is no lock. */
+/* Implements histogram.h with atomic operations, without a lock. */
 #include "base/histogram.h"
 
 void rl_histogram_observe(rl_histogram *histogram, const double bounds_s[RL_HISTOGRAM_BUCKETS], int64_t duration_ns) {

@@ -1,4 +1,5 @@
-/* A histogram of durations. Thread-safe. A concurrent reader may see a duration counted in its bucket but not in the sum. */
+/* A histogram of durations for GET /metrics. Thread-safe. A reader may see a duration that another thread is counting in its
+ * bucket but not yet in the sum. */
 #ifndef RL_BASE_HISTOGRAM_H
 #define RL_BASE_HISTOGRAM_H
 

@@ -1,5 +1,4 @@
-/* Refuses text that cJSON accepts although RFC 8259 does not allow it, and text that cJSON can't represent. Then parses the text
- * with cJSON. */
+/* Implements json.h. Refuses text that cJSON accepts although RFC 8259 does not allow it, and text that cJSON can't represent. */
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -19,8 +18,8 @@ static size_t count_digits(const char *text, size_t length) {
   return count;
 }
 
-/* Returns the size in bytes of the JSON number at the start of text, or 0 if there is none. Needed because cJSON also accepts
- * "01" and "1.". */
+/* Returns the size in bytes of the JSON number at the start of text, or 0 if there is none. cJSON can't check this, because it
+ * also accepts "01" and "1.". */
 static size_t number_size(const char *text, size_t length) {
   size_t size = length > 0 && text[0] == '-';
   const size_t whole = count_digits(text + size, length - size);
@@ -43,10 +42,10 @@ static size_t number_size(const char *text, size_t length) {
 typedef struct scan_state {
   int depth;
   bool in_string, escaped;
-} scan_state; /* open objects, arrays and strings before the current byte */
+} scan_state; /* state of the scanner before the current byte */
 
-/* Checks the character of `size` bytes at text + offset, or the number that begins there. Returns the number of checked bytes.
- * Returns 0 and sets err if they are invalid. */
+/* Checks the character of `size` bytes at text + offset, or the number that begins there. Returns the number of checked bytes; 0
+ * with err if they are invalid. */
 static size_t check_character(scan_state *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
   const char c = text[offset];
   if (state->escaped) {

@@ -1,4 +1,4 @@
-/* Follows a JSON pointer through the text; skips the values before the target without parsing them. */
+/* Implements json_line.h: follows a JSON pointer through the text and skips the other values without parsing them. */
 #include "base/json_line.h"
 
 #include <stdbool.h>
@@ -57,7 +57,7 @@ static bool is_key(const char *begin, const char *end, const char *token) {
   return strlen(token) == length && memcmp(begin + 1, token, length) == 0;
 }
 
-/* Returns the member of the object or the element of the array that begins at `at`; NULL: there is none. */
+/* Returns the position of the value that `token` selects in the object or array that begins at `at`; NULL if there is none. */
 static const char *find_member(const char *at, const char *end, const char *token) {
   bool is_object = *at == '{';
   long wanted = is_object ? -1 : strtol(token, NULL, 10), index = 0;

@@ -1,4 +1,4 @@
-/* Adds members to a JSON object that are null when their value is missing. */
+/* Adds members to a JSON object; a member is null when its value is missing. */
 #ifndef RL_BASE_JSON_MEMBERS_H
 #define RL_BASE_JSON_MEMBERS_H
 

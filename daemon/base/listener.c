@@ -1,4 +1,4 @@
-/* A mutex is held while the registered function is set or runs. */
+/* Implements listener.h. A mutex is held while the function is set and while it runs. */
 #include "base/listener.h"
 
 #include <stddef.h>

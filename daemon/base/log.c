@@ -1,4 +1,4 @@
-/* Formats a line in a buffer of fixed size and writes it. rl_log_open must be called before threads start. */
+/* Implements log.h. A line is formatted in a buffer of fixed size and truncated if it does not fit. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -11,22 +11,22 @@
 
 static const char *program_name = "rooflined";
 static rl_log_level threshold = RL_LOG_INFO;
-static bool journal;
+static bool has_journal;
 
 void rl_log_open(const char *program, rl_log_level max_level) {
   program_name = program;
   threshold = max_level;
-  journal = getenv("JOURNAL_STREAM") != NULL;
+  has_journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
 void rl_log(rl_log_level level, const char *format, ...) {
   if (level > threshold) return;
   char line[2048], instant[RL_INSTANT_SIZE];
-  int used = journal ? snprintf(line, sizeof line, "<%d>", (int)level)
-                     : snprintf(line, sizeof line, "%s %s: %s", rl_instant_format(rl_realtime_ns(), instant), program_name,
-                                level == RL_LOG_ERROR     ? "error: "
-                                : level == RL_LOG_WARNING ? "warning: "
-                                                          : "");
+  int used = has_journal ? snprintf(line, sizeof line, "<%d>", (int)level)
+                         : snprintf(line, sizeof line, "%s %s: %s", rl_instant_format(rl_realtime_ns(), instant), program_name,
+                                    level == RL_LOG_ERROR     ? "error: "
+                                    : level == RL_LOG_WARNING ? "warning: "
+                                                              : "");
   va_list args;
   va_start(args, format);
   int wrote = vsnprintf(line + used, sizeof line - 1 - (size_t)used, format, args);

@@ -1,5 +1,5 @@
-/* The pid of an rl_process is not 0 from rl_process_start to rl_process_terminate. A pidfd makes it possible to wait for the exit
- * with a time limit. If exec fails in the child, the child sends errno through a pipe. */
+/* Implements process.h. With a pidfd the parent can wait for the child's exit with a time limit. If exec fails in the child, the
+ * child sends errno through a pipe. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static bool is_overridden(const char *entry, const char *const *variables) {
   return false;
 }
 
-/* Returns this process's environment with `variables` added or replaced; the caller frees the list, not its strings. */
+/* Returns this process's environment with `variables` added or replaced. The caller frees the list, not its strings. */
 static char **make_environment(const char *const *variables) {
   size_t inherited = 0, added = 0, used = 0;
   while (environ[inherited] != NULL) inherited++;
@@ -45,12 +45,13 @@ static char **make_environment(const char *const *variables) {
 
 typedef struct child_descriptors {
   int input, output;
-  int standard_error; /* descriptor of the child's standard error; -1: the parent's */
+  int standard_error; /* descriptor that becomes the child's standard error; -1: the child has the parent's */
   int inherited;      /* additional descriptor that the child inherits; -1: none */
   int error_pipe;     /* receives errno if exec fails */
 } child_descriptors;
 
-/* Duplicates the child's descriptors to their numbers; exec closes all others. Returns whether this succeeded. */
+/* Duplicates the descriptors to the numbers that they have in the child; exec closes all others. Returns whether this
+ * succeeded. */
 static bool set_descriptors(child_descriptors *child) {
   const int first_closed = child->inherited >= 0 ? RL_INHERITED_DESCRIPTOR + 1 : RL_INHERITED_DESCRIPTOR;
   if (child->error_pipe < first_closed) child->error_pipe = fcntl(child->error_pipe, F_DUPFD_CLOEXEC, first_closed);
@@ -62,8 +63,8 @@ static bool set_descriptors(child_descriptors *child) {
   return close_range((unsigned)first_closed, ~0u, CLOSE_RANGE_CLOEXEC) == 0;
 }
 
-/* Executes the program in the child, or writes errno to its error pipe and exits. After a fork of a multithreaded process
- * only async-signal-safe functions may be called. */
+/* Runs in the child after fork: executes the program, or writes errno to the error pipe and exits. Calls only async-signal-safe
+ * functions, because the parent has several threads. */
 static void execute(const char *const *arguments, char **environment, child_descriptors descriptors, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
@@ -102,7 +103,7 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   close(child_error);
   child_error = -1;
   int code = 0;
-  ssize_t got; /* 0: execve succeeded and closed the pipe; else `code` has the child's errno */
+  ssize_t got; /* 0: execve has succeeded and closed the pipe; else `code` is the errno of the child */
   do got = read(error_reader, &code, sizeof code);
   while (got < 0 && errno == EINTR);
   int pidfd = got == 0 ? pidfd_open(pid, 0) : -1;
@@ -130,7 +131,8 @@ bool rl_process_exits_within(const rl_process *process, int timeout_ms) {
   return process->pid != 0 && is_readable_within(process->pidfd, timeout_ms);
 }
 
-/* Waits without WNOHANG, because the pidfd becomes readable slightly before the process can be reaped. */
+/* Reaps the process, whose pidfd is readable. Waits (no WNOHANG), because the pidfd becomes readable slightly before the process
+ * can be reaped. */
 static bool reap(pid_t pid, int *status) {
   pid_t waited;
   do waited = waitpid(pid, status, 0);
@@ -147,7 +149,7 @@ void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL
   if (process->pid == 0) return;
   close(process->input);
   (void)is_readable_within(process->pidfd, grace_ms);
-  kill(-process->pid, SIGKILL); /* kills its children too; the group's id stays valid until the process is reaped */
+  kill(-process->pid, SIGKILL); /* also kills the child's own children; the group's id stays valid until the process is reaped */
   if (!is_readable_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
     snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, even after SIGKILL");
   else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));

@@ -1,4 +1,4 @@
-/* Sets resource limits, then a Landlock ruleset, then a seccomp filter. */
+/* Implements sandbox.h: sets resource limits, then a Landlock ruleset, then a seccomp filter. */
 #include "base/sandbox.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum { HAS_SANITIZERS = true };
 enum { HAS_SANITIZERS = false };
 #endif
 
-/* All access rights of Landlock's version 1. It denies renames and links between folders, which later versions can allow. It
- * restricts neither truncation nor changes of a file's attributes, which the seccomp filter denies. */
+/* All access rights of Landlock's version 1. This version always denies renames and links between folders. It does not restrict
+ * truncation and changes of a file's attributes; the seccomp filter denies these. */
 static const __u64 all_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                                 LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -57,8 +57,9 @@ static int set_limits(const rl_sandbox_limits *limits, rl_error *err) {
 /* Numbers of system calls that the C library's headers may lack; equal on all architectures that libseccomp supports. */
 enum { FCHMODAT2 = 452, SETXATTRAT = 463, REMOVEXATTRAT = 466, FILE_SETATTR = 469 };
 
-/* System calls that fail with EACCES: those for networking, for other processes and for new programs, and those that change a
- * file and that Landlock's version 1 does not restrict. A descriptor that is open for reading suffices for some of the latter. */
+/* System calls that fail with EACCES: calls for networking, for access to other processes and for executing programs, and calls
+ * that change a file and that Landlock's version 1 does not restrict. For some of the last kind, a descriptor that is open for
+ * reading is enough. */
 static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(socketpair),
                                    SCMP_SYS(connect),
@@ -111,7 +112,8 @@ static const int denied_calls[] = {SCMP_SYS(socket),
                                    REMOVEXATTRAT,
                                    FILE_SETATTR};
 
-/* Flags with which open(2) and openat(2) fail with EACCES. Landlock's right to read allows O_RDONLY | O_TRUNC. */
+/* Flags with which open(2) and openat(2) fail with EACCES. O_TRUNC is among them, because Landlock's right to read allows
+ * O_RDONLY | O_TRUNC. */
 static const int denied_open_flags[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC};
 
 RL_DEFINE_CLEANUP(release_filter, scmp_filter_ctx, seccomp_release, NULL)
@@ -121,16 +123,17 @@ static int fail_seccomp(int code, rl_error *err) {
   return rl_fail(err, RL_ERRNO, -code, "can't restrict system calls with seccomp: %s", strerror(-code));
 }
 
-/* Denies a call whose argument at `position` has this flag. Returns 0 or a negative errno. call: negative: the architecture lacks
- * it. */
+/* Denies a system call if its argument at `position` has this flag. Returns 0 or a negative errno. call: number of the call;
+ * negative: this architecture does not have it. */
 static int deny_flag(scmp_filter_ctx filter, int call, unsigned position, int flag) {
   if (call < 0) return 0;
   return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), call, 1,
                           SCMP_CMP(position, SCMP_CMP_MASKED_EQ, (scmp_datum_t)flag, (scmp_datum_t)flag));
 }
 
-/* Denies openings that could change a file. openat2(2) has its flags in memory, which a filter can't read, so it fails with
- * ENOSYS, as in a kernel without it; callers then use openat(2). Returns 0 or a negative errno. */
+/* Denies opening a file in a mode that could change it. The flags of openat2(2) are in memory, which a filter can't read; so
+ * openat2 fails with ENOSYS, as in a kernel that does not have it, and callers then use openat(2). Returns 0 or a negative
+ * errno. */
 static int deny_openings(scmp_filter_ctx filter) {
   int code = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0);
   for (size_t i = 0; code == 0 && i < sizeof denied_open_flags / sizeof *denied_open_flags; i++) {

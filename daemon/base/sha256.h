@@ -1,4 +1,4 @@
-/* SHA-256 as lower-case hexadecimal text. */
+/* Computes SHA-256 hashes as lower-case hexadecimal text. */
 #ifndef RL_BASE_SHA256_H
 #define RL_BASE_SHA256_H
 

@@ -1,4 +1,4 @@
-/* Sorted arrays of names. The caller owns the array and the texts. */
+/* Sorts arrays of names and searches in them. The caller owns the array and the texts. */
 #ifndef RL_BASE_SORTED_NAMES_H
 #define RL_BASE_SORTED_NAMES_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Sorts by strcmp. */
+/* Sorts the names in the order of strcmp. */
 void rl_names_sort(const char **names, size_t count);
-/* Whether a sorted array has the name. */
+/* Returns whether a sorted array contains the name. */
 bool rl_names_contain(const char *const *names, size_t count, const char *name);
 
 #ifdef __cplusplus

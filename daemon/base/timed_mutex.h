@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 typedef struct rl_timed_mutex {
-  pthread_mutex_t guard; /* guards is_locked */
+  pthread_mutex_t guard; /* guards is_locked; held only briefly */
   pthread_cond_t unlocked;
   bool is_locked;
 } rl_timed_mutex;

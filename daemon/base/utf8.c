@@ -1,4 +1,4 @@
-/* Decodes one character after another. */
+/* Implements utf8.h. */
 #include "base/utf8.h"
 
 static bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }

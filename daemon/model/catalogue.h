@@ -1,6 +1,6 @@
-/* The metric catalogue. A section of the report consists of rows; a row's value is an expression over raw metrics, which a
- * worker collects. schema/catalogue.py generates the tables from schema/metrics/. The data are constant; the daemon and the
- * workers link them. */
+/* The metric catalogue: constant tables of the sections, rows and raw metrics of a report. A section consists of rows; a row's
+ * value is an expression over raw metrics, which a worker collects. schema/catalogue.py generates the tables from
+ * schema/metrics/. The daemon and the workers link them. */
 #ifndef RL_MODEL_CATALOGUE_H
 #define RL_MODEL_CATALOGUE_H
 
@@ -14,24 +14,25 @@ extern "C" {
 
 typedef enum rl_metric_origin {
   RL_ORIGIN_COUNTER,  /* CUPTI's range profiler */
-  RL_ORIGIN_LAUNCH,   /* the launch: grid, registers, limits of occupancy */
+  RL_ORIGIN_LAUNCH,   /* properties of the launch: grid, registers, limits of occupancy */
   RL_ORIGIN_DEVICE,   /* attributes of the device, of its NVLink and PCIe links, and of the host */
   RL_ORIGIN_SAMPLING, /* PC samples, or counters sampled over time */
   RL_ORIGIN_SASS,     /* counts of executed SASS instructions */
   RL_ORIGIN_NONE      /* no pass can collect it */
 } rl_metric_origin;
 
-/* A row can have parts: raw metrics named "KEY:PART", where KEY is the row's key. Behind the row's value, ncu prints either
- * nothing about the parts, or their values, or their names; report_csv.c prints the same. */
+/* A row can have parts: raw metrics named "KEY:PART", where KEY is the row's key. After the row's value, ncu prints nothing about
+ * the parts (RL_PARTS_NONE), their values, or their names; api/report_csv.c prints the same. */
 typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
 
 typedef struct rl_section_row {
-  const char *table; /* title of the section's table that has the row; "": the section's header */
+  const char *table; /* title of the table in the section that contains the row; "": the header of the section */
   const char *name, *unit;
-  const char *key;            /* name of the row's metric in ncu */
-  const char *expression;     /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
-  const char *const *choices; /* NULL-terminated; value i is shown as choices[i]. NULL: the value is shown as a number */
-  const char *chips;          /* compute capabilities that have the counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
+  const char *key;        /* name of the row's metric in ncu */
+  const char *expression; /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
+  const char *const
+      *choices;      /* NULL-terminated list of words; value i is shown as choices[i]. NULL: the value is shown as a number */
+  const char *chips; /* compute capabilities whose GPUs have the row's counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;
   const char *note; /* why the number can differ from ncu's; NULL: it does not */
 } rl_section_row;
@@ -42,10 +43,11 @@ typedef struct rl_section {
   size_t row_count;
 } rl_section;
 
-/* The compute capabilities that `chips` can name. On others the worker tries to collect every row. */
+/* The compute capabilities that `chips` can name. On a GPU with another compute capability, the worker tries to collect every
+ * row. */
 extern const char rl_catalogue_chips[];
 
-/* At most 32 sections: in a uint32_t, bit i stands for rl_sections[i]. */
+/* There are at most 32 sections, so that in a uint32_t bit i stands for rl_sections[i]. */
 extern const rl_section rl_sections[];
 extern const size_t rl_section_count;
 extern const char *const rl_section_names[]; /* the sections' ids (not rl_section.name), NULL-terminated, for RL_FIELD_CHOICES */
@@ -61,17 +63,18 @@ extern const char *const rl_section_set_names[]; /* NULL-terminated names, for R
 typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
   const char *name, *unit;
   rl_metric_origin origin;
-  uint32_t sections;  /* bits of the sections that need it */
-  const char *reason; /* why no pass can collect it (RL_ORIGIN_NONE); else NULL */
+  uint32_t sections;  /* bits of the sections that need the metric */
+  const char *reason; /* why no pass can collect the metric (RL_ORIGIN_NONE); else NULL */
 } rl_raw_metric;
 extern const rl_raw_metric rl_raw_metrics[];
 extern const size_t rl_raw_metric_count;
 
-/* Rows whose value is computed from other metrics than their key, the first one of each key, sorted by key (strcmp). */
+/* The rows whose value is computed from other metrics than the one named by their key, sorted by key (strcmp). Of several rows
+ * with the same key, only the first. */
 extern const rl_section_row *const rl_computed_rows[];
 extern const size_t rl_computed_row_count;
 
-/* Find by binary search; NULL: there is none. The row is one of rl_computed_rows. */
+/* rl_raw_metric_find and rl_computed_row_find search rl_raw_metrics and rl_computed_rows; NULL if there is no such element. */
 const rl_raw_metric *rl_raw_metric_find(const char *name);
 /* Returns whether only the raw page shows the metric: none of its sections has rows. */
 bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric);

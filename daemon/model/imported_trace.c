@@ -1,4 +1,4 @@
-/* Recognises formats by their first bytes. */
+/* Implements imported_trace.h. */
 #include "model/imported_trace.h"
 
 #include <stdbool.h>

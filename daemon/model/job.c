@@ -1,4 +1,4 @@
-/* Names of job states; frees specs and claims. */
+/* Implements job.h. */
 #include "model/job.h"
 
 #include <stdlib.h>

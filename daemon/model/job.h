@@ -1,4 +1,5 @@
-/* A validated job, the states of jobs, and a claim: the pass that a device executes next. */
+/* Types that the request parser, the queue, the store and the supervisor share: a validated job (rl_job_spec), the states of
+ * jobs, and a claim, the pass that a device executes. */
 #ifndef RL_MODEL_JOB_H
 #define RL_MODEL_JOB_H
 
@@ -15,10 +16,11 @@ enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_REQUEST_SIZE = 12288 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
-  char variant[32];            /* distinguishes the run from the job's other runs: a precision, or a variant of a kernel */
+  char variant[32];            /* distinguishes the run from the job's other runs: a precision, or the variant of a kernel */
   char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters, with all defaults filled in */
-  /* JSON of the parameters that differ from their defaults, keys sorted. Runs with equal text are repetitions of each other, even
-   * if a newer version of rooflined has added parameters between them. "": the store uses params. */
+  /* JSON of the parameters that differ from their defaults, with sorted keys. Runs with equal text are repetitions of each other,
+   * even if a newer version of rooflined, which has more parameters, has executed one of them. "": the store uses params
+   * instead. */
   char nondefault_params[RL_PARAMS_SIZE];
 } rl_run_spec;
 
@@ -39,7 +41,7 @@ typedef struct rl_job_spec {
   char source_sha256[RL_SHA256_SIZE]; /* hash of source_json */
 } rl_job_spec;
 
-void rl_job_spec_clear(rl_job_spec *spec); /* frees source_json */
+void rl_job_spec_clear(rl_job_spec *spec); /* frees spec->source_json */
 
 typedef enum rl_job_state {
   RL_JOB_QUEUED,
@@ -58,25 +60,25 @@ typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;
   int64_t created_ns, started_ns, finished_ns;
-  int64_t events; /* events stored so far; the last one has this number */
+  int64_t events; /* number of events stored so far, which is also the number of the last event */
 } rl_job_status;
 
 typedef struct rl_job_counts {
   int64_t queued, running;
-} rl_job_counts; /* number of jobs by state */
+} rl_job_counts; /* numbers of jobs in these states */
 
-typedef struct rl_claim { /* one pass of one run, set to `running` in the store */
+typedef struct rl_claim { /* one pass of one run, whose state in the store is `running` */
   int64_t job_id, run_id, pass_id;
   rl_run_spec run;
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* rl_job_spec.profile of the job */
   int64_t time_limit_s;          /* rl_job_spec.time_limit_s of the job */
   int64_t deadline_ns;           /* time of rl_monotonic_ns at which the job must have ended; 0: the queue has not set it yet */
-  bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
+  bool fresh_worker;             /* the job's passes run in worker processes that no other job has used */
   char worker_build[65];         /* rl_job_spec.worker_build of the job */
-  char *source_json;             /* posted code; run.params has its hash. malloc'ed; NULL: none */
+  char *source_json;             /* posted code, malloc'ed; run.params contains its hash. NULL: none */
 } rl_claim;
 
-void rl_claim_clear(rl_claim *claim); /* frees source_json */
+void rl_claim_clear(rl_claim *claim); /* frees claim->source_json */
 
 #endif

@@ -1,4 +1,4 @@
-/* Sorts metrics by name and finds them by binary search. */
+/* Implements metrics.h. */
 #include "model/metrics.h"
 
 #include <math.h>

@@ -1,12 +1,8 @@
-/* The metrics of a kernel, from which its report is computed, and a search by name. Names are CUPTI's or begin with:
- * - launch__, device__attribute_: properties of the launch and of the device
- * - smsp__pcsamp_: PC samples
- * - sass__, derived__: counts of executed instructions
- * - model__bytes, model__operations: the minimum work of the workload
- * - timing__, activity__: measurements of the run in those passes
- * - timeline__: the time classes of a run's trace (analyze/time_classes.h)
- * - ceiling__: measured ceilings of the device
- * The caller owns the texts. */
+/* The metrics of a kernel, from which its report is computed. Names are CUPTI's or begin with: - launch__, device__attribute_:
+ * properties of the launch and of the device - smsp__pcsamp_: PC samples - sass__, derived__: counts of executed instructions -
+ * model__bytes, model__operations: the minimum work of the workload - timing__, activity__: measurements of the run in the timing
+ * and activity passes - timeline__: the time classes of a run's trace (analyze/time_classes.h) - ceiling__: measured ceilings of
+ * the device The caller owns the texts. */
 #ifndef RL_MODEL_METRICS_H
 #define RL_MODEL_METRICS_H
 
@@ -19,7 +15,7 @@ extern "C" {
 typedef struct rl_metric_value {
   const char *name;
   double value;
-  const char *reason; /* reason why value is NAN, or how a value is known that was not counted; NULL: none */
+  const char *reason; /* reason why value is NAN, or how a value was determined without counting; NULL: none */
 } rl_metric_value;
 
 typedef struct rl_metric_values {

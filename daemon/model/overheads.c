@@ -1,4 +1,4 @@
-/* The table of overheads of overheads.h: the name and the cause of each kind that CUPTI reports. */
+/* Implements overheads.h. */
 #include "model/overheads.h"
 
 #include <string.h>

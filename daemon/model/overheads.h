@@ -1,5 +1,5 @@
 /* The kinds of overhead that CUPTI reports in a trace, in rows of kind RL_ACTIVITY_OVERHEAD: the name of each kind, and its
- * cause, which decides how an analysis treats the time. overheads.c has the names. */
+ * cause, on which the analyses of the trace depend (analyze/time_classes.h). overheads.c defines the table. */
 #ifndef RL_MODEL_OVERHEADS_H
 #define RL_MODEL_OVERHEADS_H
 

@@ -1,4 +1,4 @@
-/* The field table of the options, and the default set and metrics. */
+/* Implements profile.h, and defines the default set and metrics. */
 #include "model/profile.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 const char *const rl_profile_set_names[] = {"auto", "basic", "detailed", "full", NULL};
 
-/* The keys are those of the stored JSON. */
+/* The keys of the JSON in the database must not change. */
 const rl_field rl_profile_options_fields[] = {
     RL_FIELD(rl_profile_options, sections, RL_FIELD_CHOICES, .names = rl_section_names, .may_be_empty = true),
     RL_FIELD(rl_profile_options, metrics, RL_FIELD_NAMES),

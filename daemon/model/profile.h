@@ -1,5 +1,5 @@
 /* The options of the counters pass: which sections of the catalogue and which single metrics it collects, and for which kernels
- * of the step. The database and the frames to workers contain them as JSON. */
+ * of a step. The database and the frames to workers contain the options as JSON. */
 #ifndef RL_MODEL_PROFILE_H
 #define RL_MODEL_PROFILE_H
 
@@ -8,23 +8,23 @@
 #include "base/fields.h"
 
 enum { RL_PROFILE_METRICS_SIZE = 2048, RL_KERNEL_PATTERN_SIZE = 128, RL_PROFILE_SIZE = 4096 };
-enum { RL_ALL_MATCHING_KERNELS = -1 }; /* value of rl_profile_options.matching_index: no single kernel is chosen */
+enum { RL_ALL_MATCHING_KERNELS = -1 }; /* value of rl_profile_options.matching_index: all matching kernels */
 
 typedef struct rl_profile_options {
   uint32_t sections;                           /* bit i: rl_sections[i] */
-  char metrics[RL_PROFILE_METRICS_SIZE];       /* names of additional raw metrics, one a line */
-  char kernel_pattern[RL_KERNEL_PATTERN_SIZE]; /* glob that a kernel's or launch's name must match; "": all */
+  char metrics[RL_PROFILE_METRICS_SIZE];       /* names of additional raw metrics, one per line */
+  char kernel_pattern[RL_KERNEL_PATTERN_SIZE]; /* glob pattern for the names of kernels and launches; "": every name matches */
   int64_t matching_index;                      /* index among the matching kernels, from 0, or RL_ALL_MATCHING_KERNELS */
 } rl_profile_options;
 extern const rl_field rl_profile_options_fields[];
 
-/* Indices into rl_profile_set_names, which a request can name to select several sections. "auto" stands for "basic" in a request
- * that selects neither sections nor metrics; in other requests it adds nothing. */
+/* Index of "auto" in rl_profile_set_names, the names of sets of sections. "auto" stands for "basic" in a request that selects
+ * neither sections nor metrics; in other requests it stands for no section. */
 enum { RL_PROFILE_SET_AUTO };
 extern const char *const rl_profile_set_names[]; /* "auto" "basic" "detailed" "full", NULL */
 
-/* Returns the requested options with the sections of the set added. If they then select neither sections nor metrics, returns the
- * default options. set: index into rl_profile_set_names. */
+/* Adds the sections of a set to the requested options and returns them. If these options select neither sections nor metrics,
+ * returns the default options. set: index into rl_profile_set_names. */
 rl_profile_options rl_profile_options_resolve(int set, const rl_profile_options *requested);
 
 #endif

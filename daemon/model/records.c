@@ -1,4 +1,5 @@
-/* Field tables of all kinds of records, and rl_records: one growing array for each kind, with a limit on the bytes of all. */
+/* Defines the field tables of all kinds of records, and implements rl_records: one growing array for each kind, and a limit on
+ * their total size. */
 #include "model/records.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEA
                                                                 [RL_MEMORY_DEVICE_STATIC] = "device_static",
                                                                 [RL_MEMORY_MANAGED_STATIC] = "managed_static"};
 
-/* A field of records in frames. A worker sends every field, so all are required. */
+/* A field of a record. Every field is required, because a worker sends all of them. */
 #define FRAME_FIELD(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
 /* A ratio within [0, 1]. */
 #define FRACTION_FIELD(STRUCT, MEMBER) FRAME_FIELD(STRUCT, MEMBER, RL_FIELD_NULLABLE_REAL, .minimum = 0, .maximum = 1)
@@ -154,14 +155,14 @@ const rl_field rl_progress_fields[] = {
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
 
-/* Returns the capacity of an array of `count` items. Because it follows from count, rl_records does not store it. */
+/* Returns the capacity of an array of `count` items. rl_records stores no capacities, because they follow from the counts. */
 static size_t capacity_for(size_t count) {
   size_t capacity = 16;
   while (capacity < count) capacity *= 2;
   return count == 0 ? 0 : capacity;
 }
 
-/* Adds to records->bytes. Fails with RL_WIRE_LIMIT if that would exceed the limit. */
+/* Adds `bytes` to records->bytes. Fails with RL_WIRE_LIMIT if the sum would exceed the limit. */
 static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
   if (bytes > limit || records->bytes > limit - bytes)
@@ -219,7 +220,8 @@ int rl_records_add(rl_records *records, rl_record_kind record, const void *items
   return 0;
 }
 
-/* Replaces characters that the receiver rejects: control characters, and invalid UTF-8 where a library truncated the text. */
+/* Replaces characters that the receiver rejects: control characters, and invalid UTF-8 at the end of a text that a library has
+ * truncated. */
 static void sanitize_text(char *text) {
   rl_utf8_sanitize(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)

@@ -6,12 +6,12 @@
 #include "request/spec_internal.h"
 
 typedef struct labels {
-  rl_spec_common common; /* of which only name and tags are used */
+  rl_spec_common common; /* only name and tags are used */
 } labels;
 
 static const rl_field label_fields[] = {RL_SPEC_LABEL_FIELDS(labels), {0}};
 
-/* Replaces null by the field's empty value. */
+/* Replaces null by "" for the name and by [] for the tags. */
 static void replace_nulls(cJSON *object) {
   if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(object, "name")))
     cJSON_ReplaceItemInObjectCaseSensitive(object, "name", cJSON_CreateString(""));

@@ -1,4 +1,4 @@
-/* The name and the tags of a job, which a client can change at any time. */
+/* Parses changes of a job's labels, its name and its tags, which a client can change at any time (PATCH /jobs/{id}). */
 #ifndef RL_REQUEST_LABELS_H
 #define RL_REQUEST_LABELS_H
 
@@ -8,8 +8,8 @@
 
 enum { RL_JOB_LABELS_SIZE = 2048 };
 
-/* Validates a JSON merge patch (RFC 7396) of the members "name" and "tags" of a job's request, and writes it without nulls:
- * null becomes "" or []. Fails with RL_INPUT with a JSON pointer; also if the patch has neither member. */
+/* Validates a JSON merge patch (RFC 7396) of the members "name" and "tags" of a job's request, and writes it into `patch` with ""
+ * or [] instead of null. Fails with RL_INPUT and a JSON pointer if a member is invalid, or if the patch has neither member. */
 int rl_job_labels_parse(const char *text, size_t length, char patch[RL_JOB_LABELS_SIZE], rl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Encodes the parameters and the defaults as JSON, and prints the members that differ, with sorted keys. */
+/* Implements nondefault.h: encodes the parameters and the defaults as JSON, and compares their members. */
 #include "request/nondefault.h"
 
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static const cJSON *next_member(const cJSON *object, const char *key) {
 
 static cJSON *changed_members(const cJSON *object, const cJSON *defaults);
 
-/* Returns a copy with sorted keys. Objects are copied without the members that have the same value in default_value, which may be
- * NULL. */
+/* Returns a copy of the value with sorted keys. From an object omits the members that have the same value in default_value, which
+ * may be NULL. */
 static cJSON *copy_sorted(const cJSON *value, const cJSON *default_value) {
   if (cJSON_IsObject(value)) return changed_members(value, default_value);
   if (!cJSON_IsArray(value)) return cJSON_Duplicate(value, true);

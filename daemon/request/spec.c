@@ -1,4 +1,4 @@
-/* The table of job kinds, the parser of a request, and the helpers that the kinds share. */
+/* Implements spec.h, defines the table of job kinds, and implements the functions that the kinds share (spec_internal.h). */
 #include "request/spec.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Job kind "ceilings": one run that measures the highest bandwidths and arithmetic rates of a device. */
+/* Expands requests of the job kind "ceilings" into one run, which measures the highest bandwidths and arithmetic rates of a
+ * device. */
 #include "ceilings/ceilings.h"
 #include "request/spec_internal.h"
 

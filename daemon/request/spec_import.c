@@ -1,4 +1,4 @@
-/* Job kind "import": one run, which has the trace of an uploaded file. */
+/* Makes jobs of the kind "import": one run, whose trace is that of an uploaded file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ const rl_field rl_spec_import_fields[] = {
     RL_FIELD(import_request, file_name, RL_FIELD_TEXT, .summary = "name of the uploaded file; empty: unknown"),
     RL_FIELD(import_request, format, RL_FIELD_CHOICE, .names = rl_trace_format_names, .summary = "format of the trace"),
     RL_FIELD(import_request, bytes, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .summary = "size of the file"),
-    RL_FIELD(import_request, sha256, RL_FIELD_SHA256, .summary = "of the file"),
+    RL_FIELD(import_request, sha256, RL_FIELD_SHA256, .summary = "SHA-256 of the file"),
     RL_FIELD(import_request, deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,
              .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),
     {0}};
@@ -32,7 +32,8 @@ int rl_spec_refuse_import(const cJSON *object, rl_job_spec *spec, rl_error *err)
   return rl_fail_at(err, "/kind", "a trace is imported by POST /imports, with the file as its body");
 }
 
-/* Two imports of equal files are repetitions of each other. */
+/* Adds the run. nondefault_params contains only the hash of the file, so that two imports of equal files count as repetitions of
+ * each other. */
 static int add_run(const rl_imported_trace_params *params, rl_job_spec *spec, rl_error *err) {
   rl_run_spec *run = &spec->runs[spec->run_count++];
   snprintf(run->workload, sizeof run->workload, "%s", RL_IMPORT_WORKLOAD);
@@ -45,7 +46,8 @@ int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time
   rl_job_spec made = {
       .kind = RL_IMPORT_KIND,
       .device = RL_IMPORT_DEVICE,
-      .passes = (1u << RL_PASS_COUNT) - 1, /* the trace lacks some passes; they become unavailable, with the reason */
+      .passes = (1u << RL_PASS_COUNT) -
+                1, /* a trace does not contain the results of every pass; the other passes become unavailable with the reason */
       .time_limit_s = time_limit_s};
   import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = time_limit_s};
   memcpy(request.file_name, params->file_name, sizeof request.file_name);

@@ -7,30 +7,31 @@
 #include "request/job_kind.h"
 #include "workload.h"
 
-/* Values of the fields that all kinds share. Only kinds whose runs can be profiled have the fields set and profile_options;
- * other kinds keep the defaults. */
+/* Values of the fields that all kinds share. `set` and profile_options belong to kinds whose runs can be profiled; for other
+ * kinds they keep their defaults. */
 typedef struct rl_spec_common {
   char device[16];
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
   bool fresh_worker;
   char worker_build[65];
-  char name[81], tags[512];           /* tags: one a line */
+  char name[81], tags[512];           /* tags: one per line */
   int set;                            /* index into rl_profile_set_names */
-  rl_profile_options profile_options; /* collected in addition to the set */
+  rl_profile_options profile_options; /* sections and metrics in addition to the set, and the selected kernels */
 } rl_spec_common;
 #define RL_SPEC_COMMON_DEFAULTS                                                                     \
   {                                                                                                 \
     .passes = 1u << RL_PASS_TIMING, .profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS } \
   }
 
-/* Defines the field NAME for member PATH of rl_spec_common. STRUCT: a kind's request, with a member `common`. */
+/* Defines the field NAME for the member PATH of rl_spec_common. STRUCT: the struct of a kind's request, which has a member
+ * `common`. */
 #define RL_SPEC_FIELD(STRUCT, NAME, PATH, TYPE, ...)                                                                   \
   {                                                                                                                    \
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
-/* PATCH /jobs/{id} changes these. */
+/* The fields that PATCH /jobs/{id} changes. */
 #define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "shown in the list of jobs; default: none"), \
       RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES, .summary = "shown in the list of jobs; GET /jobs finds them")
@@ -56,7 +57,7 @@ typedef struct rl_spec_common {
                     .may_be_empty = true, .summary = "further sections; adds the counters pass"),              \
       RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                \
                     .summary = "further metrics by their raw names; adds the counters pass")
-/* For kinds whose runs have steps of several kernels. */
+/* For kinds whose steps consist of several kernels. */
 #define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                               \
   RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                      \
                 .summary =                                                                                             \
@@ -70,20 +71,21 @@ typedef struct rl_spec_common {
 /* Returns RL_DEVICE_CPU for "cpu", else RL_DEVICE_CUDA. */
 rl_device_kind rl_spec_device_kind(const char *device);
 
-/* Sets the spec's device, passes, deadline and profile. If the request has a set, sections, metrics, kernels or a launch, adds
- * the counters pass to the spec and to *common. A counters pass without set, sections and metrics collects set "basic" and the
- * default metrics. */
+/* Sets the spec's device, passes, time limit, worker build and profile. If the request has a set, sections, metrics, kernels or a
+ * launch, adds the counters pass to the spec and to *common. If the counters pass is requested without a set, sections and
+ * metrics, it collects the set "basic" and the default metrics. */
 int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err);
-/* Writes the request, with all defaults filled in, to spec->request as JSON. */
+/* Writes the request with all defaults filled in to spec->request as JSON. */
 int rl_spec_write_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err);
-/* Copies the malloc'ed text into out[size] and frees it. Returns -1 if text is NULL (its allocation failed) or too long. */
+/* Copies the malloc'ed text to `out`, which has `size` bytes, and frees the text. Fails if text is NULL, because memory is
+ * exhausted, or too long. */
 int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
-/* Appends a run with these parameters to the spec. variant: what distinguishes the run from the job's other runs: the precision
- * of a training run, the variant of a kernel or of posted code, else the workload's name. */
+/* Appends a run with these parameters to the spec. variant: distinguishes the run from the job's other runs: the precision of a
+ * training run, the variant of a kernel or of posted code, else the workload's name. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). The fields of "train" and
- * "layer" derive from the fields of their workloads, so they are made in `storage`; the other kinds have constant tables. */
+/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). The field tables of "train"
+ * and "layer" are built from the fields of their workloads; the other kinds have constant tables. */
 const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage);
 int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
@@ -92,14 +94,15 @@ extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spe
     rl_spec_import_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
-/* A sequence is a request of kind "kernel" whose field "kernels" is an array of launches (spec_sequence.c), in place of the field
- * "kernel". It expands to one run. */
+/* A sequence is a request of kind "kernel" that has an array of launches, "kernels", instead of the field "kernel"
+ * (spec_sequence.c). It expands to one run. */
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-/* Returns -1 with RL_INPUT at or below /kernels/N if devices of this kind do not support a kernel. */
+/* Fails with RL_INPUT at or below /kernels/N if devices of this kind do not support a kernel of the sequence. */
 int rl_spec_sequence_check_device(const rl_run_spec *run, rl_device_kind kind, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-/* An import needs the trace, which POST /jobs can't take. Returns -1 with RL_INPUT at /kind. */
+/* `expand` of the kind "import", for POST /jobs: always fails with RL_INPUT at /kind, because an import needs the trace file as
+ * the request's body. */
 int rl_spec_refuse_import(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Job kind "kernel": one run for each variant of a kernel, or one run of several kernels in order (spec_sequence.c). */
+/* Expands requests of the job kind "kernel" into one run for each variant of a kernel. Requests for a sequence of kernels are
+ * expanded by spec_sequence.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ const rl_field rl_spec_kernel_fields[] = {
 
 static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
-/* Checks the shape and writes it as JSON to text, with all sizes in the order of the operator's shape_fields. */
+/* Checks the shape and writes it to `text` as JSON with all sizes, in the order of the operator's shape_fields. */
 static int write_shape(const rl_kernel_operator *op, const cJSON *object, char *text, size_t size, rl_error *err) {
   rl_kernel_shape shape;
   const cJSON *requested = cJSON_GetObjectItemCaseSensitive(object, "shape");
@@ -141,7 +142,7 @@ static int check_run(const rl_run_spec *run, rl_device_kind kind, rl_error *err)
 }
 
 int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
-  (void)unsupported_engines; /* a kernel job names no engine */
+  (void)unsupported_engines; /* unused: a kernel job names no engine */
   int kept_count = 0;
   for (int i = 0; i < spec->run_count; i++)
     if (check_run(&spec->runs[i], rl_spec_device_kind(spec->device), err) >= 0) spec->runs[kept_count++] = spec->runs[i];

@@ -1,4 +1,4 @@
-/* Job kind "kernel" with the field "kernels": one run of several kernels in order. */
+/* Expands requests of the job kind "kernel" with the field "kernels" into one run, which launches several kernels in order. */
 #include <errno.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error 
   return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
 
-/* Returns the requested kernels with all defaults filled in; the caller deletes the array. Returns NULL on error. */
+/* Returns the array of the requested kernels with all defaults filled in, which the caller deletes; NULL with err on failure. */
 static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;

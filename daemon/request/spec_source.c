@@ -1,4 +1,4 @@
-/* Job kind "source": one run for each variant of a posted kernel. */
+/* Expands requests of the job kind "source" into one run for each variant of a posted kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "source/source.h"
 
 typedef struct source_job_request {
-  rl_source_request program; /* first: the offsets in RL_SOURCE_FIELDS are relative to rl_source_request */
+  rl_source_request program; /* must be the first member, because RL_SOURCE_FIELDS has offsets in rl_source_request */
   int kind;
   char source[RL_SHA256_SIZE]; /* SHA-256 of the program's JSON text; the field's name in the API is "source" */
   int64_t samples;
@@ -31,8 +31,9 @@ const rl_field rl_spec_source_fields[] = {KIND_FIELD,
                                           RL_SPEC_COMMON_FIELDS(source_job_request),
                                           {0}};
 
-/* Fields of spec->request, which is stored with the job. The posted program is stored once, as spec->source_json. Of the program,
- * spec->request has only the SHA-256 of source_json (field "source"), the entry and the launch configuration. */
+/* Fields of spec->request, the request as it is stored with the job. The posted program is stored separately, as
+ * spec->source_json; spec->request contains only the SHA-256 of source_json (field "source"), the entry and the launch
+ * configuration. */
 static const rl_field stored_fields[] = {KIND_FIELD,
                                          RL_FIELD(source_job_request, source, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),

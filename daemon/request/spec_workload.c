@@ -1,6 +1,6 @@
-/* Job kinds whose requests derive from a workload: "train" and "layer". There is one run for each requested value of the
- * workload's multi_value_parameter, which the request lists ("precisions", "variants"). The other fields of the request are the
- * workload's other parameters and the fields that all kinds share. */
+/* Expands requests of the job kinds "train" and "layer", whose fields are made from the parameters of a workload. The request
+ * lists values of one parameter, the workload's multi_value_parameter (in the fields "precisions" and "variants"), and gets one
+ * run for each value. The other fields of the request are the workload's other parameters and the fields that all kinds share. */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,21 +14,21 @@ typedef struct workload_request {
   int kind;
   uint32_t requested_values; /* bit i: value i of the multi_value_parameter is requested */
   rl_spec_common common;
-  alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES]; /* the workload's parameters */
+  alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES]; /* struct of the workload's parameters */
 } workload_request;
 
 static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(workload_request), RL_SPEC_PROFILE_FIELDS(workload_request),
                                          RL_SPEC_SELECTION_FIELDS(workload_request)};
 enum { COMMON_FIELD_COUNT = sizeof common_fields / sizeof *common_fields };
 
-/* Returns the first registered workload of this kind. */
+/* Returns the first workload of rl_workloads whose job_kind is this kind. */
 static const rl_workload *workload_of(const char *kind) {
   const rl_workload *const *workload = rl_workloads;
   while (strcmp((*workload)->job_kind, kind) != 0) workload++;
   return *workload;
 }
 
-/* Returns the parameter that the multi_value_parameter names. */
+/* Returns the field of the workload's multi_value_parameter. */
 static const rl_field *find_multi_value_parameter(const rl_workload *workload) {
   const rl_field *field = workload->fields;
   while (strcmp(field->name, workload->multi_value_parameter->field) != 0) field++;
@@ -40,7 +40,7 @@ static bool has_name(const char *const *names, const char *name) {
   return *names != NULL;
 }
 
-/* Lists "auto" and the names of the engines. A name that exists on the CPU and on GPUs is listed once. */
+/* Lists "auto" and the names of the workload's engines. A name that the CPU and GPUs have in common is listed once. */
 static void list_engines(const rl_workload *workload, const char *names[RL_REQUEST_ENGINES_MAX]) {
   int count = 0;
   memset(names, 0, sizeof *names * RL_REQUEST_ENGINES_MAX);
@@ -50,7 +50,7 @@ static void list_engines(const rl_workload *workload, const char *names[RL_REQUE
     if (!has_name(names, (*engine)->name)) names[count++] = (*engine)->name;
 }
 
-/* Returns the request's field that lists values of the multi_value_parameter; it replaces the parameter itself. */
+/* Returns the request's field for a list of values of the multi_value_parameter, which replaces the field of a single value. */
 static rl_field make_values_field(const rl_workload *workload) {
   return (rl_field){.name = workload->multi_value_parameter->request_key,
                     .type = RL_FIELD_CHOICES,
@@ -88,7 +88,7 @@ const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields
   return storage->fields;
 }
 
-/* Sets the device to the CPU if the request names no device and the engine exists only on the CPU. */
+/* Sets spec->device to the CPU if the request names no device and the requested engine exists only on the CPU. */
 static void choose_device(const rl_workload *workload, const workload_request *request, rl_job_spec *spec) {
   const char *name = rl_workload_engine_name(workload, request->params);
   bool on_cpu = false, on_gpu = false;
@@ -156,8 +156,9 @@ static int check_run_on_device(const rl_workload *workload, const rl_job_spec *s
   return -1;
 }
 
-/* Returns whether the runs are the default ones of a workload whose default is what the device supports. */
-static bool may_skip_runs(const rl_workload *workload, const rl_job_spec *spec) {
+/* Returns whether runs that the device does not support may be removed: the workload's default is "the values that the device
+ * supports", and the runs are those of the default values. */
+static bool may_remove_unsupported_runs(const rl_workload *workload, const rl_job_spec *spec) {
   const rl_field *multi_value_field = find_multi_value_parameter(workload);
   uint32_t values = 0;
   for (int value = 0; multi_value_field->names[value] != NULL; value++)
@@ -169,7 +170,7 @@ static bool may_skip_runs(const rl_workload *workload, const rl_job_spec *spec) 
 
 int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   const rl_workload *workload = workload_of(spec->kind);
-  const bool skips = may_skip_runs(workload, spec);
+  const bool skips = may_remove_unsupported_runs(workload, spec);
   int kept_count = 0;
   for (int run = 0; run < spec->run_count; run++) {
     if (check_run_on_device(workload, spec, run, unsupported_engines, err) >= 0) spec->runs[kept_count++] = spec->runs[run];

@@ -141,7 +141,7 @@ _Static_assert((int)GROUPS <= (int)LEVEL_GROUPS, "the groups of a level do not o
  * class n is 1,024 ns × 4^n. An unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
 static uint32_t group_of(const rl_activity_row *row) {
   uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
-  return KIND_VALUES * (uint32_t)rl_activity_level_above(row->end_ns - row->start_ns) + kind;
+  return KIND_VALUES * (uint32_t)rl_activity_duration_class(row->end_ns - row->start_ns) + kind;
 }
 
 typedef struct row_slice {
