@@ -41,7 +41,7 @@ int rl_credential_check(rl_server *server, const rl_credential *credential, bool
 
 bool rl_credential_is_known(rl_server *server, const rl_credential *credential) {
   char token_hash[RL_TOKEN_HASH_SIZE];
-  return find_token_hash(server, credential, token_hash) && rl_store_knows_token(server->store, token_hash);
+  return find_token_hash(server, credential, token_hash) && rl_store_has_cached_token(server->store, token_hash);
 }
 
 /* read_bearer_token and read_session_cookie return 1 and set request->credential if the request contains a credential of their

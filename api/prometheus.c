@@ -149,14 +149,14 @@ static void print_webhook(FILE *out, const rl_store *store) {
 }
 
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
-  static const char *const row_types[RL_REMOVED_KINDS] = {"activity", "events", "jobs"};
+  static const char *const row_types[RL_RETENTION_ROW_KIND_COUNT] = {"activity", "events", "jobs"};
   int64_t database, log;
   if (rl_store_file_sizes(store, &database, &log, err) < 0) return -1;
   print_family(out, "database_bytes", "gauge", "Size of the database file and of its write-ahead log.");
   print_sample_with_label(out, "database_bytes", "file", "database", (uint64_t)database);
   print_sample_with_label(out, "database_bytes", "file", "log", (uint64_t)log);
   print_family(out, "retention_removed_rows_total", "counter", "Rows that retention removed, by type.");
-  for (int i = 0; i < RL_REMOVED_KINDS; i++)
+  for (int i = 0; i < RL_RETENTION_ROW_KIND_COUNT; i++)
     print_sample_with_label(out, "retention_removed_rows_total", "what", row_types[i], (uint64_t)rl_store_removed_rows(store, i));
   return 0;
 }

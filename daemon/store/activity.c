@@ -1,5 +1,6 @@
-/* Stores the activity rows of a pass in slices. Values that several rows share are stored once, as an entry of the table
- * activity_dictionary. The appender keeps the newest entries in memory to find equal ones. */
+/* Stores the activity rows of a pass in slices, one transaction for each. Values that several rows share are stored once, as an
+ * entry of the table activity_dictionary. The appender keeps the newest entries in memory, so that rows with equal values refer
+ * to the same entry. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,11 @@
 #include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
-/* The entries in memory are dropped when there are MAX_ENTRIES. Values that recur after that are stored a second time. */
+/* When MAX_ENTRIES entries are in memory, all of them are dropped from memory. If their values occur again later, they are stored
+ * a second time. */
 enum { MAX_ENTRIES = 32768, MIN_SLOTS = 1 << 10, SLOTS_PER_ENTRY = 3 };
 
-/* A row of activity_dictionary. */
+/* The values of an entry, a row of activity_dictionary. */
 typedef struct shared_values {
   uint64_t bytes;
   uint32_t name, stream, graph_node, grid[3], block[3], registers, static_shared_bytes, dynamic_shared_bytes;
@@ -23,10 +25,11 @@ enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
 _Static_assert(sizeof(shared_values) == 80, "hash_values and memcmp need values without padding");
 
 struct rl_activity_appender {
-  bool is_resumed; /* the counts below were read from the database */
+  bool has_stored_counts; /* the numbers of stored rows, names and entries were read from the database */
   int64_t stored_rows, stored_names, stored_entries;
-  int64_t first_entry; /* number of entries[0] in the database */
-  int64_t entry_count; /* entries in memory; the first stored_entries - first_entry of them are also in the database */
+  int64_t first_entry; /* id (column entry) of entries[0] in the database */
+  int64_t
+      entry_count; /* number of entries in memory; the first (stored_entries - first_entry) of them are also in the database */
   shared_values *entries;
   uint32_t *slots;   /* hash table with linear probing: 1 + index of an entry; 0: free */
   size_t slot_count; /* a power of two, at least SLOTS_PER_ENTRY times the entries */
@@ -68,7 +71,8 @@ static shared_values values_of(const rl_activity_row *row) {
                          .event = row->event};
 }
 
-/* Multiplies, because the high bits of a product depend on all bits of both factors. */
+/* Folds the high half of each product into the low half, because the low bits of a product depend only on low bits of the
+ * factors. */
 static uint64_t hash_values(const shared_values *values) {
   uint64_t words[SHARED_WORDS], hash = 0;
   memcpy(words, values, sizeof words);
@@ -79,7 +83,7 @@ static uint64_t hash_values(const shared_values *values) {
   return hash;
 }
 
-/* Returns the slot of the entry with these values, or the free slot for it. */
+/* Returns the slot of the entry with these values; if there is none, the free slot for such an entry. */
 static size_t find_slot(const rl_activity_appender *appender, const shared_values *values) {
   const size_t mask = appender->slot_count - 1;
   size_t slot = hash_values(values) & mask;
@@ -88,10 +92,10 @@ static size_t find_slot(const rl_activity_appender *appender, const shared_value
   return slot;
 }
 
-/* Makes space for `more` entries. The table starts with MIN_SLOTS, because clearing megabytes takes longer than storing a short
- * pass. */
-static int reserve_entries(rl_activity_appender *appender, size_t more, rl_error *err) {
-  const size_t needed = (size_t)appender->entry_count + more;
+/* Enlarges the arrays so that added_count more entries fit. The table starts with only MIN_SLOTS, because clearing megabytes
+ * takes longer than storing a short pass. */
+static int reserve_entries(rl_activity_appender *appender, size_t added_count, rl_error *err) {
+  const size_t needed = (size_t)appender->entry_count + added_count;
   size_t slot_count = appender->slot_count != 0 ? appender->slot_count : MIN_SLOTS;
   if (needed * SLOTS_PER_ENTRY <= appender->slot_count) return 0;
   while (slot_count < needed * SLOTS_PER_ENTRY) slot_count *= 2;
@@ -106,7 +110,7 @@ static int reserve_entries(rl_activity_appender *appender, size_t more, rl_error
   return 0;
 }
 
-/* Returns the number of the entry with these values, which it adds if there is none. */
+/* Returns the id of the entry with these values; adds the entry in memory if there is none. */
 static int64_t find_or_add_entry(rl_activity_appender *appender, const shared_values *values) {
   const size_t slot = find_slot(appender, values);
   if (appender->slots[slot] != 0) return appender->first_entry + appender->slots[slot] - 1;
@@ -115,7 +119,8 @@ static int64_t find_or_add_entry(rl_activity_appender *appender, const shared_va
   return appender->first_entry + appender->entry_count - 1;
 }
 
-/* Finds the entries of the rows, at most RL_SLICE_ROWS. A repetition after a failure finds the same entries. */
+/* Sets entry_of_row for `count` rows, at most RL_SLICE_ROWS. If the transaction fails and is repeated, the rows get the same
+ * entries. */
 static int find_entries(rl_activity_appender *appender, const rl_activity_row *rows, size_t count, rl_error *err) {
   bool all_stored = appender->stored_entries == appender->first_entry + appender->entry_count;
   if (appender->entry_count >= MAX_ENTRIES && all_stored) {
@@ -133,44 +138,53 @@ static int find_entries(rl_activity_appender *appender, const rl_activity_row *r
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
 
-enum { DURATION_CLASSES = 28, KIND_VALUES = 16, LEVEL_GROUPS = 512, GROUPS = DURATION_CLASSES * KIND_VALUES };
-_Static_assert((int)RL_ACTIVITY_KIND_COUNT < (int)KIND_VALUES, "a group's number holds the kind in its low bits");
-_Static_assert((int)GROUPS <= (int)LEVEL_GROUPS, "the groups of a level do not overlap the next ones");
+enum {
+  DURATION_CLASS_COUNT = 28,
+  MAX_KIND_COUNT = 16,
+  MAX_GROUPS_PER_LEVEL = 512,
+  GROUP_COUNT = DURATION_CLASS_COUNT * MAX_KIND_COUNT
+};
+_Static_assert((int)RL_ACTIVITY_KIND_COUNT < (int)MAX_KIND_COUNT, "a group's number holds the kind in its low bits");
+_Static_assert((int)GROUP_COUNT <= (int)MAX_GROUPS_PER_LEVEL,
+               "the group numbers of one level must not overlap those of the next level");
 
-/* Returns the row's group within its level (table activity_groups), from its kind and its class of durations. The upper bound of
- * class n is 1,024 ns × 4^n. An unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
-static uint32_t group_of(const rl_activity_row *row) {
+/* Returns the row's group within its level (table activity_groups), which is determined by the row's kind and the class of its
+ * duration. Class n contains durations below 1,024 ns × 4^n that are in no lower class. An unknown kind becomes
+ * RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
+static uint32_t group_in_level(const rl_activity_row *row) {
   uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
-  return KIND_VALUES * (uint32_t)rl_activity_duration_class(row->end_ns - row->start_ns) + kind;
+  return MAX_KIND_COUNT * (uint32_t)rl_activity_duration_class(row->end_ns - row->start_ns) + kind;
 }
 
 typedef struct row_slice {
   const rl_activity_row *rows;
   size_t count; /* number of rows, at most RL_SLICE_ROWS */
-  int64_t row_counts[GROUPS], longest_ns[GROUPS];
-  uint16_t by_group[RL_SLICE_ROWS]; /* indices of the rows, by group, and within a group in the order of the rows */
-  int first_level;                  /* the lowest level of intervals that has the rows, or RL_NO_LEVEL */
+  int64_t row_counts[GROUP_COUNT], longest_ns[GROUP_COUNT];
+  uint16_t rows_by_group[RL_SLICE_ROWS]; /* indices of the rows, sorted by group; within a group in the order of the rows */
+  int first_level;                       /* the lowest level with intervals to which the rows were added; RL_NO_LEVEL: none */
 } row_slice;
-_Static_assert((int)RL_SLICE_ROWS <= UINT16_MAX, "by_group holds indices of rows");
+_Static_assert((int)RL_SLICE_ROWS <= UINT16_MAX, "rows_by_group holds indices of rows");
 
-/* Sets everything but first_level. */
+/* Fills the slice, except first_level. */
 static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t count) {
-  size_t next[GROUPS + 1] = {0};
+  size_t next[GROUP_COUNT + 1] = {0};
   memset(slice, 0, sizeof *slice);
   slice->rows = rows;
   slice->count = count;
   for (size_t i = 0; i < count; i++) {
     const int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
-    const uint32_t group = group_of(&rows[i]);
+    const uint32_t group = group_in_level(&rows[i]);
     if (duration_ns > slice->longest_ns[group]) slice->longest_ns[group] = duration_ns;
     slice->row_counts[group]++;
   }
-  for (int group = 0; group < GROUPS; group++) next[group + 1] = next[group] + (size_t)slice->row_counts[group];
-  for (size_t i = 0; i < count; i++) slice->by_group[next[group_of(&rows[i])]++] = (uint16_t)i;
+  for (int group = 0; group < GROUP_COUNT; group++) next[group + 1] = next[group] + (size_t)slice->row_counts[group];
+  for (size_t i = 0; i < count; i++) slice->rows_by_group[next[group_in_level(&rows[i])]++] = (uint16_t)i;
 }
 
-/* Returns the number of the first group of the slice's level. A stored group is this number plus group_of. */
-static int64_t first_group_of(const row_slice *slice) { return (int64_t)LEVEL_GROUPS * (slice->first_level - RL_NO_LEVEL); }
+/* Returns the number of the first group of the slice's level. A stored group is this number plus group_in_level. */
+static int64_t first_group_of(const row_slice *slice) {
+  return (int64_t)MAX_GROUPS_PER_LEVEL * (slice->first_level - RL_NO_LEVEL);
+}
 
 /* --- insertion --------------------------------------------------------------------------------------------------------- */
 
@@ -206,9 +220,9 @@ static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appe
   sqlite3_stmt *statement = NULL;
   if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
   for (size_t i = 0; i < slice->count; i++) {
-    const int64_t index = slice->by_group[i];
+    const int64_t index = slice->rows_by_group[i];
     const rl_activity_row *row = &slice->rows[index];
-    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(slice) + group_of(row), row->start_ns,
+    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(slice) + group_in_level(row), row->start_ns,
                        appender->stored_rows + index, row->end_ns - row->start_ns, appender->entry_of_row[index],
                        row->correlation, row->step) < 0)
       return -1;
@@ -216,14 +230,14 @@ static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appe
   return 0;
 }
 
-/* Adds the slice to the pass's number of rows and longest duration of each group. */
+/* Adds the slice's rows to the row count and longest duration of each group of the pass. */
 static int add_groups(rl_db *db, int64_t pass, const row_slice *slice, rl_error *err) {
   const rl_binding level = {":first_level", slice->first_level != RL_NO_LEVEL ? RL_SQL_INTEGER : RL_SQL_NULL,
                             .integer = slice->first_level};
-  for (int group = 0; group < GROUPS; group++)
+  for (int group = 0; group < GROUP_COUNT; group++)
     if (slice->row_counts[group] > 0 &&
         rl_db_run(db, err, "activity_groups_add", RL_BIND_INTEGER(":pass", pass),
-                  RL_BIND_INTEGER(":group", first_group_of(slice) + group), RL_BIND_INTEGER(":kind", group % KIND_VALUES),
+                  RL_BIND_INTEGER(":group", first_group_of(slice) + group), RL_BIND_INTEGER(":kind", group % MAX_KIND_COUNT),
                   RL_BIND_INTEGER(":rows", slice->row_counts[group]), RL_BIND_INTEGER(":longest", slice->longest_ns[group]),
                   level) < 0)
       return -1;
@@ -244,22 +258,22 @@ static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *app
              : 0;
 }
 
-/* Records that a slice is stored. */
-static void advance(rl_activity_appender *appender, const rl_records *records, size_t count) {
+/* Updates the appender's numbers after the transaction of a slice was committed. */
+static void count_stored_slice(rl_activity_appender *appender, const rl_records *records, size_t count) {
   appender->stored_rows += (int64_t)count;
   appender->stored_names = (int64_t)records->name_count;
   appender->stored_entries = appender->first_entry + appender->entry_count;
 }
 
-/* At the appender's first use: reads how many rows, names and entries are stored, to continue after them. */
-static int resume(rl_db *db, int64_t pass, rl_activity_appender *appender, rl_error *err) {
-  if (appender->is_resumed) return 0;
+/* At the appender's first use, reads the numbers of stored rows, names and entries, so that new ones are stored after them. */
+static int read_stored_counts(rl_db *db, int64_t pass, rl_activity_appender *appender, rl_error *err) {
+  if (appender->has_stored_counts) return 0;
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   if (rl_db_query_row(db, err, "activity_stored_counts", &row, RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
   appender->stored_rows = sqlite3_column_int64(row, 0);
   appender->stored_names = sqlite3_column_int64(row, 1);
   appender->first_entry = appender->stored_entries = sqlite3_column_int64(row, 2);
-  appender->is_resumed = true;
+  appender->has_stored_counts = true;
   return 0;
 }
 
@@ -267,20 +281,20 @@ int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records,
   if (records->name_count == 0 && records->row_count == 0) return 0;
   RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
   if (appender == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
-  if (resume(db, pass, appender, err) < 0) return -1;
+  if (read_stored_counts(db, pass, appender, err) < 0) return -1;
   size_t done = 0;
   do {
     size_t count = records->row_count - done < RL_SLICE_ROWS ? records->row_count - done : RL_SLICE_ROWS;
     if (find_entries(appender, records->rows + done, count, err) < 0 ||
         insert_slice(db, pass, appender, records, records->rows + done, count, err) < 0)
       return -1;
-    advance(appender, records, count);
+    count_stored_slice(appender, records, count);
     done += count;
   } while (done < records->row_count);
   return 0;
 }
 
-/* Stores the first slice of records. Called inside a transaction. */
+/* Stores the first `count` activity rows of records as a slice. Called inside a transaction. */
 static int append_slice(rl_db *db, const rl_claim *claim, rl_activity_appender *appender, const rl_records *records, size_t count,
                         rl_error *err) {
   bool job_done;
@@ -289,7 +303,8 @@ static int append_slice(rl_db *db, const rl_claim *claim, rl_activity_appender *
   if (is_running == 0)
     return rl_fail(err, RL_HTTP, 409, "pass %lld of job %lld is committed already", (long long)claim->pass_id,
                    (long long)claim->job_id);
-  if (resume(db, claim->pass_id, appender, err) < 0 || find_entries(appender, records->rows, count, err) < 0) return -1;
+  if (read_stored_counts(db, claim->pass_id, appender, err) < 0 || find_entries(appender, records->rows, count, err) < 0)
+    return -1;
   return insert_slice(db, claim->pass_id, appender, records, records->rows, count, err);
 }
 
@@ -299,8 +314,9 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
   if (count == 0) return 0;
   if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
   int rc = append_slice(&store->writer, claim, appender, records, count, err);
-  if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1; /* invisible until the pass ends */
-  advance(appender, records, count);
+  if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0)
+    return -1; /* no change for readers: queries do not return the rows before the pass is committed */
+  count_stored_slice(appender, records, count);
   rl_records_drop_rows(records, count);
   return 0;
 }
@@ -324,7 +340,7 @@ int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, 
              : 1;
 }
 
-/* Returns 1 if the pass has activity rows that no query shows, else 0. */
+/* Returns 1 if the pass has activity rows that are hidden from queries, else 0. */
 static int has_hidden_activity(rl_db *db, int64_t pass, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   return rl_db_query_row(db, err, "activity_is_hidden", &row, RL_BIND_INTEGER(":pass", pass));

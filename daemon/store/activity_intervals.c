@@ -1,4 +1,4 @@
-/* Adds the activity rows of a slice up by intervals of time, at several levels of detail. */
+/* Implements activity_intervals.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,18 +6,18 @@
 #include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
-/* Fewer than MIN_ROWS rows get no intervals: reading them one by one is as fast, and each level has at least one interval for
- * each lane. */
+/* Fewer than MIN_ROWS rows get no intervals: queries read such rows one by one just as fast, while each level would store at
+ * least one interval for each lane. */
 enum { SLOTS = 2 * RL_SLICE_ROWS, MIN_ROWS = 1024, MIN_ROWS_PER_INTERVAL = 8 };
 _Static_assert((SLOTS & (SLOTS - 1)) == 0, "find_interval masks the hash with SLOTS - 1");
 
 typedef struct interval {
   int64_t start_ns;
-  uint32_t kind, device, stream, thread, name; /* name: of the longest row */
+  uint32_t kind, device, stream, thread, name; /* name: name of the longest row in the interval */
   int64_t row_count, busy_ns, longest_ns;
 } interval;
 
-/* The intervals of one level: a hash table with linear probing; row_count 0: a free slot. */
+/* The intervals of one level: a hash table with linear probing. A slot with row_count 0 is free. */
 typedef struct level_sums {
   interval slots[SLOTS];
   size_t interval_count, row_count;
@@ -76,7 +76,8 @@ static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int lev
   return 0;
 }
 
-/* Goes from the highest level down, and stops before the first level with fewer than MIN_ROWS_PER_INTERVAL rows per interval. */
+/* Stores the levels from the highest down, and ends before the first level with fewer than MIN_ROWS_PER_INTERVAL rows per
+ * interval. */
 int rl_activity_intervals_add(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int *first_level,
                               rl_error *err) {
   *first_level = RL_NO_LEVEL;

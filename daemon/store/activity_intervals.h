@@ -1,4 +1,6 @@
-/* Sums of activity rows by intervals of time (the table activity_intervals). */
+/* Stores sums of activity rows over intervals of time (the table activity_intervals) at several levels of detail
+ * (model/activity_levels.h), so that a timeline of a long window can be drawn without reading every row. activity.c calls
+ * this. */
 #ifndef RL_STORE_ACTIVITY_INTERVALS_H
 #define RL_STORE_ACTIVITY_INTERVALS_H
 
@@ -7,8 +9,8 @@
 #include "model/records.h"
 #include "store/db.h"
 
-/* Adds the rows, at most RL_SLICE_ROWS, to the intervals of a pass. Called inside a transaction. *first_level: the lowest level
- * that contains the rows; RL_NO_LEVEL: no level does, because the rows are few or sparse. */
+/* Adds the rows, at most RL_SLICE_ROWS, to the intervals of a pass. Called inside a transaction. Sets *first_level to the lowest
+ * level whose intervals contain the rows; to RL_NO_LEVEL if no level contains them, because the rows are few or sparse. */
 int rl_activity_intervals_add(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int *first_level,
                               rl_error *err);
 

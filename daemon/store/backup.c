@@ -1,5 +1,5 @@
-/* Copies one snapshot of the database with SQLite's online backup, even while the daemon writes. The copy is written to
- * FILE.partial and linked to FILE when it is complete, so that FILE never is an incomplete database. */
+/* Copies one snapshot of the database with SQLite's online backup, even while the daemon writes. Writes the copy to FILE.partial
+ * and links the complete copy to FILE, so that FILE is never an incomplete database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Values for the parameters of a named statement. */
+/* Values for the parameters of a named SQL statement (db.h) or of a query of the store (store.h). */
 #ifndef RL_STORE_BINDING_H
 #define RL_STORE_BINDING_H
 

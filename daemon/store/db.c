@@ -10,7 +10,7 @@
 
 enum { BUSY_MS = 5000 };
 
-/* The cause and the advice for SQLite's primary result codes. Any other code means a bug in rooflined. */
+/* Maps SQLite's primary result codes to the code and the advice of an error. Any other result code means a bug in rooflined. */
 static const struct {
   int code;
   rl_storage_code cause;
@@ -33,7 +33,7 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err) {
   int code = db->handle != NULL ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
   const char *detail = db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
   rl_storage_code cause = RL_STORAGE_INTERNAL;
-  const char *advice = "this is an error of the program";
+  const char *advice = "this is a bug in rooflined";
   for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
     if (causes[i].code == (code & 0xff)) {
       cause = causes[i].cause;
@@ -44,7 +44,7 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err) {
 
 typedef struct rl_db_statement {
   const rl_embedded *text;
-  sqlite3_stmt *prepared; /* prepared statement; NULL: it was not used yet */
+  sqlite3_stmt *prepared; /* NULL: the statement was not used yet */
 } rl_db_statement;
 
 static int compare_names(const void *left, const void *right) {
@@ -105,7 +105,7 @@ static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *bindin
   switch (binding->type) {
     case RL_SQL_INTEGER: return sqlite3_bind_int64(statement, index, binding->integer);
     case RL_SQL_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
-    case RL_SQL_TEXT: /* SQLITE_TRANSIENT copies it, because a cursor can outlive the caller's text */
+    case RL_SQL_TEXT: /* SQLITE_TRANSIENT copies the text, because a cursor can outlive the caller's text */
       return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_TRANSIENT);
     case RL_SQL_NULL: break;
   }

@@ -1,5 +1,6 @@
-/* An SQLite connection with named statements. The texts are files of schema/sql, embedded in the program. A statement is prepared
- * at its first use and kept. Errors have the domain RL_STORAGE. Private to the store; not thread-safe. */
+/* An SQLite connection with named statements. A statement's name is the name of a file in schema/sql, whose text is embedded in
+ * the program. A statement is prepared at its first use and kept. Errors have the domain RL_STORAGE. Private to the store; not
+ * thread-safe. */
 #ifndef RL_STORE_DB_H
 #define RL_STORE_DB_H
 
@@ -16,7 +17,7 @@ typedef struct rl_db {
   size_t statement_count;
 } rl_db;
 
-/* Opens a connection. flags: SQLITE_OPEN_*. texts must outlive db. After a failure db is closed. */
+/* Opens a connection. flags: SQLITE_OPEN_*. texts: the named statements, which must outlive db. After a failure db is closed. */
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err);
 void rl_db_close(rl_db *db); /* accepts a zeroed rl_db */
 /* Fills err with the connection's last error and advice: "cannot <action>: <advice> (SQLite 13: ...)". Returns -1. */
@@ -26,11 +27,13 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err);
 int rl_db_execute(rl_db *db, const char *text, const char *action, rl_error *err);
 /* Executes all statements of the text named `name`, which have no parameters. */
 int rl_db_execute_named(rl_db *db, const char *name, rl_error *err);
-/* Prepares or resets the statement `name`, and binds its parameters. db owns *statement; rl_db_step executes it. */
+/* Prepares or resets the statement `name`, and binds its parameters. db owns *statement; the caller executes it with
+ * rl_db_step. */
 int rl_db_prepare(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
-/* Returns 1 and the next row in *statement; 0 at the end. Resets the statement at the end and after an error. */
+/* Returns 1 when `statement` has a next row, whose columns can be read from it; 0 at the end. Resets the statement at the end and
+ * after an error. */
 int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err);
-/* Starts the statement and reads its first row: returns 1, 0 or -1 as rl_db_step. */
+/* Starts the statement and reads its first row. Returns 1, 0 or -1 as rl_db_step does. */
 int rl_db_query_row_bound(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
                           rl_error *err);
 /* Executes the statement to its end. Returns 0 or -1. */

@@ -1,8 +1,8 @@
-/* Inserts events. An event and the change that it reports are one transaction. */
+/* Inserts the events of jobs. An event and the change that it reports are in one transaction. */
 #include "base/clock.h"
 #include "store/store_internal.h"
 
-/* Increments the job's number of events and returns it in *seq. */
+/* Increments the job's number of events and sets *seq to the new number. */
 static int increment_event_count(rl_db *db, int64_t job_id, int64_t *seq, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "event_number", &row, RL_BIND_INTEGER(":job", job_id));

@@ -22,11 +22,12 @@ static void utc_text(sqlite3_context *context, int count, sqlite3_value **values
     sqlite3_result_text(context, rl_instant_format(sqlite3_value_int64(values[0]), text), -1, SQLITE_TRANSIENT);
 }
 
-/* Sets *start and *end to the name in a demangled function. Parentheses of "(anonymous namespace)" are part of a scope. */
+/* Sets *start and *end to the beginning and the end of the base name in a demangled function. The parentheses of "(anonymous
+ * namespace)" belong to a namespace's name, not to the parameters. */
 static void find_base_name(const char *text, const char **start, const char **end) {
   static const char anonymous[] = "(anonymous namespace)";
   const char *c = text;
-  int depth = 0; /* nesting depth of template arguments */
+  int depth = 0; /* number of open angle brackets */
   *start = text, *end = NULL;
   for (; *c != '\0'; c++) {
     if (depth == 0 && strncmp(c, anonymous, sizeof anonymous - 1) == 0) c += sizeof anonymous - 2;

@@ -1,4 +1,5 @@
-/* Inserts the records of a pass. A parameter of an INSERT statement is a field of the record, or a member of row_keys. */
+/* Inserts the records of a pass. A parameter of an INSERT statement has the name of a field of the record, or of a member of
+ * row_keys. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 /* The values of parameters that are not fields of the record. */
 typedef struct row_keys {
   int64_t pass, run;
-  int64_t kernel_id; /* 0: no kernel; bound as NULL, which violates the column's NOT NULL */
+  int64_t kernel_id; /* 0: there is no such kernel; bound as NULL, so that the insertion violates NOT NULL and fails */
 } row_keys;
 
 enum { MAX_PARAMETERS = 32 };
@@ -62,7 +63,7 @@ static int prepare_insertion(rl_db *db, const char *statement, const rl_field *f
   return 0;
 }
 
-/* Binds with SQLITE_STATIC: the record outlives the step, so SQLite need not copy the text. */
+/* Binds with SQLITE_STATIC: SQLite need not copy the text, because the record outlives the execution of the statement. */
 static int bind_text(sqlite3_stmt *statement, int index, const rl_field *field, const char *text) {
   if (text == NULL || (field->zero_is_null && text[0] == '\0')) return sqlite3_bind_null(statement, index);
   return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
@@ -107,7 +108,7 @@ static int insert_record(rl_db *db, const insertion *insert, const char *record,
   return 0;
 }
 
-/* Sets keys->kernel_id to the kernel with this ordinal; to 0 if there is none. */
+/* Sets keys->kernel_id to the id of the pass's kernel with this ordinal; to 0 if there is none. */
 static int find_kernel(rl_db *db, int64_t ordinal, row_keys *keys, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "kernel_not_committed", &row, RL_BIND_INTEGER(":pass", keys->pass),
@@ -120,7 +121,7 @@ static bool has_kernel_id(rl_record_kind kind) {
   return rl_record_tables[kind].table != NULL && strcmp(rl_record_tables[kind].owner_column, "kernel_id") == 0;
 }
 
-/* Inserts `count` records of a kind from the index `first`. */
+/* Inserts `count` records of a kind, beginning with the record at index `first`. */
 static int insert_range(rl_db *db, rl_record_kind kind, const rl_records *records, const rl_claim *claim, size_t first,
                         size_t count, rl_error *err) {
   const rl_record_layout *layout = &rl_record_layouts[kind];
@@ -173,7 +174,8 @@ size_t rl_store_kernel_bytes(const rl_records *records) {
   return bytes;
 }
 
-/* rl_record_kind has kernels before the kinds whose rows refer to them, so inserting in its order satisfies the foreign keys. */
+/* Inserts the kinds in the order of rl_record_kind, in which kernels precede the records that refer to them, as the foreign keys
+ * require. */
 int rl_store_insert_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, size_t max_bytes,
                             rl_kernel_position *position, rl_error *err) {
   for (; position->kind < RL_RECORD_KIND_COUNT; position->kind++, position->index = 0) {

@@ -1,10 +1,10 @@
-/* Prints the INSERT statement of a table of records, at build time. Usage: insert_statements TABLE */
+/* A program of the build that prints the INSERT statement of a table of records. Usage: insert_statements TABLE */
 #include <stdio.h>
 #include <string.h>
 
 #include "store/record_tables.h"
 
-/* Returns whether the field only serves to look up kernel_id and is no column itself. */
+/* Returns whether the field only serves to find the row's kernel_id and is not a column itself. */
 static bool is_kernel_key(const rl_record_table *table, const rl_field *field) {
   return strcmp(table->owner_column, "kernel_id") == 0 && strcmp(field->name, "ordinal") == 0;
 }

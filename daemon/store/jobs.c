@@ -1,4 +1,4 @@
-/* Inserts, finishes and requeues jobs. */
+/* Inserts, finishes, requeues and labels jobs, and stores the compiler's logs of their runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +88,8 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   return 0;
 }
 
-/* Stores the compiler's log of a run and sets *job_id to the run's job. Leaves *job_id unchanged if there is no such run. */
+/* Stores the compiler's log of a run and sets *job_id to the run's job. If there is no such run, stores nothing and leaves
+ * *job_id unchanged. */
 static int store_log(rl_db *db, int64_t run_id, const char *text, int64_t *job_id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "run_job", &row, RL_BIND_INTEGER(":run", run_id));

@@ -1,4 +1,5 @@
-/* Copies the rows of a trace into a new database, by statements of schema/sql/nsys that read the store's file. */
+/* Copies the rows of a trace into a new database. The statements of schema/sql/nsys read the rows from the store's database,
+ * which is attached. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,12 +9,12 @@
 
 extern const rl_embedded rl_nsys_statements[]; /* schema/sql/nsys */
 
-/* Executed in this order, because each statement reads rows that earlier ones wrote. */
+/* Executed in this order, because a statement can read rows that earlier statements have written. */
 static const char *const statements[] = {
     "nsys_strings", "nsys_short_strings", "nsys_short_names", "nsys_kernels",   "nsys_copies",  "nsys_sets",   "nsys_calls",
     "nsys_ranges",  "nsys_domains",       "nsys_overheads",   "nsys_processes", "nsys_details", "nsys_device", "nsys_conditions"};
 
-/* Writes all tables in one transaction, which reads one snapshot of the store. */
+/* Writes all tables in one transaction, so that all rows come from one snapshot of the store's database. */
 static int copy_trace(rl_db *db, const char *store_file, int64_t run, rl_error *err) {
   if (rl_db_execute_named(db, "nsys_tables", err) < 0 ||
       rl_db_run(db, err, "nsys_attach", RL_BIND_TEXT(":file", store_file)) < 0 ||

@@ -1,4 +1,4 @@
-/* Opens and closes the store, begins and ends transactions. */
+/* Opens and closes the store, and begins and ends its write transactions. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,8 @@ static int make_folder(const char *folder, rl_error *err) {
   return 0;
 }
 
-/* Locks the state folder. The lock is on the folder itself, so that deleting the file `lock`, which has the owner's process id,
- * does not release it. Closing the descriptor *lock does. */
+/* Locks the state folder until the descriptor *lock is closed. The lock is on the folder itself, so that deleting the file
+ * `lock`, which contains the process id of the lock's owner, does not release the lock. */
 static int lock_folder(const char *folder, int *lock, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *path = NULL;
   if (asprintf(&path, "%s/lock", folder) < 0) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
@@ -43,7 +43,7 @@ static int lock_folder(const char *folder, int *lock, rl_error *err) {
     ssize_t size = pread(pid_file, owner_pid, sizeof owner_pid - 1, 0);
     if (size > 0) owner_pid[size] = '\0';
     return rl_fail(err, RL_ERRNO, code,
-                   "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder",
+                   "the state folder %s is in use by another rooflined (process %s): stop that process, or use another folder",
                    folder, owner_pid);
   }
   int length = snprintf(owner_pid, sizeof owner_pid, "%ld", (long)getpid());
@@ -62,7 +62,8 @@ static int check_log_mode(rl_db *db, rl_error *err) {
   return rl_fail(err, RL_ERRNO, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
 }
 
-/* Checks the schema before the statement open_writer changes the journal mode, because a refused file must stay unchanged. */
+/* Opens the connection that writes. Checks the schema first, because the statement open_writer changes the journal mode, and a
+ * file that is refused must stay unchanged. */
 static int open_writer(rl_store *store, rl_error *err) {
   const rl_schema *schema = rl_current_schema();
   rl_db *db = &store->writer;
@@ -74,18 +75,19 @@ static int open_writer(rl_store *store, rl_error *err) {
   return rl_store_add_storing_function(store, db, err);
 }
 
-/* How long a transaction waits for locks. The daemon waits briefly for other programs, because HTTP requests wait meanwhile;
- * other programs wait long for the daemon. Threads of the daemon hold the writer only briefly. */
+/* How long a transaction waits for another program's lock (..._WRITE_WAIT_MS) and for other threads of this process
+ * (THREAD_WAIT_NS). The daemon waits for other programs only briefly, because HTTP requests wait meanwhile; other programs wait
+ * longer for the daemon. */
 enum {
   DAEMON_WRITE_WAIT_MS = 100,
   SHARED_WRITE_WAIT_MS = 5000,
   THREAD_WAIT_NS = 1000000000,
   BEGIN_PAUSE_NS = 5000000,
-  NEW_LOCK_NS = 1000000000
+  MAX_NS_BETWEEN_REFUSALS = 1000000000
 };
 static const int64_t START_WAIT_NS = 5000000000;
 
-/* shared: opens the store even if another process holds the folder's lock. */
+/* Opens the store. If shared is false, fails if another process holds the folder's lock. */
 static int open_store(const char *folder, bool shared, rl_store **store, rl_error *err) {
   RL_CLEANUP(rl_store_cleanup) rl_store *opened = calloc(1, sizeof *opened);
   if (opened == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
@@ -93,7 +95,7 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   opened->write_wait_ms = shared ? SHARED_WRITE_WAIT_MS : DAEMON_WRITE_WAIT_MS;
   rl_timed_mutex_init(&opened->writer_mutex);
   pthread_mutex_init(&opened->readers_mutex, NULL);
-  pthread_mutex_init(&opened->known_tokens_mutex, NULL);
+  pthread_mutex_init(&opened->cached_tokens_mutex, NULL);
   rl_condition_init(&opened->reader_returned);
   opened->folder = strdup(folder);
   if (opened->folder == NULL || asprintf(&opened->file, "%s/rooflined.db", folder) < 0)
@@ -121,7 +123,7 @@ void rl_store_close(rl_store *store) {
   if (store->lock_fd >= 0) close(store->lock_fd);
   pthread_cond_destroy(&store->reader_returned);
   pthread_mutex_destroy(&store->readers_mutex);
-  pthread_mutex_destroy(&store->known_tokens_mutex);
+  pthread_mutex_destroy(&store->cached_tokens_mutex);
   rl_timed_mutex_destroy(&store->writer_mutex);
   free(store->file);
   free(store->folder);
@@ -155,23 +157,24 @@ static int try_to_begin(rl_store *store, rl_error *err) {
   return rc;
 }
 
-/* Records a refusal by another program's lock. Returns the time of the first refusal by this lock; a refusal more than
- * NEW_LOCK_NS after the previous one belongs to a new lock. */
-static int64_t note_refusal(rl_store *store) {
+/* Records that SQLite has refused a transaction because another program holds the lock. Returns the time of the first refusal
+ * because of this lock. A refusal more than MAX_NS_BETWEEN_REFUSALS after the previous one is attributed to a new lock. */
+static int64_t record_lock_refusal(rl_store *store) {
   const int64_t now_ns = rl_monotonic_ns();
-  if (now_ns - atomic_exchange(&store->locked_until_ns, now_ns) > NEW_LOCK_NS || atomic_load(&store->locked_since_ns) == 0)
+  if (now_ns - atomic_exchange(&store->locked_until_ns, now_ns) > MAX_NS_BETWEEN_REFUSALS ||
+      atomic_load(&store->locked_since_ns) == 0)
     atomic_store(&store->locked_since_ns, now_ns);
   return atomic_load(&store->locked_since_ns);
 }
 
 /* Waits for another program's lock without holding the mutex, so that threads wait concurrently. write_wait_ms counts from the
- * first refusal, not from the call: once a lock has lasted that long, further transactions fail at once, and requests do not
- * queue up. */
+ * first refusal, which may precede this call: when a lock has lasted for that long, further transactions fail at once, so that
+ * requests do not queue up. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err) {
   rl_error reason;
   if (lock_writer(store, err) < 0) return -1;
   while (try_to_begin(store, &reason) < 0) {
-    if (!is_locked(&reason) || rl_monotonic_ns() - note_refusal(store) >= store->write_wait_ms * 1000000) {
+    if (!is_locked(&reason) || rl_monotonic_ns() - record_lock_refusal(store) >= store->write_wait_ms * 1000000) {
       if (err != NULL) *err = reason;
       return -1;
     }
@@ -198,7 +201,7 @@ int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err
     if (rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
     rl_revisions_end_commit(&store->revisions, store->writer.handle, change);
   }
-  /* SQLite may already have rolled back, for example on a full disk. */
+  /* SQLite may already have rolled the transaction back, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
   rl_timed_mutex_unlock(&store->writer_mutex);
   return rc;

@@ -1,4 +1,4 @@
-/* Claims passes, commits their records, and counts crashes during them. */
+/* Claims passes, commits their records, and counts the crashes that happen during a pass. */
 #include <errno.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   return claim->source_json != NULL ? 1 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
 }
 
-/* Executes an UPDATE ... RETURNING statement about a job, with the parameters :job and :now. Returns 1 if it changed the job,
- * else 0. */
+/* Executes an UPDATE ... RETURNING statement on a job, with the parameters :job and :now. Returns 1 if the statement has changed
+ * the job, else 0. */
 static int update_returning(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int changed = rl_db_query_row(db, err, name, &row, RL_BIND_INTEGER(":job", job_id), RL_BIND_INTEGER(":now", now));
@@ -66,8 +66,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 
 /* --- commit ------------------------------------------------------------------------------------------------------------ */
 
-/* Finds the ceilings of the pass's device, stores the floors that follow from them, and marks times as suspect that are faster
- * than their floor or were measured on a throttled device. */
+/* Finds the ceilings of the pass's device, computes and stores the floors from them, and marks times as suspect if they are
+ * shorter than their floor or were measured on a throttled device. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   static const char *const steps[] = {"pass_ceilings",  "floors_insert",   "shares_insert",
                                       "epochs_suspect", "samples_suspect", "samples_throttled"};
@@ -92,10 +92,10 @@ int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_er
                  (long long)claim->job_id, job, (long long)claim->pass_id, pass);
 }
 
-/* Max size in memory of the kernels and records that one transaction stores: about 260 instructions or 3,100 metrics. */
+/* Maximum size in memory of the kernels and records that one transaction stores: about 260 instructions or 3,100 metrics. */
 enum { KERNEL_SLICE_BYTES = 1 << 20 };
 
-/* Inserts the kernels after *position and makes them visible to queries. */
+/* Inserts the kernels from *position on and makes all kernels of the pass visible to queries. */
 static int commit_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                           rl_error *err) {
   bool is_first = position->kind == 0;
@@ -146,7 +146,8 @@ static int discard_kernels(rl_store *store, int64_t pass, rl_error *err) {
   return 0;
 }
 
-/* Returns 1 after the last slice or if the pass is already committed, else 0. Called inside a transaction. */
+/* Inserts one slice of kernels from *position on. Returns 1 after the last slice or if the pass is already committed, else 0.
+ * Called inside a transaction. */
 static int insert_kernel_slice(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                                rl_error *err) {
   bool job_done;
@@ -155,7 +156,8 @@ static int insert_kernel_slice(rl_db *db, const rl_claim *claim, const rl_record
   return rl_store_insert_kernels(db, claim, records, KERNEL_SLICE_BYTES, position, err);
 }
 
-/* If the kernels exceed one slice, inserts all of them in short transactions, each of which starts after all waiting writers. */
+/* If the kernels exceed KERNEL_SLICE_BYTES, inserts all of them in short transactions. Each transaction lets writers that already
+ * wait go first. Otherwise does nothing: the last transaction inserts the kernels. */
 static int store_kernel_slices(rl_store *store, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
                                rl_error *err) {
   if (rl_store_kernel_bytes(records) <= KERNEL_SLICE_BYTES) return 0;
@@ -177,7 +179,7 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
   if (records == NULL) records = &no_records;
   int rc = store_kernel_slices(store, claim, records, &position, err);
   if (rc == 0) rc = commit_transaction(store, claim, records, reason, &position, &done, err);
-  /* If discarding fails too, the next commit or the next start of the daemon discards them. */
+  /* If this fails too, the next commit of the pass or the next start of the daemon discards the kernels. */
   if (rc < 0 && position.kind != 0) discard_kernels(store, claim->pass_id, NULL);
   if (rc < 0) return -1;
   *job_done = done;
@@ -186,15 +188,15 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
 
 /* --- crashes ----------------------------------------------------------------------------------------------------------- */
 
-/* The process that died during a pass. Deaths of the worker and of the daemon are counted separately: a job survives more deaths
- * of the daemon, because it rarely causes them. */
+/* Which process died during a pass. Deaths of the worker and of the daemon are counted separately: a job survives more deaths of
+ * the daemon, because a job rarely causes them. */
 typedef struct crash_kind {
   const char *process;
   const char *count_statement;
 } crash_kind;
 static const crash_kind worker_crash = {"worker", "job_died"}, daemon_crash = {"daemon", "job_crashed"};
 
-/* Increments the job's number of crashes, returns it in *crashes, and sets the pass to pending. */
+/* Increments the job's number of crashes of this kind, sets *crashes to it, and sets the pass to pending. */
 static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *crashes, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, kind.count_statement, &row, RL_BIND_INTEGER(":job", claim->job_id));
@@ -206,7 +208,8 @@ static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const 
                    RL_BIND_TEXT(":reason", reason));
 }
 
-/* Counts a crash and sets the pass to pending. At max_crashes fails the job and sets *job_failed. */
+/* Counts a crash and sets the pass to pending. If the number of crashes has reached max_crashes, fails the job and sets
+ * *job_failed. */
 static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t max_crashes,
                         bool *job_failed, rl_error *err) {
   rl_error problem;
@@ -230,7 +233,8 @@ int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const c
   return 0;
 }
 
-/* Finds a pass that a crash left running. Returns 1 and fills the ids, the pass and the variant of *claim; 0 if there is none. */
+/* Finds a pass whose state is `running` because the daemon crashed. Returns 1 and fills the ids, the pass and the variant of
+ * *claim; returns 0 if there is none. */
 static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "pass_crashed", &row);

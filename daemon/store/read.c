@@ -1,4 +1,4 @@
-/* Runs queries on a pool of reader connections. A cursor is a connection together with its current query. */
+/* Runs queries on a pool of reader connections. A cursor is a reader connection and its current query. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@ enum {
   MAX_READERS = 32,
   READER_WAIT_S = 2,
   MAX_STATEMENT_NAME = 64,
-  STEPS_BETWEEN_CHECKS = 1000 /* interval in steps of SQLite's virtual machine, about 50 us */
+  STEPS_BETWEEN_CHECKS =
+      1000 /* instructions of SQLite's virtual machine between two calls of the progress handler, about 50 µs */
 };
 
 static _Thread_local const rl_query_limit *thread_limit;
@@ -20,7 +21,7 @@ struct rl_cursor {
   rl_store *store;
   rl_db db;
   sqlite3_stmt *row;
-  rl_cursor *next; /* next cursor in the list of idle cursors */
+  rl_cursor *next; /* next cursor in the list of idle readers */
 };
 
 static const char *const query_names[RL_QUERIES] = {
@@ -78,9 +79,10 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_SUITE_HISTORY] = "suite_history",
 };
 
-/* Queries that have a separate statement for each combination of bound parameters: jobs, jobs_kind, jobs_kind_state, ... */
-enum { MAX_CHOOSING = 5 };
-static const char *const choosing_parameters[RL_QUERIES][MAX_CHOOSING] = {
+/* Parameters that choose the statement of a query. A query with such parameters has one statement for each combination of those
+ * that are bound: jobs, jobs_kind, jobs_kind_state, ... */
+enum { MAX_CHOOSING_PARAMETERS = 5 };
+static const char *const statement_choosing_parameters[RL_QUERIES][MAX_CHOOSING_PARAMETERS] = {
     [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search", ":in_suite"},
     [RL_QUERY_HISTORY] = {":like"},
 };
@@ -92,11 +94,12 @@ static bool is_bound(const char *name, const rl_binding *bindings, int count) {
 }
 
 /* Writes the name of the statement that executes the query with these bindings. */
-static void choose_statement(rl_query query, const rl_binding *bindings, int count, char name[static MAX_STATEMENT_NAME]) {
+static void write_statement_name(rl_query query, const rl_binding *bindings, int count, char name[static MAX_STATEMENT_NAME]) {
   int length = snprintf(name, MAX_STATEMENT_NAME, "%s", query_names[query]);
-  for (int i = 0; i < MAX_CHOOSING && choosing_parameters[query][i] != NULL; i++)
-    if (is_bound(choosing_parameters[query][i], bindings, count))
-      length += snprintf(name + length, (size_t)(MAX_STATEMENT_NAME - length), "_%s", choosing_parameters[query][i] + 1);
+  for (int i = 0; i < MAX_CHOOSING_PARAMETERS && statement_choosing_parameters[query][i] != NULL; i++)
+    if (is_bound(statement_choosing_parameters[query][i], bindings, count))
+      length +=
+          snprintf(name + length, (size_t)(MAX_STATEMENT_NAME - length), "_%s", statement_choosing_parameters[query][i] + 1);
 }
 
 static void free_cursor(rl_cursor *cursor) {
@@ -169,12 +172,12 @@ static int start_query(rl_store *store, const char *name, const rl_binding *bind
 
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
   char name[MAX_STATEMENT_NAME];
-  choose_statement(query, bindings, count, name);
+  write_statement_name(query, bindings, count, name);
   return start_query(store, name, bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
-  if (cursor->row == NULL) return 0; /* the query has ended; another step would restart the statement */
+  if (cursor->row == NULL) return 0; /* the query has ended; stepping it again would restart the statement */
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc <= 0) {
     cursor->row = NULL;

@@ -1,4 +1,4 @@
-/* The table, the INSERT statement and the owner's column of each kind of record. */
+/* Implements record_tables.h. */
 #include "store/record_tables.h"
 
 #define TABLE(NAME, OWNER) .table = NAME, .statement = "insert_" NAME, .owner_column = OWNER

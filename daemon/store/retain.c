@@ -1,5 +1,5 @@
-/* Deletes old rows. Each transaction deletes at most about BATCH_ROWS rows, so that other writers and a stopping daemon wait only
- * briefly. */
+/* Deletes old rows (retention). Each transaction deletes at most about BATCH_ROWS rows, so that other writers and a daemon that
+ * stops wait only briefly. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -8,14 +8,16 @@
 enum { BATCH_ROWS = RL_DELETE_ROWS, BATCH_KERNELS = 5 /* each has thousands of metrics, instructions and points */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
-/* Rows of passes (activity), suite runs (events) and jobs (events, jobs) that finished before these instants may be deleted. */
+/* Data of passes, suite runs and jobs that finished before these instants (ns since 1970) may be deleted: activity rows of
+ * passes, events of jobs and suite runs, and whole jobs. */
 typedef struct deletion_limits {
   int64_t activity_ns, events_ns, jobs_ns;
 } deletion_limits;
 
-typedef int64_t removed_counts[RL_REMOVED_KINDS]; /* number of deleted rows by kind */
+typedef int64_t removed_counts[RL_RETENTION_ROW_KIND_COUNT]; /* number of deleted rows by kind */
 
-/* Sets *id to the first column of the first row and returns 1. Without a row sets *id to 0 and returns 0. */
+/* Executes a statement. Sets *id to the first column of its first row and returns 1; if the statement returns no row, sets *id to
+ * 0 and returns 0. */
 static int first_integer(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row_bound(db, name, bindings, count, &row, err);
@@ -23,7 +25,8 @@ static int first_integer(rl_db *db, const char *name, const rl_binding *bindings
   return found;
 }
 
-/* Deletes one batch of a pass's raw rows; the first batch hides all of them. Returns 1 after the last batch, else 0. */
+/* Deletes one batch of a pass's activity rows. The first batch also hides the other rows from queries. Returns 1 after the last
+ * batch, else 0. */
 static int delete_activity(rl_db *db, int64_t pass, removed_counts removed, rl_error *err) {
   int64_t row_count = 0;
   if (rl_db_run(db, err, "activity_hide", RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
@@ -58,7 +61,7 @@ static int delete_kernels(rl_db *db, int64_t job, rl_error *err) {
   return sqlite3_changes64(db->handle) < BATCH_KERNELS;
 }
 
-/* Deletes the job, and its posted code if no other job refers to it. Returns 1. */
+/* Deletes the job, and its posted code if no other job refers to the code. Returns 1. */
 static int delete_job_row(rl_db *db, int64_t job, removed_counts removed, rl_error *err) {
   char source[RL_SHA256_SIZE] = "";
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
@@ -81,7 +84,7 @@ static int delete_job(rl_db *db, int64_t job, removed_counts removed, rl_error *
 }
 
 static const struct retention_step {   /* executed in this order */
-  const char *select_oldest_statement; /* selects the id of the oldest pass or job that may be deleted */
+  const char *select_oldest_statement; /* returns the id of the oldest pass, suite run or job whose rows may be deleted */
   int (*delete_one_batch)(rl_db *db, int64_t id, removed_counts removed, rl_error *err);
   size_t limit_offset;
 } retention_steps[] = {
@@ -91,8 +94,9 @@ static const struct retention_step {   /* executed in this order */
     {"job_oldest", delete_job, offsetof(deletion_limits, jobs_ns)},
 };
 
-/* Deletes one batch of activity rows that are already hidden; if there are none, a batch of the first step that has rows to
- * delete. Returns 1, or 0 if no rows were left to delete. *complete: whether this was the last batch of a pass or job. */
+/* Deletes one batch of activity rows that are already hidden; if there are none, deletes a batch of the first step that has rows
+ * to delete. Returns 1, or 0 if no rows were left to delete. Sets *complete to whether this was the last batch of a pass, suite
+ * run or job. */
 static int delete_batch(rl_db *db, const deletion_limits *limits, removed_counts removed, bool *complete, rl_error *err) {
   int64_t hidden_pass = 0;
   int is_hidden = first_integer(db, "activity_hidden", NULL, 0, &hidden_pass, err);
@@ -115,15 +119,15 @@ static int delete_batch(rl_db *db, const deletion_limits *limits, removed_counts
   return 0;
 }
 
-/* Returns 1 if max_bytes is a limit (not 0) and at most max_bytes are in use, else 0. */
+/* Returns 1 if max_bytes is not 0 and the database uses at most max_bytes, else 0. */
 static int is_within_max_bytes(rl_db *db, int64_t max_bytes, rl_error *err) {
   int64_t used = 0;
   if (max_bytes == 0) return 0;
   return first_integer(db, "database_bytes", NULL, 0, &used, err) < 0 ? -1 : used <= max_bytes;
 }
 
-/* Deletes batches until no step has rows to delete, at most max_bytes (0: no limit) are in use, or *stop is true. Adds
- * the number of rows to *removed. */
+/* Deletes batches until no step has rows to delete, the database uses at most max_bytes (0: no limit), or *stop is true. Adds the
+ * number of deleted rows to *removed. */
 static int delete_until_within(rl_store *store, const deletion_limits *limits, int64_t max_bytes, const atomic_bool *stop,
                                int64_t *removed, rl_error *err) {
   bool complete = true;
@@ -134,7 +138,7 @@ static int delete_until_within(rl_store *store, const deletion_limits *limits, i
     more = is_within == 0 ? delete_batch(&store->writer, limits, deleted, &complete, err) : is_within > 0 ? 0 : -1;
     more = rl_store_end_transaction(store, more, err);
     if (more < 0) return -1;
-    for (int i = 0; i < RL_REMOVED_KINDS; i++) {
+    for (int i = 0; i < RL_RETENTION_ROW_KIND_COUNT; i++) {
       *removed += deleted[i];
       atomic_fetch_add(&store->removed_rows[i], deleted[i]);
     }
@@ -142,7 +146,9 @@ static int delete_until_within(rl_store *store, const deletion_limits *limits, i
   return 0;
 }
 
-int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind) { return atomic_load(&store->removed_rows[kind]); }
+int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind) {
+  return atomic_load(&store->removed_rows[kind]);
+}
 
 /* Returns free pages to the file system in steps, and truncates the write-ahead log. */
 static int return_free_pages(rl_store *store, const atomic_bool *stop, rl_error *err) {

@@ -1,5 +1,5 @@
-/* Maps the WAL index of SQLite to read its change counter. A revision is 0 (unknown) during a commit of this process
- * (`committing`) and if the index can't be mapped. A commit of another program increases `everything`. */
+/* Maps SQLite's WAL index into memory and reads its change counter. A revision is 0 (unknown) during a commit of this process
+ * (`committing`), or if the index can't be mapped. A commit of another program increases `everything`. */
 #include "store/revisions.h"
 
 #include <stddef.h>
@@ -24,17 +24,18 @@ void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer) {
   if (file->pMethods == NULL || file->pMethods->iVersion < 2) return;
   if (file->pMethods->xShmMap(file, 0, WAL_INDEX_REGION_BYTES, 0, &region) != SQLITE_OK || region == NULL) return;
   revisions->change_counter = (const uint32_t *)((const char *)region + offsetof(wal_index_header, change_counter));
-  atomic_store(&revisions->seen_changes, read_change_counter(revisions));
+  atomic_store(&revisions->counted_changes, read_change_counter(revisions));
 }
 
-/* The writer holds the database's lock, so a change of the counter since its last commit was made by another program. */
+/* This process holds the database's lock, so another program has made each change of the counter since this process's last
+ * commit. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer) {
   if (revisions->change_counter == NULL) return;
   revisions->rows_before = sqlite3_total_changes64(writer);
   uint32_t changes = read_change_counter(revisions);
-  if (changes == atomic_load(&revisions->seen_changes)) return;
+  if (changes == atomic_load(&revisions->counted_changes)) return;
   atomic_fetch_add(&revisions->everything, 1);
-  atomic_store(&revisions->seen_changes, changes);
+  atomic_store(&revisions->counted_changes, changes);
 }
 
 void rl_revisions_begin_commit(rl_revisions *revisions) { atomic_store(&revisions->committing, true); }
@@ -50,24 +51,24 @@ void rl_revisions_count(rl_revisions *revisions, rl_change change) {
 void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change) {
   if (revisions->change_counter != NULL) {
     bool wrote = sqlite3_total_changes64(writer) != revisions->rows_before;
-    uint32_t changes = read_change_counter(revisions), expected = atomic_load(&revisions->seen_changes) + (wrote ? 1 : 0);
+    uint32_t changes = read_change_counter(revisions), expected = atomic_load(&revisions->counted_changes) + (wrote ? 1 : 0);
     if (wrote) rl_revisions_count(revisions, change);
     if (changes != expected) atomic_fetch_add(&revisions->everything, 1); /* another program has committed meanwhile */
-    atomic_store(&revisions->seen_changes, changes);
+    atomic_store(&revisions->counted_changes, changes);
   }
   atomic_store(&revisions->committing, false);
 }
 
-/* Returns true when the counters account for every commit. A commit of this process sets `committing` before it changes the
- * change counter, and seen_changes before it clears `committing`. */
+/* Returns true when the counters account for every commit. This is safe without a lock: a commit of this process sets
+ * `committing` before it changes the change counter, and updates counted_changes before it clears `committing`. */
 static bool is_up_to_date(rl_revisions *revisions) {
   for (;;) {
-    uint32_t seen = atomic_load(&revisions->seen_changes), changes = read_change_counter(revisions);
+    uint32_t seen = atomic_load(&revisions->counted_changes), changes = read_change_counter(revisions);
     if (changes == seen) return true;
     if (atomic_load(&revisions->committing)) return false;
-    if (atomic_load(&revisions->seen_changes) != seen) continue; /* a commit of this process has ended meanwhile */
-    atomic_fetch_add(&revisions->everything, 1);                 /* another program has committed */
-    atomic_compare_exchange_strong(&revisions->seen_changes, &seen, changes);
+    if (atomic_load(&revisions->counted_changes) != seen) continue; /* a commit of this process has ended meanwhile */
+    atomic_fetch_add(&revisions->everything, 1);                    /* another program has committed */
+    atomic_compare_exchange_strong(&revisions->counted_changes, &seen, changes);
   }
 }
 

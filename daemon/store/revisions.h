@@ -1,7 +1,7 @@
-/* Counters of committed changes. By comparing them, readers check without a query whether a cached reply is valid. The store
- * counts its own commits by the data that they change. A commit of another program counts as a change of everything; it is seen
- * by the change counter of the WAL index (https://www.sqlite.org/walformat.html, iChange), which is in shared memory. Private to
- * the store. */
+/* Counters of committed changes. The API compares them to decide without a query whether a cached reply is still valid. The store
+ * counts its own commits separately for each kind of data. A commit of another program counts as a change of everything; the
+ * store detects it by the change counter in SQLite's WAL index, which is in shared memory (https://www.sqlite.org/walformat.html,
+ * iChange). Private to the store. */
 #ifndef RL_STORE_REVISIONS_H
 #define RL_STORE_REVISIONS_H
 
@@ -15,15 +15,15 @@
 enum { RL_JOB_REVISIONS = 4096 };
 
 typedef struct rl_revisions {
-  const uint32_t *change_counter; /* change counter in the WAL index; NULL: unknown, so no reply may be cached */
-  _Atomic uint32_t seen_changes;  /* value of *change_counter that the counters below account for */
-  atomic_bool committing;         /* a commit of this process may have changed *change_counter, but not yet the counters below */
+  const uint32_t *change_counter;   /* change counter in the WAL index; NULL: unknown, so no reply may be cached */
+  _Atomic uint32_t counted_changes; /* value of *change_counter that the counters below account for */
+  atomic_bool committing; /* a commit of this process may already have changed *change_counter, but not the counters below */
   _Atomic uint64_t everything, lists, ceilings, suites;
   _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* revision of each job, by job id modulo RL_JOB_REVISIONS */
   int64_t rows_before;                     /* sqlite3_total_changes64 at the begin of the transaction */
 } rl_revisions;
 
-/* The data of readers that a transaction changes. */
+/* The kinds of data that a transaction changes and that readers can see. All members zero: none. */
 typedef struct rl_change {
   bool everything;
   bool lists;     /* lists of jobs and the history */
@@ -32,15 +32,15 @@ typedef struct rl_change {
   int64_t job_id; /* 0: no job */
 } rl_change;
 
-/* Called with the database in WAL mode. */
+/* Maps the WAL index. The database must be in WAL mode. */
 void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer);
-/* Call these with the writer's lock held: after BEGIN IMMEDIATE, before COMMIT, and after COMMIT. */
+/* The caller holds the writer's mutex and calls these three functions after BEGIN IMMEDIATE, before COMMIT, and after COMMIT. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer);
 void rl_revisions_begin_commit(rl_revisions *revisions);
 void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change);
-/* Counts a change that readers see although it is not in the database, such as the state `storing`. */
+/* Counts a change that readers see although it is not in the database, such as a job's state `storing`. */
 void rl_revisions_count(rl_revisions *revisions, rl_change change);
-/* See rl_store_revision. */
+/* Implements rl_store_revision. */
 uint64_t rl_revisions_read(rl_revisions *revisions, rl_revision_kind kind, int64_t job_id);
 
 #endif

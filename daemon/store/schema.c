@@ -1,5 +1,6 @@
-/* A database file is new (empty); current; older or with views of another build (then upgraded in one transaction); or refused:
- * it has a newer schema, the schema of a development version, or belongs to another program. */
+/* Implements schema.h. A database file is in one of four states: new (empty); current; older, or with the views of another build,
+ * and then upgraded in one transaction; or refused, because it has a newer schema, the schema of a development version, or
+ * belongs to another program. */
 #include "store/schema.h"
 
 #include <stdint.h>
@@ -47,7 +48,8 @@ static bool is_development_version(const identity *found) {
 
 static bool is_new_file(const identity *found) { return found->empty && found->application_id == 0 && found->version == 0; }
 
-/* Sets *must_change to whether the database has an earlier version, or views of another build of this version. */
+/* Sets *must_change to whether the database has an earlier version of the schema, or this version with the views of another
+ * build. */
 static int compare_schema(rl_db *db, const rl_schema *schema, const identity *found, bool *must_change, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   const int current = current_version(schema);
@@ -80,17 +82,21 @@ int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_erro
   bool must_change;
   if (compare_schema(db, schema, &found, &must_change, err) < 0) return -1;
   if (must_change && !may_change && version == current)
-    return rl_fail(err, RL_INPUT, 0, "the running rooflined is another build than this program, with other views: stop it first");
+    return rl_fail(err, RL_INPUT, 0,
+                   "the running rooflined is another build than this program and has other views in the database: stop the "
+                   "running rooflined first");
   if (must_change && !may_change)
     return rl_fail(err, RL_INPUT, 0,
-                   "the running rooflined is older than this program and its database has schema %d, not %d: stop it first",
+                   "the running rooflined is older than this program and its database has schema %d, not %d: stop the running "
+                   "rooflined first",
                    version, current);
   return must_change;
 }
 
 RL_DEFINE_CLEANUP(free_sql, char *, sqlite3_free, NULL)
 
-/* Drops one view at a time, because a statement that reads the schema must not be active while the schema changes. */
+/* Reads one view's name at a time and drops the view, because no statement that reads the schema may be active while the schema
+ * changes. */
 static int drop_views(rl_db *db, rl_error *err) {
   for (;;) {
     RL_CLEANUP(free_sql) char *drop = NULL;
@@ -115,7 +121,8 @@ static int check_foreign_keys(rl_db *db, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int violated = rl_db_query_row(db, err, "foreign_key_check", &row);
   if (violated <= 0) return violated;
-  return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "the upgrade of the schema leaves rows with foreign keys of missing rows");
+  return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL,
+                 "after the upgrade of the schema, foreign keys refer to rows that do not exist");
 }
 
 static int upgrade(rl_db *db, const rl_schema *schema, int64_t version, rl_error *err) {
@@ -141,7 +148,8 @@ static int change_schema(rl_db *db, const rl_schema *schema, rl_error *err) {
 }
 
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err) {
-  /* Turns foreign keys off: otherwise a migration that drops and recreates a table would delete the rows that refer to it. */
+  /* Turns the enforcement of foreign keys off: otherwise a migration that drops and recreates a table would delete the rows that
+   * refer to the table. */
   if (rl_db_run(db, err, "foreign_keys_off") < 0 || rl_db_run(db, err, "begin") < 0) return -1;
   int rc = change_schema(db, schema, err);
   if (rc == 0) rc = rl_db_run(db, err, "commit");

@@ -1,5 +1,5 @@
-/* Checks, creates and upgrades the schema of the database. Versions 1 to 11 were development versions and can't be upgraded.
- * Private to the store. */
+/* Checks, creates and upgrades the schema of the database when the store is opened. Versions 1 to 11 were development versions
+ * and can't be upgraded. Private to the store. */
 #ifndef RL_STORE_SCHEMA_H
 #define RL_STORE_SCHEMA_H
 
@@ -12,18 +12,18 @@ enum { RL_APPLICATION_ID = 0x726f6f66 /* "roof" */, RL_SCHEMA_FIRST_VERSION = 12
 typedef struct rl_schema {
   const rl_embedded *tables, *views; /* SQL of the current version */
   const rl_embedded *migrations;     /* ascending: "0013_name" upgrades the tables of version 12 to 13 and sets user_version */
-  int (*store_summaries)(rl_db *db, rl_error *err); /* stores the summaries that views compute; NULL: the schema has none */
+  int (*store_summaries)(rl_db *db, rl_error *err); /* computes the stored summaries again; NULL: the schema has no summaries */
 } rl_schema;
 
 const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, migrations/ */
 
-/* Returns 1 if rl_schema_apply must create or upgrade the schema, 0 if it is current. Changes nothing. RL_INPUT with advice if
- * the database has a newer or a development version, if it belongs to another program, or if the schema must change and
- * may_change is false. */
+/* Returns 1 if rl_schema_apply must create or upgrade the schema, 0 if the schema is current. Changes nothing. Fails with
+ * RL_INPUT and advice if the database has a newer or a development version, if it belongs to another program, or if the schema
+ * must change and may_change is false. */
 int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_error *err);
-/* Creates or upgrades the schema in one transaction. Called if rl_schema_check returned 1. An upgrade drops all views, runs the
- * migrations to versions above the database's, creates the views, and stores the summaries again. Databases whose views have
- * another text than schema->views are upgraded too. */
+/* Creates or upgrades the schema in one transaction. Called if rl_schema_check has returned 1. An upgrade drops all views, runs
+ * the migrations to versions above that of the database, creates the views, and stores the summaries again. A database of this
+ * version whose views differ from schema->views is upgraded in the same way. */
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err);
 
 #endif

@@ -1,7 +1,8 @@
-/* The SQLite database of the daemon; no other module contains SQL. It has one writer connection behind a mutex and a pool of
- * reader connections. All changes are on disk when a function returns (WAL mode, synchronous=FULL). Statements have names
- * (schema/sql/statements/NAME.sql, schema/sql/queries/NAME.sql). A lock on the state folder excludes a second daemon. Database
- * errors have the domain RL_STORAGE. All functions are thread-safe. */
+/* The SQLite database of the daemon. The queue, the supervisor, the suite runner and the HTTP handlers call this from their
+ * threads; rooflinectl opens the database for its commands token and backup. There is one writer connection, which a mutex
+ * guards, and a pool of reader connections. All changes are on disk when a function returns (WAL mode, synchronous=FULL). SQL
+ * statements are files with names (schema/sql/statements/NAME.sql, schema/sql/queries/NAME.sql). A lock on the state folder
+ * excludes a second daemon. Database errors have the domain RL_STORAGE. All functions are thread-safe. */
 #ifndef RL_STORE_STORE_H
 #define RL_STORE_STORE_H
 
@@ -15,43 +16,44 @@
 
 typedef struct rl_store rl_store;
 
-/* Opens the database in the state folder. Creates the folder (mode 0700) and the database if they are missing, and upgrades an
- * older schema. Fails with RL_ERRNO if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use
- * the database. */
+/* Opens the database in the state folder. Creates the folder (mode 0700) and the database if they do not exist, and upgrades an
+ * older schema. Fails with RL_ERRNO if the folder is not writable or another daemon uses it; with RL_INPUT if this program can't
+ * use the database (schema.h). */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
-/* Opens the database even if a daemon is using it, for programs that add tokens. Fails with RL_INPUT if a daemon is running and
- * its schema is older than this program's. */
+/* Opens the database even if a daemon is using it, for `rooflinectl token`. Fails with RL_INPUT if a daemon is running and the
+ * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Returns whether to call a failed function again. Used at the start of the daemon, when no client waits. begin_ns: monotonic
- * time of the first call; err: its error. If another program, such as `rooflinectl token`, held the database's lock and less than
- * 5 s have passed, waits briefly and returns true. */
+/* Called at the start of the daemon, when no client waits, after a function of the store has failed with err. If the reason is
+ * that another program, such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns
+ * (rl_monotonic_ns of the first attempt), waits briefly and returns true: the caller tries again. */
 bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* A function that changes the state of a job or a pass also inserts the event that reports the change, in the same
  * transaction. */
 
-/* Sets whether results of a running job wait to be stored. Queries then return its state as `storing`. Changes memory only. */
+/* Sets whether results of a running job wait to be stored because the database can't be written now. Queries then return
+ * `storing` as the job's state. Changes memory only. */
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
 bool rl_store_is_storing(const rl_store *store, int64_t job_id);
-/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit_job. Fails with RL_HTTP 429 if queue_limit jobs
- * are queued. */
+/* Inserts a job, its runs and their passes. key, existing: as in rl_queue_submit_job (queue/queue.h). Fails with RL_HTTP 429 if
+ * queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
 /* Stores the compiler's log of a run. Replaces an earlier log. */
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
-/* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending; *count: the
- * number of these jobs. A pass that is still running shows that the daemon crashed during it: adds 1 to the job's daemon_deaths,
- * and fails the job instead of requeuing it if daemon_deaths reaches max_crashes. */
+/* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending, and sets
+ * *count to the number of these jobs. If a pass has the state `running`, the daemon crashed during the pass: adds 1 to the job's
+ * daemon_deaths, and fails the job instead of requeuing it if daemon_deaths has reached max_crashes. */
 int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err);
-/* Sets the next pass of a device to running. Returns 1 and fills *claim, which the caller clears; 0 if no pass is pending.
- * claim->deadline_ns is 0; the queue sets it. */
+/* Sets the next pending pass of a device to running. Returns 1 and fills *claim, which the caller clears; returns 0 if no pass is
+ * pending. Leaves claim->deadline_ns 0; the queue sets it. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
-/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. The records become visible to
- * readers together. Many kernels with their metrics, instructions and points are stored in several transactions before the last
- * one. If it was the job's last pass, also completes the job and sets *job_done. A second commit of a pass changes nothing.
- * Fails with RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
+/* Stores all records of a pass and sets the pass to completed, or to unavailable if reason is not NULL. All records become
+ * visible to readers at once, in the last transaction; large numbers of kernels with their metrics, instructions and points are
+ * stored in several transactions before. If this was the job's last pass, also completes the job and sets *job_done. A second
+ * commit of a pass changes nothing. Fails with RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
 /* Sets *due to whether the ceilings of the pass's device should be measured again, because its driver or clocks have changed. */
@@ -60,10 +62,11 @@ int rl_store_are_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_er
  * *job_failed. */
 int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
                                  rl_error *err);
-/* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. Fails with RL_HTTP 404 if the job does not
+/* Sets a job to a final state or to interrupted. problem: why the job failed, or NULL. Fails with RL_HTTP 404 if the job does not
  * exist, 409 if its state is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Changes the job's name and tags. patch: see rl_job_labels_parse. Fails with RL_HTTP 404 if the job does not exist. */
+/* Changes the job's name and tags. patch: a JSON text that rl_job_labels_parse has made. Fails with RL_HTTP 404 if the job does
+ * not exist. */
 int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, rl_error *err);
 /* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. Fails with RL_HTTP 422 if the
  * bodies differ. */
@@ -74,11 +77,11 @@ int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err
 int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 
 /* --- writing: activity rows -------------------------------------------------------------------------------------------- */
-/* The rows of a running pass are stored in slices while the worker sends them. No query shows them until the pass is committed.
- */
-enum { RL_SLICE_ROWS = 4096 }; /* max number of activity rows in one transaction */
-/* The state of storing a pass's rows: how many are stored, and the dictionary of the values that they share. Each attempt to
- * execute a pass has its own. Not thread-safe. */
+/* The activity rows of a running pass are stored in slices while the worker sends them. No query returns them before the pass is
+ * committed. */
+enum { RL_SLICE_ROWS = 4096 }; /* maximum number of activity rows in one transaction */
+/* The state of storing a pass's activity rows: how many rows are stored, and the dictionary of the values that rows share. Each
+ * attempt to execute a pass has its own appender. Not thread-safe. */
 typedef struct rl_activity_appender rl_activity_appender;
 rl_activity_appender *rl_activity_appender_new(void); /* NULL: out of memory */
 void rl_activity_appender_free(rl_activity_appender *appender);
@@ -86,10 +89,10 @@ void rl_activity_appender_free(rl_activity_appender *appender);
 int64_t rl_activity_appender_row_count(const rl_activity_appender *appender);
 /* Sets *count to the number of stored activity rows of a pass. */
 int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err);
-/* Stores the first RL_SLICE_ROWS activity rows of records, or all if there are fewer, in one short transaction, and drops them
- * from records. records->names must hold all names of the pass that were received so far. After a failure records is unchanged,
- * nothing is stored, and the call can be repeated. RL_STORAGE (RL_STORAGE_FULL and RL_STORAGE_LOCKED may pass: repeat the call
- * later); RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
+/* Stores the first RL_SLICE_ROWS activity rows of records, or all if there are fewer, in one short transaction, and removes them
+ * from records. records->names must contain all names of the pass that were received so far. After a failure, nothing is stored,
+ * records is unchanged, and the call can be repeated. Fails with RL_STORAGE; the codes RL_STORAGE_FULL and RL_STORAGE_LOCKED may
+ * be temporary. Fails with RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
 int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
                              rl_error *err);
 /* Deletes the activity rows of a pass that is not committed, in short transactions. Must be called before the pass is executed
@@ -97,66 +100,74 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
 int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_bool *stop, rl_error *err);
 
 /* --- events, tokens, retention, backup ---------------------------------------------------------------------------------- */
-/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. Fails
- * with RL_HTTP 409 if the job's state is final: a job has no events after its final state. */
+/* Appends an event to a job. data: JSON text of an object. Sets *seq to the event's number; the events of a job are numbered from
+ * 1 without gaps. Fails with RL_HTTP 409 if the job's state is final, because a job has no events after its final state. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Access tokens. The store has only their hashes (hexadecimal text). */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
-/* Removes all tokens with this name; *count: their number. */
+/* Removes all tokens with this name and sets *count to their number. */
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err);
-/* Returns true if rl_store_has_token has found the token since the last change of tokens; false does not mean that it is invalid.
- * Reads memory only. */
-bool rl_store_knows_token(rl_store *store, const char *hash);
+/* Returns true if rl_store_has_token has found the token and no token has changed since. A token for which this returns false may
+ * be valid too. Reads memory only. */
+bool rl_store_has_cached_token(rl_store *store, const char *hash);
 
-/* The limits of retention; 0: none. */
+/* The limits of retention. 0: no limit. */
 typedef struct rl_retention {
-  int64_t activity_days; /* age of raw activity rows and of events */
-  int64_t job_days;      /* age of jobs */
-  int64_t max_bytes;     /* size of the database */
+  int64_t activity_days; /* maximum age of activity rows and of events */
+  int64_t job_days;      /* maximum age of jobs */
+  int64_t max_bytes;     /* maximum size of the database */
 } rl_retention;
-/* Deletes data beyond the limits, oldest first: raw activity rows, then events, then whole jobs. Never deletes queued or running
- * jobs. Returns after the current batch when *stop becomes true. */
+/* Deletes data beyond the limits, the oldest first: activity rows, then events, then whole jobs. Never deletes queued or running
+ * jobs. Returns after the current batch when *stop becomes true. Sets *removed_rows to the number of deleted rows. */
 int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                              int64_t *removed_rows, rl_error *err);
 /* The kinds of rows that retention deletes. */
-typedef enum rl_removed_kind { RL_REMOVED_ACTIVITY, RL_REMOVED_EVENTS, RL_REMOVED_JOBS, RL_REMOVED_KINDS } rl_removed_kind;
+typedef enum rl_retention_row_kind {
+  RL_REMOVED_ACTIVITY,
+  RL_REMOVED_EVENTS,
+  RL_REMOVED_JOBS,
+  RL_RETENTION_ROW_KIND_COUNT
+} rl_retention_row_kind;
 /* Returns the number of rows that retention has deleted since the store was opened. */
-int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind);
+int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind);
 /* Copies the database in the state folder to a new file, even while a daemon uses it. Fails with RL_ERRNO if the file exists. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sets the sizes of the database file and of its write-ahead log. */
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
-/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are metric values in
- * JSON: [[name, value, reason]...]. */
+/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` stands for a column
+ * with metric values in JSON: [[name, value, reason]...]. "The statement lists the columns" refers to the first comment of the
+ * query's file in schema/sql/queries. */
 typedef enum rl_query {
   RL_QUERY_JOB,         /* :id   one row */
   RL_QUERY_SOURCE,      /* :id   the posted code; no row if the job has none */
   RL_QUERY_JOBS,        /* :before :kind :state :device :search :in_suite :limit   jobs with ids below :before, newest first */
   RL_QUERY_JOB_DEVICES, /* the ids of devices that jobs ran or wait on */
   RL_QUERY_EVENTS,      /* :job :after :limit   events with seq above :after; further columns: seq, type */
-  RL_QUERY_RESULTS,     /* :job   one row: the runs with metadata, epochs, measurements, passes */
+  RL_QUERY_RESULTS,     /* :job one row: the job's runs with metadata, epochs, measurements, passes */
   RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
   RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
   RL_QUERY_EXPORT_RUNS,         /* :job :run   runs with their conditions; further column: id */
   RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name; the statement lists the columns */
-  RL_QUERY_TIMELINE_PASS,       /* :run   the activity pass; the statement lists the columns of this and the next three */
+  RL_QUERY_TIMELINE_PASS,       /* :run the activity pass; its statement and those of the next three list the columns */
   RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
   RL_QUERY_TIMELINE_VALUES,     /* :run   values that activity rows share, by entry */
   RL_QUERY_TIMELINE_PHASES,     /* :run   phases of the operations of each name; the statement lists the columns */
   RL_QUERY_TIMELINE_COPIES,     /* :run   copies by direction and kinds of memory; the statement lists the columns */
   RL_QUERY_TIMELINE_EVENTS,     /* :run   operations, API calls and NVTX ranges; the first column is "" */
-  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to   rows in no interval of a level; the statements of these list the columns */
-  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums of the other rows */
-  RL_QUERY_TIMELINE_END,       /* :run   when the trace ends */
-  RL_QUERY_COMPARISON,         /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
-  RL_QUERY_EXPLAINED_RUN,      /* :run   one row: variant; further columns: times, rates and memory of a training run */
-  RL_QUERY_EXPLAINED_KERNELS,  /* :run   launches of traced kernels, by their phases if they have any; further columns: numbers */
-  RL_QUERY_HISTORY,            /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
-  RL_QUERY_REPORT_RUN,         /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
+  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to rows that no interval of the level contains; the statement lists the columns */
+  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to sums of the rows that intervals of the level contain; the statement lists
+                                  the columns */
+  RL_QUERY_TIMELINE_END,       /* :run the time at which the trace ends */
+  RL_QUERY_COMPARISON,    /* :job, or :a :b pairs of runs: the job's fp32 run and each of its other runs, or run :a and run :b */
+  RL_QUERY_EXPLAINED_RUN, /* :run   one row: variant; further columns: times, rates and memory of a training run */
+  RL_QUERY_EXPLAINED_KERNELS, /* :run traced kernels, one row for each phase, or one row for a kernel without phases; further
+                                 columns: numbers */
+  RL_QUERY_HISTORY,           /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
+  RL_QUERY_REPORT_RUN,        /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
   /* :run :kernel :with_series_and_instructions   kernels in order; further columns: numbers, series, instructions */
   RL_QUERY_REPORT_KERNELS,
   RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
@@ -171,15 +182,15 @@ typedef enum rl_query {
   RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
   RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   how its verdicts affect the baseline and history of later runs */
-  RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
+  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run how the run's verdicts affect the baseline and history of later runs */
+  RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric the metric's value in each run of the job */
   RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why the job failed */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
   RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :measures_baseline */
   RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
   RL_QUERY_KIND_DURATION,         /* * :kind :device */
-  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant   conditions of a suite run's profile */
-  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels, by their phases if they have any */
+  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant conditions under which a suite run's profile was measured */
+  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run traced kernels, one row for each phase, or one row for a kernel without phases */
   RL_QUERY_SUITE_LAST_RUN,        /* :suite */
   RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */
   RL_QUERY_SUITE_RUN_STATUS,      /* * :run */
@@ -190,7 +201,7 @@ typedef enum rl_query {
   RL_QUERIES
 } rl_query;
 
-/* The data that cached replies depend on. Each kind includes commits of other programs. */
+/* The kinds of data on which cached replies depend. A commit of another program counts as a change of every kind. */
 typedef enum rl_revision_kind {
   RL_REVISION_JOB,      /* the rows of a job, except its events */
   RL_REVISION_LISTS,    /* lists of jobs and the history */
@@ -198,14 +209,14 @@ typedef enum rl_revision_kind {
   RL_REVISION_SUITES,   /* suite runs and baselines */
   RL_REVISION_OTHER     /* tokens, and all data that no other kind covers */
 } rl_revision_kind;
-/* Returns a number that grows with each committed change of this kind. Reads memory only. A query that begins after the call sees
- * at least the changes that this revision counts. 0: unknown at the moment, because a change is being committed. job_id: used by
- * RL_REVISION_JOB. */
+/* Returns a number that increases with each committed change of this kind of data; 0: unknown at the moment, because a change is
+ * being committed. A query that begins after the call sees at least the changes that the number counts. Reads memory only.
+ * job_id: the job, if kind is RL_REVISION_JOB. */
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
 /* Sets *job_id to the job of a run. Fails with RL_HTTP 404 if there is no such run. */
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
-/* Sets *configuration_id to the configuration of a run, which all its repetitions share (:like of RL_QUERY_HISTORY); 0: no pass
- * of such a run is completed. */
+/* Sets *configuration_id to the id of a run's configuration (:like of RL_QUERY_HISTORY), which all runs with the same workload,
+ * variant, parameters and device have; to 0 if no run with this configuration has a completed pass. */
 int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err);
 
 /* A condition that ends a thread's queries. While a query runs, is_exceeded is called at least every 0.1 ms. */
@@ -213,14 +224,15 @@ typedef struct rl_query_limit {
   bool (*is_exceeded)(void *context);
   void *context;
 } rl_query_limit;
-/* Sets the limit of all queries that the calling thread runs from now on, including those of cursors that another thread opened.
- * A query that exceeds it fails with RL_STORAGE_INTERRUPTED. *limit must stay valid until the next call. NULL: no limit. */
+/* Sets the limit for all queries that the calling thread runs from now on, including queries of cursors that another thread has
+ * opened. A query fails with RL_STORAGE_INTERRUPTED when is_exceeded returns true. *limit must stay valid until the next call.
+ * NULL: no limit. */
 void rl_store_limit_queries(const rl_query_limit *limit);
 
-/* A running query. It holds one reader connection, and one snapshot of the database, until it is closed. */
+/* A running query. It occupies one reader connection, and reads one snapshot of the database, until it is closed. */
 typedef struct rl_cursor rl_cursor;
-/* Starts a query. A parameter without a binding is NULL: no filter. Fails with RL_LIMIT_BUSY if all reader connections stay in
- * use for 2 s. */
+/* Starts a query. A parameter without a binding is NULL and filters nothing. Fails with RL_LIMIT_BUSY if no reader connection
+ * becomes free within 2 s. */
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
 /* Returns 1 and sets *json to the next row's first column, valid until the next call; 0 at the end. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
@@ -236,16 +248,17 @@ typedef struct rl_trace_row {
   const char *name;
 } rl_trace_row;
 
-/* Reads the rows of a run's trace in order of start; rows with equal starts by duration, the longest first. Holds one reader
- * connection and one snapshot of the database until it is closed. */
+/* Reads the rows of a run's trace in the order of their starts; of rows with equal starts, the longest first. Occupies one reader
+ * connection, and reads one snapshot of the database, until it is closed. */
 typedef struct rl_trace_reader rl_trace_reader;
 int rl_trace_reader_open(rl_store *store, int64_t run, rl_trace_reader **reader, rl_error *err);
 /* Returns 1 and sets *row, or 0 at the end. */
 int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *err);
 void rl_trace_reader_close(rl_trace_reader *reader); /* accepts NULL */
 
-/* Writes the trace of a run as an SQLite database with the tables of nsys's exporter (schema/sql/nsys), of at most 2 GiB, into an
- * unlinked file in the state folder. The caller closes *descriptor, whose offset is 0. A run without a trace has empty tables. */
+/* Writes the trace of a run as an SQLite database of at most 2 GiB with the tables of `nsys export` (schema/sql/nsys), into an
+ * unlinked file in the state folder. The caller reads the file from *descriptor, whose offset is 0, and closes it. The tables of
+ * a run without a trace are empty. */
 int rl_store_write_nsys(rl_store *store, int64_t run, int *descriptor, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_store_cleanup, rl_store *, rl_store_close, NULL)

@@ -9,96 +9,99 @@
 #include "store/revisions.h"
 #include "store/store.h"
 
-extern const rl_embedded rl_statements[]; /* all named statements, including the generated INSERTs of records */
+extern const rl_embedded rl_statements[]; /* all named statements, including the generated INSERT statements of records */
 
-enum { RL_MAX_STORING_JOBS = 32, RL_KNOWN_TOKENS = 64 };
+enum { RL_MAX_STORING_JOBS = 32, RL_CACHED_TOKENS = 64 };
 
-/* A token that a query has found in the database. */
-typedef struct rl_known_token {
+/* A token that rl_store_has_token has found in the database. */
+typedef struct rl_cached_token {
   char hash[65];
-  uint64_t revision; /* RL_REVISION_OTHER before that query; 0: the slot is free */
-} rl_known_token;
+  uint64_t revision; /* revision of RL_REVISION_OTHER before the query; 0: the slot is free */
+} rl_cached_token;
 
 struct rl_store {
   char *folder, *file;         /* the state folder and the database in it */
   int lock_fd;                 /* descriptor that holds the folder's lock; -1: another process holds the lock */
   rl_timed_mutex writer_mutex; /* held during a transaction of the writer */
-  atomic_int waiting_writers;  /* number of threads that wait for writer_mutex, without those of bulk transactions */
+  atomic_int waiting_writers;  /* number of threads that wait for writer_mutex, except for bulk transactions */
   rl_db writer;
   rl_revisions revisions;
-  int64_t write_wait_ms;                             /* longest wait for another program that holds the database's lock */
-  _Atomic int64_t locked_since_ns, locked_until_ns;  /* monotonic: first and last refusal by another program's lock; 0: none */
-  _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS]; /* 0: free */
-  _Atomic int64_t removed_rows[RL_REMOVED_KINDS];    /* numbers of rows that retention has deleted */
-  void (*webhook_added)(void *context); /* NULL: suite runs store no events of the webhook. Guarded by writer_mutex. */
+  int64_t write_wait_ms; /* maximum wait for another program that holds the database's lock */
+  _Atomic int64_t locked_since_ns,
+      locked_until_ns; /* rl_monotonic_ns of the first and last refusal because of another program's lock; 0: none */
+  _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS];         /* ids of jobs in the state `storing`; 0: the element is free */
+  _Atomic int64_t removed_rows[RL_RETENTION_ROW_KIND_COUNT]; /* numbers of rows that retention has deleted */
+  void (*webhook_added)(void *context); /* called when webhook events were stored; NULL: there is no webhook, and suite runs store
+                                           no events for it. Guarded by writer_mutex */
   void *webhook_context;
   struct {
     _Atomic int64_t pending, delivered, failed_attempts, given_up;
   } webhook_counts;
   pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
-  rl_cursor *idle_readers;            /* list of the reader connections that no query uses */
-  int reader_count;                   /* idle or in use */
-  pthread_mutex_t known_tokens_mutex; /* guards known_tokens, a hash table by token hash */
-  rl_known_token known_tokens[RL_KNOWN_TOKENS];
+  rl_cursor *idle_readers;             /* list of the reader connections that no query uses */
+  int reader_count;                    /* idle or in use */
+  pthread_mutex_t cached_tokens_mutex; /* guards cached_tokens, a hash table by token hash */
+  rl_cached_token cached_tokens[RL_CACHED_TOKENS];
 };
 
-/* Returns a cursor without a query, which the caller closes: an idle reader, a new one, or one that becomes idle within 2 s. NULL
- * with RL_LIMIT_BUSY if none does. */
+/* Returns a cursor without a query, which the caller closes: an idle reader, a new reader, or a reader that becomes idle within 2
+ * s. Returns NULL with RL_LIMIT_BUSY if none becomes idle. */
 rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err);
 rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is closed */
-/* Applies rl_store_limit_queries of the thread that runs a query to the queries of this connection. */
+/* Makes this connection obey rl_store_limit_queries of whichever thread runs a query on it. */
 void rl_store_limit_connection(rl_db *db);
 
 /* Locks the writer and begins a transaction. Fails with RL_STORAGE_LOCKED if another program has held the database's lock for
- * store->write_wait_ms, possibly since before the call, or if other threads hold the writer for 1 s. The writer is unlocked
+ * store->write_wait_ms (the time before the call counts too), or if other threads hold the writer for 1 s. The writer is unlocked
  * after a failure. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
-/* The same for one of many short transactions in a row: it starts after all other waiting writers. */
+/* Does the same for one of many short transactions in a row, but first lets the writers go that already wait. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
-/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: which data of
- * readers the transaction changed, if it wrote any row; empty: no change that readers see. */
+/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit has failed. change: which data the
+ * transaction has changed if it has written any row; {0}: no data that readers see. */
 int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
 /* Does the same as rl_store_end_change, for a change of all data. */
 int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
- * pass is unavailable or died, or NULL. */
+ * pass is unavailable or its process died, or NULL. */
 int rl_store_add_state_event(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 int rl_store_add_pass_event(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err);
 
 /* Returns 1 if the pass is running, 0 if it is already committed. Sets *job_done to whether its job is completed. Fails with
- * RL_HTTP 409 if the pass is not running, 404 if it does not exist. Called inside a transaction. */
+ * RL_HTTP 409 if the pass is neither, 404 if it does not exist. Called inside a transaction. */
 int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err);
 /* Inserts all records of a pass except kernels and the records that belong to kernels. Called inside a transaction. */
 int rl_store_insert_records(rl_db *db, const rl_claim *claim, const rl_records *records, rl_error *err);
-typedef struct rl_kernel_position { /* the next record that rl_store_insert_kernels inserts; {0}: the first */
+typedef struct rl_kernel_position { /* the next record that rl_store_insert_kernels inserts; {0}: the first record */
   rl_record_kind kind;
   size_t index;
 } rl_kernel_position;
 /* Returns the size in memory of all kernels and of the records that belong to them. */
 size_t rl_store_kernel_bytes(const rl_records *records);
-/* Inserts up to max_bytes of kernels and their records from *position on, and advances *position. Queries do not see them before
- * the statement kernels_commit. Returns 1 after the last record, else 0. Called inside a transaction. */
+/* Inserts kernels and their records from *position on, up to a size in memory of max_bytes, and advances *position. Queries do
+ * not return them before the statement kernels_commit is executed. Returns 1 after the last record, else 0. Called inside a
+ * transaction. */
 int rl_store_insert_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, size_t max_bytes,
                             rl_kernel_position *position, rl_error *err);
-/* Inserts the activity rows in records with their names and groups, after those that are stored already. Called inside a
+/* Inserts the activity rows in records, their names and their groups, after the rows that are already stored. Called inside a
  * transaction. */
 int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records, rl_error *err);
-enum { RL_DELETE_ROWS = 5000 }; /* max number of rows of a table that one batch deletes */
-/* Deletes a batch of a pass's activity rows, and after the last batch their names, entries and groups. Returns 1 after the last
- * batch, else 0; *row_count: the number of deleted activity rows. Called inside a transaction. */
+enum { RL_DELETE_ROWS = 5000 }; /* maximum number of rows of a table that one batch deletes */
+/* Deletes a batch of a pass's activity rows; with the last batch also their names, dictionary entries and groups. Returns 1 after
+ * the last batch, else 0. Sets *row_count to the number of deleted activity rows. Called inside a transaction. */
 int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err);
-/* Store values that readers would otherwise compute, inside the transaction of the change: the summary and the history of a run
- * when one of its passes is committed; a job's item in the list of jobs when the job is inserted and when it ends; all of these
- * after an upgrade. */
+/* Compute and store values that readers would otherwise compute at each query, inside the transaction of the change: the summary
+ * and the history of a run when one of its passes is committed; a job's item in the list of jobs when the job is inserted and
+ * when it ends; all of these after an upgrade of the schema. */
 int rl_store_summarize_run(rl_db *db, int64_t run_id, rl_error *err);
 int rl_store_summarize_job(rl_db *db, int64_t job_id, rl_error *err);
 int rl_store_summarize_all(rl_db *db, rl_error *err);
-/* Does the work of rl_store_job_finish inside a transaction. */
+/* Implements rl_store_job_finish inside a transaction. */
 int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Adds 1 to daemon_deaths of a job for each of its passes that a crash of the daemon left running, and fails the jobs that reach
- * max_crashes. Called inside a transaction, before any worker starts. */
+/* Called when the daemon starts, inside a transaction, before any worker starts: each pass in the state `running` was interrupted
+ * by a crash of the daemon. Adds 1 to the daemon_deaths of the pass's job, and fails a job that reaches max_crashes. */
 int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err);
 
 /* Implement rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs. db: a reader, or the writer inside a
@@ -109,12 +112,13 @@ int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 /* Executes the query of rl_store_has_token. */
 int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error *err);
 void rl_store_close_readers(rl_store *store);
-/* Stores the webhook events of a suite run, inside the transaction that ends it. *added: number of new events; *given_up: number
- * of pending events that were deleted to make room. */
+/* Stores the webhook events of a suite run, inside the transaction that ends the run. Sets *added to the number of new events,
+ * and *given_up to the number of old pending events that were deleted because there are too many. */
 int rl_store_add_webhook_events(rl_db *db, int64_t run_id, int64_t *added, int64_t *given_up, rl_error *err);
-/* Calls webhook_added. Called after the transaction of rl_store_add_webhook_events, without the writer's lock. */
+/* Updates the counters and calls store->webhook_added. Called after the transaction of rl_store_add_webhook_events, without the
+ * writer's lock. */
 void rl_store_announce_webhook_events(rl_store *store, int64_t added, int64_t given_up);
-/* Adds the SQL function is_storing(job) to a connection. */
+/* Adds the SQL function is_storing(job) to a connection: whether the job's results wait to be stored. */
 int rl_store_add_storing_function(rl_store *store, rl_db *db, rl_error *err);
 
 #endif

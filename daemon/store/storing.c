@@ -1,5 +1,5 @@
-/* Keeps in memory which jobs have results that can't be stored now, because the database can't be written. Queries read it
- * through the SQL function is_storing(job). */
+/* Keeps in memory the jobs whose results can't be stored now, because the database can't be written. Queries read this through
+ * the SQL function is_storing(job). */
 #include "store/store_internal.h"
 
 void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing) {

@@ -1,5 +1,5 @@
-/* Transactions on suite runs: queued -> running -> a final state. Each transaction stores the change, its event and the run's
- * item in lists. */
+/* Implements store/suites.h. The state of a suite run is queued, then running, then a final state. Each transaction stores the
+ * change, its event and the run's item in the list of suite runs. */
 #include "store/suites.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int add_verdict_event(rl_db *db, int64_t run_id, const char *metric, rl_e
 
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and sets *id to the suite run with this key; 0 if there is none. */
+/* Returns 1 and sets *id to the suite run with this Idempotency-Key; 0 if there is none. */
 static int find_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "suite_run_by_key", &row, RL_BIND_TEXT(":key", key));
@@ -146,16 +146,17 @@ static int finish_run(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome
 }
 
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err) {
-  int64_t events = 0, given_up = 0;
+  int64_t event_count = 0, given_up = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = finish_run(&store->writer, run_id, outcome, err);
-  if (rc == 0 && store->webhook_added != NULL) rc = rl_store_add_webhook_events(&store->writer, run_id, &events, &given_up, err);
+  if (rc == 0 && store->webhook_added != NULL)
+    rc = rl_store_add_webhook_events(&store->writer, run_id, &event_count, &given_up, err);
   if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
-  rl_store_announce_webhook_events(store, events, given_up);
+  rl_store_announce_webhook_events(store, event_count, given_up);
   return 0;
 }
 
-int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *events, rl_error *err) {
+int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *event_count, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *found_state;
   if (rl_store_query(store, RL_QUERY_SUITE_RUN_STATUS, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
@@ -163,7 +164,7 @@ int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], in
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)run_id);
   snprintf(state, 16, "%s", found_state);
-  *events = rl_cursor_integer(cursor, 1);
+  *event_count = rl_cursor_integer(cursor, 1);
   return 0;
 }
 
@@ -200,7 +201,7 @@ static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int6
                 RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name), RL_BIND_TEXT(":state", state),
                 RL_BIND_TEXT(":drop_reason", dropped_reason)) < 0)
     return -1;
-  if (sqlite3_changes64(db->handle) == 0) return 0; /* already recorded */
+  if (sqlite3_changes64(db->handle) == 0) return 0; /* the end of this job is already recorded */
   const bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
   if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0) return -1;
   if (!is_other_side &&

@@ -1,8 +1,8 @@
-/* Stores the contents of lists and of the history, so that readers need not compute them: the summary and the history of a run,
- * and a job's item in the list of jobs. Views define the computations. */
+/* Stores the summary and the history of a run, and a job's item in the list of jobs, so that queries need not compute them. Views
+ * in schema/sql/views.sql define the computations. */
 #include "store/store_internal.h"
 
-/* Executed in this order: history_store reads summaries and refers to configurations and series. */
+/* Executed in this order: history_store reads the summary, and its rows refer to a configuration and a series. */
 static const char *const run_statements[] = {"run_summary_store", "configuration_insert", "history_series_insert",
                                              "history_store"};
 enum { RUN_STATEMENTS = sizeof run_statements / sizeof *run_statements };

@@ -1,5 +1,5 @@
-/* Access tokens. Found hashes stay in memory until this or another program changes the tokens, so that a request with a known
- * token needs no query. */
+/* Adds, removes and finds access tokens. The hashes of found tokens stay in memory until this or another program changes the
+ * tokens, so that a request with a known token needs no query. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,32 +24,33 @@ int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_
 
 /* --- known tokens ------------------------------------------------------------------------------------------------------ */
 
-/* Uses the last hexadecimal digits: the digits of a SHA-256 hash are uniformly distributed. */
-static rl_known_token *slot_of(rl_store *store, const char *hash) {
+/* Returns the token's slot, which is computed from the last hexadecimal digits of its hash. These digits are uniformly
+ * distributed. */
+static rl_cached_token *slot_of(rl_store *store, const char *hash) {
   const size_t length = strlen(hash);
   unsigned sum = 0;
   for (size_t i = length > 4 ? length - 4 : 0; i < length; i++) sum = 31 * sum + (unsigned char)hash[i];
-  return &store->known_tokens[sum % RL_KNOWN_TOKENS];
+  return &store->cached_tokens[sum % RL_CACHED_TOKENS];
 }
 
 static bool is_known(rl_store *store, const char *hash, uint64_t revision) {
-  pthread_mutex_lock(&store->known_tokens_mutex);
-  const rl_known_token *token = slot_of(store, hash);
+  pthread_mutex_lock(&store->cached_tokens_mutex);
+  const rl_cached_token *token = slot_of(store, hash);
   bool found = revision != 0 && token->revision == revision && strcmp(token->hash, hash) == 0;
-  pthread_mutex_unlock(&store->known_tokens_mutex);
+  pthread_mutex_unlock(&store->cached_tokens_mutex);
   return found;
 }
 
 static void remember(rl_store *store, const char *hash, uint64_t revision) {
-  if (revision == 0 || strlen(hash) >= sizeof store->known_tokens[0].hash) return;
-  pthread_mutex_lock(&store->known_tokens_mutex);
-  rl_known_token *token = slot_of(store, hash);
+  if (revision == 0 || strlen(hash) >= sizeof store->cached_tokens[0].hash) return;
+  pthread_mutex_lock(&store->cached_tokens_mutex);
+  rl_cached_token *token = slot_of(store, hash);
   token->revision = revision;
   strcpy(token->hash, hash);
-  pthread_mutex_unlock(&store->known_tokens_mutex);
+  pthread_mutex_unlock(&store->cached_tokens_mutex);
 }
 
-bool rl_store_knows_token(rl_store *store, const char *hash) {
+bool rl_store_has_cached_token(rl_store *store, const char *hash) {
   return is_known(store, hash, rl_store_revision(store, RL_REVISION_OTHER, 0));
 }
 

@@ -55,7 +55,7 @@ void rl_trace_reader_close(rl_trace_reader *reader) {
 
 static uint32_t column(sqlite3_stmt *row, int number) { return (uint32_t)sqlite3_column_int64(row, number); }
 
-/* row: of the statement trace_values. */
+/* Returns the values of an entry. row: a row of the statement trace_values. */
 static rl_activity_row values_of(sqlite3_stmt *row) {
   return (rl_activity_row){.name = column(row, 0),
                            .stream = column(row, 1),
@@ -97,7 +97,7 @@ int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *e
   if (reader->rows == NULL) return 0;
   int found = rl_db_step(rl_cursor_connection(reader->cursor), reader->rows, err);
   if (found <= 0) {
-    reader->rows = NULL; /* another step would restart the statement */
+    reader->rows = NULL; /* stepping it again would restart the statement */
     return found;
   }
   const int64_t entry_id = sqlite3_column_int64(reader->rows, 5), start_ns = sqlite3_column_int64(reader->rows, 1);

@@ -1,5 +1,5 @@
-/* States of an event: pending -> delivered or given_up. Only the newest events are kept: older ones are deleted even if they are
- * pending. */
+/* Implements store/webhooks.h. An event is first pending, then delivered or given_up. Only the newest events are kept; older ones
+ * are deleted even if they are pending. */
 #include "store/webhooks.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "store/store_internal.h"
 
 static const char *const state_names[] = {"pending", "delivered", "given_up"};
-/* GET /suite-runs/{id} shows events. */
+/* A change of events counts as a change of suite runs, because GET /suite-runs/{id} returns the events. */
 static const rl_change suites_changed = {.suites = true};
 
 static int count_pending(rl_db *db, int64_t *pending, rl_error *err) {
@@ -39,7 +39,7 @@ void rl_store_webhook_disable(rl_store *store) {
   rl_timed_mutex_unlock(&store->writer_mutex);
 }
 
-/* Deletes the oldest events. Adds to *given_up how many of them were pending. */
+/* Deletes the oldest events if there are too many. Adds the number of those that were pending to *given_up. */
 static int trim_events(rl_db *db, int64_t *given_up, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "webhook_events_trim", &row);
@@ -99,7 +99,7 @@ int rl_store_webhook_record_attempt(rl_store *store, const rl_webhook_event *eve
   bool has_changed = rc == 0 && sqlite3_changes64(store->writer.handle) > 0;
   if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
   if (attempt->error != NULL) atomic_fetch_add(&store->webhook_counts.failed_attempts, 1);
-  if (!has_changed || is_pending) return 0; /* unchanged: trim_events has deleted the event and counted it */
+  if (!has_changed || is_pending) return 0; /* if nothing has changed, trim_events has already deleted the event and counted it */
   atomic_fetch_sub(&store->webhook_counts.pending, 1);
   atomic_fetch_add(attempt->state == RL_WEBHOOK_DELIVERED ? &store->webhook_counts.delivered : &store->webhook_counts.given_up,
                    1);

@@ -171,7 +171,8 @@ static void failed_upgrade_changes_nothing(void **state) {
   const struct {
     const rl_embedded *migrations;
     const char *message;
-  } cases[] = {{broken, "0014_broken"}, {dangling, "foreign keys of missing rows"}, {unnumbered, "version 12 after"}};
+  } cases[] = {
+      {broken, "0014_broken"}, {dangling, "foreign keys refer to rows that do not exist"}, {unnumbered, "version 12 after"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const rl_schema schema = {&new_tables, &new_views, cases[i].migrations};
     rl_db db;

@@ -113,15 +113,15 @@ static void changes_of_another_program(void **state) {
 /* Finds the token with a query, then without one until any token changes. */
 static void assert_found(rl_store *store, const char *hash, bool exists) {
   bool found = !exists;
-  assert_false(rl_store_knows_token(store, hash));
+  assert_false(rl_store_has_cached_token(store, hash));
   ASSERT_OK(rl_store_has_token(store, hash, &found, &err));
   assert_int_equal(found, exists);
-  assert_int_equal(rl_store_knows_token(store, hash), exists);
+  assert_int_equal(rl_store_has_cached_token(store, hash), exists);
 }
 
 static void token_hashes_are_remembered_until_a_token_changes(void **state) {
   fixture *f = *state;
-  enum { TOKENS = 3 * RL_KNOWN_TOKENS };
+  enum { TOKENS = 3 * RL_CACHED_TOKENS };
   int64_t count;
   char hash[65];
   rl_store *second = open_second(f);
@@ -131,7 +131,7 @@ static void token_hashes_are_remembered_until_a_token_changes(void **state) {
   assert_found(f->store, "hash of a", true);
   assert_found(f->store, "hash of b", true);
   submit(f->store, "cpu", TIMING); /* no change of tokens */
-  assert_true(rl_store_knows_token(f->store, "hash of a"));
+  assert_true(rl_store_has_cached_token(f->store, "hash of a"));
   ASSERT_OK(rl_store_token_remove(second, "b", &count, &err));
   assert_found(f->store, "hash of b", false);
   assert_found(f->store, "hash of a", true);
