@@ -10,7 +10,8 @@ typedef struct decimal {
   bool is_negative;
   char digits[KEPT_DIGITS]; /* the first significant digits; further digits are dropped */
   int digit_count;
-  int point_position; /* number of significant digits before the decimal point; negative: of zeros between the point and them */
+  int point_position; /* number of significant digits before the decimal point; if negative, minus the number of zeros between the
+                         point and the first significant digit */
 } decimal;
 
 typedef struct text_range {
@@ -25,7 +26,7 @@ static bool skip(text_range *text, char expected) {
   return true;
 }
 
-/* Reads digits and returns their number. is_fraction: the digits follow the decimal point. */
+/* Reads digits and returns the number of digits read. is_fraction: the digits follow the decimal point. */
 static int read_digits(text_range *text, bool is_fraction, decimal *number) {
   int count = 0;
   for (; is_digit(text); text->next++, count++) {

@@ -1,4 +1,4 @@
-/* Calls the parser of the trace's format. */
+/* Implements import.h: calls the parser of the trace's format. */
 #include "import/import.h"
 
 #include <errno.h>

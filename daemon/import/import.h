@@ -1,4 +1,5 @@
-/* Imports a trace file of any supported format. */
+/* Reads a trace file of any supported format into records. The program rooflined-import (main.c), which has one thread, calls
+ * this. */
 #ifndef RL_IMPORT_IMPORT_H
 #define RL_IMPORT_IMPORT_H
 
@@ -6,8 +7,8 @@
 #include "model/imported_trace.h"
 #include "model/records.h"
 
-/* Reads the trace in an open file; opens no other file. *records and *notes: see rl_trace_finish; the caller frees both. Fails
- * with RL_INPUT if the file is invalid. Fails with RL_ERRNO: out of memory, or ECANCELED. */
+/* Reads the trace in an open file, and opens no other file. Sets *records and *notes like rl_trace_finish; the caller frees both.
+ * Fails with RL_INPUT if the file is invalid; with RL_ERRNO if memory is exhausted or the observer cancels (ECANCELED). */
 int rl_import_read(int descriptor, rl_trace_format format, const rl_import_observer *observer, rl_records *records, char **notes,
                    rl_error *err);
 

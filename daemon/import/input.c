@@ -1,4 +1,4 @@
-/* Decompresses gzip files, which have one or more members, with zlib. */
+/* Implements input.h. Decompresses gzip files, which can consist of several members, with zlib. */
 #include "import/input.h"
 
 #include <errno.h>
@@ -20,8 +20,7 @@ struct rl_input {
   unsigned char compressed[CHUNK_BYTES], output[CHUNK_BYTES];
 };
 
-/* Reads up to CHUNK_BYTES of the file. Returns the number of bytes read; 0 at the end of the file; returns -1 and fills err on
- * failure. */
+/* Reads up to CHUNK_BYTES of the file. Returns the number of bytes read; 0 at the end of the file; -1 with err on failure. */
 static ssize_t read_file(rl_input *input, unsigned char *data, rl_error *err) {
   ssize_t got;
   do got = pread(input->descriptor, data, CHUNK_BYTES, input->read_bytes);
@@ -53,7 +52,7 @@ void rl_input_close(rl_input *input) {
   free(input);
 }
 
-/* Reads more compressed bytes. Sets is_at_end at the end of the file. */
+/* Reads more compressed bytes if zlib has consumed all earlier ones. Sets is_at_end at the end of the file. */
 static int refill(rl_input *input, rl_error *err) {
   if (input->stream.avail_in > 0) return 0;
   ssize_t got = read_file(input, input->compressed, err);
@@ -64,7 +63,8 @@ static int refill(rl_input *input, rl_error *err) {
   return 0;
 }
 
-/* Calls inflate() once. Starts the next member of the file when one ends; zero bytes may follow the last member. */
+/* Calls inflate() once. When a member of the gzip file ends, starts the next one. Zero bytes after the last member are
+ * allowed. */
 static int inflate_once(rl_input *input, rl_error *err) {
   if (refill(input, err) < 0) return -1;
   if (input->is_at_end)

@@ -9,12 +9,13 @@
 
 typedef struct rl_input rl_input;
 
-/* Reads the descriptor, which the caller keeps open, from its start. Fails with RL_INPUT if the file is empty. */
+/* Opens an input that reads the descriptor from the start of its file. The caller keeps the descriptor open. Fails with RL_INPUT
+ * if the file is empty. */
 int rl_input_open(int descriptor, rl_input **input, rl_error *err);
 void rl_input_close(rl_input *input);
-/* Sets *data to the next bytes, which stay valid until the next call, and *size to their number; 0 at the end. Fails with
- * RL_INPUT if the gzip data is damaged or ends early, or the decompressed data exceeds 4 GiB. Fails with RL_ERRNO if the file
- * can't be read. */
+/* Sets *data to the next bytes, which are valid until the next call, and *size to their number, which is 0 at the end. Fails with
+ * RL_INPUT if the gzip data is damaged or ends early, or if the decompressed data exceeds 4 GiB; with RL_ERRNO if the file can't
+ * be read. */
 int rl_input_next(rl_input *input, const unsigned char **data, size_t *size, rl_error *err);
 /* Returns the fraction of the file that was read, from 0 to 1. */
 double rl_input_progress(const rl_input *input);

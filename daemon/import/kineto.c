@@ -1,5 +1,5 @@
-/* The parser yajl calls a function for each token. The reader keeps a stack of the kinds of the open objects and arrays. It
- * ignores all tokens inside an object or array of the kind CONTAINER_SKIPPED. */
+/* Implements kineto.h with the parser yajl, which calls a function for each token. The reader keeps a stack of the kinds of the
+ * open objects and arrays. It ignores all tokens inside an object or array of the kind CONTAINER_SKIPPED. */
 #include "import/kineto.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 enum { MAX_DEPTH = 64, MAX_TOKEN_BYTES = 1 << 20, MAX_KEY = 64 };
 
 typedef enum container_kind {
-  CONTAINER_FILE,       /* outside: before the first token and after the last */
+  CONTAINER_FILE,       /* no object or array is open: before the first token and after the last one */
   CONTAINER_ROOT,       /* the object that contains "traceEvents" */
   CONTAINER_EVENTS,     /* the array of events */
   CONTAINER_EVENT,      /* an event */
@@ -27,14 +27,14 @@ typedef enum container_kind {
 typedef struct reader {
   container_kind containers[MAX_DEPTH]; /* the open objects and arrays */
   int depth;                            /* number of open objects and arrays */
-  char key[MAX_KEY];                    /* the last key, truncated */
+  char key[MAX_KEY];                    /* the last key that was read, truncated */
   size_t key_length;
   rl_event_field field; /* field of the last key in an event or its args; RL_EVENT_FIELD_NONE: the key is ignored */
   rl_kineto_event event;
   rl_trace_gpu gpu;
   int64_t compute_major, compute_minor;
   int64_t event_count;
-  size_t unfinished_bytes; /* passed to yajl since the last token */
+  size_t unfinished_bytes; /* number of bytes passed to yajl since the last token */
   bool is_kineto;
   char schema_version[24];
   rl_open_events *open_events;
@@ -50,14 +50,14 @@ static bool key_is(const reader *self, const char *name) {
   return strlen(name) == self->key_length && memcmp(self->key, name, self->key_length) == 0;
 }
 
-/* Prepends the number of the event to the error message. Returns 0, which ends the parser. */
+/* Prepends the number of the current event to the error message. Returns 0, which makes yajl stop. */
 static int fail_event(const reader *self) {
   rl_wrap(self->err, "event %lld", (long long)self->event_count);
   return 0;
 }
 
-/* A callback of yajl returns 1. To end the parser it sets *self->err and returns 0. begin_value, end_value and fail_event return
- * the result of the callback. */
+/* A callback of yajl returns 1 to continue; to stop yajl, it fills self->err and returns 0. begin_value, end_value and fail_event
+ * return the result of the callback that calls them. */
 
 /* --- structure --------------------------------------------------------------------------------------------------------- */
 
@@ -206,7 +206,7 @@ static int fail_syntax(const reader *self, yajl_handle parser, uint64_t offset_b
   return -1;
 }
 
-/* rc: result of a yajl function. */
+/* Turns the result of a yajl function into an error. offset_bytes: position of the parsed bytes in the input. */
 static int check_status(const reader *self, yajl_handle parser, yajl_status rc, uint64_t offset_bytes) {
   if (rc == yajl_status_ok) return 0;
   return rc == yajl_status_client_canceled ? -1 : fail_syntax(self, parser, offset_bytes);
@@ -225,7 +225,7 @@ static int feed(reader *self, yajl_handle parser, rl_input *input, const rl_impo
     if (self->unfinished_bytes > MAX_TOKEN_BYTES)
       return rl_fail(self->err, RL_INPUT, 0, "a text or white space in the JSON is longer than %d bytes", MAX_TOKEN_BYTES);
   }
-  /* In Chrome's format, the closing bracket of an array of events may be missing. */
+  /* Chrome's format allows an array of events without its closing bracket. */
   bool is_cut_array = self->depth == 1 && innermost(self) == CONTAINER_EVENTS;
   return is_cut_array ? 0 : check_status(self, parser, yajl_complete_parse(parser), 0);
 }
@@ -246,7 +246,7 @@ static int read_all(reader *self, rl_input *input, const rl_import_observer *obs
                                            .yajl_end_array = end_any};
   yajl_handle parser = yajl_alloc(&callbacks, NULL, self);
   if (parser == NULL) return rl_fail(self->err, RL_ERRNO, ENOMEM, "out of memory for a trace");
-  yajl_config(parser, yajl_dont_validate_strings, 1); /* names are sanitized */
+  yajl_config(parser, yajl_dont_validate_strings, 1); /* rl_trace_add_name replaces invalid UTF-8 */
   int rc = feed(self, parser, input, observer);
   yajl_free(parser);
   return rc < 0 ? -1 : check_has_events(self);

@@ -1,4 +1,5 @@
-/* One table maps the categories of events to kinds of rows, another maps the members of events to fields. */
+/* Implements kineto_event.h. One table maps the categories of events to kinds of rows, another maps the members of events to
+ * fields. */
 #include "import/kineto_event.h"
 
 #include <stdio.h>
@@ -61,14 +62,14 @@ static int set_time(const char *text, size_t length, const char *member, int64_t
   return 0;
 }
 
-/* The hash function is FNV-1a. */
-static void hash_thread(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
+/* Adds the event's process or thread to thread_hash (FNV-1a). */
+static void add_to_thread_hash(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   uint64_t hash = event->thread_hash ^ (UINT64_C(0xcbf29ce484222325) + field);
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
   event->thread_hash = hash;
 }
 
-/* Sets the next dimension (x, y or z) of the grid or the block. */
+/* Sets the next dimension (x, y or z) of the grid or of the block. */
 static void set_dimension(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   uint32_t *sizes = field == RL_EVENT_GRID ? event->grid : event->block;
   int64_t size;
@@ -80,13 +81,13 @@ static void set_dimension(rl_kineto_event *event, rl_event_field field, const ch
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err) {
   if (field == RL_EVENT_START) return set_time(text, length, "ts", &event->start_ns, &event->has_start, err);
   if (field == RL_EVENT_DURATION) return set_time(text, length, "dur", &event->duration_ns, &event->has_duration, err);
-  if (field == RL_EVENT_PROCESS || field == RL_EVENT_THREAD) hash_thread(event, field, text, length);
+  if (field == RL_EVENT_PROCESS || field == RL_EVENT_THREAD) add_to_thread_hash(event, field, text, length);
   if (field == RL_EVENT_GRID || field == RL_EVENT_BLOCK) set_dimension(event, field, text, length);
   else event->has_number[field] = rl_decimal_parse_scaled(text, length, 0, &event->numbers[field]);
   return 0;
 }
 
-/* Sets the dimensions of the grid or the block from a text such as "128×1×1". */
+/* Sets the dimensions of the grid or of the block from a text such as "128×1×1". */
 static void set_dimensions(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   event->dimension = 0;
   for (size_t i = 0; i < length; i++) {
@@ -126,8 +127,8 @@ int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const
 
 enum { NO_ROW = RL_ACTIVITY_KIND_COUNT };
 
-/* Categories of Kineto (today's names and those before 2022), and those that rooflined's own export writes. Events of the kind
- * NO_ROW get no row; they are counted as `skipped`. */
+/* The categories of Kineto (today's names and the names before 2022) and of rooflined's own export, and the kinds of their rows.
+ * Events with the kind NO_ROW get no row and are counted as `skipped`. */
 static const struct category {
   const char *name;
   int kind;
@@ -162,7 +163,7 @@ static const struct category *find_category(const char *name) {
 
 /* --- copies ------------------------------------------------------------------------------------------------------------ */
 
-/* Kineto's names of the kinds of memory. */
+/* Returns the rl_memory_kind for Kineto's name of a kind of memory. */
 static uint8_t memory_kind(const char *text, size_t length) {
   static const char *const names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEABLE] = "Pageable",
                                                           [RL_MEMORY_PINNED] = "Pinned",
@@ -195,7 +196,7 @@ static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row 
 
 /* --- overheads --------------------------------------------------------------------------------------------------------- */
 
-/* Returns rooflined's name of one of CUPTI's overheads; NULL if Kineto's name is unknown. */
+/* Returns rooflined's name of the overhead that the event reports; NULL if Kineto's name of the overhead is unknown. */
 static const char *read_overhead_name(const rl_kineto_event *event) {
   static const struct {
     const char *name;
@@ -215,16 +216,16 @@ static const char *read_overhead_name(const rl_kineto_event *event) {
   return NULL;
 }
 
-/* Returns rooflined's name of the event's work, and sets the members of *row that the event's name contains. NULL: rooflined has
- * no name for it. */
-static const char *rooflined_name(const rl_kineto_event *event, rl_activity_row *row) {
+/* Returns the name that rooflined gives to copies, memsets and overheads, and sets the members of *row whose values are in the
+ * event's name. Returns NULL if the row keeps the event's name. */
+static const char *find_rooflined_name(const rl_kineto_event *event, rl_activity_row *row) {
   if (row->kind == RL_ACTIVITY_OVERHEAD) return read_overhead_name(event);
   return row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number in the field if the event has one from 0 to maximum, else 0. */
+/* Returns the number in the field if the event has the field and the number is from 0 to maximum; else 0. */
 static int64_t number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
   int64_t value = event->numbers[field];
   return event->has_number[field] && value >= 0 && value <= maximum ? value : 0;
@@ -234,7 +235,7 @@ static uint32_t number(const rl_kineto_event *event, rl_event_field field) {
   return (uint32_t)number_up_to(event, field, UINT32_MAX);
 }
 
-/* In Kineto's events of GPU work, pid is the device and tid is the stream. */
+/* Sets the members of a row of GPU work. In Kineto's events of GPU work, pid is the device and tid is the stream. */
 static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row) {
   rl_event_field device = event->has_number[RL_EVENT_DEVICE] ? RL_EVENT_DEVICE : RL_EVENT_PROCESS;
   bool is_kernel = row->kind == RL_ACTIVITY_KERNEL;
@@ -249,7 +250,7 @@ static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_ac
   row->dynamic_shared_bytes = number(event, RL_EVENT_DYNAMIC_SHARED);
   if (!is_kernel || !event->has_number[RL_EVENT_SHARED_MEMORY] || event->has_number[RL_EVENT_DYNAMIC_SHARED]) return;
   row->dynamic_shared_bytes = number(event, RL_EVENT_SHARED_MEMORY);
-  rl_trace_set_shared_memory_is_sum(trace);
+  rl_trace_set_has_only_shared_memory_sum(trace);
 }
 
 static bool is_host_activity(uint32_t kind) {
@@ -263,7 +264,7 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
                            .start_ns = event->start_ns,
                            .correlation = number(event, RL_EVENT_CORRELATION),
                            .bytes = (uint64_t)number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
-  const char *known = rooflined_name(event, row), *text = known != NULL ? known : event->name;
+  const char *known = find_rooflined_name(event, row), *text = known != NULL ? known : event->name;
   if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
   if (kind == RL_ACTIVITY_PHASE) row->step = number(event, RL_EVENT_STEP) + 1;
@@ -320,7 +321,7 @@ static int push_open_event(const rl_kineto_event *event, const struct category *
   return 0;
 }
 
-/* Ends the last B event of the thread. */
+/* Ends the last open B event of the E event's thread, and adds its row to the trace. */
 static int close_open_event(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
   size_t i = open->count;
   while (i > 0 && open->items[i - 1].thread_hash != event->thread_hash) i--;
@@ -336,8 +337,7 @@ static int close_open_event(const rl_kineto_event *event, rl_open_events *open, 
 /* --- the end of an event ----------------------------------------------------------------------------------------------- */
 
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
-  if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E')
-    return 0; /* events of other phases are not intervals of time */
+  if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E') return 0; /* events of other phases have no duration */
   if (!event->has_start) return rl_fail(err, RL_INPUT, 0, "an event of phase %c has no ts", event->phase);
   if (event->phase == 'E') return close_open_event(event, open, trace, err);
   const struct category *category = find_category(event->category);

@@ -1,10 +1,11 @@
-/* One event of a trace in Chrome's format: collects the fields of its JSON object and converts them to a row. */
+/* Collects the fields of one event of a trace in Chrome's format, and converts the event to an activity row. kineto.c calls this
+ * for each member of the event's JSON object. */
 #ifndef RL_IMPORT_KINETO_EVENT_H
 #define RL_IMPORT_KINETO_EVENT_H
 
 #include "import/trace.h"
 
-/* Members of an event and of its "args"; all others are ignored. */
+/* The members of an event and of its "args" that are read; all other members are ignored. */
 typedef enum rl_event_field {
   RL_EVENT_NAME,
   RL_EVENT_CATEGORY,
@@ -38,25 +39,25 @@ typedef struct rl_kineto_event {
   int64_t start_ns, duration_ns;
   int64_t numbers[RL_EVENT_FIELD_COUNT]; /* values of the fields that are whole numbers */
   bool has_number[RL_EVENT_FIELD_COUNT];
-  uint64_t thread_hash; /* hash of process and thread, which may be numbers or texts */
+  uint64_t thread_hash; /* hash of the event's process and thread, which may be numbers or texts; pairs B and E events */
   uint32_t grid[3], block[3];
-  int dimension; /* number of elements read of the current array: grid or block */
+  int dimension; /* number of elements that were read of the current array, grid or block */
 } rl_kineto_event;
 
 /* Returns the field for a member's key; RL_EVENT_FIELD_NONE if the member is ignored. in_args: the member is in "args". */
 rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args);
 /* Clears an event; keeps the buffer of its name. */
 void rl_kineto_event_begin(rl_kineto_event *event);
-/* Set a field. Fail with RL_INPUT if a time is not a number or out of range, or the name is too long. Other invalid values are
- * ignored. */
+/* Set a field of the event from a JSON string or number. Fail with RL_INPUT if a time is not a number or out of range, or if the
+ * name is too long. Ignore other invalid values. */
 int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 
-typedef struct rl_open_events rl_open_events;                    /* B events whose E has not been read */
+typedef struct rl_open_events rl_open_events;                    /* the B events whose E event has not been read */
 rl_open_events *rl_open_events_new(void);                        /* NULL: out of memory */
-void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts the B events without an E as skipped */
-/* Converts a complete event: adds its row to the trace, keeps it until its E event (phase B), or counts it as skipped. Fails
- * with RL_INPUT if the event lacks a time, or its times are invalid. */
+void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts the B events without an E event as skipped */
+/* Called at the end of an event's object. Adds the event's row to the trace, keeps the row until its E event (phase B), or counts
+ * the event as skipped. Fails with RL_INPUT if the event lacks a time, or its times are invalid. */
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err);
 
 #endif

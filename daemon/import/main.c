@@ -1,9 +1,10 @@
-/* rooflined-import executes the passes of an imported trace. It uses the protocol of a worker (wire/wire.h) on standard input and
- * output, and reads the trace from an inherited descriptor. It enters the sandbox before it reads the trace. It has one thread:
- * between two parts of the trace it polls for CANCEL and sends HEARTBEAT and PROGRESS.
+/* The program rooflined-import executes the passes of import jobs: it reads the uploaded trace and sends its records. It speaks
+ * the protocol of a worker (wire/wire.h) on standard input and output, and reads the trace from an inherited descriptor. It
+ * enters the sandbox before it reads the trace. It has one thread, which polls for CANCEL and sends HEARTBEAT and PROGRESS
+ * between two parts of the trace.
  *
- *   rooflined-import --list                        sends HELLO, which contains whether the sandbox works
- *   rooflined-import --device import --role any    serves requests; the trace is descriptor 3 */
+ * rooflined-import --list sends HELLO, which contains whether the sandbox works rooflined-import --device import --role any
+ * serves requests; the trace is descriptor 3 */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ typedef struct session {
   int frames_fd; /* pipe to the daemon */
   rl_frame_reader *reader;
   bool is_cancelled, is_over_time;
-  int64_t polled_ns, progress_ns, heartbeat_ns; /* monotonic times of the last poll, PROGRESS and HEARTBEAT */
+  int64_t polled_ns, progress_ns, heartbeat_ns; /* rl_monotonic_ns of the last poll, PROGRESS and HEARTBEAT */
 } session;
 
 static _Noreturn void exit_with_error(int code, const rl_error *err) {
@@ -53,7 +54,8 @@ static void send_payload(const session *self, rl_frame_type type, const void *pa
 /* --- frames while a trace is read ---------------------------------------------------------------------------------------------
  * */
 
-/* Returns true if a frame arrived within timeout_ms (-1: no limit). Exits when the daemon has closed the pipe. */
+/* Waits at most timeout_ms (-1: no limit) for a frame. Returns true if one has arrived. Exits when the daemon has closed the
+ * pipe. */
 static bool receive(session *self, int timeout_ms, rl_frame *frame) {
   rl_error err;
   if (rl_frame_read(self->reader, timeout_ms, frame, &err) >= 0) return true;
@@ -81,7 +83,7 @@ static void send_heartbeat(const session *self) {
   send_message(self, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat);
 }
 
-/* Returns whether `interval_ns` have passed since *last_ns. If so, sets *last_ns to now_ns. */
+/* Returns whether interval_ns have passed since *last_ns; if they have, sets *last_ns to now_ns. */
 static bool is_due(int64_t now_ns, int64_t interval_ns, int64_t *last_ns) {
   if (now_ns - *last_ns < interval_ns) return false;
   *last_ns = now_ns;
@@ -174,13 +176,14 @@ static void serve(session *self) {
 /* --- main -------------------------------------------------------------------------------------------------------------- */
 
 static int enter_sandbox(rl_error *err) {
-  static const rl_sandbox_limits limits = {.memory_bytes = UINT64_C(1) << 30,
-                                           .file_bytes = UINT64_MAX /* only the log can be written */,
-                                           .cpu_time_s = 2 * MAX_CPU_TIME_S /* ends an import that never polls */};
+  static const rl_sandbox_limits limits = {
+      .memory_bytes = UINT64_C(1) << 30,
+      .file_bytes = UINT64_MAX /* no limit, because the process can only write its log and its pipe */,
+      .cpu_time_s = 2 * MAX_CPU_TIME_S /* a second limit, which ends an import that never polls */};
   return rl_sandbox_enter(&limits, err);
 }
 
-/* Sends HELLO. Returns whether the sandbox works, without which no trace is imported. */
+/* Enters the sandbox and sends HELLO. Returns whether the sandbox works; without it no trace is imported. */
 static bool send_hello(const session *self) {
   rl_error err;
   rl_hello hello = {.protocol = RL_WIRE_VERSION,
@@ -211,5 +214,5 @@ int main(int argc, char **argv) {
   if (self.reader == NULL) return EXIT_PROTOCOL;
   if (!send_hello(&self)) return EXIT_UNUSABLE;
   if (serves) serve(&self);
-  _exit(EXIT_SUCCESS); /* not exit(): the sandbox denies calls of exit handlers */
+  _exit(EXIT_SUCCESS); /* not exit(), because the sandbox denies system calls that exit handlers make */
 }

@@ -1,5 +1,5 @@
-/* One array lists the tables to read, another their columns. The SELECT of each table returns all columns; columns that the table
- * does not have are NULL. */
+/* Implements nsys.h. One array lists the tables that are read, another the columns of all tables. The SELECT of each table
+ * returns all these columns; those that the table does not have are NULL. */
 #include "import/nsys.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ typedef struct database {
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-/* SQLite opens this descriptor for any file name, because the sandbox does not allow opening files. A process runs one import at
- * a time. */
+/* The descriptor that SQLite gets for any file name that it opens, because the sandbox does not allow opening files. A process
+ * runs one import at a time. */
 static int trace_descriptor = -1;
 
 static int open_trace(const char *path, int flags, int mode) {
@@ -82,7 +82,7 @@ typedef enum column {
   COLUMN_CONTEXT,
   COLUMN_STREAM,
   COLUMN_CORRELATION,
-  COLUMN_PROCESS, /* COLUMN_PROCESS and COLUMN_THREAD contain pid and tid in 24 bits each */
+  COLUMN_PROCESS, /* values of COLUMN_PROCESS and COLUMN_THREAD contain the pid and the tid, in 24 bits each */
   COLUMN_THREAD,
   COLUMN_GRAPH_NODE,
   COLUMN_GRAPH,
@@ -102,7 +102,7 @@ typedef enum column {
   COLUMN_DYNAMIC_SHARED,
   COLUMN_EVENT_TYPE,
   COLUMN_COUNT,
-  COLUMN_NAME = COLUMN_COUNT /* the name, from the first of name_columns that the table has */
+  COLUMN_NAME = COLUMN_COUNT /* the row's name, from the first column of name_columns that the table has */
 } column;
 
 static const char *const columns[COLUMN_COUNT] = {[COLUMN_START] = "start",
@@ -131,14 +131,14 @@ static const char *const columns[COLUMN_COUNT] = {[COLUMN_START] = "start",
                                                   [COLUMN_DYNAMIC_SHARED] = "dynamicSharedMemory",
                                                   [COLUMN_EVENT_TYPE] = "eventType"};
 
-/* Columns with a row's name: a text, or an id of the table StringIds. */
+/* Columns that can contain a row's name: as a text, or as an id of the table StringIds. */
 static const struct {
   const char *column;
   bool is_text;
 } name_columns[] = {{"demangledName", false}, {"shortName", false}, {"nameId", false}, {"text", true}, {"textId", false}};
 
-/* Returns 1 if the file has an ordinary table of this name, 0 if it has none. A view or a virtual table is an error, because
- * reading it could execute arbitrary SQL. */
+/* Returns 1 if the file has an ordinary table of this name, 0 if it has none. Fails if the name is that of a view or a virtual
+ * table, because reading these could execute arbitrary SQL. */
 static int has_table(database *db, const char *table, rl_error *err) {
   RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
   static const char sql[] = "SELECT type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' FROM sqlite_schema WHERE name = ?";
@@ -191,8 +191,8 @@ static int append_name(database *db, const char *table, bool has_strings, char *
   return 0;
 }
 
-/* Returns 1 if the file has the table StringIds, 0 if not. A StringIds without a primary key is an error, because each look-up
- * would then read the whole table. */
+/* Returns 1 if the file has the table StringIds, else 0. Fails if the table has no primary key, because then each look-up of a
+ * name would read the whole table. */
 static int has_names(database *db, rl_error *err) {
   RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
   static const char sql[] = "SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1";
@@ -204,7 +204,7 @@ static int has_names(database *db, rl_error *err) {
   return rc == SQLITE_ROW ? 1 : fail(db, err);
 }
 
-/* Prepares the SELECT of a table. Its text contains only names that are constants of this source file, none of the trace. */
+/* Prepares the SELECT of a table. The names in its text are constants of this source file; none comes from the trace. */
 static int prepare_select(database *db, const char *table, sqlite3_stmt **statement, rl_error *err) {
   char sql[SQL_SIZE] = "SELECT ";
   int has_strings = has_names(db, err);
@@ -221,7 +221,8 @@ enum { NVTX_PUSH_POP_RANGE = 59, NVTX_START_END_RANGE = 60, API_CALL = RL_ACTIVI
 
 static const struct source_table {
   const char *name;
-  int kind; /* rl_activity_kind; API_CALL: a call of the runtime or the driver; WAIT: only counted as skipped */
+  int kind; /* rl_activity_kind of the table's rows; API_CALL: calls of the runtime or the driver API; WAIT: rows are only counted
+               as skipped */
 } source_tables[] = {
     {"CUPTI_ACTIVITY_KIND_KERNEL", RL_ACTIVITY_KERNEL},
     {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", RL_ACTIVITY_KERNEL}, /* a launch of a whole graph, which nsys records as one operation */
@@ -251,7 +252,7 @@ static const char *copy_name(int64_t kind) {
   return names[kind > 0 && kind < (int64_t)(sizeof names / sizeof *names) ? kind : 0];
 }
 
-/* Writes the name of a row that has no name in the file. */
+/* Writes a name for a row that has no name in the file. */
 static void make_name(sqlite3_stmt *row, const struct source_table *table, char name[64]) {
   if (table->kind == RL_ACTIVITY_MEMCPY) snprintf(name, 64, "%s", copy_name(sqlite3_column_int64(row, COLUMN_COPY_KIND)));
   else if (table->kind == RL_ACTIVITY_MEMSET) snprintf(name, 64, "memset");
@@ -277,7 +278,7 @@ static uint32_t kind_of(sqlite3_stmt *row, const struct source_table *table) {
   return is_driver_call(row) ? RL_ACTIVITY_DRIVER : RL_ACTIVITY_RUNTIME;
 }
 
-/* nsys's number of a kind of memory is CUPTI's minus 1: pageable memory is 0. */
+/* Returns the rl_memory_kind in a column. nsys's number of a kind of memory is CUPTI's number minus 1: pageable memory is 0. */
 static uint8_t memory_kind(sqlite3_stmt *row, column index) {
   int64_t kind = sqlite3_column_int64(row, index);
   bool is_known = sqlite3_column_type(row, index) != SQLITE_NULL && kind >= 0 && kind + 1 < RL_MEMORY_KIND_COUNT;
@@ -305,12 +306,12 @@ static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
   out->destination_memory = memory_kind(row, COLUMN_DESTINATION_MEMORY);
 }
 
-static bool is_of_host(const struct source_table *table) {
+static bool is_host_table(const struct source_table *table) {
   return table->kind == API_CALL || table->kind == RL_ACTIVITY_NVTX_RANGE || table->kind == RL_ACTIVITY_OVERHEAD;
 }
 
-/* If the row is not an interval of time, counts it as skipped and returns true. */
-static bool skip_row(database *db, sqlite3_stmt *row, const struct source_table *table) {
+/* If the row is a wait, an NVTX event that is not a range, or a range without an end, counts it as skipped and returns true. */
+static bool skip_if_not_imported(database *db, sqlite3_stmt *row, const struct source_table *table) {
   int64_t type = sqlite3_column_int64(row, COLUMN_EVENT_TYPE);
   if (table->kind == WAIT) return rl_trace_count_skipped_event(db->trace, RL_SKIPPED_SYNCHRONIZATION), true;
   if (table->kind != RL_ACTIVITY_NVTX_RANGE) return false;
@@ -322,7 +323,7 @@ static bool skip_row(database *db, sqlite3_stmt *row, const struct source_table 
 }
 
 static int add_row(database *db, sqlite3_stmt *row, const struct source_table *table, rl_error *err) {
-  if (skip_row(db, row, table)) return 0;
+  if (skip_if_not_imported(db, row, table)) return 0;
   if (sqlite3_column_type(row, COLUMN_START) != SQLITE_INTEGER || sqlite3_column_type(row, COLUMN_END) != SQLITE_INTEGER)
     return rl_fail(err, RL_INPUT, 0, "start or end is not an integer");
   rl_activity_row added = {.start_ns = sqlite3_column_int64(row, COLUMN_START),
@@ -334,7 +335,7 @@ static int add_row(database *db, sqlite3_stmt *row, const struct source_table *t
   if (added.start_ns == 0 && added.end_ns == 0) return rl_trace_count_untimed(db->trace), 0;
   if (add_name(db, row, table, &name, err) < 0) return -1;
   added.name = name;
-  if (is_of_host(table)) added.thread = thread_of(row);
+  if (is_host_table(table)) added.thread = thread_of(row);
   else set_device_work(row, &added);
   return rl_trace_add_row(db->trace, &added, err);
 }

@@ -1,4 +1,4 @@
-/* Callback by which a parser reports progress and asks whether the import was cancelled. */
+/* The callback by which a parser reports its progress and asks whether the import was cancelled. */
 #ifndef RL_IMPORT_OBSERVER_H
 #define RL_IMPORT_OBSERVER_H
 

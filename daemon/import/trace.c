@@ -1,4 +1,5 @@
-/* A hash table finds names. Its hash function has a random key, so that no file can cause many collisions. */
+/* Implements trace.h. Names are in a hash table, whose hash function has a random key, so that no file can cause many
+ * collisions. */
 #include "import/trace.h"
 
 #include <errno.h>
@@ -14,11 +15,11 @@
 #include "base/utf8.h"
 
 enum { NAME_SLOTS = 1 << 18, MAX_GPUS = 64, MAX_SOURCES = 256, NOTES_SIZE = 2048 };
-_Static_assert((int)NAME_SLOTS > 2 * (int)RL_TRACE_MAX_NAMES, "the hash table stays sparse");
+_Static_assert((int)NAME_SLOTS > 2 * (int)RL_TRACE_MAX_NAMES, "more than half of the hash table must stay free");
 static const size_t MAX_NAME_BYTES = (size_t)64 << 20, MAX_RECORD_BYTES = (size_t)512 << 20;
-static const int64_t MAX_TIME_NS = INT64_MAX / 4; /* rl_records_receive refuses later times */
+static const int64_t MAX_TIME_NS = INT64_MAX / 4; /* the daemon (rl_records_receive) refuses later times */
 
-/* One GPU used by one process, and the number of its operations. The run has the operations of one such pair. */
+/* A process, a GPU that it uses, and the number of operations of this pair. The run gets the operations of one pair. */
 typedef struct operation_source {
   uint32_t process;
   uint16_t device;
@@ -37,7 +38,7 @@ struct rl_trace {
   int64_t skipped[RL_SKIPPED_KIND_COUNT];
   int64_t untimed;
   char engine[16], producer[64], version[64];
-  bool shared_memory_is_sum;
+  bool has_only_shared_memory_sum;
 };
 
 static const struct {
@@ -71,7 +72,7 @@ void rl_trace_free(rl_trace *trace) {
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the slot of the name, or the free slot for it. */
+/* Returns the slot of the name; if the name is new, the free slot for it. */
 static uint32_t *find_slot(rl_trace *trace, const char *text, size_t length) {
   uint64_t hash;
   crypto_shorthash((unsigned char *)&hash, (const unsigned char *)text, length, trace->hash_key);
@@ -122,7 +123,7 @@ static bool is_operation(const rl_activity_row *row) {
          row->kind == RL_ACTIVITY_CPU_SPAN;
 }
 
-/* Returns whether the row is activity on a GPU, so that rl_activity_row.device is set. */
+/* Returns whether the row is activity on a GPU and thus has a device. */
 static bool is_on_device(const rl_activity_row *row) { return is_operation(row) || row->kind == RL_ACTIVITY_PHASE; }
 
 static int count_operation(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
@@ -158,9 +159,9 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
 
 void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]++; }
 void rl_trace_count_untimed(rl_trace *trace) { trace->untimed++; }
-void rl_trace_set_shared_memory_is_sum(rl_trace *trace) { trace->shared_memory_is_sum = true; }
+void rl_trace_set_has_only_shared_memory_sum(rl_trace *trace) { trace->has_only_shared_memory_sum = true; }
 
-/* Copies a text of the file and replaces characters that are not allowed in frames. */
+/* Copies a text of the file; replaces characters that are not allowed in frames. */
 static void copy_text(char *to, size_t size, const char *text) {
   snprintf(to, size, "%s", text);
   rl_utf8_sanitize(to, strlen(to));
@@ -207,7 +208,7 @@ static bool is_selected(const rl_activity_row *row, const operation_source *sour
   return row->device == source->device && row->process == source->process;
 }
 
-/* Lists the correlation ids of the work of the selected process on other GPUs, in ascending order. */
+/* Lists the correlation ids of the operations that the selected process executes on other GPUs, in ascending order. */
 static int list_other_work(const rl_trace *trace, const operation_source *source, correlation_list *list, rl_error *err) {
   size_t others = 0;
   for (size_t i = 0; i < trace->source_count; i++)
@@ -224,7 +225,7 @@ static int list_other_work(const rl_trace *trace, const operation_source *source
   return 0;
 }
 
-/* Returns why the row is removed; RL_SKIPPED_KIND_COUNT: it is kept. */
+/* Returns the reason for which the row is removed; RL_SKIPPED_KIND_COUNT if the row is kept. */
 static rl_skipped_kind skipped_kind_of(const rl_activity_row *row, const operation_source *source,
                                        const correlation_list *other_work) {
   if (is_on_device(row))
@@ -255,16 +256,16 @@ static int select_source(rl_trace *trace, operation_source *source, rl_error *er
 
 /* --- times ------------------------------------------------------------------------------------------------------------- */
 
-/* Orders rows by start. If two rows start at the same time, the longer one comes first, so that an outer range precedes those
- * inside it. */
+/* Orders rows by their starts. Of two rows that start at the same time, the longer one comes first, so that an outer range
+ * precedes the ranges inside it. */
 static int compare_rows(const void *a, const void *b) {
   const rl_activity_row *x = a, *y = b;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
   return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
 }
 
-/* Sorts the rows and subtracts the time of the first from all times. Clears the process of operations: only rows of host activity
- * have one. */
+/* Sorts the rows and subtracts the start of the first row from all times. Clears the process of operations, because only rows of
+ * host activity have a process. */
 static void sort_rows(rl_records *records) {
   if (records->row_count == 0) return;
   qsort(records->rows, records->row_count, sizeof *records->rows, compare_rows);
@@ -298,7 +299,7 @@ static rl_trace_gpu find_gpu(const rl_trace *trace, const operation_source *sour
   return found;
 }
 
-/* Writes the device's properties; those that the file does not have are absent. */
+/* Writes the properties of the run's GPU as JSON, without those that the file does not contain. */
 static int write_device(const rl_trace *trace, const operation_source *source, rl_run_metadata *metadata, rl_error *err) {
   rl_trace_gpu gpu = find_gpu(trace, source);
   cJSON *object = cJSON_CreateObject();
@@ -327,7 +328,7 @@ static int add_kernels(const rl_trace *trace, rl_records *records, double window
   const rl_kernel_summary_options options = {.epoch_us = window_ms * 1e3,
                                              .missing_values_reason = "the trace has no theoretical occupancy"};
   if (rl_timeline_summarize_kernels(records, &options, records, err) < 0) return -1;
-  for (size_t i = 0; trace->shared_memory_is_sum && i < records->kernel_count; i++) {
+  for (size_t i = 0; trace->has_only_shared_memory_sum && i < records->kernel_count; i++) {
     rl_kernel *kernel = &records->kernels[i];
     size_t used = strlen(kernel->reason);
     kernel->static_shared_bytes = kernel->dynamic_shared_bytes = NAN;

@@ -1,6 +1,6 @@
-/* The trace that a parser reads from a file, in memory: names, activity rows and counts of skipped events. The numbers of names
- * and rows are limited. A file may contain several GPUs and processes, but a run has one of each, so rl_trace_finish keeps the
- * GPU and process with the most operations. */
+/* The trace that a parser (kineto.h, nsys.h) reads from a file, in memory: names, activity rows and counts of skipped events. The
+ * numbers of names and rows are limited. A file may contain several GPUs and processes, but a run has only one GPU and one
+ * process. So rl_trace_finish keeps the GPU and the process with the most operations. */
 #ifndef RL_IMPORT_TRACE_H
 #define RL_IMPORT_TRACE_H
 
@@ -9,19 +9,20 @@
 
 enum { RL_TRACE_MAX_ROWS = 2000000, RL_TRACE_MAX_NAMES = 100000, RL_TRACE_MAX_NAME_LENGTH = 60000 };
 
-/* Why an event of the file has no row. A measurement counts the events for each reason; trace.c has their names. */
+/* Why an event of the file has no row. For each reason a measurement of the run has the number of such events; trace.c defines
+ * the measurements' names. */
 typedef enum rl_skipped_kind {
   RL_SKIPPED_PYTHON_FUNCTION,     /* calls of Python functions */
-  RL_SKIPPED_GPU_USER_ANNOTATION, /* the time on the GPU of a user annotation, which rooflined computes itself */
-  RL_SKIPPED_SYNCHRONIZATION,     /* waits that the API calls also show */
+  RL_SKIPPED_GPU_USER_ANNOTATION, /* the time of a user annotation on the GPU, which rooflined computes itself */
+  RL_SKIPPED_SYNCHRONIZATION,     /* waits, which are also visible as API calls */
   RL_SKIPPED_CATEGORY,            /* any other category */
-  RL_SKIPPED_UNPAIRED,            /* begins without an end, and ends without a begin */
-  RL_SKIPPED_OTHER_GPU,           /* work of another GPU, and its API calls */
+  RL_SKIPPED_UNPAIRED,            /* begin events without an end event, and the reverse */
+  RL_SKIPPED_OTHER_GPU,           /* work of another GPU, and the API calls that launched it */
   RL_SKIPPED_OTHER_PROCESS,
   RL_SKIPPED_KIND_COUNT
 } rl_skipped_kind;
 
-/* A GPU as the file describes it. "" and 0: the file does not contain the value. */
+/* A GPU as the file describes it. "" or 0: the file does not contain the value. */
 typedef struct rl_trace_gpu {
   int64_t number; /* CUDA device number */
   char name[256], uuid[48], compute_capability[16];
@@ -35,25 +36,27 @@ void rl_trace_free(rl_trace *trace);
 /* Sets *index to the index of a name; adds the name if it is new. Bytes that are not UTF-8 become question marks. Fails with
  * RL_INPUT if the name is too long, or the trace has too many names. */
 int rl_trace_add_name(rl_trace *trace, const char *text, size_t length, uint32_t *index, rl_error *err);
-/* Converts a graph node's number in the file to rl_activity_row.graph_node. The number is CUPTI's (the graph in the upper 32
- * bits; the node, counted from 0, in the lower), or, in rooflined's exports, already the value of the row. */
+/* Converts a graph node's number in the file to the value of rl_activity_row.graph_node. The number is CUPTI's, with the graph in
+ * the upper 32 bits and the node, counted from 0, in the lower 32 bits; in rooflined's exports it is already the value of
+ * rl_activity_row.graph_node. */
 uint32_t rl_trace_graph_node(int64_t number);
-/* Adds a row. Its times are those of the file's clock. `process` must be set for operations too. Fails with RL_INPUT if a time
- * is negative, the row ends before it starts, or the trace has too many rows. */
+/* Adds a row. The row's times are in ns of the file's clock. row->process must be set, also for operations on the GPU. Fails with
+ * RL_INPUT if a time is negative or too large, the row ends before it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);
 void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind);
-/* Counts a record whose times the profiler could not collect. */
+/* Counts a record of an operation whose times the profiler could not collect. */
 void rl_trace_count_untimed(rl_trace *trace);
-/* Adds a GPU that the file describes. At most 64 GPUs are kept; further ones are ignored. */
+/* Adds a GPU that the file describes. The first 64 GPUs are kept, further GPUs are ignored. */
 void rl_trace_add_gpu(rl_trace *trace, const rl_trace_gpu *gpu);
-/* Sets the program that wrote the file (`producer`), its version ("": unknown), and the engine name of the run. */
+/* Sets the engine name of the run, the program that has written the file (`producer`), and that program's version ("":
+ * unknown). */
 void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *producer, const char *version);
-/* Call if the file has only the sum of static and dynamic shared memory of kernels. */
-void rl_trace_set_shared_memory_is_sum(rl_trace *trace);
+/* Records that the file contains only the sum of a kernel's static and dynamic shared memory. */
+void rl_trace_set_has_only_shared_memory_sum(rl_trace *trace);
 
-/* Moves the trace to *records: metadata, names, rows, kernels and measurements. Rows are in order of start; times are relative
- * to the first start. *notes: malloc'ed text with one line for each kind of events that were read or left out. Fails with
- * RL_INPUT if the trace has no row. */
+/* Moves the trace to *records: metadata, names, rows, kernels and measurements. The rows are in the order of their starts, and
+ * their times are relative to the first start. Sets *notes to malloc'ed text with the number of imported events and a line for
+ * each kind of events that were left out. Fails with RL_INPUT if the trace has no row. */
 int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_trace_cleanup, rl_trace *, rl_trace_free, NULL)

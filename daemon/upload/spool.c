@@ -1,5 +1,6 @@
-/* The mutex is held while files are looked up and deleted, so that an upload whose job was just inserted is either in the list of
- * uploads or in the query's result. It is never held during a write of file contents. */
+/* Implements spool.h. The mutex is held while needed files are looked up and others are deleted. So the file of an upload whose
+ * job was just inserted is needed either as an upload in progress or as the file of an unfinished job. The mutex is never held
+ * while file contents are written. */
 #include "upload/spool.h"
 
 #include <dirent.h>
@@ -19,7 +20,8 @@
 #include "base/log.h"
 
 static const char FOLDER[] = "uploads";
-static const int64_t SYNC_BYTES = 32 << 20; /* written between two fdatasync, so that none takes long */
+static const int64_t SYNC_BYTES =
+    32 << 20; /* number of bytes written between two calls of fdatasync, so that no call takes long */
 
 struct rl_upload_spool {
   int folder_fd;
@@ -27,7 +29,7 @@ struct rl_upload_spool {
   rl_store *store;
   pthread_mutex_t mutex; /* guards the members below */
   rl_upload *uploads[RL_UPLOADS_MAX];
-  int64_t used_bytes; /* bytes of all files */
+  int64_t used_bytes; /* size of all files */
 };
 
 struct rl_upload {
@@ -74,14 +76,14 @@ static int add_names_of_jobs(rl_upload_spool *spool, name_list *needed, rl_error
   return 0;
 }
 
-/* Lists the files that uploads in progress and unfinished jobs need. */
+/* Lists the files that uploads in progress or unfinished jobs need. */
 static int list_needed(rl_upload_spool *spool, name_list *needed, rl_error *err) {
   for (int i = 0; i < RL_UPLOADS_MAX; i++)
     if (spool->uploads[i] != NULL && add_name(needed, spool->uploads[i]->id, err) < 0) return -1;
   return add_names_of_jobs(spool, needed, err);
 }
 
-/* Deletes the file unless it is needed. Returns the size of a file that stays. */
+/* Deletes the file unless it is needed. Returns the size of the file if it stays, else 0. */
 static int64_t delete_or_measure(const rl_upload_spool *spool, const char *name, const name_list *needed) {
   struct stat status;
   if (!has_name(needed, name)) return unlinkat(spool->folder_fd, name, 0), 0;
@@ -157,7 +159,7 @@ static void make_id(char id[RL_UPLOAD_ID_SIZE]) {
   sodium_bin2hex(id, RL_UPLOAD_ID_SIZE, bytes, sizeof bytes);
 }
 
-/* Returns false if all places are taken. */
+/* Adds the upload to the list of uploads in progress. Returns false if RL_UPLOADS_MAX uploads are in progress. */
 static bool register_upload(rl_upload_spool *spool, rl_upload *upload) {
   bool is_registered = false;
   pthread_mutex_lock(&spool->mutex);
@@ -201,7 +203,7 @@ static int create_file(rl_upload *upload, rl_error *err) {
   return upload->descriptor >= 0 ? 0 : rl_fail_errno(err, "can't create a file for an upload");
 }
 
-/* Counts the bytes towards the folder's limit. */
+/* Counts the bytes towards the limits of the file and of the folder. Fails if a limit would be exceeded. */
 static int reserve_bytes(rl_upload *upload, size_t size, rl_error *err) {
   rl_upload_spool *spool = upload->spool;
   if (upload->bytes + (int64_t)size > spool->limits.file_bytes)
@@ -272,6 +274,6 @@ void rl_upload_end(rl_upload *upload) {
     if (!upload->is_kept) unlinkat(upload->spool->folder_fd, upload->id, 0);
   }
   unregister_upload(upload);
-  if (upload->is_kept) rl_upload_spool_collect(upload->spool); /* the job may have ended already */
+  if (upload->is_kept) rl_upload_spool_collect(upload->spool); /* the job may already have ended */
   free(upload);
 }

@@ -1,6 +1,7 @@
-/* The folder of uploaded traces. A file is written while its request's body arrives, is on disk before the job that imports it is
- * accepted, and is deleted when that job has ended, when the client leaves, or by the daemon's next start. Thread-safe; one
- * thread at a time uses an rl_upload. */
+/* The folder of uploaded traces. The API writes an uploaded file while the body of POST /imports arrives; the file is on disk
+ * before the import job is accepted; the device runner of the importer opens the file. A file is deleted when its job has ended,
+ * when the client disconnects before the job is accepted, or at the next start of the daemon. Thread-safe, but only one thread at
+ * a time may use an rl_upload. */
 #ifndef RL_UPLOAD_SPOOL_H
 #define RL_UPLOAD_SPOOL_H
 
@@ -14,30 +15,30 @@ typedef struct rl_upload rl_upload;
 enum { RL_UPLOADS_MAX = 8 }; /* maximum number of uploads at the same time */
 
 typedef struct rl_upload_limits {
-  int64_t file_bytes, total_bytes; /* limits of one file, and of all files in the folder */
+  int64_t file_bytes, total_bytes; /* maximum size of one file, and of all files in the folder together */
 } rl_upload_limits;
 
-/* Opens the folder in the state folder, or creates it. Deletes files that no unfinished job needs. */
+/* Opens the folder of uploads in the state folder, or creates it. Deletes the files that no unfinished job needs. */
 int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limits, rl_store *store, rl_upload_spool **spool,
                          rl_error *err);
 void rl_upload_spool_close(rl_upload_spool *spool);
-/* Deletes files that neither an upload in progress nor an unfinished job needs. Logs a failure. */
+/* Deletes the files that neither an upload in progress nor an unfinished job needs. Only logs a failure. */
 void rl_upload_spool_collect(rl_upload_spool *spool);
-/* Opens the file of an import whose run has these parameters (JSON). Returns a descriptor, which the caller closes; -1 with
- * RL_INPUT or RL_ERRNO. */
+/* Opens the file of an import. params: parameters of the import's run as JSON (rl_imported_trace_params). Returns a descriptor,
+ * which the caller closes; -1 with RL_INPUT or RL_ERRNO. */
 int rl_upload_open_file(rl_upload_spool *spool, const char *params, rl_error *err);
 
-/* Begins an upload, without using the disk. Fails with RL_LIMIT_BUSY if RL_UPLOADS_MAX uploads are in progress. */
+/* Begins an upload without accessing the disk. Fails with RL_LIMIT_BUSY if RL_UPLOADS_MAX uploads are in progress. */
 int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err);
-/* Appends to the file, which the first call creates. Fails with RL_HTTP 413 if the file is larger than file_bytes; with RL_HTTP
- * 503 if the folder would exceed total_bytes; with RL_ERRNO, for example ENOSPC. */
+/* Appends data to the file, which the first call creates. Fails with RL_HTTP 413 if the file becomes larger than file_bytes; with
+ * RL_HTTP 503 if the folder would exceed total_bytes; with RL_ERRNO, for example ENOSPC. */
 int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *err);
-/* Puts the file on disk, and sets the members of *params that follow from it: upload, bytes, sha256, and format if it is AUTO.
- * Fails with RL_INPUT if the file has no supported format. */
+/* Waits until the file is on disk (fsync), and sets the members upload, bytes and sha256 of *params; also format if it is
+ * RL_TRACE_FORMAT_AUTO. Fails with RL_INPUT if the file has no supported format. */
 int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err);
-/* The job that needs the file is in the database: rl_upload_end keeps the file. */
+/* Called when the job that needs the file is in the database: rl_upload_end then keeps the file. */
 void rl_upload_keep_file(rl_upload *upload);
-/* Ends an upload. Deletes the file, unless rl_upload_keep_file was called. NULL: nothing. */
+/* Ends an upload. Deletes the file unless rl_upload_keep_file was called. Accepts NULL. */
 void rl_upload_end(rl_upload *upload);
 
 RL_DEFINE_CLEANUP(rl_upload_spool_cleanup, rl_upload_spool *, rl_upload_spool_close, NULL)

@@ -1,4 +1,5 @@
-/* Makes one transfer at a time with curl's multi interface, so that rl_webhook_client_interrupt can end it. */
+/* Implements delivery.h. Uses curl's multi interface for one transfer at a time, because it has a function that wakes the waiting
+ * thread. */
 #include "webhook/delivery.h"
 
 #include <curl/curl.h>
@@ -13,7 +14,7 @@ enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 10000, POLL_MS = 1000, MAX_RECEIV
 
 struct rl_webhook_client {
   const char *url, *ca_file;
-  bool is_loopback; /* the receiver's host */
+  bool is_loopback; /* the receiver's host is loopback */
   CURLM *multi;
   atomic_bool is_interrupted;
 };
@@ -21,7 +22,7 @@ struct rl_webhook_client {
 RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
 RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
 
-/* Proxies are for receivers elsewhere. */
+/* Returns whether the URL's host is loopback; posts to loopback use no proxy. */
 static bool is_loopback(const char *url) {
   char *host = NULL;
   CURLU *parts = curl_url();
@@ -63,25 +64,25 @@ void rl_webhook_client_interrupt(rl_webhook_client *client) {
 
 /* --- what the receiver sends ------------------------------------------------------------------------------------------- */
 
-typedef struct received {
+typedef struct received_data {
   size_t bytes;
   long status;     /* status code of the last status line */
-  bool is_replied; /* the headers of a final status are complete: what follows does not matter */
-} received;
+  bool is_replied; /* the headers of a final status are complete; the body is not needed */
+} received_data;
 
-/* Returning another number of bytes ends the transfer. */
+/* Callback for the reply's body. Returns the number of bytes to continue; any other number ends the transfer. */
 static size_t discard(char *data, size_t size, size_t count, void *context) {
   (void)data;
-  received *from = context;
-  from->bytes += size * count;
-  return from->bytes <= MAX_RECEIVED_BYTES ? size * count : 0;
+  received_data *received_reply = context;
+  received_reply->bytes += size * count;
+  return received_reply->bytes <= MAX_RECEIVED_BYTES ? size * count : 0;
 }
 
 static size_t read_header(char *data, size_t size, size_t count, void *context) {
-  received *from = context;
+  received_data *received_reply = context;
   const size_t length = size * count;
-  if (length > 9 && memcmp(data, "HTTP/", 5) == 0) from->status = strtol(data + 9, NULL, 10);
-  if (length <= 2) from->is_replied = from->status >= 200; /* the empty line after the headers */
+  if (length > 9 && memcmp(data, "HTTP/", 5) == 0) received_reply->status = strtol(data + 9, NULL, 10);
+  if (length <= 2) received_reply->is_replied = received_reply->status >= 200; /* the empty line after the headers */
   return discard(data, size, count, context);
 }
 
@@ -105,13 +106,13 @@ static struct curl_slist *make_headers(const rl_webhook_post *post) {
 }
 
 static void set_options(CURL *easy, const rl_webhook_client *client, const rl_webhook_post *post,
-                        const struct curl_slist *headers, received *from) {
+                        const struct curl_slist *headers, received_data *received_reply) {
   curl_easy_setopt(easy, CURLOPT_URL, client->url);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
   if (client->is_loopback) curl_easy_setopt(easy, CURLOPT_PROXY, "");
   if (client->ca_file[0] != '\0') curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
-  curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the receiver's */
+  curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* the status of a proxy is not that of the receiver */
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(post->body));
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, post->body);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -119,15 +120,15 @@ static void set_options(CURL *easy, const rl_webhook_client *client, const rl_we
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* an interrupted post does not wait for the name server */
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* an interrupted post does not wait for the resolver thread */
   curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, from);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, received_reply);
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, read_header);
-  curl_easy_setopt(easy, CURLOPT_HEADERDATA, from);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, received_reply);
 }
 
-/* Returns the result of the finished transfer, of which there is at most one. */
+/* Returns the result of the transfer, which has ended. */
 static CURLcode read_result(CURLM *multi) {
   int left;
   for (CURLMsg *message; (message = curl_multi_info_read(multi, &left)) != NULL;)
@@ -147,27 +148,29 @@ static CURLcode transfer(rl_webhook_client *client, CURL *easy) {
   return code;
 }
 
-static void fill_reply(CURL *easy, CURLcode code, const received *from, rl_webhook_reply *reply) {
-  if (!from->is_replied) {
-    const char *reason = from->bytes > MAX_RECEIVED_BYTES ? "The reply's headers are too long" : curl_easy_strerror(code);
+static void fill_reply(CURL *easy, CURLcode code, const received_data *received_reply, rl_webhook_reply *reply) {
+  if (!received_reply->is_replied) {
+    const char *reason =
+        received_reply->bytes > MAX_RECEIVED_BYTES ? "The reply's headers are too long" : curl_easy_strerror(code);
     snprintf(reply->error, sizeof reply->error, "%s", reason);
     return;
   }
   curl_off_t retry_after_s = 0;
   if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s) == CURLE_OK) reply->retry_after_s = retry_after_s;
-  reply->status = from->status;
-  if (from->status >= 300) snprintf(reply->error, sizeof reply->error, "The reply's status is %ld", from->status);
+  reply->status = received_reply->status;
+  if (received_reply->status >= 300)
+    snprintf(reply->error, sizeof reply->error, "The reply's status is %ld", received_reply->status);
 }
 
 void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply) {
   RL_CLEANUP(list_free) struct curl_slist *headers = make_headers(post);
   RL_CLEANUP(easy_free) CURL *easy = curl_easy_init();
-  received from = {0};
+  received_data received_reply = {0};
   *reply = (rl_webhook_reply){.error = "out of memory"};
   if (headers == NULL || easy == NULL) return;
   reply->error[0] = '\0';
-  set_options(easy, client, post, headers, &from);
+  set_options(easy, client, post, headers, &received_reply);
   CURLcode code = transfer(client, easy);
   reply->is_interrupted = atomic_load(&client->is_interrupted);
-  fill_reply(easy, code, &from, reply);
+  fill_reply(easy, code, &received_reply, reply);
 }

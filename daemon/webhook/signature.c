@@ -1,4 +1,4 @@
-/* Reads the key from its file, and signs with it by libsodium. */
+/* Implements signature.h with libsodium. */
 #include "webhook/signature.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* The thread waits for a pending event, delivers it, and records the result. After a failure it waits, about twice as long after
- * each, at most an hour. An event is given up after three days, or at the status 410. */
+/* Implements webhook.h. The thread waits for a pending event, posts it, and records the result. After a failure it pauses; each
+ * pause is about twice as long as the previous one, but at most an hour. An event is given up after three days, or when the
+ * receiver replies with the status 410. */
 #include "webhook/webhook.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ struct rl_webhook {
   pthread_t thread;
   pthread_mutex_t mutex; /* guards the members below */
   pthread_cond_t woken;
-  uint64_t wake_count; /* new events */
+  uint64_t wake_count; /* number of calls of wake; the thread waits until it changes */
   atomic_bool stopping;
 };
 
@@ -46,7 +47,7 @@ static uint64_t read_wake_count(rl_webhook *webhook) {
   return count;
 }
 
-/* Waits for a new event since `seen`, the stop, or the end of the pause. */
+/* Waits until wake_count differs from `seen`, the webhook is closed, or pause_ns have passed. */
 static void wait_for_event(rl_webhook *webhook, uint64_t seen, int64_t pause_ns) {
   const struct timespec until = rl_condition_deadline(pause_ns);
   int waited = 0;
@@ -56,8 +57,8 @@ static void wait_for_event(rl_webhook *webhook, uint64_t seen, int64_t pause_ns)
   pthread_mutex_unlock(&webhook->mutex);
 }
 
-/* Returns the pause after a failure: doubled with each one, between half of it and all of it by chance, so that many senders do
- * not return to a receiver at the same time. */
+/* Returns the pause after a failure. The longest pause doubles with each failure. The pause is chosen at random between half of
+ * the longest pause and all of it, so that several senders do not post to a receiver at the same time again. */
 static int64_t choose_pause_ns(const rl_webhook *webhook, int64_t earlier_failures, int64_t retry_after_s) {
   int64_t step_s = webhook->retry_s;
   for (int64_t i = 0; i < earlier_failures && step_s < MAX_PAUSE_S; i++) step_s *= 2;
@@ -78,7 +79,8 @@ static void log_attempt(const rl_webhook_event *event, const rl_webhook_attempt 
     rl_log(RL_LOG_WARNING, "webhook: can't deliver %s of suite run %lld, will try for three days: %s", id, run, attempt->error);
 }
 
-/* Posts the event and records the result. A result that can't be recorded now is recorded later; until then nothing is posted. */
+/* Posts the event and records the result. If the database can't be written now, tries to record the result again until it
+ * succeeds or the daemon stops, and posts no other event before. */
 static void deliver(rl_webhook *webhook, const rl_webhook_event *event) {
   char signature[RL_WEBHOOK_SIGNATURE_SIZE];
   const rl_webhook_post post = {event->event_id, signature, event->body, rl_realtime_ns() / SECOND_NS};
@@ -86,7 +88,7 @@ static void deliver(rl_webhook *webhook, const rl_webhook_event *event) {
   rl_error err;
   rl_webhook_sign(&webhook->key, post.id, post.timestamp_s, post.body, signature);
   rl_webhook_send(webhook->client, &post, &reply);
-  if (reply.is_interrupted && (reply.status < 200 || reply.status > 299)) return; /* repeated after the next start */
+  if (reply.is_interrupted && (reply.status < 200 || reply.status > 299)) return; /* the post is repeated after the next start */
   rl_webhook_attempt attempt = {.state = RL_WEBHOOK_PENDING, .error = reply.error[0] != '\0' ? reply.error : NULL};
   const int64_t now_ns = rl_realtime_ns();
   if (attempt.error == NULL) attempt.state = RL_WEBHOOK_DELIVERED;
@@ -101,9 +103,9 @@ static void deliver(rl_webhook *webhook, const rl_webhook_event *event) {
   if (is_recorded) log_attempt(event, &attempt);
 }
 
-/* Returns the time until the event's next attempt; 0: now. An attempt further away than any pause was planned before the clock
- * was set back. */
-static int64_t measure_pause(const rl_webhook_event *event) {
+/* Returns the time until the event's next attempt; 0: now. If that time is longer than any pause, the wall clock was set back
+ * after the attempt was planned, and the attempt is due now. */
+static int64_t time_until_attempt_ns(const rl_webhook_event *event) {
   const int64_t pause_ns = event->next_attempt_ns - rl_realtime_ns();
   return pause_ns <= 0 || pause_ns > MAX_PAUSE_S * SECOND_NS ? 0 : pause_ns;
 }
@@ -115,7 +117,7 @@ static void *run_thread(void *argument) {
     rl_webhook_event event;
     rl_error err;
     int found = rl_store_webhook_next_event(webhook->store, &event, &err);
-    int64_t pause_ns = found > 0 ? measure_pause(&event) : found == 0 ? INT64_MAX : STORE_PAUSE_S * SECOND_NS;
+    int64_t pause_ns = found > 0 ? time_until_attempt_ns(&event) : found == 0 ? INT64_MAX : STORE_PAUSE_S * SECOND_NS;
     if (pause_ns > MAX_PAUSE_S * SECOND_NS) pause_ns = MAX_PAUSE_S * SECOND_NS;
     if (pause_ns == 0) deliver(webhook, &event);
     else wait_for_event(webhook, seen, pause_ns);
