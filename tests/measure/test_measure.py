@@ -571,7 +571,7 @@ def hostile_samples(**last):
 
 @pytest.mark.parametrize(("last", "failures"), [
     ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1),
-    ({"daemon_bytes": (1 << 24) + (1 << 19)}, 0), ({"daemon_bytes": (1 << 24) + (1 << 19) + 1}, 1), ({"temporary_files": 1}, 1),
+    ({"daemon_bytes": (1 << 24) + (1 << 20)}, 0), ({"daemon_bytes": (1 << 24) + (1 << 20) + 1}, 1), ({"temporary_files": 1}, 1),
     ({"daemon_bytes": 9 << 21, "kept_replies_bytes": 3 << 20}, 0),
     ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1), ({"device_bytes": 1.009 * (1 << 30)}, 0),
     ({"device_bytes": 1.011 * (1 << 30)}, 1)])

@@ -415,6 +415,88 @@ static void further_folders_can_be_included(void **state) {
   unsetenv("ROOFLINED_SOURCE_INCLUDES");
 }
 
+typedef struct library_file {
+  const char *name, *text;
+} library_file;
+
+/* A library with the structure of CUTLASS and CuTe: two folders of .hpp and .inl files that include each other in angle brackets
+ * and quotes, macros of the compiler at run time, CCCL's and CUDA's headers, overloads by type, and inline PTX. */
+static const library_file template_library[] = {
+    {"cute/config.hpp",
+     "#pragma once\n"
+     "#if defined(__CUDACC_RTC__)\n#define CUTE_STL_NAMESPACE cuda::std\n#include <cuda/std/cassert>\n"
+     "#else\n#define CUTE_STL_NAMESPACE std\n#include <cassert>\n#endif\n"
+     "#define CUTE_HOST_DEVICE __forceinline__ __host__ __device__\n"},
+    {"cute/util/type_traits.hpp",
+     "#pragma once\n#include <cute/config.hpp>\n"
+     "#if defined(__CUDACC_RTC__)\n#include <cuda/std/type_traits>\n#include <cuda/std/cstdint>\n"
+     "#else\n#include <type_traits>\n#endif\n"
+     "namespace cute { using CUTE_STL_NAMESPACE::is_same_v; template <auto v> struct C {\n"
+     "  static constexpr auto value = v;\n"
+     "  CUTE_HOST_DEVICE constexpr operator decltype(v)() const { return v; } }; }\n"},
+    {"cute/layout.hpp",
+     "#pragma once\n#include <cute/util/type_traits.hpp>\n#include <cutlass/numeric_types.h>\n"
+     "namespace cute { template <class Rows, class Columns> struct Layout { Rows rows; Columns columns;\n"
+     "  CUTE_HOST_DEVICE constexpr int operator()(int i, int j) const { return i * columns + j; } };\n"
+     "template <class R, class S> CUTE_HOST_DEVICE constexpr auto make_layout(R r, S s) {\n"
+     "  return Layout<R, S>{r, s}; } }\n#include \"cute/layout.inl\"\n"},
+    {"cute/layout.inl",
+     "namespace cute { template <class T, class L> __device__ T &at(T *data, L const &layout, int i, int j) {\n"
+     "  static_assert(is_same_v<T, float> || is_same_v<T, cutlass::half_t>);\n"
+     "  assert(i < layout.rows); return data[layout(i, j)]; } }\n"},
+    {"cutlass/cutlass.h",
+     "#pragma once\n#define CUTLASS_DEVICE __forceinline__ __device__\n#include \"detail/helper_macros.hpp\"\n"},
+    {"cutlass/detail/helper_macros.hpp", "#pragma once\n#define CUTLASS_PRAGMA_UNROLL _Pragma(\"unroll\")\n"},
+    {"cutlass/numeric_types.h",
+     "#pragma once\n#include <vector_types.h>\n#include <cuda_fp16.h>\n#include \"cutlass/cutlass.h\"\n"
+     "namespace cutlass { using half_t = __half; }\n"},
+    {"cutlass/arch/memory.h",
+     "#pragma once\n#include <cute/layout.hpp>\n#include \"../cutlass.h\"\n#include <cuda.h>\n"
+     "namespace cutlass { CUTLASS_DEVICE void prefetch(CUtensorMap const *map) {\n"
+     "  asm volatile(\"prefetch.tensormap [%0];\" ::\"l\"(map) : \"memory\"); }\n"
+     "CUTLASS_DEVICE float load(float const *from) { float v;\n"
+     "  asm volatile(\"ld.global.f32 %0, [%1];\" : \"=f\"(v) : \"l\"(from)); return v; } }\n"}};
+static const char template_code[] =
+    "#include <cute/layout.hpp>\n"
+    "#include <cutlass/arch/memory.h>\n"
+    "using namespace cute;\n"
+    "extern \"C\" __global__ void k(float *x, const __grid_constant__ CUtensorMap map) {\n"
+    "  auto layout = make_layout(C<8>{}, C<4>{});\n"
+    "  static_assert(layout(1, 2) == 6);\n"
+    "  cutlass::prefetch(&map);\n"
+    "  CUTLASS_PRAGMA_UNROLL\n"
+    "  for (int j = 0; j < 4; j++) at(x, layout, threadIdx.x, j) += cutlass::load(x + 32);\n"
+    "}\n";
+
+static void write_library(const char *root) {
+  for (size_t i = 0; i < sizeof template_library / sizeof *template_library; i++) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", root, template_library[i].name);
+    for (char *slash = path + strlen(root); (slash = strchr(slash + 1, '/')) != NULL; *slash = '/') {
+      *slash = '\0';
+      (void)mkdir(path, 0700);
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(template_library[i].text, file);
+    fclose(file);
+  }
+}
+
+static void a_library_of_templates_can_be_included(void **state) {
+  (void)state;
+  char root[PATH_MAX];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  snprintf(root, sizeof root, "%s/cutlass", folder);
+  assert_int_equal(mkdir(root, 0700), 0);
+  write_library(root);
+  setenv("ROOFLINED_SOURCE_INCLUDES", root, 1);
+  if (compile(template_code, "k", &result, &err) != 0) fail_msg("%s\n%s", err.message, result.log);
+  rl_nvrtc_clear(&result);
+  unsetenv("ROOFLINED_SOURCE_INCLUDES");
+}
+
 /* Includes work: no_code_reads_a_host_file does not pass only because every include fails. */
 static void cuda_headers_are_readable(void **state) {
   (void)state;
@@ -475,6 +557,7 @@ int main(void) {
       cmocka_unit_test(no_code_reads_a_host_file),
       cmocka_unit_test(cuda_headers_are_readable),
       cmocka_unit_test(further_folders_can_be_included),
+      cmocka_unit_test(a_library_of_templates_can_be_included),
       cmocka_unit_test(endless_compilations_are_killed),
   };
   rl_nvrtc_result result;
