@@ -113,16 +113,6 @@ static void read_options(int argc, char **argv, command *out) {
   }
 }
 
-static rl_log_level log_level(const char *name) {
-  static const struct {
-    const char *name;
-    rl_log_level level;
-  } levels[] = {{"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
-  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-    if (strcmp(levels[i].name, name) == 0) return levels[i].level;
-  return RL_LOG_INFO;
-}
-
 /* --- housekeeping ------------------------------------------------------------------------------------------------------ */
 
 typedef struct housekeeper { /* a separate thread, so that a long clean-up does not delay the watchdog */
@@ -275,7 +265,7 @@ int main(int argc, char **argv) {
   mallopt(M_ARENA_MAX, MALLOC_ARENAS);
   mallopt(M_MMAP_THRESHOLD, MALLOC_MMAP_THRESHOLD_BYTES);
   umask(077);
-  rl_log_open("rooflined", log_level(config.log_level));
+  rl_log_open("rooflined", rl_log_level_by_name(config.log_level));
   if (serve(&config, &signals, &err) >= 0) return 0;
   rl_log(RL_LOG_ERROR, "%s", err.message);
   return err.domain == RL_INPUT ? EX_CONFIG : 1;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -12,6 +13,16 @@
 static const char *program_name = "rooflined";
 static rl_log_level threshold = RL_LOG_INFO;
 static bool has_journal;
+
+rl_log_level rl_log_level_by_name(const char *name) {
+  static const struct {
+    const char *name;
+    rl_log_level level;
+  } levels[] = {{"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+    if (strcmp(levels[i].name, name) == 0) return levels[i].level;
+  return RL_LOG_INFO;
+}
 
 void rl_log_open(const char *program, rl_log_level max_level) {
   program_name = program;

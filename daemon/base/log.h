@@ -9,6 +9,8 @@ extern "C" {
 
 typedef enum rl_log_level { RL_LOG_ERROR = 3, RL_LOG_WARNING = 4, RL_LOG_INFO = 6, RL_LOG_DEBUG = 7 } rl_log_level;
 
+/* Returns the level "error", "warning", "info" or "debug"; RL_LOG_INFO for every other text. */
+rl_log_level rl_log_level_by_name(const char *name);
 /* Sets the program's name in log lines, and the least important level that is written. Must be called before threads start. */
 void rl_log_open(const char *program, rl_log_level max_level); /* without a call: "rooflined" and RL_LOG_INFO */
 /* Writes a line, unless its level is less important than max_level. */

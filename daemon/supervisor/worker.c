@@ -28,12 +28,13 @@ static int start(rl_worker *worker, int file, bool waits, rl_error *err) {
   const rl_config *config = worker->config;
   char program[2 * RL_PATH_SIZE];
   if (find_program(worker, program, err) < 0) return -1;
-  char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], includes[RL_PATH_SIZE + 32], threads[64];
+  char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], includes[RL_PATH_SIZE + 32], threads[64], log_level[64];
   snprintf(mnist, sizeof mnist, "ROOFLINED_MNIST_DIR=%s", config->mnist_dir);
   snprintf(threads, sizeof threads, "ROOFLINED_THREADS=%lld", (long long)config->threads);
   snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, config->state);
   snprintf(includes, sizeof includes, "ROOFLINED_SOURCE_INCLUDES=%s", config->source_includes);
-  const char *const variables[] = {mnist, cache, includes, threads, NULL};
+  snprintf(log_level, sizeof log_level, "ROOFLINED_LOG_LEVEL=%s", config->log_level);
+  const char *const variables[] = {mnist, cache, includes, threads, log_level, NULL};
   const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, waits ? "--wait" : NULL, NULL};
   if (rl_process_start(arguments, variables, -1, file, &worker->process, err) < 0) return -1;
   worker->reader = rl_frame_reader_new(worker->process.output);

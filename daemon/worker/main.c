@@ -150,6 +150,7 @@ static void on_heartbeat_failed(const rl_error *err) { check_written(-1, err); }
 
 static void on_instance_opened(void *context, const rl_run_metadata *metadata) {
   (void)context;
+  rl_log(RL_LOG_DEBUG, "the instance is open");
   send_message(RL_FRAME_METADATA, rl_run_metadata_fields, metadata);
 }
 
@@ -170,6 +171,7 @@ static bool poll_cancelled(void *context) {
 
 static void on_stage(void *context, const char *stage) {
   (void)context;
+  rl_log(RL_LOG_DEBUG, "stage %s", stage);
   rl_heartbeat_enter_stage(stage);
 }
 
@@ -215,7 +217,9 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
   if (outcome == RL_OUTCOME_FAILED)
     rl_log(RL_LOG_ERROR, "%s, %s: %s", request->workload, rl_pass_names[request->pass], err.message);
   const rl_failure failure = make_failure(&err);
+  rl_log(RL_LOG_DEBUG, "the request has ended");
   send_outcome(box, outcome, &records, &failure);
+  rl_log(RL_LOG_DEBUG, "the results are sent");
   rl_records_clear(&records);
   return outcome != RL_OUTCOME_FAILED || err.domain == RL_INPUT || rl_service_device_works(service);
 }
@@ -323,6 +327,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_hello hello = make_hello(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.properties);
+  rl_log(RL_LOG_DEBUG, "the libraries are initialized");
   if (waits) wait_for_open(box);
   if (sensors) rl_sensors_read(sensors, &reading_before_open);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
@@ -347,6 +352,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
     if (!err.message[0]) rl_fail(&err, RL_ERRNO, ENOMEM, "out of memory for the worker");
     set_unusable(&hello, &err);
   }
+  rl_log(RL_LOG_DEBUG, "the device is open");
   send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   int code = hello.usable ? serve(service, box) : EXIT_UNUSABLE;
   rl_service_close(service);
@@ -376,7 +382,8 @@ int main(int argc, char **argv) {
   if (redirect_standard_output() < 0) return EXIT_PROTOCOL;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes the worker's standard input */
-  rl_log_open(program_invocation_short_name, RL_LOG_INFO);
+  const char *log_level = getenv("ROOFLINED_LOG_LEVEL");
+  rl_log_open(program_invocation_short_name, rl_log_level_by_name(log_level != NULL ? log_level : ""));
   const char *device = NULL, *role = "any";
   bool list = false, waits = false;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
