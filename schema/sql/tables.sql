@@ -1,6 +1,6 @@
 -- The tables of a new database. A change of a table is made here and in a migration, schema/sql/migrations/NNNN_*.sql, which
--- upgrades existing databases. Times are integers, UTC in ns since 1970. The generated column *_at has the time of *_ns as RFC
--- 3339 text. A REAL that is NULL was not measured; its row or its pass has the reason.
+-- upgrades existing databases. Times are integers, UTC in ns since 1970. A generated column *_at is the time *_ns as RFC 3339
+-- text. A REAL that is NULL was not measured; its row or its pass contains the reason.
 
 CREATE TABLE sources ( -- posted code, each text once; deleted with the last job that refers to it
   sha256 TEXT PRIMARY KEY,
@@ -11,10 +11,12 @@ CREATE TABLE jobs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, -- ids of deleted jobs are not reused
   kind TEXT NOT NULL,
   device TEXT NOT NULL,
-  origin TEXT NOT NULL DEFAULT 'client' CHECK (origin IN ('client', 'daemon')), -- daemon: it measures stale ceilings again
+  -- 'daemon': the daemon itself has submitted the job, to measure ceilings again.
+  origin TEXT NOT NULL DEFAULT 'client' CHECK (origin IN ('client', 'daemon')),
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
   request TEXT NOT NULL CHECK (json_valid(request)), -- the request with all defaults filled in
-  profile TEXT CHECK (profile IS NULL OR json_valid(profile)), -- what the counters pass collects; NULL: the job has no such pass
+  -- Options of the counters pass (rl_profile_options); NULL: the job has no counters pass.
+  profile TEXT CHECK (profile IS NULL OR json_valid(profile)),
   source TEXT REFERENCES sources (sha256),
   deadline_s INTEGER NOT NULL,
   created_ns INTEGER NOT NULL,
@@ -25,11 +27,11 @@ CREATE TABLE jobs (
   problem_message TEXT,
   worker_deaths INTEGER NOT NULL DEFAULT 0, -- how often the worker died during the job's passes
   daemon_deaths INTEGER NOT NULL DEFAULT 0, -- how often the daemon or the host crashed during the job's passes
-  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
-  events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
+  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is also the seq of the last event
+  events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: retention has deleted the events
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
-  -- The item in the list of jobs. NULL while it changes: the job has started and not ended.
+  -- The job's item in the list of jobs. NULL from the job's start to its end, because the item changes then.
   listing TEXT CHECK (listing IS NULL OR json_valid(listing)),
   created_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
@@ -38,7 +40,8 @@ CREATE TABLE jobs (
   finished_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000))
 ) STRICT;
--- One index for each combination of the list's filters; each has the order of ids too.
+-- One index for each combination of the filters kind, state and device in the list of jobs. Within equal values, an index is in
+-- the order of the ids.
 CREATE INDEX jobs_by_kind ON jobs (kind);
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_device ON jobs (device);
@@ -57,11 +60,11 @@ CREATE TABLE runs (
   workload TEXT NOT NULL,
   variant TEXT NOT NULL,
   params TEXT NOT NULL CHECK (json_valid(params)), -- the parameters with all defaults filled in
-  -- The parameters that differ from their defaults, keys sorted. Runs with equal text are repetitions of each other, even if a
-  -- newer version of rooflined has added parameters between them.
+  -- The parameters that differ from their defaults, with sorted keys. Runs with equal text are repetitions of each other, even if
+  -- a newer version of rooflined, which has more parameters, has executed one of them.
   nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
   log TEXT, -- the compiler's log of posted code
-  -- The worker reports the columns below with the first pass that it commits.
+  -- The columns below are reported by the worker and stored with the run's first committed pass.
   engine TEXT,
   dataset TEXT,
   dataset_sha256 TEXT,
@@ -88,14 +91,15 @@ CREATE TABLE devices ( -- one row for each distinct set of properties that worke
   last_ns INTEGER NOT NULL DEFAULT 0, -- time at which a worker last reported these properties
   name TEXT AS (properties ->> '$.name'),
   uuid TEXT AS (properties ->> '$.uuid'),
-  -- The identity of the device, and the properties on which its ceilings depend. A CPU has no UUID and no driver.
+  -- The identity of the device, and the properties on which its ceilings depend (driver and clocks). A CPU has no UUID and no
+  -- driver.
   identity TEXT AS (coalesce(properties ->> '$.uuid', (properties ->> '$.name') || ', ' || (properties ->> '$.threads') || ' threads')),
   driver TEXT AS (coalesce(nullif(properties ->> '$.driver', ''), properties ->> '$.driver_cuda')),
   sm_clock_max_mhz REAL AS ((properties ->> '$.sm_clock_max_khz') / 1000.0),
   memory_clock_max_mhz REAL AS ((properties ->> '$.memory_clock_max_khz') / 1000.0),
   clock_setting TEXT AS ( -- governor and frequency limit of a CPU; NULL: the system does not report them
     nullif(properties ->> '$.governor', '') || ', at most ' || round((properties ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
-  -- The size of all cache levels that keep data between launches, and the same without the last level.
+  -- The total size of the cache levels that keep data between launches; private_cache_bytes does not include the last level.
   cache_bytes REAL AS (coalesce(properties ->> '$.l2_bytes', properties ->> '$.cache_bytes')),
   private_cache_bytes REAL AS (coalesce(properties ->> '$.private_cache_bytes', 0))
 ) STRICT;
@@ -108,18 +112,18 @@ CREATE TABLE passes (
   ordinal INTEGER NOT NULL, -- 0: timing, 1: activity, 2: counters
   name TEXT NOT NULL,
   state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'running', 'completed', 'unavailable')),
-  reason TEXT, -- why the pass is unavailable or, if it is pending again, how its worker died
+  reason TEXT, -- why the pass is unavailable; if the pass is pending again: how its worker died
   started_ns INTEGER,
   finished_ns INTEGER,
   device_id INTEGER REFERENCES devices,
   ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- timing pass of the ceilings from which the floors are computed
   git_commit TEXT, -- commit of the worker
-  activity_rows INTEGER NOT NULL DEFAULT 0, -- number of recorded raw rows
+  activity_rows INTEGER NOT NULL DEFAULT 0, -- number of recorded activity rows
   activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: queries return no activity rows of the pass, because there are none or because they are hidden
-  -- 1: the tables of activity rows have rows of the pass. If activity_kept is 0, the pass is not committed, or retention deletes
-  -- them.
+  -- 1: the tables of activity rows contain rows of the pass. If activity_kept is 0 then, the pass is not committed, or retention
+  -- is deleting its rows.
   activity_stored INTEGER NOT NULL DEFAULT 0 CHECK (activity_stored IN (0, 1)),
-  measures_ceilings INTEGER NOT NULL DEFAULT 0 CHECK (measures_ceilings IN (0, 1)), -- 1: timing pass of a run of ceilings
+  measures_ceilings INTEGER NOT NULL DEFAULT 0 CHECK (measures_ceilings IN (0, 1)), -- 1: the timing pass of a ceilings job
   started_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
   finished_at TEXT AS (
@@ -153,18 +157,19 @@ CREATE TABLE epochs (
   power_w REAL,
   throttle_reasons TEXT NOT NULL,
   unavailable TEXT CHECK (json_valid(unavailable)), -- {field: reason}
-  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, so the time is wrong
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: the epoch is shorter than its floor, so its time is wrong
   suspect_reason TEXT,
   epoch_ms REAL AS (coalesce(device_ms, host_ms)), -- device time if it was measured
   PRIMARY KEY (pass_id, epoch)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE samples ( -- times of a kernel job's launches
+CREATE TABLE samples ( -- measured times of launches (kernel, layer and source jobs)
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  mode TEXT NOT NULL CHECK (mode IN ('cold', 'warm')), -- cold: other data fills the caches when the launch begins
+  mode TEXT NOT NULL CHECK (mode IN ('cold', 'warm')), -- cold: the caches are full of other data when the launch begins
   ordinal INTEGER NOT NULL, -- number of the sample, from 0 within the mode, in time order
   device_us REAL, -- warm: the mean of back-to-back launches
-  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, or the device was throttled
+  -- 1: the sample is shorter than its floor, or the device was throttled.
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)),
   suspect_reason TEXT,
   PRIMARY KEY (pass_id, mode, ordinal)
 ) STRICT, WITHOUT ROWID;
@@ -172,14 +177,14 @@ CREATE INDEX samples_suspect ON samples (pass_id) WHERE suspect = 1;
 
 CREATE TABLE measurements (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  name TEXT NOT NULL, -- ends with its unit
+  name TEXT NOT NULL, -- name, which ends with the unit
   value REAL,
   reason TEXT,
   PRIMARY KEY (pass_id, name)
 ) STRICT, WITHOUT ROWID;
 
--- The summary of each run that has a committed pass, as v_run_summaries computes it; stored when a pass is committed. A *_reason
--- says why the number is NULL, where the worker has reported that.
+-- The summary of each run that has a committed pass. The view v_run_summaries computes it, and the store inserts it when a pass
+-- is committed. A column *_reason is the reason for which a number is NULL, if the worker has reported one.
 CREATE TABLE run_summaries (
   run_id INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
   epochs INTEGER NOT NULL, -- number of epochs without warm-up
@@ -223,7 +228,7 @@ CREATE TABLE history_series ( -- the sets of metrics that passes of a workload h
   UNIQUE (workload, device, metrics)
 ) STRICT;
 
-CREATE TABLE history_metrics ( -- the series that have a metric
+CREATE TABLE history_metrics ( -- for each metric, the series that contain it
   metric TEXT NOT NULL,
   series_id INTEGER NOT NULL,
   PRIMARY KEY (metric, series_id)
@@ -235,15 +240,16 @@ CREATE TRIGGER history_series_deleted AFTER DELETE ON history_series BEGIN
   DELETE FROM history_metrics WHERE (metric, series_id) IN (SELECT value, old.id FROM json_each(old.metrics));
 END;
 
--- One row for each completed pass that has measured something, as v_history computes it; stored when the pass is committed. All
--- passes of a series have the same metrics, so the newest values of a metric are found by index.
+-- One row for each completed pass that has measured at least one metric. The view v_history computes the row, and the store
+-- inserts it when the pass is committed. All passes of a series have the same metrics, so a query finds the newest values of a
+-- metric by index.
 CREATE TABLE history (
   pass_id INTEGER PRIMARY KEY REFERENCES passes ON DELETE CASCADE,
   run_id INTEGER NOT NULL,
   series_id INTEGER NOT NULL REFERENCES history_series,
   configuration_id INTEGER NOT NULL REFERENCES configurations,
   finished_ns INTEGER NOT NULL,
-  point TEXT NOT NULL CHECK (json_valid(point)) -- the point in the history, without the metric and its value
+  point TEXT NOT NULL CHECK (json_valid(point)) -- the item that GET /history returns, without the metric and its value
 ) STRICT;
 CREATE INDEX history_by_series ON history (series_id, finished_ns);
 CREATE INDEX history_by_configuration ON history (configuration_id, series_id, finished_ns);
@@ -260,9 +266,11 @@ CREATE TRIGGER history_moved AFTER UPDATE OF series_id ON history WHEN new.serie
   WHERE id = old.series_id AND NOT EXISTS (SELECT 1 FROM history WHERE series_id = old.series_id);
 END;
 
-CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch; counters pass: one kernel of one step
+-- Of an activity pass: a kernel with all its executions in an epoch; of a counters pass: one kernel of one step.
+CREATE TABLE kernels (
   id INTEGER PRIMARY KEY,
-  pass_id INTEGER REFERENCES passes ON DELETE CASCADE, -- NULL until the pass is committed; then queries find its kernels
+  -- NULL until the pass is committed, so that queries don't find its kernels before.
+  pass_id INTEGER REFERENCES passes ON DELETE CASCADE,
   ordinal INTEGER NOT NULL,
   launch TEXT,
   phase TEXT,
@@ -281,23 +289,23 @@ CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch;
   theoretical_occupancy_ratio REAL,
   code_sha256 TEXT, -- SHA-256 of the machine code
   reason TEXT,
-  stored_for INTEGER REFERENCES passes ON DELETE CASCADE, -- the pass until it is committed, then NULL
+  stored_for INTEGER REFERENCES passes ON DELETE CASCADE, -- id of the pass until it is committed, then NULL
   UNIQUE (pass_id, ordinal),
   CHECK ((pass_id IS NULL) <> (stored_for IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX kernels_not_committed ON kernels (stored_for, ordinal) WHERE stored_for IS NOT NULL;
 
-CREATE TABLE phases ( -- phases of a step, of kernels that execute whole steps and record the times themselves
+CREATE TABLE phases ( -- phases of kernels that execute whole steps and record the times of their phases themselves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
   position INTEGER NOT NULL, -- position of the phase in a step, from 0
   name TEXT NOT NULL,
-  phase TEXT, -- like kernels.phase
+  phase TEXT, -- kind of phase, as in kernels.phase
   steps INTEGER NOT NULL, -- number of steps that were timed
   blocks INTEGER NOT NULL, -- number of blocks that were timed
-  mean_us REAL, -- mean time of one step in one block; a block that skips the phase counts as 0
+  mean_us REAL, -- mean time of the phase in one step of one block; a block that skips the phase counts as 0
   min_us REAL,
   max_us REAL,
-  share_ratio REAL, -- share of the step
+  share_ratio REAL, -- share of the step's time
   PRIMARY KEY (kernel_id, position)
 ) STRICT, WITHOUT ROWID;
 
@@ -311,7 +319,7 @@ CREATE TABLE kernel_metrics (
 
 CREATE TABLE instructions (
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
-  "offset" INTEGER NOT NULL, -- bytes from the start of the function
+  "offset" INTEGER NOT NULL, -- offset from the start of the function in bytes
   opcode TEXT, -- opcode with modifiers; opcode and sass are NULL if the code could not be disassembled
   sass TEXT,
   file TEXT, -- source file; NULL: the code was compiled without line numbers
@@ -321,7 +329,7 @@ CREATE TABLE instructions (
   PRIMARY KEY (kernel_id, "offset")
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series ( -- points of a kernel's curves
+CREATE TABLE series ( -- the points of curves that describe a kernel, such as a timeline
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
   name TEXT NOT NULL,
   x REAL NOT NULL, -- in timelines: time in ns since the kernel began
@@ -348,7 +356,7 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   entry INTEGER NOT NULL, -- number of the entry, from 0 within the pass
   name INTEGER NOT NULL, -- ordinal in names
-  stream INTEGER NOT NULL, -- 0 means none, here and in graph_node and in the columns from process
+  stream INTEGER NOT NULL, -- 0 means none in this column, in graph_node, and in the columns from process on
   graph_node INTEGER NOT NULL,
   grid_x INTEGER NOT NULL, grid_y INTEGER NOT NULL, grid_z INTEGER NOT NULL,
   block_x INTEGER NOT NULL, block_y INTEGER NOT NULL, block_z INTEGER NOT NULL,
@@ -362,29 +370,31 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   context INTEGER NOT NULL DEFAULT 0, -- CUDA context of device work
   source_memory INTEGER NOT NULL DEFAULT 0, -- kind in memory_kinds
   destination_memory INTEGER NOT NULL DEFAULT 0,
-  call_stream INTEGER NOT NULL DEFAULT 0, -- the stream that an API call about events or synchronisation names
+  call_stream INTEGER NOT NULL DEFAULT 0, -- the stream in the arguments of an API call about events or synchronisation
   event INTEGER NOT NULL DEFAULT 0, -- the event that an API call records or waits for
   PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
 
--- A group has the rows of a pass with the same kind, similar durations (below 1,024 ns, below 4 times that, below 16 times that
--- ...) and the same levels of intervals. A row that overlaps a time window starts at most longest_ns before it. So the rows of a
--- window lie in one range of the primary key of activity for each group, and the ranges hold few other rows, even if one row is as
--- long as the trace.
+-- A group contains the rows of a pass with the same kind, similar durations (below 1,024 ns, below 4 times that, below 16 times
+-- that ...) and the same levels of intervals. A row that overlaps a time window starts at most longest_ns before the window. So
+-- for each group, the rows of a window are in one range of the primary key of the table activity. The ranges contain few other
+-- rows, even if one row is as long as the trace.
 CREATE TABLE activity_groups (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   activity_group INTEGER NOT NULL, -- 512 times (first_level + 1), plus 16 times the class of durations, plus the kind
   kind INTEGER NOT NULL REFERENCES activity_kinds,
   activity_rows INTEGER NOT NULL,
   longest_ns INTEGER NOT NULL,
-  first_level INTEGER, -- the rows are in the intervals of this and all higher levels, but not below their class; NULL: in none
+  -- The rows are counted in intervals of this level and of all higher levels whose intervals are longer than the rows; NULL: in
+  -- no interval.
+  first_level INTEGER,
   PRIMARY KEY (pass_id, activity_group)
 ) STRICT, WITHOUT ROWID;
 
--- Sums of the rows that start in an interval of time, so that a window of many rows is read at a level of detail. A level has only
--- rows that are shorter than its intervals. A batch of rows is in a level if it has at least 1,024 rows, and the level at most one
--- interval for 8 of them.
+-- Sums over the activity rows that start in an interval of time, so that a timeline of a window with many rows can be drawn
+-- without reading them. The intervals of a level contain only rows that are shorter than the intervals. A batch of rows is added
+-- to a level if the batch has at least 1,024 rows, and at least 8 rows per interval of the level.
 CREATE TABLE activity_intervals (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   level INTEGER NOT NULL, -- an interval of level n lasts 1,024 times 4 to the power of n, in ns
@@ -400,22 +410,24 @@ CREATE TABLE activity_intervals (
   PRIMARY KEY (pass_id, level, start_ns, kind, device, stream, thread)
 ) STRICT, WITHOUT ROWID;
 
--- Raw rows, at most 40 bytes each; retention deletes them first. Queries show only those of passes whose activity_kept is 1.
+-- The activity rows, at most 40 bytes each, which retention deletes before other data. Queries return only rows of passes whose
+-- activity_kept is 1.
 CREATE TABLE activity (
   pass_id INTEGER NOT NULL,
   activity_group INTEGER NOT NULL,
-  start_ns INTEGER NOT NULL, -- since the trace began
+  start_ns INTEGER NOT NULL, -- start in ns since the trace began
   ordinal INTEGER NOT NULL, -- number of the row, from 0 within the pass
   duration_ns INTEGER NOT NULL,
   entry INTEGER NOT NULL, -- entry of activity_dictionary
   correlation INTEGER NOT NULL, -- 0: none
-  step INTEGER NOT NULL, -- step that a phase belongs to, from 1; 0: none
+  step INTEGER NOT NULL, -- number of the step to which a phase belongs, from 1; 0: none
   PRIMARY KEY (pass_id, activity_group, start_ns, ordinal),
   FOREIGN KEY (pass_id, activity_group) REFERENCES activity_groups ON DELETE CASCADE,
   FOREIGN KEY (pass_id, entry) REFERENCES activity_dictionary
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE precision_rates ( -- the rates that can execute operations of a precision; the fastest determines their floor
+-- The measured rates at which a device can execute operations of a precision; the highest rate determines their floor.
+CREATE TABLE precision_rates (
   precision TEXT NOT NULL,
   name TEXT NOT NULL,
   PRIMARY KEY (precision, name)
@@ -442,33 +454,37 @@ CREATE TABLE suite_runs ( -- runs of regression suites
   suite TEXT NOT NULL,
   definition TEXT NOT NULL CHECK (json_valid(definition)), -- the definition with all defaults filled in
   definition_sha256 TEXT NOT NULL,
-  jobs_sha256 TEXT NOT NULL CHECK (json_valid(jobs_sha256)), -- {job's name: hash of what its runs measure}
+  -- The hash of each job: {name of the job: hash of its runs' workloads, variants and parameters}.
+  jobs_sha256 TEXT NOT NULL CHECK (json_valid(jobs_sha256)),
   device TEXT NOT NULL,
-  against TEXT, -- name of the baseline; NULL: rolling
-  against_run_id INTEGER, -- the suite run that is that baseline
-  baseline_runs TEXT CHECK (baseline_runs IS NULL OR json_valid(baseline_runs)), -- [suite run]: whose values are the baseline; NULL: not yet judged
+  against TEXT, -- name of the baseline; NULL: the rolling baseline
+  against_run_id INTEGER, -- the suite run of the named baseline
+  -- Ids of the suite runs whose values are the baseline; NULL: the run is not judged yet.
+  baseline_runs TEXT CHECK (baseline_runs IS NULL OR json_valid(baseline_runs)),
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled')),
   verdict TEXT CHECK (verdict IN ('faster', 'same', 'slower', 'inconclusive', 'incomparable')),
   reason TEXT, -- reason of the verdict, or why the run failed
-  quarantine_reason TEXT, -- why no value of the run can be trusted; NULL: they can
+  quarantine_reason TEXT, -- why the values of the run can't be trusted; NULL: they can be
   created_ns INTEGER NOT NULL,
   started_ns INTEGER,
   finished_ns INTEGER,
-  device_name TEXT, -- this and the next three columns: values that the workers of the run's first job reported
+  device_name TEXT, -- this and the next three columns: reported by the workers of the run's first job
   driver TEXT,
   clock_setting TEXT,
   git_commit TEXT,
-  planned_s REAL, -- estimated when the run was requested; NULL: unknown
-  planned_basis TEXT, -- what the estimate rests on: "runs" "jobs" "similar_jobs" "time_budget"
+  planned_s REAL, -- duration estimated when the run was requested; NULL: unknown
+  planned_basis TEXT, -- basis of the estimate: "runs" "jobs" "similar_jobs" "time_budget"
   planned_jobs INTEGER NOT NULL,
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
   listing TEXT CHECK (listing IS NULL OR json_valid(listing)), -- the item in lists of suite runs
   events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
-  -- What the requests of the baseline's jobs differ in: the run measures both sides, in blocks in random order. NULL: it does not.
+  -- The members in which the requests of the baseline's jobs differ from those of the definition, if the run measures its
+  -- baseline itself: each block then measures both sides, the baseline jobs and the current jobs, in random order. NULL: earlier
+  -- runs are the baseline.
   against_request TEXT CHECK (against_request IS NULL OR json_valid(against_request)),
-  order_seed INTEGER, -- seed of the order of the blocks' sides
+  order_seed INTEGER, -- seed of the order of baseline and current jobs in the blocks
   created_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
   started_at TEXT AS (
@@ -485,12 +501,12 @@ CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention delete
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   ordinal INTEGER NOT NULL, -- number of the job in the order of submission, from 0
   role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'baseline_confirmation',
-    'canary_after', 'profile', 'baseline_profile')), -- baseline...: of the other side, which the run measures itself
+    'canary_after', 'profile', 'baseline_profile')), -- baseline...: jobs that measure the baseline
   block INTEGER NOT NULL, -- number of the block, from 0 within the role
   job_name TEXT NOT NULL, -- name of the job in the definition; "ceilings" for a canary
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
   state TEXT NOT NULL CHECK (state IN ('submitted', 'completed', 'failed', 'cancelled')),
-  drop_reason TEXT, -- why the values of the job are dropped; NULL: they are not
+  drop_reason TEXT, -- why the values of the job are not used; NULL: they are used
   busy_s REAL, -- time from the job's start to its end
   PRIMARY KEY (suite_run_id, ordinal),
   UNIQUE (suite_run_id, role, block, job_name)
@@ -504,8 +520,8 @@ CREATE TABLE suite_values ( -- the values from which verdicts are computed
   role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation', 'baseline_confirmation')),
   block INTEGER NOT NULL,
   value REAL,
-  cycles REAL, -- SM cycles: time times the SM clock that was read next to it
-  dropped_reason TEXT, -- why the value is dropped; NULL: it is not
+  cycles REAL, -- SM cycles: the time multiplied by the SM clock that was read nearest to it
+  dropped_reason TEXT, -- why the value is not used; NULL: it is used
   other_processes TEXT, -- processes that used the device while the value was measured: "pid 4711 (1200 MiB)"; NULL: none, or unknown
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;
@@ -530,7 +546,7 @@ CREATE TABLE suite_verdicts (
   PRIMARY KEY (suite_run_id, metric)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE baselines ( -- named results of a suite; immutable
+CREATE TABLE baselines ( -- named baselines: suite runs with whose values later runs are compared; immutable
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   suite TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -545,9 +561,9 @@ CREATE TRIGGER baselines_immutable BEFORE UPDATE ON baselines BEGIN
   SELECT raise(ABORT, 'a baseline is immutable');
 END;
 
-CREATE TABLE webhook_events ( -- what the webhook reports; the newest 1000
+CREATE TABLE webhook_events ( -- the newest 1000 events that the webhook delivers
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  event_id TEXT NOT NULL UNIQUE, -- value of the header webhook-id of each attempt
+  event_id TEXT NOT NULL UNIQUE, -- value of the header webhook-id in each attempt
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   type TEXT NOT NULL CHECK (type IN ('regression.confirmed', 'regression.fixed')),
   body TEXT NOT NULL CHECK (json_valid(body)), -- body of the request
@@ -556,7 +572,7 @@ CREATE TABLE webhook_events ( -- what the webhook reports; the newest 1000
   attempts INTEGER NOT NULL DEFAULT 0,
   next_attempt_ns INTEGER, -- time of the next attempt; NULL: the event is not pending
   ended_ns INTEGER, -- time at which the event was delivered or given up
-  last_error TEXT -- error of the last attempt; NULL: it did not fail
+  last_error TEXT -- error of the last attempt; NULL: the attempt did not fail
 ) STRICT;
 CREATE INDEX webhook_events_by_state ON webhook_events (state, next_attempt_ns);
 CREATE INDEX webhook_events_by_run ON webhook_events (suite_run_id);

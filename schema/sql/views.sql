@@ -1,8 +1,8 @@
 -- The views, for queries with the sqlite3 shell (docs/schema.md) and for the API. An upgrade drops and creates all of them.
 -- If a number is NULL, a *_reason column or `unavailable`, a JSON object {column: reason}, has the reason.
 
--- The computation of run_summaries, the only one: other views read the stored rows. Times are those of the timing pass's epochs
--- without warm-up; losses and accuracy are the last epoch's.
+-- Computes the rows of the table run_summaries; other views read the stored rows. The times come from the timing pass's epochs
+-- without warm-up; losses and accuracy come from the last epoch.
 CREATE VIEW v_run_summaries AS
 SELECT run_id, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
   peak_memory_bytes, peak_memory_reason, test_accuracy_ratio,
@@ -44,7 +44,7 @@ FROM (
     LEFT JOIN measurements cold ON cold.pass_id = timing.id AND cold.name = 'time_cold_us_median'
     LEFT JOIN measurements warm ON warm.pass_id = timing.id AND warm.name = 'time_warm_us_median');
 
--- One row for each run with its stored summary. A number that is NULL has its reason in its *_reason column. A run without a
+-- One row for each run with its stored summary. If a number is NULL, its *_reason column contains the reason. A run without a
 -- committed pass has no stored summary.
 CREATE VIEW v_run_values AS
 SELECT *, json_patch('{}', json_object( -- json_patch drops members that are null
@@ -92,14 +92,14 @@ SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, en
   train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason, unavailable
 FROM v_run_values;
 
--- One row for each run: the medians of its samples with a cold and with a warm cache.
+-- One row for each run with samples: the medians with a cold and with a warm cache.
 CREATE VIEW v_launch_times AS
 SELECT run, time_cold_us_median AS cold_us, time_warm_us_median AS warm_us, time_cold_reason AS cold_reason,
   time_warm_reason AS warm_reason, cold_suspect_reason AS cold_suspect, warm_suspect_reason AS warm_suspect
 FROM v_run_values;
 
--- One row for each ordered pair of runs of the same workload, also of different jobs; filter by both runs, or by a job. A ratio
--- with a suspect time is NULL, because a time below its floor is wrong.
+-- One row for each ordered pair of runs of the same workload, also of different jobs. A query must filter by both runs, or by a
+-- job. The ratio of a suspect time is NULL, because a time below its floor is wrong.
 CREATE VIEW v_pairs AS
 SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   candidate_job, candidate_run, candidate_device, candidate_variant,
@@ -164,7 +164,7 @@ FROM (
              candidate.variant || ' is suspect: ' || candidate.warm_suspect_reason) AS warm_suspect
   FROM v_run_values baseline JOIN v_run_values candidate ON candidate.workload = baseline.workload);
 
--- One row for each run of a job that has another run as its baseline: the first fp32 run of the same workload in the job.
+-- One row for each run of a job whose baseline is another run of the job: the first fp32 run of the same workload.
 CREATE VIEW v_baselines AS
 SELECT job, baseline_run, candidate_run
 FROM (
@@ -175,13 +175,13 @@ FROM (
   FROM runs run)
 WHERE baseline_run <> candidate_run;
 
--- The pairs of v_pairs in which the baseline is that of v_baselines.
+-- The pairs of v_pairs whose baseline is the baseline in v_baselines.
 CREATE VIEW v_comparisons AS
 SELECT v_baselines.job, v_pairs.baseline_device AS device, v_pairs.*
 FROM v_baselines CROSS JOIN v_pairs ON v_pairs.baseline_run = v_baselines.baseline_run
   AND v_pairs.candidate_run = v_baselines.candidate_run;
 
--- One row for each job: its item in the list of jobs. jobs.listing is the stored text of a job that waits or has ended.
+-- One row for each job: its item in the list of jobs. For a job that waits or has ended, jobs.listing is the stored item.
 CREATE VIEW v_listings AS
 SELECT job.id AS job, json_object(
   'id', job.id, 'kind', job.kind, 'origin', job.origin, 'state', job.state, 'device', job.device,
@@ -213,7 +213,8 @@ SELECT job.id AS job, json_object(
     ORDER BY iif(job_kind = 'train', epoch_ms_median, time_cold_us_median) LIMIT 1), 'null'))) AS listing
 FROM jobs job LEFT JOIN runs first ON first.job_id = job.id AND first.ordinal = 0;
 
--- The computation of history: one row for each completed pass. metrics: the sorted names of what it measured.
+-- Computes the rows of the table history, one for each completed pass. metrics: the sorted names of the metrics that the pass has
+-- measured.
 CREATE VIEW v_history AS
 SELECT pass.id AS pass_id, pass.run_id, pass.finished_ns, run.workload, run.variant, run.nondefault_params, job.device,
   (SELECT json_group_array(name) FROM (
@@ -254,8 +255,8 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.pa
 FROM samples sample JOIN passes pass ON pass.id = sample.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
   ON job.id = pass.job_id;
 
--- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device reports another driver or other
--- clocks now.
+-- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device now reports another driver or other
+-- clocks.
 CREATE VIEW v_ceiling_passes AS
 SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, devices.name AS device_name,
   devices.identity AS device_identity, devices.driver, pass.finished_at AS at,
@@ -292,11 +293,11 @@ SELECT v_ceiling_passes.job, v_ceiling_passes.run, v_ceiling_passes.device, v_ce
 FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_ceiling_passes.pass_id
   AND measurement.name GLOB '*_per_s';
 
--- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. It is
--- the maximum of three terms, without unknown ones (NULL): operations, bytes from memory, and bytes from the last cache. Bytes
--- that the caches can hold are subtracted from the bytes from memory: any bytes if the caches are warm, only written bytes if
--- they are cold. Bytes that the caches above the last one can hold are subtracted from the bytes from the last cache in the same
--- way.
+-- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. The
+-- floor is the maximum of three times, of which unknown ones (NULL) are omitted: the time of the operations, of the bytes from
+-- memory, and of the bytes from the last cache level. The bytes from memory do not include bytes that fit into the caches: any
+-- bytes if the caches are warm, only written bytes if they are cold. The bytes from the last cache level do not include bytes
+-- that fit into the other cache levels, in the same way.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, operations, operations_per_s, floor_ms,
   CASE floor_ms
@@ -361,8 +362,9 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_id JOIN passes pass ON pass.id = kernel.pass_id
   JOIN runs run ON run.id = pass.run_id;
 
--- The kernels that activity passes traced. A kernel with phases is listed by its phases, whose shares add up to the kernel's time.
--- counted: id in `kernels` of the same kernel in the run's counters pass; NULL: it was not counted.
+-- The kernels that activity passes have traced. A kernel with phases has one row for each phase, and the shares of the phases add
+-- up to the kernel's time. counted: id of the same kernel in the run's counters pass; NULL: the counters pass did not profile the
+-- kernel.
 CREATE VIEW v_traced_kernels AS
 SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
   kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, (
@@ -386,7 +388,8 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel
 FROM series JOIN kernels kernel ON kernel.id = series.kernel_id JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run
   ON run.id = pass.run_id;
 
--- CROSS JOIN keeps the order of the tables: a dictionary entry is looked up for each row, never the rows of an entry.
+-- CROSS JOIN keeps the order of the tables: for each activity row, SQLite looks up the dictionary entry; it never searches the
+-- rows of an entry.
 CREATE VIEW v_activity AS
 SELECT pass.job_id AS job, pass.run_id AS run, activity_kinds.name AS kind, names.name, activity_row.start_ns,
   activity_row.start_ns + activity_row.duration_ns AS end_ns, activity_row.duration_ns,
@@ -407,7 +410,7 @@ FROM passes pass CROSS JOIN activity_groups activity_group ON activity_group.pas
   CROSS JOIN names ON names.pass_id = entry.pass_id AND names.ordinal = entry.name
 WHERE pass.activity_kept = 1;
 
--- The computation of suite_runs.listing.
+-- Computes suite_runs.listing.
 CREATE VIEW v_suite_listings AS
 SELECT suite_run.id AS suite_run, json_object(
   'id', suite_run.id, 'suite', suite_run.suite, 'device', suite_run.device, 'state', suite_run.state,

@@ -1,4 +1,5 @@
--- Rows of activity had 20 columns. What rows of a pass have in common moves to activity_dictionary, each combination once.
+-- Before this migration, rows of activity had 20 columns. The values that rows of a pass share move to activity_dictionary, each
+-- combination once.
 ALTER TABLE passes ADD COLUMN activity_stored INTEGER NOT NULL DEFAULT 0 CHECK (activity_stored IN (0, 1));
 UPDATE passes SET activity_stored = 1 WHERE activity_kept = 1;
 CREATE INDEX passes_with_hidden_activity ON passes (id) WHERE activity_stored = 1 AND activity_kept = 0;

@@ -1,5 +1,5 @@
--- Rows of a kind were ordered by their start alone, and a window was searched from the kind's longest duration before it: for a row
--- as long as the trace from the trace's start.
+-- Before this migration, the rows of a kind were ordered only by their starts. A query for a window read all rows that start at
+-- most the kind's longest duration before the window; if one row was as long as the trace, it read from the start of the trace.
 CREATE TABLE activity_groups (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   activity_group INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- The newest ceilings of a device are found by index. Series are deleted with their last run.
+-- An index finds the newest ceilings of a device. Series are deleted with their last run.
 ALTER TABLE passes ADD COLUMN measures_ceilings INTEGER NOT NULL DEFAULT 0 CHECK (measures_ceilings IN (0, 1));
 UPDATE passes SET measures_ceilings = 1
 WHERE ordinal = 0 AND run_id IN (SELECT id FROM runs WHERE workload = 'ceilings');

@@ -1,4 +1,4 @@
--- Kernels of a pass that is being stored have no pass_id, so that no query finds them.
+-- Kernels of a pass that is not committed yet have no pass_id, so that no query finds them.
 CREATE TABLE kernels_19 (
   id INTEGER PRIMARY KEY,
   pass_id INTEGER REFERENCES passes ON DELETE CASCADE,

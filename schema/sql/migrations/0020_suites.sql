@@ -1,26 +1,26 @@
--- Regression suites.
+-- Adds runs of regression suites.
 CREATE TABLE suite_runs ( -- runs of regression suites
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   suite TEXT NOT NULL,
-  definition TEXT NOT NULL CHECK (json_valid(definition)), -- with all defaults filled in
+  definition TEXT NOT NULL CHECK (json_valid(definition)), -- the definition with all defaults filled in
   definition_sha256 TEXT NOT NULL,
-  jobs_sha256 TEXT NOT NULL CHECK (json_valid(jobs_sha256)), -- {job's name: hash of what its runs measure}
+  jobs_sha256 TEXT NOT NULL CHECK (json_valid(jobs_sha256)), -- {name of a job: hash of its runs' workloads, variants and parameters}
   device TEXT NOT NULL,
-  against TEXT, -- name of the baseline; NULL: rolling
-  against_run_id INTEGER, -- the suite run of that baseline
-  baseline_runs TEXT CHECK (baseline_runs IS NULL OR json_valid(baseline_runs)), -- [suite run]: whose values are the baseline; NULL: not yet judged
+  against TEXT, -- name of the baseline; NULL: the rolling baseline
+  against_run_id INTEGER, -- the suite run of the named baseline
+  baseline_runs TEXT CHECK (baseline_runs IS NULL OR json_valid(baseline_runs)), -- ids of the suite runs whose values are the baseline; NULL: not judged yet
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled')),
   verdict TEXT CHECK (verdict IN ('faster', 'same', 'slower', 'inconclusive', 'incomparable')),
-  reason TEXT, -- of the verdict, or why the run failed
-  quarantine_reason TEXT, -- why no value of the run can be trusted; NULL: they can
+  reason TEXT, -- reason of the verdict, or why the run failed
+  quarantine_reason TEXT, -- why the values of the run can't be trusted; NULL: they can be
   created_ns INTEGER NOT NULL,
   started_ns INTEGER,
   finished_ns INTEGER,
-  device_name TEXT, -- this and the next three: as the workers of the run's first job reported
+  device_name TEXT, -- this and the next three columns: reported by the workers of the run's first job
   driver TEXT,
   clock_setting TEXT,
   git_commit TEXT,
-  planned_s REAL, -- estimated when the run was requested; NULL: unknown
+  planned_s REAL, -- duration estimated when the run was requested; NULL: unknown
   planned_jobs INTEGER NOT NULL,
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
@@ -38,14 +38,14 @@ CREATE INDEX suite_runs_by_state ON suite_runs (state);
 
 CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
-  ordinal INTEGER NOT NULL, -- in the order of submission, from 0
+  ordinal INTEGER NOT NULL, -- number of the job in the order of submission, from 0
   role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'confirmation', 'canary_after', 'profile')),
-  block INTEGER NOT NULL, -- from 0 within the role
-  job_name TEXT NOT NULL, -- in the definition; of a canary: ceilings
+  block INTEGER NOT NULL, -- number of the block, from 0 within the role
+  job_name TEXT NOT NULL, -- name of the job in the definition; "ceilings" for a canary
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
   state TEXT NOT NULL CHECK (state IN ('submitted', 'completed', 'failed', 'cancelled')),
-  drop_reason TEXT, -- why it yields no values
-  busy_s REAL, -- from the job's start to its end
+  drop_reason TEXT, -- why the values of the job are not used; NULL: they are used
+  busy_s REAL, -- time from the job's start to its end
   PRIMARY KEY (suite_run_id, ordinal),
   UNIQUE (suite_run_id, role, block, job_name)
 ) STRICT, WITHOUT ROWID;
@@ -58,7 +58,7 @@ CREATE TABLE suite_values ( -- the values from which verdicts are computed
   role TEXT NOT NULL CHECK (role IN ('block', 'confirmation')),
   block INTEGER NOT NULL,
   value REAL,
-  cycles REAL, -- SM cycles: time times the SM clock that was read next to it
+  cycles REAL, -- SM cycles: the time multiplied by the SM clock that was read nearest to it
   dropped_reason TEXT, -- why the value is not used
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;
@@ -73,7 +73,7 @@ CREATE TABLE suite_verdicts (
   PRIMARY KEY (suite_run_id, metric)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE baselines ( -- named results of a suite; immutable
+CREATE TABLE baselines ( -- named baselines: suite runs with whose values later runs are compared; immutable
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   suite TEXT NOT NULL,
   name TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- Activity rows gain the thread that called, the device and context that worked, and the kinds of memory of copies. They are
--- unknown (0) in older rows.
+-- Activity rows gain the thread of host activity, the device and context of device work, and the kinds of memory of copies. These
+-- values are unknown (0) in older rows.
 CREATE TABLE memory_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 INSERT INTO memory_kinds (kind, name) VALUES (1, 'pageable'), (2, 'pinned'), (3, 'device'), (4, 'array'), (5, 'managed'),
   (6, 'device_static'), (7, 'managed_static');

@@ -1,16 +1,16 @@
--- Confirming blocks of the other side, and what the estimate of a suite run's duration rests on.
+-- Adds confirming blocks of a measured baseline, and the basis of the estimate of a suite run's duration.
 ALTER TABLE suite_runs ADD COLUMN planned_basis TEXT;
 CREATE TABLE suite_jobs_25 ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
-  ordinal INTEGER NOT NULL, -- in the order of submission, from 0
+  ordinal INTEGER NOT NULL, -- number of the job in the order of submission, from 0
   role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'baseline_confirmation',
-    'canary_after', 'profile', 'baseline_profile')), -- baseline...: of the other side, which the run measures itself
-  block INTEGER NOT NULL, -- from 0 within the role
-  job_name TEXT NOT NULL, -- in the definition; of a canary: ceilings
+    'canary_after', 'profile', 'baseline_profile')), -- baseline...: jobs that measure the baseline
+  block INTEGER NOT NULL, -- number of the block, from 0 within the role
+  job_name TEXT NOT NULL, -- name of the job in the definition; "ceilings" for a canary
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
   state TEXT NOT NULL CHECK (state IN ('submitted', 'completed', 'failed', 'cancelled')),
-  drop_reason TEXT, -- why it yields no values
-  busy_s REAL, -- from the job's start to its end
+  drop_reason TEXT, -- why the values of the job are not used; NULL: they are used
+  busy_s REAL, -- time from the job's start to its end
   PRIMARY KEY (suite_run_id, ordinal),
   UNIQUE (suite_run_id, role, block, job_name)
 ) STRICT, WITHOUT ROWID;
@@ -27,7 +27,7 @@ CREATE TABLE suite_values_25 ( -- the values from which verdicts are computed
   role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation', 'baseline_confirmation')),
   block INTEGER NOT NULL,
   value REAL,
-  cycles REAL, -- SM cycles: time times the SM clock that was read next to it
+  cycles REAL, -- SM cycles: the time multiplied by the SM clock that was read nearest to it
   dropped_reason TEXT, -- why the value is not used
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;

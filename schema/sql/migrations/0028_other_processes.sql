@@ -1,3 +1,3 @@
--- The processes that shared the device while a block was measured.
+-- Adds the processes that used the device while a block was measured.
 ALTER TABLE suite_values ADD COLUMN other_processes TEXT;
 PRAGMA user_version = 28;

@@ -1,2 +1,2 @@
--- jobs.listing has the ids of the job's runs. v_listings has changed.
+-- jobs.listing gains the ids of the job's runs, because the view v_listings has changed.
 PRAGMA user_version = 30;

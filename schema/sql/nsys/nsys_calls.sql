@@ -1,4 +1,4 @@
--- nsys has the calls of the runtime and of the driver in one table.
+-- Adds the API calls. nsys has the calls of the runtime and of the driver API in one table.
 INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (start, "end", eventClass, globalTid, correlationId, nameId, returnValue)
 SELECT activity_row.start_ns, activity_row.start_ns + activity_row.duration_ns,
   activity_kinds.name = 'driver', iif(entry.thread > 0, entry.process << 24 | entry.thread, NULL),

@@ -1,4 +1,4 @@
--- Makes nsys's ids of processes and threads for run :run: process * 2^24 + thread.
+-- Selects the activity pass of run :run, and computes nsys's global id of its process: process * 2^24.
 INSERT INTO temp.exported_pass
 SELECT pass.id, pass.job_id, pass.run_id,
   (SELECT iif(count(DISTINCT entry.process) = 1, max(entry.process) << 24, NULL) FROM traces.activity_dictionary entry

@@ -1,7 +1,8 @@
--- Returns the kernels that the activity pass of run :run traced, and the phases inside them, in the order of execution.
--- Columns from the activity pass: launch, phase (NULL: the row is the whole kernel), time in us, number of launches. Columns
--- from the same kernel in the counters pass: ordinal, metrics [[name, value, reason]...], number of executed instructions,
--- number of those that convert between FP16 and FP32. If a kernel has phases, only its first phase has metrics and instructions.
+-- Returns the kernels that the activity pass of run :run has traced, in the order of execution: one row for each phase of a
+-- kernel, or one row for a kernel without phases. Columns from the activity pass: launch, phase (NULL: the row is the whole
+-- kernel), time in us, number of launches. Columns from the same kernel in the counters pass: ordinal, metrics [[name, value,
+-- reason]...], number of executed instructions, number of executed instructions that convert between FP16 and FP32. If a kernel
+-- has phases, only the row of its first phase has metrics and instructions.
 SELECT launch, phase, us, launches, counted_ordinal,
   iif(is_first, (SELECT json_group_array(json_array(metric, value, reason)) FROM kernel_metrics WHERE kernel_id = counted), NULL),
   iif(is_first, (

@@ -1,5 +1,5 @@
--- Returns the numbers that explain the time and memory of a training run; each reason says why numbers are NULL.
--- Parameter :run is the id of the run.
+-- Returns the numbers that explain the time and memory of a training run, and the reasons for which numbers are NULL. Parameter
+-- :run is the id of the run.
 SELECT run.variant, run."precision", job.kind,
   summary.epoch_ms_median,
   traced.value AS traced_epoch_ms, busy.value AS device_busy_ratio,

@@ -1,4 +1,5 @@
--- Returns the devices of all jobs, in order. Looks each one up in an index, so the steps don't grow with the jobs of a device.
+-- Returns the devices of all jobs, sorted. Searches the index for the next device, so the time does not depend on the number of
+-- jobs of a device.
 WITH RECURSIVE found(device) AS (
   SELECT min(device) FROM jobs
   UNION ALL SELECT (SELECT min(device) FROM jobs WHERE device > found.device) FROM found WHERE found.device IS NOT NULL)

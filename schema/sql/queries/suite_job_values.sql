@@ -1,6 +1,6 @@
--- Returns the value of :metric in each run of job :job, in the order of the runs. Columns: variant, value, SM cycles, reason why
--- the value is dropped or missing, other processes that used the device. Times are dropped if they are suspect or the device was
--- throttled. Sizes and accuracies are kept, because neither throttling nor other processes affect them.
+-- Returns the value of :metric in each run of job :job, in the order of the runs. Columns: variant, value, SM cycles, reason for
+-- which the value is dropped or missing, other processes that used the device. Times are dropped if they are suspect or the
+-- device was throttled. Sizes and accuracies are not dropped, because neither throttling nor other processes affect them.
 SELECT variant, value, cycles, CASE
   WHEN value IS NULL THEN coalesce(value_reason, 'the run did not measure ' || :metric)
   WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL,
@@ -59,7 +59,8 @@ FROM (
      FROM passes pass JOIN epochs epoch ON epoch.pass_id = pass.id
        JOIN json_each('["' || replace(epoch.throttle_reasons, ',', '","') || '"]') throttle_reason
      WHERE pass.run_id = v_run_values.run AND pass.ordinal = 0 AND epoch.warmup = 0
-       AND throttle_reason.value NOT IN ('', 'gpu_idle', 'applications_clocks_setting')) AS throttled -- the last two do not slow a busy GPU
+       -- Gpu_idle and applications_clocks_setting do not slow a busy GPU.
+       AND throttle_reason.value NOT IN ('', 'gpu_idle', 'applications_clocks_setting')) AS throttled
   FROM v_run_values JOIN (
     SELECT :metric GLOB '*_[mu]s' OR :metric GLOB '*_[mu]s_*' OR :metric GLOB '*_per_s' AS is_time)
   WHERE v_run_values.job = :job)

@@ -1,7 +1,7 @@
--- Returns the kernels that the activity pass of run :run traced, and the phases inside them, in the order of execution. A kernel
--- with phases is listed by its phases, whose shares add up to the kernel's time. Columns: name, launch, phase, number of
--- launches, time in us, SHA-256 of the machine code, registers, static and dynamic shared memory, occupancy, grid x y z, block x
--- y z, metrics of the counters pass.
+-- Returns the kernels that the activity pass of run :run has traced, in the order of execution. A kernel with phases has one row
+-- for each phase, and the shares of the phases add up to the kernel's time. Columns: name, launch, phase, number of launches,
+-- time in us, SHA-256 of the machine code, registers, static and dynamic shared memory, occupancy, grid x y z, block x y z,
+-- metrics of the counters pass.
 SELECT kernel.name, kernel.launch, coalesce(traced.phase, kernel.phase), kernel.launches, traced.us,
   coalesce(nullif(kernel.code_sha256, ''), counted_kernel.code_sha256), kernel.registers_per_thread, kernel.static_shared_bytes,
   kernel.dynamic_shared_bytes,

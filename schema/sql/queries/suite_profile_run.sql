@@ -1,5 +1,5 @@
--- Returns the profile that suite run :run made of its job :job_name and variant :variant in the role :role. Columns: run,
--- engine, parameters, SHA-256 of the data set, commit of the worker, driver, libraries, UUID of the device, duration of the
+-- Returns the profile of the job :job_name and the variant :variant that suite run :run has measured in the role :role. Columns:
+-- run, engine, parameters, SHA-256 of the data set, commit of the worker, driver, libraries, UUID of the device, duration of the
 -- traced iteration in us, SM clock, memory clock, power, throttle reasons, SHA-256 of posted code (which is not among the
 -- parameters).
 SELECT run.id, run.engine, json_remove(run.nondefault_params, '$.source', '$.code_sha256'), run.dataset_sha256,

@@ -1,6 +1,7 @@
--- Returns a row if the daemon should measure the ceilings of the pass's device again. Conditions: the timing pass found no
--- ceilings with the device's current driver and clocks; the device id has older ceilings; no ceilings job is queued or running;
--- and the daemon has not submitted one since the device last reported the driver and clocks of the older ceilings.
+-- Returns a row if the daemon should measure the ceilings of the pass's device again. All of these conditions must hold: the
+-- timing pass has found no ceilings with the device's current driver and clocks; the device has older ceilings; no ceilings job
+-- of the device is queued or running; and the daemon has submitted no ceilings job since the device last reported the driver and
+-- clocks of the older ceilings.
 SELECT job.device
 FROM passes pass JOIN jobs job ON job.id = pass.job_id
   JOIN passes np ON np.id = (

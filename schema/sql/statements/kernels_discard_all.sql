@@ -1,2 +1,2 @@
--- Deletes kernels that a crash left of passes that were being stored.
+-- Deletes the kernels of all passes that are not committed. Executed when the daemon starts, because a crash may have left them.
 DELETE FROM kernels WHERE stored_for > 0

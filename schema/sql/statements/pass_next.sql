@@ -1,5 +1,6 @@
--- Selects from the running job; else from the oldest queued job of a client; else from the oldest queued job of the daemon.
--- Within a job all timing passes come first, so that times that are compared are measured shortly after each other.
+-- Selects the next pass of a device: a pass of the running job; else of the oldest queued job of a client; else of the oldest
+-- queued job of the daemon. Within a job all timing passes come first, so that times that are compared are measured shortly after
+-- each other.
 SELECT job.id, run.id, pass.id, pass.ordinal, run.workload, run.variant, run.params, job.deadline_s, job.profile,
   posted_source.text,
   coalesce(job.request ->> '$.fresh_worker', 0), job.request ->> '$.worker_build'

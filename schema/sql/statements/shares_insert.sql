@@ -1,8 +1,9 @@
--- Stores which share of a measured roof a kernel job's pass :pass reaches with a cold and with a warm cache, from the median
--- time. The roof is the bandwidth of the same direction (of the last-level cache if the caches are warm and hold all bytes) or
--- the fastest arithmetic rate of the precision, whichever requires the longer time. The name of the measurement contains that of
--- the roof: share_cold_of_dram_copy_ratio. Floors (v_floors) differ: they assume that written bytes stay in the caches, to avoid
--- false alarms.
+-- Stores the share of a measured roof that the median times of pass :pass reach with a cold and with a warm cache. :pass is the
+-- timing pass of a kernel job. There are two candidates for the roof: the bandwidth of memory in the same direction (of the
+-- last-level cache if the caches are warm and contain all bytes), and the highest arithmetic rate of the precision. The roof is
+-- the one that requires the longer time. The name of the measurement contains the name of the roof:
+-- share_cold_of_dram_copy_ratio. Floors (v_floors) are lower: they assume that written bytes stay in the caches, to avoid false
+-- alarms.
 WITH pass AS (
   SELECT pass.id AS pass_id, pass.ceilings_id, cache_mode.value AS cache, run.floor_bytes AS bytes, run.floor_operations
     AS operations,
