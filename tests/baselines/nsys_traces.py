@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 TRACES = {"training": ("training", "node"), "graph": ("graph", "node"), "graph_whole": ("graph", "graph"),
-          "streams": ("streams", "node")}
+          "streams": ("streams", "node"), "copies": ("copies", "node")}
 REPORTS = ("cuda_gpu_kern_sum", "cuda_gpu_trace", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_api_sum", "nvtx_sum",
            "nvtx_gpu_proj_sum")
 

@@ -6,7 +6,8 @@ own table. The traces have known properties:
 
 training  5 steps of a small CNN; each copies its images from pageable memory and reads the loss, for which the host waits
 graph     a decode step of the transformer layer: 3 eager calls, then 20 replays of its CUDA graph
-streams   products on one stream beside copies from pinned memory on another"""
+streams   products on one stream beside copies from pinned memory on another
+copies    copies of 16 MiB from pageable and from pinned memory, and back"""
 import json
 import pathlib
 import sys
@@ -91,6 +92,20 @@ def streams():
     return overlap
 
 
+def copies():
+    """Returns a function that copies a tensor of pageable and one of pinned memory to the device and back."""
+    pageable, device = torch.randn(4 << 20), torch.empty(4 << 20, device="cuda")
+    pinned = pageable.pin_memory()
+
+    def copy():
+        for _ in range(ROUNDS):
+            for host in (pageable, pinned):
+                device.copy_(host)
+                host.copy_(device)
+
+    return copy
+
+
 def record(name, work, folder):
     for _ in range(2):
         work()
@@ -109,7 +124,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(1)
-    for work in (training, graph, streams):
+    for work in (training, graph, streams, copies):
         record(work.__name__, work(), folder)
 
 
