@@ -1,5 +1,6 @@
 /* The engine "cuda" of the layer. cuBLASLt computes products, cuDNN computes attention, and our kernels (elementwise.h,
- * hopper/product.h) the other operations. plans[] lists the properties of each variant. */
+ * hopper/product.h) the other operations. For one row, row_product.h and decode_attention.h can compute the whole layer. plans[]
+ * lists the properties of each variant. */
 #include <cstdlib>
 #include <errno.h>
 #include <math.h>
@@ -7,21 +8,23 @@
 #include "cuda_check.h"
 #include "hopper/product.h"
 #include "kernel/dtype.h"
+#include "layer/decode_attention.h"
 #include "layer/elementwise.h"
 #include "layer/engines.h"
 #include "layer/instance.h"
+#include "layer/row_product.h"
 #include "library/attention.h"
 #include "library/gemm.h"
 #include "library/tune.h"
 
-enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 8 };
+enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 10 };
 
 /* Properties of a variant. */
 typedef struct plan {
   bool joins_products;      /* q, k and v are one product, gate and up are one product, and products add the residual */
   bool uses_two_streams;    /* gate and up are two products on two streams */
   bool searches_algorithms; /* the fastest algorithm of each library is found by measuring */
-  bool uses_our_kernel;     /* products use hopper/product.h where it is faster than cuBLASLt */
+  bool uses_our_kernels;    /* hopper/product.h and, for one row, our kernels for one row are used where they are faster */
 } plan;
 static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, {false, false, false, false},
                                                    {true, false, false, false},  {true, true, false, false},
@@ -46,6 +49,7 @@ typedef struct cuda_layer {
   cudaStream_t side_stream;
   cudaEvent_t forked, joined;
   bool has_clusters;
+  int multiprocessors;
   rl_open_measurement measurements[MEASUREMENTS_MAX];
 } cuda_layer;
 
@@ -67,6 +71,8 @@ static void close_state(void *engine_state) {
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free(state);
 }
+
+static const char attention_part[] = "attention", feed_forward_part[] = "feed_forward"; /* NVTX ranges */
 
 static cuda_layer *state_of(const rl_layer_instance *self) { return (cuda_layer *)self->engine_state; }
 static const plan *plan_of(const rl_layer_instance *self) { return &plans[self->params.variant]; }
@@ -303,10 +309,10 @@ static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product pr
 
 typedef int enqueue_function(void *arg, rl_stream stream, rl_error *err);
 
-/* A product for which the engine chooses between the library's launches and our kernel. */
+/* A part of the step for which the engine chooses between the library's launches and our kernels. */
 typedef struct kernel_choice {
-  layer_product product;
-  const char *name, *library_measurement, *our_measurement; /* names of the product and of the two times (rl_open_measurement) */
+  layer_product product;                                    /* PRODUCT_COUNT: the whole step */
+  const char *name, *library_measurement, *our_measurement; /* names of the part and of the two times (rl_open_measurement) */
   enqueue_function *library, *ours;
 } kernel_choice;
 static const kernel_choice kernel_choices[] = {
@@ -362,6 +368,83 @@ static int choose_our_products(rl_layer_instance *self, rl_error *err) {
     rl_hopper_product_close(*ours);
     *ours = NULL;
   }
+  return 0;
+}
+
+/* --- opening: our kernels for one row ------------------------------------------------------------------------------------- */
+
+static rl_row_product row_product(const rl_layer_instance *self, layer_product product) {
+  const rl_layer_params *p = &self->params;
+  const rl_hopper_shape shape = our_shape(self, product);
+  rl_row_product r = {};
+  r.dtype = shape.dtype;
+  r.epilogue = product == QKV ? RL_ROW_ROPE : product == GATE_UP ? RL_ROW_GATE : RL_ROW_ADD;
+  r.columns = shape.columns;
+  r.inputs = shape.inputs;
+  r.x = product == QKV ? self->inputs[RL_LAYER_X] : product == GATE_UP ? self->stages[RL_LAYER_HIDDEN] : shape.x;
+  r.weight = shape.weight;
+  r.up_weight = shape.up_weight;
+  r.norm_weight = self->inputs[product == QKV ? RL_LAYER_NORM1_WEIGHT : RL_LAYER_NORM2_WEIGHT];
+  r.norm_bias = self->inputs[product == QKV ? RL_LAYER_NORM1_BIAS : RL_LAYER_NORM2_BIAS];
+  r.addend = shape.addend;
+  r.out = shape.out;
+  if (product == QKV) r.rotations = shape.rotations + p->cached_tokens * shape.head_size;
+  r.head_size = shape.head_size;
+  r.rotated_columns = shape.rotated_columns;
+  r.multiprocessors = state_of(self)->multiprocessors;
+  return r;
+}
+
+template <layer_product PRODUCT> static int enqueue_row_product(void *arg, rl_stream stream, rl_error *err) {
+  const rl_row_product product = row_product((const rl_layer_instance *)arg, PRODUCT);
+  return rl_row_product_launch(&product, (cudaStream_t)stream, err);
+}
+
+static int enqueue_row_attention(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  const rl_layer_params *p = &self->params;
+  const rl_decode_attention attention = {
+      self->stored_dtype,    self->stages[RL_LAYER_QKV], self->stages[RL_LAYER_ATTENTION], p->heads,
+      rl_layer_head_size(p), rl_layer_context(p),        state_of(self)->multiprocessors};
+  return rl_decode_attention_launch(&attention, (cudaStream_t)stream, err);
+}
+
+static const struct {
+  const char *name, *part;
+  enqueue_function *enqueue;
+} row_launches[] = {{"norm1_qkv_rope", attention_part, enqueue_row_product<QKV>},
+                    {"attention", attention_part, enqueue_row_attention},
+                    {"o_residual", attention_part, enqueue_row_product<O>},
+                    {"norm2_gate_up_silu", feed_forward_part, enqueue_row_product<GATE_UP>},
+                    {"down_residual", feed_forward_part, enqueue_row_product<DOWN>}};
+
+static int enqueue_row_launches(void *arg, rl_stream stream, rl_error *err) {
+  for (const auto &launch : row_launches)
+    if (launch.enqueue(arg, stream, err) < 0) return -1;
+  return 0;
+}
+
+/* Enqueues the launches of the step. */
+static int enqueue_step(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  for (size_t i = 0; i < self->step.launch_count; i++)
+    if (self->launches[i].enqueue(arg, stream, err) < 0) return -1;
+  return 0;
+}
+
+/* Uses our kernels for one row if the layer has one row and they are faster than the step's launches. */
+static int choose_row_launches(rl_layer_instance *self, rl_error *err) {
+  static const kernel_choice whole_step = {PRODUCT_COUNT, "row",        "library_row_us",
+                                           "our_row_us",  enqueue_step, enqueue_row_launches};
+  const rl_layer_params *p = &self->params;
+  bool is_faster;
+  if (rl_layer_rows(p) != 1 || !state_of(self)->has_clusters || !rl_row_product_supports(p->hidden) ||
+      !rl_row_product_supports(p->ffn))
+    return 0;
+  if (compare_with_library(self, &whole_step, &is_faster, err) < 0) return -1;
+  if (!is_faster) return 0;
+  self->step.launch_count = 0;
+  for (const auto &launch : row_launches) rl_layer_add_launch(self, launch.name, launch.part, launch.enqueue);
   return 0;
 }
 
@@ -431,8 +514,12 @@ static int open_handles(rl_layer_instance *self, rl_error *err) {
   self->engine_close = close_state;
   state->device = self->base.device;
   int major = 0;
-  state->has_clusters =
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device->index) == cudaSuccess && major >= 9;
+  if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device->index),
+                    "reading the compute capability", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&state->multiprocessors, cudaDevAttrMultiProcessorCount, state->device->index),
+                    "reading the number of multiprocessors", err) < 0)
+    return -1;
+  state->has_clusters = major >= 9;
   if (rl_tune_set_cache_key_prefix(state->device, err) < 0 ||
       rl_cublas_check(cublasLtCreate(&state->cublas), "starting cuBLASLt", err) < 0 ||
       rl_cudnn_check(cudnnCreate(&state->cudnn), "starting cuDNN", err) < 0)
@@ -446,8 +533,6 @@ static int open_handles(rl_layer_instance *self, rl_error *err) {
 }
 
 /* --- the step ---------------------------------------------------------------------------------------------------------- */
-
-static const char attention_part[] = "attention", feed_forward_part[] = "feed_forward";
 
 static void add_attention_launches(rl_layer_instance *self) {
   const cuda_layer *state = state_of(self);
@@ -494,12 +579,16 @@ static int open_layer(rl_device *device, const void *params, rl_instance **insta
   if (rl_layer_open(device, p, rl_layer_element_dtype(p), &self, err) < 0) return -1;
   if (open_handles(self, err) < 0 || allocate_state(self, err) < 0 || upload_rotations(self, err) < 0 ||
       open_qkv_products(self, err) < 0 || open_gate_products(self, err) < 0 || open_residual_products(self, err) < 0 ||
-      open_attention(self, err) < 0 || (plan_of(self)->uses_our_kernel && choose_our_products(self, err) < 0)) {
+      open_attention(self, err) < 0 || (plan_of(self)->uses_our_kernels && choose_our_products(self, err) < 0)) {
     self->base.ops->close(&self->base);
     return -1;
   }
   add_attention_launches(self);
   add_feed_forward_launches(self);
+  if (plan_of(self)->uses_our_kernels && choose_row_launches(self, err) < 0) {
+    self->base.ops->close(&self->base);
+    return -1;
+  }
   if (!self->base.deterministic_note && plan_of(self)->searches_algorithms)
     self->base.deterministic_note = rl_tuning_cache_nondeterminism_reason();
   self->base.deterministic = !self->base.deterministic_note;

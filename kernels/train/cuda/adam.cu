@@ -12,9 +12,9 @@
  *
  * Least memory traffic: 28 bytes per parameter (read the gradient; read and write the weight and both moments), 8.8 MB in all,
  * which stays in L2. */
+#include "pdl.cuh"
 #include "train/cuda/adam.cuh"
 #include "train/cuda/kernels.h"
-#include "train/cuda/pdl.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {

@@ -9,7 +9,7 @@
  *
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 2.0
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
-#include "train/cuda/pdl.cuh"
+#include "pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
 

@@ -16,7 +16,7 @@
  *
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 1.2
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
-#include "train/cuda/pdl.cuh"
+#include "pdl.cuh"
 #include "train/cuda/conv1_exact.cuh"
 #include "train/cuda/mma.cuh"
 

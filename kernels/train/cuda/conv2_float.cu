@@ -13,9 +13,9 @@
  *
  * Memory: weights and images are copied to shared memory by cp.async. The copy of an image does not overlap with the computation
  * of another. __syncthreads before an image is overwritten (WAR) and after it has been copied (RAW). */
-#include "cuda_check.h"
 #include "async_copy.cuh"
-#include "train/cuda/pdl.cuh"
+#include "cuda_check.h"
+#include "pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/pool.cuh"
 

@@ -5,7 +5,7 @@
  * sums, which Adam adds up. Blocks exchange nothing else.
  *
  * Shortest possible time: 0.8 MFLOP for a batch of 64; the launch latency and the loads from L2 take far longer. */
-#include "train/cuda/pdl.cuh"
+#include "pdl.cuh"
 #include "train/cuda/head.cuh"
 
 enum {

@@ -7,7 +7,7 @@
  * Division of work: in NHWC a thread computes one pooled pixel of four channels, in NCHW one pooled element. Each element of y is
  * read once, and each element of d_y is written once. Shortest possible time: the bytes of y divided by the bandwidth of memory,
  * or of L2 if y fits there. */
-#include "train/cuda/pdl.cuh"
+#include "pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 

@@ -35,7 +35,7 @@ STEPS = [
     Step("suite_cost", suites.suite_cost, 40, 400, "processor time of the daemon for a job of a suite and of a client"),
     Step("recorded_mnist", functools.partial(suites.record_blocks, name="mnist"), 60, 110,
          "values of the blocks of suite mnist, with unchanged code"),
-    Step("recorded_kernels", functools.partial(suites.record_blocks, name="kernels"), 60, 180,
+    Step("recorded_kernels", functools.partial(suites.record_blocks, name="kernels"), 60, 260,
          "values of the blocks of suite kernels, with unchanged code"),
     Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
     Step("check_cost", reports.check_cost, 20, 60, "times of posted kernels with the checks after each launch, and without"),

@@ -15,8 +15,8 @@ from . import programs
 
 SHAPES = {"prefill": {"tokens": 2048}, "decode": {"tokens": 1, "cached_tokens": 2047}}
 SMALL = {"hidden": 128, "heads": 2, "ffn": 344}  # sizes of the layer on a CPU
-PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "o", "o_residual", "gate", "up", "gate_up", "gate_up_silu", "gate_beside_up",
-            "down", "down_residual"}  # launches
+PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "norm1_qkv_rope", "o", "o_residual", "gate", "up", "gate_up", "gate_up_silu",
+            "norm2_gate_up_silu", "gate_beside_up", "down", "down_residual"}  # launches
 LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # its rate is the ceiling of products
 PAUSE_MS, TRACED, ROUNDS = 10, 6, 3
 MIN_SPEEDUP = 1.05  # of the best variant over torch.compile

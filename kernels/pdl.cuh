@@ -4,8 +4,8 @@
  * RAW, WAW: a kernel that is launched by rl_pdl_launch must access memory that the previous kernel writes only after pdl_wait.
  * The writes of kernels before the previous one are visible from the start, because the previous kernel allows this launch only
  * after its own pdl_wait. Code that is compiled for an architecture below 9.0 is launched in stream order, without PDL. */
-#ifndef RL_TRAIN_CUDA_PDL_H
-#define RL_TRAIN_CUDA_PDL_H
+#ifndef RL_KERNELS_PDL_H
+#define RL_KERNELS_PDL_H
 
 #include "cuda_check.h"
 
@@ -18,26 +18,43 @@ static __device__ __forceinline__ void pdl_wait() {
 #endif
 }
 
+/* Sizes of a launch. */
+typedef struct rl_pdl_sizes {
+  dim3 grid, block;
+  size_t shared_bytes;     /* of dynamic shared memory */
+  uint32_t cluster_blocks; /* 1: no clusters */
+} rl_pdl_sizes;
+
 /* Launches a kernel with PDL if its code was compiled for 9.0 or later. Returns 0, or -1 with the error in err. operation: names
  * the launch in the error message (cuda_check.h). */
 template <class... Parameters, class... Arguments>
-static inline int rl_pdl_launch(const char *operation, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                                cudaStream_t stream, rl_error *err, Arguments... arguments) {
+static inline int rl_pdl_launch_sizes(const char *operation, void (*kernel)(Parameters...), rl_pdl_sizes sizes,
+                                      cudaStream_t stream, rl_error *err, Arguments... arguments) {
   cudaFuncAttributes code = {};
   if (rl_cuda_check(cudaFuncGetAttributes(&code, kernel), operation, err) < 0) return -1;
-  cudaLaunchAttribute attribute = {};
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared_bytes;
+  config.gridDim = sizes.grid;
+  config.blockDim = sizes.block;
+  config.dynamicSmemBytes = sizes.shared_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
+  config.attrs = attributes;
   if (code.ptxVersion >= 90) {
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.numAttrs = 1;
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (sizes.cluster_blocks > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs++].val.clusterDim = {sizes.cluster_blocks, 1, 1};
   }
   return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), operation, err);
+}
+
+/* Like rl_pdl_launch_sizes, without clusters. */
+template <class... Parameters, class... Arguments>
+static inline int rl_pdl_launch(const char *operation, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                                cudaStream_t stream, rl_error *err, Arguments... arguments) {
+  return rl_pdl_launch_sizes(operation, kernel, {grid, block, shared_bytes, 1}, stream, err, arguments...);
 }
 
 #endif
