@@ -5,7 +5,11 @@
 
 #include "model/catalogue.h"
 
-const char *const rl_profile_set_names[] = {"auto", "basic", "detailed", "full", NULL};
+const char *const rl_profile_set_names[] = {[RL_PROFILE_SET_AUTO] = "auto",
+                                            [RL_PROFILE_SET_BASIC] = "basic",
+                                            [RL_PROFILE_SET_DETAILED] = "detailed",
+                                            [RL_PROFILE_SET_FULL] = "full",
+                                            NULL};
 
 /* The keys of the JSON in the database must not change. */
 const rl_field rl_profile_options_fields[] = {

@@ -18,9 +18,9 @@ typedef struct rl_profile_options {
 } rl_profile_options;
 extern const rl_field rl_profile_options_fields[];
 
-/* Index of "auto" in rl_profile_set_names, the names of sets of sections. "auto" stands for "basic" in a request that selects
+/* Indices into rl_profile_set_names, the names of sets of sections. "auto" stands for "basic" in a request that selects
  * neither sections nor metrics; in other requests it stands for no section. */
-enum { RL_PROFILE_SET_AUTO };
+enum { RL_PROFILE_SET_AUTO, RL_PROFILE_SET_BASIC, RL_PROFILE_SET_DETAILED, RL_PROFILE_SET_FULL };
 extern const char *const rl_profile_set_names[]; /* "auto" "basic" "detailed" "full", NULL */
 
 /* Adds the sections of a set to the requested options and returns them. If these options select neither sections nor metrics,

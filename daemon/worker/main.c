@@ -353,6 +353,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
     set_unusable(&hello, &err);
   }
   rl_log(RL_LOG_DEBUG, "the device is open");
+  if (service && profiler && profiler->ops->prepare_counters) profiler->ops->prepare_counters(profiler);
   send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   int code = hello.usable ? serve(service, box) : EXIT_UNUSABLE;
   rl_service_close(service);

@@ -28,6 +28,9 @@ typedef struct rl_profiler_ops {
   /* Releases the hardware counters that collect_counters keeps reserved for its next call with the same instance. Call before
    * opening or closing an instance and before any other measurement. NULL: this profiler reserves nothing. */
   void (*release_counters)(rl_profiler *profiler);
+  /* Loads what the first collect_counters would load, without using the hardware's counters. Call it after the device is open.
+   * Failures are ignored, because collect_counters then reports them. NULL: there is nothing to load. */
+  void (*prepare_counters)(rl_profiler *profiler);
   /* Returns the theoretical occupancy of a launch (cuda_occupancy.h), 0 to 1; NAN when unknown. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);

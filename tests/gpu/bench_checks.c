@@ -64,10 +64,14 @@ static int compare(rl_instance *instance, rl_cache_state cache, compared_times *
   return 0;
 }
 
-/* Sorts the times. */
-static double median(double *us, int count) { return rl_summarize_sample(us, (size_t)count).median; }
+/* Computes the median of a copy, because rl_summarize_sample changes the times. */
+static double median(const double *us, size_t count) {
+  double copy[ROUND_COUNT * ROUND_SAMPLES];
+  memcpy(copy, us, count * sizeof *us);
+  return rl_summarize_sample(copy, count).median;
+}
 
-static void print_row(const char *path, const char *cache, compared_times *times) {
+static void print_row(const char *path, const char *cache, const compared_times *times) {
   double least = 1e9, most = 0;
   for (int round = 0; round < ROUND_COUNT; round++) {
     const double ratio = median(times->with_us + round * ROUND_SAMPLES, ROUND_SAMPLES) /

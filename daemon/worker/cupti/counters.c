@@ -18,6 +18,7 @@
 #include "worker/cupti/subscriber.h"
 
 enum { SASS_TIMEOUT_MS = 1000 };
+static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
 
 typedef struct rl_step_kernel {
   rl_activity_row activity;
@@ -431,7 +432,6 @@ static int add_plan(rl_counters *counters, const rl_profile_options *profile_opt
  * have. */
 static int collect_all(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                        collection *collected, rl_error *err) {
-  static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
   if (rl_instruction_profiler_awaits_sass(counters->instruction_profiler) &&
       add_plan(counters, profile_options, all_classes, step, collected, err) < 0)
     return -1;
@@ -480,13 +480,17 @@ static int collect_step(rl_counters *counters, const rl_profile_options *profile
   return result;
 }
 
+static int open_instruction_profiler(rl_counters *counters, rl_error *err) {
+  return counters->instruction_profiler != NULL
+             ? 0
+             : rl_instruction_profiler_open(counters->device_index, &counters->instruction_profiler, err);
+}
+
 /* Profiles one step. The caller saves the instance's state before the call and restores it afterwards. */
 static int profile_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                         rl_records *records, rl_error *err) {
   if (list_step_kernels(step, err) < 0 || select_kernels(profile_options, step, err) < 0 ||
-      (counters->instruction_profiler == NULL &&
-       rl_instruction_profiler_open(counters->device_index, &counters->instruction_profiler, err) < 0) ||
-      rl_cache_flush_open(&step->flush, err) < 0)
+      open_instruction_profiler(counters, err) < 0 || rl_cache_flush_open(&step->flush, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_TRACING);
   return collect_step(counters, profile_options, step, records, err);
@@ -520,6 +524,18 @@ int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_p
   }
   if (err != NULL) *err = profiling_error;
   return -1;
+}
+
+void rl_counters_prepare(rl_counters *counters) {
+  const rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS},
+                           full = rl_profile_options_resolve(RL_PROFILE_SET_FULL, &requested);
+  const rl_prepared_profile *common = NULL, *special = NULL;
+  rl_error ignored;
+  if (open_instruction_profiler(counters, &ignored) == 0 &&
+      rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, all_classes, NULL, &common,
+                               &ignored) == 0)
+    (void)rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, all_classes, common, &special,
+                                   &ignored);
 }
 
 void rl_counters_reset(rl_counters *counters) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "worker/cupti/counters.h"
 #include "worker/cupti/occupancy.h"
 #include "worker/cupti/pc_sampling.h"
@@ -52,6 +53,8 @@ static int collect_counters(rl_profiler *base, rl_instance *instance, const rl_p
 
 static void release_counters(rl_profiler *base) { rl_counters_reset(&((cupti_profiler *)base)->counters); }
 
+static void prepare_counters(rl_profiler *base) { rl_counters_prepare(&((cupti_profiler *)base)->counters); }
+
 static double occupancy(rl_profiler *base, const rl_activity_row *row) {
   const cupti_profiler *profiler = (const cupti_profiler *)base;
   return rl_occupancy_ratio(&profiler->limits, row, -1);
@@ -70,6 +73,7 @@ static const rl_profiler_ops ops = {.trace_start = trace_start,
                                     .trace_stop = trace_stop,
                                     .collect_counters = collect_counters,
                                     .release_counters = release_counters,
+                                    .prepare_counters = prepare_counters,
                                     .occupancy = occupancy,
                                     .close = close_profiler};
 
@@ -79,6 +83,8 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the profiler");
     return NULL;
   }
+  const char *log_level = getenv("ROOFLINED_LOG_LEVEL");
+  rl_log_open("rooflined-cupti", rl_log_level_by_name(log_level != NULL ? log_level : "")); /* this module has its own copy */
   profiler->base.ops = &ops;
   /* Must run before the first CUDA call creates a context, because CUPTI must see the creation. */
   rl_subscriber_open(rl_pc_sampling_on_context_created);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 static const char *const measurement_names[RL_PROFILER_STAGE_COUNT] = {
     [RL_PROFILER_STAGE_TRACING] = "spent_tracing_ms",           [RL_PROFILER_STAGE_PLANNING] = "spent_planning_ms",
@@ -18,7 +19,9 @@ void rl_stage_timer_start(rl_stage_timer *timer) { *timer = (rl_stage_timer){.si
 void rl_stage_timer_lap(rl_stage_timer *timer, rl_profiler_stage stage) {
   if (timer == NULL) return;
   int64_t now_ns = rl_monotonic_ns();
-  timer->ms[stage] += (double)(now_ns - timer->since_ns) * 1e-6;
+  const double ms = (double)(now_ns - timer->since_ns) * 1e-6;
+  timer->ms[stage] += ms;
+  rl_log(RL_LOG_DEBUG, "%s %.2f", measurement_names[stage], ms);
   timer->since_ns = now_ns;
 }
 

@@ -4,6 +4,7 @@ On a GPU the daemon executes them. Without one, the compiler compiles them, and 
 fake worker of tests/api, which ends as posted code can make a worker end."""
 import base64
 import collections
+import concurrent.futures
 import json
 import os
 import random
@@ -64,17 +65,17 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
 # name, code, members of the request, words of which the error message has at least one; (): the job may also complete. The entry
 # is k, the arguments are those of attack_job. Those with a deadline last that long, so fewer of them are posted.
 PARAMETERS = "(const float *x, float *y, int n)"
+FAULTS = ("illegal memory access", "illegal instruction", "launch failure", "misaligned address")
 HOSTILE = [
     ("endless loop", "while (true) __nanosleep(1000);", {"deadline_s": 1}, ("deadline",)),
     ("endless busy loop", "volatile int i = 0; while (true) i = i + 1;", {"deadline_s": 1}, ("deadline",)),
     ("one endless thread", "if (blockIdx.x == 0 && threadIdx.x == 7) while (true) __nanosleep(1000); y[0] = 0;",
      {"deadline_s": 1}, ("deadline",)),
     ("barrier that not all threads reach", "if (threadIdx.x < 7) { volatile float v = x[0]; while (v != 1e30f) v = x[0]; }"
-     " __syncthreads();", {"deadline_s": 1}, ("deadline",)),
-    ("write to address 0", "*(int *)0 = 1;", {}, ("illegal memory access",)),
-    ("write to a random address", "*(int *)(0x7f0012345000ull + 4096ull * threadIdx.x * 1237) = 1;", {},
-     ("illegal memory access",)),
-    ("far out of bounds", "y[1ull << 40] = 1;", {}, ("illegal memory access",)),
+     " __syncthreads();", {"deadline_s": 1}, ("deadline", "result is wrong")),
+    ("write to address 0", "*(int *)0 = 1;", {}, FAULTS),
+    ("write to a random address", "*(int *)(0x7f0012345000ull + 4096ull * threadIdx.x * 1237) = 1;", {}, FAULTS),
+    ("far out of bounds", "y[1ull << 40] = 1;", {}, FAULTS),
     ("misaligned address", "*(double *)((char *)y + 1) = 1;", {}, ("misaligned address",)),
     ("write outside of shared memory", "extern __shared__ int s[]; s[(1 << 24) + threadIdx.x] = 1; y[0] = s[n];", {},
      ("illegal", "invalid", "out of range")),
@@ -177,9 +178,9 @@ def attack_post(number, chance):
 
 def hostile_post(number, chance):
     kind = chance.randrange(10)
-    if kind < 3:
+    if kind < 4:
         return attack_post(number, chance)
-    if kind < 6:
+    if kind < 6:  # a fifth of the mutations never end
         return Post("mutation", attack_job(mutate(chance.choice(REAL_KERNELS), chance), deadline_s=1), Verdict(True, None))
     if kind == 6:
         return Post("more registers than 1,024 threads can have", attack_job(f"// {number}\n{REGISTERS}", block=[1024]),
@@ -189,11 +190,11 @@ def hostile_post(number, chance):
     return Post(name, attack_job(**{"code": code, **changes}), Verdict(not words, words or None))
 
 
-def post(daemon, body):
+def post(daemon, device, body):
     """Returns the job's final state and its problem; ("refused", message) if the daemon does not accept the request."""
     begin = time.monotonic()
     try:
-        job_id = daemon.request("/jobs", {"device": daemon.host.device, **body})["id"]
+        job_id = daemon.request("/jobs", {"device": device, **body})["id"]
     except urllib.error.HTTPError as error:
         if not 400 <= error.code < 500:
             raise
@@ -258,18 +259,21 @@ def await_workers(daemon, count):
     time.sleep(0.5)
 
 
+def ordinary_job(number):
+    return attack_job(f"// {number}\n{ORDINARY}", grid=[132 * 8], samples=100, deadline_s=60, expected=None,
+                      arguments=[buffer("in", ELEMENTS, init="range"), buffer("out", ELEMENTS),
+                                 {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
+
+
 def time_ordinary(daemon, number):
-    job = attack_job(f"// {number}\n{ORDINARY}", grid=[132 * 8], samples=100, deadline_s=60, expected=None,
-                     arguments=[buffer("in", ELEMENTS, init="range"), buffer("out", ELEMENTS),
-                                {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
-    run, = daemon.run_results(job)
+    run, = daemon.run_results(ordinary_job(number))
     return measurement(run, "time_cold_us_median")
 
 
 def sample(daemon, memory, temporary, number, repeats):
     """Times an ordinary kernel `repeats` times, and returns the median with what the daemon holds."""
     times = [time_ordinary(daemon, f"{number} {repeat}") for repeat in range(repeats)]
-    await_workers(daemon, 2)
+    await_workers(daemon, 2 * len(daemon.host.devices))
     return {**leak_sample(daemon, memory, temporary, number), "cold_us": statistics.median(times), "cold_us_times": times}
 
 
@@ -294,27 +298,44 @@ def drift_check(samples):
 
 def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
     """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and the number of each
-    kind by end."""
+    kind by end. With several GPUs, each executes its share of the posts."""
     ends, wrong, number = collections.defaultdict(collections.Counter), 0, 0
+    devices = daemon.host.devices
     begin = time.monotonic()
-    for number in range(1, POSTS + 1):
-        kind, body, verdict = make_post(number)
-        state, message = post(daemon, body)
-        ends[kind][end_of(state, message)] += 1
-        if not ends_as_expected(state, message, verdict):
-            wrong += 1
-            yield {"wrong": kind, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
-        if context.remaining_s() < reserve_s:
-            yield {"partial": f"{number} of {POSTS} posts fit into the time"}
-            break
-        if number % SAMPLE_EVERY == 0 and number < POSTS:
-            samples.append(take_sample(number))
-            yield samples[-1]
+    with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
+        while number < POSTS:
+            posts = [make_post(number + i) for i in range(SAMPLE_EVERY)]
+            shares = [pool.submit(post_share, daemon, device, posts[i::len(devices)], context.deadline - reserve_s)
+                      for i, device in enumerate(devices)]
+            done = [row for share in shares for row in share.result()]
+            number += len(done)
+            for kind, state, message, as_expected, body in done:
+                ends[kind][end_of(state, message)] += 1
+                if not as_expected:
+                    wrong += 1
+                    yield {"wrong": kind, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
+            if context.remaining_s() < reserve_s:
+                yield {"partial": f"{number} of {POSTS} posts fit into the time"}
+                break
+            if number < POSTS:
+                samples.append(take_sample(number))
+                yield samples[-1]
     seconds = time.monotonic() - begin
-    yield {"posts_done": number, "posts_s": round(seconds, 1), "s_per_post": round(seconds / number, 3)}
+    yield {"posts_done": number, "devices": devices, "posts_s": round(seconds, 1), "s_per_post": round(seconds / number, 3)}
     for kind, counts in sorted(ends.items()):
         yield {"kind": kind, "count": sum(counts.values()), "ends": dict(counts.most_common())}
     yield check("every post ends as expected", wrong == 0, wrong)
+
+
+def post_share(daemon, device, posts, deadline):
+    """Returns (kind, state, message, whether it ended as expected, request) of each post, as many as end before the deadline."""
+    done = []
+    for kind, body, verdict in posts:
+        if time.monotonic() > deadline:
+            break
+        state, message = post(daemon, device, body)
+        done.append((kind, state, message, ends_as_expected(state, message, verdict), body))
+    return done
 
 
 def temporary_folder(context, name):
@@ -324,6 +345,7 @@ def temporary_folder(context, name):
     folder.mkdir()
     host = types.SimpleNamespace(**vars(context.host), program=context.host.program)
     host.environment = {**context.host.environment, "TMPDIR": str(folder)}
+    host.devices = [context.host.device]
     return folder, host
 
 
@@ -332,7 +354,10 @@ def on_gpu(context, chance):
     samples = []
     with Daemon(host, context.log_path("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
                 token=True) as daemon:
+        host.devices = sorted(item["id"] for item in daemon.request("/devices")["items"] if item["id"].startswith("gpu"))
         memory = DeviceMemory()
+        for device in host.devices:  # starts the workers of each
+            daemon.run_results({**ordinary_job(0), "device": device})
         samples.append(sample(daemon, memory, temporary, 0, SAMPLES_AT_ENDS))
         yield samples[0]
         yield from post_all(context, daemon, lambda number: hostile_post(number, chance),
@@ -370,6 +395,7 @@ def in_daemon(context, chance):
     host.environment |= {"FAKE_WORKER_NOTES": str(context.log_path("notes")),
                          "FAKE_WORKER_PATH": str(SOURCE / "tests" / "worker")}
     host.device = "gpu0"
+    host.devices = ["gpu0"]
     with Daemon(host, context.log_path("daemon.log"), "--workers", str(workers), "--allow-source", "--body-limit-bytes",
                 str(16 << 20), token=True) as daemon:
         def take_sample(number):
