@@ -321,7 +321,6 @@ static void wait_for_open(inbox *box) {
 static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
-  rl_sensor_reading reading_before_open = {.memory_used_bytes = NAN};
   rl_profiler *profiler = strcmp(role, "unprofiled") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
   const char *no_profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the unprofiled role";
   rl_hello hello = make_hello(index, role);
@@ -329,7 +328,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_sensors *sensors = rl_sensors_open(hello.properties);
   rl_log(RL_LOG_DEBUG, "the libraries are initialized");
   if (waits) wait_for_open(box);
-  if (sensors) rl_sensors_read(sensors, &reading_before_open);
+  const double used_bytes_before_open = sensors ? rl_sensors_read_used_bytes(sensors) : NAN;
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
   if (device) device->on_compiler_log = on_log;
@@ -342,7 +341,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
                                 .sensors = sensors,
                                 .role = role,
                                 .no_profiler_reason = no_profiler_reason,
-                                .used_bytes_before_open = reading_before_open.memory_used_bytes,
+                                .used_bytes_before_open = used_bytes_before_open,
                                 .cancelled = poll_cancelled,
                                 .instance_opened = on_instance_opened,
                                 .progress = on_progress,

@@ -103,6 +103,11 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
       used += (size_t)snprintf(reading->throttle_reasons + used, size - used, "%s%s", used ? "," : "", throttle_names[i].name);
 }
 
+double rl_sensors_read_used_bytes(rl_sensors *sensors) {
+  nvml_memory memory = {0};
+  return !sensors->nvml.reason[0] && sensors->memory(sensors->nvml.device, &memory) == 0 ? (double)memory.used : NAN;
+}
+
 /* Returns the parent of a process; 0: it has ended, or is hidden. */
 static pid_t find_parent(unsigned pid) {
   char path[64], status[512];

@@ -20,6 +20,8 @@ typedef struct rl_sensor_reading {
  * when memory is out. If the driver is missing, readings are NAN with that reason. */
 rl_sensors *rl_sensors_open(const char *device_properties);
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
+/* Returns the device memory in use, in bytes; NAN: unknown. Reads no other sensor, because each takes a call of the driver. */
+double rl_sensors_read_used_bytes(rl_sensors *sensors);
 /* The processes that have a compute context on the device, besides this worker and the daemon's other workers. */
 enum { RL_SENSORS_PROCESSES_MAX = 64 };
 typedef struct rl_other_process {

@@ -33,6 +33,11 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
                                  .reason = "the CPU device has no such sensor"};
 }
 
+double rl_sensors_read_used_bytes(rl_sensors *sensors) {
+  (void)sensors;
+  return NAN;
+}
+
 void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
   (void)sensors;
   *processes = (rl_other_processes){.reason = "every process of the machine shares the CPU"};

@@ -148,17 +148,11 @@ rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass) {
   return service->current->memory_usage;
 }
 
-static double read_used_bytes(const rl_service *service) {
-  rl_sensor_reading reading;
-  rl_sensors_read(service->options.sensors, &reading);
-  return reading.memory_used_bytes;
-}
-
 /* Only this process uses the device during a request. So the growth of used memory that our allocator did not allocate belongs to
  * the CUDA context. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
   const rl_service *service = pass->context;
-  double grown_bytes = read_used_bytes(service) - service->used_bytes_at_start;
+  double grown_bytes = rl_sensors_read_used_bytes(service->options.sensors) - service->used_bytes_at_start;
   return service->cuda_context_bytes + grown_bytes -
          ((double)pass->device->memory_usage.total_bytes - service->allocated_bytes_at_start);
 }
@@ -367,7 +361,7 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   rl_error ignored;
   if (!err) err = &ignored;
   enter_stage(service, "open");
-  service->used_bytes_at_start = read_used_bytes(service);
+  service->used_bytes_at_start = rl_sensors_read_used_bytes(service->options.sensors);
   service->allocated_bytes_at_start = (double)service->options.device->memory_usage.total_bytes;
   if (prepare_request(service, request, records, err) < 0) return rl_outcome_of_error(-1, err);
   begin_memory_attribution(service, service->current);
@@ -394,7 +388,7 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   opened->options = *options;
   opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .progress = on_progress};
   options->device->observer = &opened->observer;
-  opened->cuda_context_bytes = read_used_bytes(opened) - options->used_bytes_before_open;
+  opened->cuda_context_bytes = rl_sensors_read_used_bytes(options->sensors) - options->used_bytes_before_open;
   *service = opened;
   return 0;
 }

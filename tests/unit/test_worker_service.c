@@ -46,6 +46,10 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   (void)sensors;
   *reading = *current_reading;
 }
+double rl_sensors_read_used_bytes(rl_sensors *sensors) {
+  (void)sensors;
+  return current_reading->memory_used_bytes;
+}
 static rl_other_processes process_lists[2]; /* that the next two calls return */
 static int process_list_count;
 void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
