@@ -355,15 +355,16 @@ def hostile(rows):
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "posted": posted,
           "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
           "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "check_cost": check_cost, "hostile": hostile,
-          "suites": suites,
-          "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour, "suite_cost": suite_cost, "recorded_mnist": recorded,
+          "layer": layer, "decode": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "check_cost": check_cost,
+          "hostile": hostile, "suites": suites, "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour,
+          "suite_cost": suite_cost, "recorded_mnist": recorded,
           "recorded_kernels": recorded}
 
 
 # Further tables of a step.
 VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts),
-         "layer_timeline": ("layer", layer_timeline), "layer_launches": ("layer", layer_launches)}
+         "layer_timeline": ("layer", layer_timeline), "layer_launches": ("layer", layer_launches),
+         "decode_launches": ("decode", layer_launches)}
 
 
 def table_of(step):

@@ -28,6 +28,7 @@ STEPS = [
     Step("bandwidth", kernels.bandwidth, 62, 240,
          "bandwidth of every kernel operator relative to the fastest copy; small sizes with cold and warm caches"),
     Step("layer", layer.layer, 280, 500, "the transformer layer in each variant, its timeline, and the layer in PyTorch"),
+    Step("decode", functools.partial(layer.layer, phases=("decode",)), 120, 300, "step layer, but only decoding of one token"),
     Step("suites", suites.suites, 150, 400, "the shipped regression suites, once each"),
     Step("slowed", suites.slowed, 125, 500, "intentionally slowed kernels: verdicts and causes", uses_counters=True),
     Step("neighbour", suites.neighbour, 80, 140, "a suite while another process lowers the clocks: verdicts and causes",

@@ -24,15 +24,16 @@ TORCH_MIN_S = 45  # time to start PyTorch, to measure eager and to compile
 MIN_PRODUCT_RATIO = 0.85  # of the ceiling of products
 
 
-def layer(context):
+def layer(context, phases=tuple(SHAPES)):
     host = context.host
     shapes = SHAPES if host.is_gpu else {name: {**shape, **SMALL, **{key: 33 for key in shape if shape[key] > 1}}
                                          for name, shape in SHAPES.items()}
+    shapes = {phase: shapes[phase] for phase in phases}
     with Daemon(host, context.log_path("daemon.log")) as daemon, pytorch(context) as torch:
         daemon.run_job({"kind": "ceilings"})
         rates = {rate["name"]: rate["value"] for rate in daemon.request("/ceilings")["items"][0]["rates"]}
         for dtype in ("fp16", "bf16"):
-            ceiling = large_product_rate(daemon, dtype) if host.is_gpu else None
+            ceiling = large_product_rate(daemon, dtype) if host.is_gpu and "prefill" in shapes else None
             yield {"dtype": dtype, "large_product_operations_per_s": ceiling,
                    "tensor_operations_per_s": rates.get(f"tensor_{dtype}_operations_per_s")}
             for phase, shape in shapes.items():
