@@ -29,6 +29,7 @@ typedef struct rl_row_product {
   const float *rotations;              /* for ROPE: [head_size], cosine and sine for each pair of elements of a head */
   int64_t head_size, rotated_columns;  /* for ROPE; head_size must divide columns and rotated_columns */
   int64_t multiprocessors;             /* of the device: at most as many blocks are launched */
+  uint32_t *next_ticket;               /* device memory; zero between launches */
 } rl_row_product;
 
 /* Returns whether the row fits into shared memory. */
