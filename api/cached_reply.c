@@ -168,8 +168,8 @@ static void compress_and_set_response(rl_http_request *request, rl_cached_body *
 
 bool rl_cached_reply_begin(rl_http_request *request) {
   if (request->cache_key == NULL) return false;
-  rl_cached_body *body =
-      find_current(request, request->cache_key); /* has no gzip encoding yet, or is newer than rl_cached_reply_find */
+  /* A body that is found here has no gzip encoding yet, or was stored after rl_cached_reply_find had searched. */
+  rl_cached_body *body = find_current(request, request->cache_key);
   if (body != NULL) {
     compress_and_set_response(request, body);
     return true;

@@ -84,8 +84,8 @@ static void close_reply(rl_http_stream *stream) {
 
 static int send_whole(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
   const size_t length = reply->stream.used;
-  char *bytes =
-      malloc(length + 1); /* copies instead of realloc, which would leave a free block too small for the next reply's buffer */
+  /* Copies the text, because realloc would leave a free block too small for the next reply's buffer. */
+  char *bytes = malloc(length + 1);
   if (bytes != NULL) memcpy(bytes, reply->stream.bytes, length + 1);
   rl_http_stream_free(&reply->stream);
   if (request->cache_key != NULL) return rl_reply_text(request, 200, bytes, content_type, err);

@@ -23,49 +23,49 @@ typedef struct stored_run {
 
 static void free_parts(stored_run *stored) { free(stored->parts); }
 
-/* Copies the text of a column to `to` and returns `to`; returns NULL if the column is NULL. */
-static const char *keep_text(rl_cursor *cursor, int column, char *to, size_t size) {
+/* Copies the text of a column to `copy` and returns `copy`; returns NULL if the column is NULL. */
+static const char *keep_text(rl_cursor *cursor, int column, char *copy, size_t size) {
   const char *text = rl_cursor_text(cursor, column);
   if (text == NULL) return NULL;
-  snprintf(to, size, "%s", text);
-  rl_utf8_sanitize(to, size);
-  return to;
+  snprintf(copy, size, "%s", text);
+  rl_utf8_sanitize(copy, size);
+  return copy;
 }
-#define KEEP_TEXT(CURSOR, COLUMN, TO) keep_text(CURSOR, COLUMN, TO, sizeof(TO))
+#define KEEP_TEXT(CURSOR, COLUMN, COPY) keep_text(CURSOR, COLUMN, COPY, sizeof(COPY))
 
 /* Reads the columns of explained_run.sql. */
-static void read_columns(rl_cursor *cursor, stored_run *to) {
-  rl_training_run *run = &to->run;
+static void read_columns(rl_cursor *cursor, stored_run *stored) {
+  rl_training_run *run = &stored->run;
   const char *kind = rl_cursor_text(cursor, 2);
-  KEEP_TEXT(cursor, 0, to->variant);
-  KEEP_TEXT(cursor, 1, to->precision);
-  to->is_training = kind != NULL && strcmp(kind, "train") == 0;
-  run->variant = to->variant;
-  run->precision = to->precision;
+  KEEP_TEXT(cursor, 0, stored->variant);
+  KEEP_TEXT(cursor, 1, stored->precision);
+  stored->is_training = kind != NULL && strcmp(kind, "train") == 0;
+  run->variant = stored->variant;
+  run->precision = stored->precision;
   run->epoch_ms = rl_cursor_real(cursor, 3);
   run->traced_ms = rl_cursor_real(cursor, 4);
   run->busy_ratio = rl_cursor_real(cursor, 5);
-  run->trace_reason = KEEP_TEXT(cursor, 6, to->trace_reason);
-  run->counters_reason = KEEP_TEXT(cursor, 7, to->counters_reason);
+  run->trace_reason = KEEP_TEXT(cursor, 6, stored->trace_reason);
+  run->counters_reason = KEEP_TEXT(cursor, 7, stored->counters_reason);
   run->operations = rl_cursor_real(cursor, 8);
   run->operations_per_s = rl_cursor_real(cursor, 9);
-  run->rate_reason = KEEP_TEXT(cursor, 10, to->rate_reason);
+  run->rate_reason = KEEP_TEXT(cursor, 10, stored->rate_reason);
   for (int i = 0; i < RL_MEMORY_PURPOSES; i++) run->memory_bytes[i] = rl_cursor_real(cursor, 11 + i);
-  run->memory_reason = KEEP_TEXT(cursor, 15, to->memory_reason);
+  run->memory_reason = KEEP_TEXT(cursor, 15, stored->memory_reason);
   run->skipped_steps = rl_cursor_real(cursor, 16);
   run->steps = rl_cursor_real(cursor, 17);
-  run->scaling_reason = KEEP_TEXT(cursor, 18, to->scaling_reason);
+  run->scaling_reason = KEEP_TEXT(cursor, 18, stored->scaling_reason);
 }
 
 /* Sets the verdict of a phase of training: the verdict of the kernel that executes the phase. If the kernel has no counters, the
  * verdict's message is the reason. */
-static int read_verdict(rl_cursor *cursor, const stored_run *of, rl_training_part *part, rl_error *err) {
+static int read_verdict(rl_cursor *cursor, const stored_run *stored, rl_training_part *part, rl_error *err) {
   const char *json = rl_cursor_text(cursor, 5);
   rl_kernel_metrics metrics;
   if (part->report_kernel < 0) {
     part->verdict = (rl_kernel_verdict){.value = NAN};
     snprintf(part->verdict.message, sizeof part->verdict.message, "%s",
-             of->run.counters_reason != NULL ? of->run.counters_reason : "the counters pass did not measure the kernel");
+             stored->run.counters_reason != NULL ? stored->run.counters_reason : "the counters pass did not measure the kernel");
     return 0;
   }
   if (json == NULL) {
@@ -78,11 +78,11 @@ static int read_verdict(rl_cursor *cursor, const stored_run *of, rl_training_par
   return 0;
 }
 
-static int add_part(rl_cursor *cursor, stored_run *to, rl_error *err) {
-  rl_training_part *grown = realloc(to->parts, (to->run.part_count + 1) * sizeof *grown);
+static int add_part(rl_cursor *cursor, stored_run *stored, rl_error *err) {
+  rl_training_part *grown = realloc(stored->parts, (stored->run.part_count + 1) * sizeof *grown);
   if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for the kernels of a run");
-  to->parts = grown;
-  rl_training_part *part = &grown[to->run.part_count++];
+  stored->parts = grown;
+  rl_training_part *part = &grown[stored->run.part_count++];
   *part = (rl_training_part){.total_us = rl_cursor_real(cursor, 2),
                              .launches = rl_cursor_integer(cursor, 3),
                              .report_kernel = isnan(rl_cursor_real(cursor, 4)) ? -1 : rl_cursor_integer(cursor, 4),
@@ -90,29 +90,29 @@ static int add_part(rl_cursor *cursor, stored_run *to, rl_error *err) {
                              .conversions = rl_cursor_real(cursor, 7)};
   KEEP_TEXT(cursor, 0, part->launch);
   KEEP_TEXT(cursor, 1, part->phase);
-  return read_verdict(cursor, to, part, err);
+  return read_verdict(cursor, stored, part, err);
 }
 
-static int read_run(rl_store *store, int64_t id, stored_run *to, rl_error *err) {
+static int read_run(rl_store *store, int64_t id, stored_run *stored, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *variant;
-  to->run.id = id;
+  stored->run.id = id;
   if (rl_store_query(store, RL_QUERY_EXPLAINED_RUN, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &variant, err);
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)id);
-  if (found > 0) read_columns(cursor, to);
+  if (found > 0) read_columns(cursor, stored);
   return found < 0 ? -1 : 0;
 }
 
-static int read_parts(rl_store *store, stored_run *to, rl_error *err) {
+static int read_parts(rl_store *store, stored_run *stored, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *launch;
   int found;
-  if (rl_store_query(store, RL_QUERY_EXPLAINED_KERNELS, RL_BINDINGS(RL_BIND_INTEGER(":run", to->run.id)), &cursor, err) < 0)
+  if (rl_store_query(store, RL_QUERY_EXPLAINED_KERNELS, RL_BINDINGS(RL_BIND_INTEGER(":run", stored->run.id)), &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &launch, err)) > 0)
-    if (add_part(cursor, to, err) < 0) return -1;
-  to->run.parts = to->parts;
+    if (add_part(cursor, stored, err) < 0) return -1;
+  stored->run.parts = stored->parts;
   return found;
 }
 

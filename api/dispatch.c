@@ -21,8 +21,8 @@
 enum {
   MAX_DISCARDED_BODY_BYTES = 64 << 20, /* the body of a refused request is read and discarded up to this size, because many
                                           clients read the reply only after they have sent the body */
-  MAX_UNAUTHORIZED_BODY_BYTES =
-      32 << 10,                /* equals CONNECTION_MEMORY_BYTES in server.c: MHD may already have read a body of this size */
+  /* Equals CONNECTION_MEMORY_BYTES in server.c, because MHD may already have read a body of this size */
+  MAX_UNAUTHORIZED_BODY_BYTES = 32 << 10,
   UPLOAD_PART_BYTES = 1 << 20, /* part of an uploaded file that is collected in memory before a pool writes it */
   REPLY_TIMEOUT_S = 120        /* time for a client to read a reply; event streams have no limit */
 };

@@ -207,9 +207,10 @@ static const char *unit_of(const rl_csv_column *column) {
   return strstr(column->name, ".pct") ? "%" : ""; /* a client named the metric; the catalogue does not have it */
 }
 
-rl_csv_column rl_csv_column_make(const char *name) {
-  rl_csv_column column = {.name = name, .dimension = find_dimension(name), .choices_row = find_row_with_choices(name)};
-  column.is_computed = rl_computed_metric_find(name, &column.computed);
+rl_csv_column rl_csv_column_make(const char *metric_name) {
+  rl_csv_column column = {
+      .name = metric_name, .dimension = find_dimension(metric_name), .choices_row = find_row_with_choices(metric_name)};
+  column.is_computed = rl_computed_metric_find(metric_name, &column.computed);
   return column;
 }
 

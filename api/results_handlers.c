@@ -29,8 +29,8 @@ typedef struct kernels_query {
 } kernels_query;
 
 typedef struct timeline_query {
-  int64_t run, from, to,
-      limit; /* run: id of a run, 0: all runs; from, to: ns since the start of the trace, -1: the client set no limit */
+  /* run: id of a run, 0: all runs; from, to: ns since the start of the trace, -1: the client set no limit */
+  int64_t run, from, to, limit;
 } timeline_query;
 
 typedef struct history_query {

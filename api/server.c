@@ -159,9 +159,9 @@ static void release_abandoned(rl_server *server, bool *again) {
 }
 
 static void *run_watcher(void *context) {
-  server_with_watcher *with = context;
-  rl_server *server = &with->server;
-  struct pollfd events[] = {{.fd = with->watcher.stop_fd, .events = POLLIN},
+  server_with_watcher *watched_server = context;
+  rl_server *server = &watched_server->server;
+  struct pollfd events[] = {{.fd = watched_server->watcher.stop_fd, .events = POLLIN},
                             {.fd = rl_connections_abandoned_descriptor(server->connections), .events = POLLIN}};
   int64_t next_tick_ns = rl_monotonic_ns() + second_ns;
   bool again = false;
@@ -179,11 +179,11 @@ static void *run_watcher(void *context) {
   return NULL;
 }
 
-static int start_watcher(server_with_watcher *with, rl_error *err) {
-  watcher_thread *watcher = &with->watcher;
+static int start_watcher(server_with_watcher *watched_server, rl_error *err) {
+  watcher_thread *watcher = &watched_server->watcher;
   watcher->stop_fd = eventfd(0, EFD_CLOEXEC);
   if (watcher->stop_fd < 0) return rl_fail_errno(err, "the HTTP server's watcher thread can't be started");
-  int rc = pthread_create(&watcher->thread, NULL, run_watcher, with);
+  int rc = pthread_create(&watcher->thread, NULL, run_watcher, watched_server);
   watcher->started = rc == 0;
   if (watcher->started) return 0;
   close(watcher->stop_fd);
@@ -372,9 +372,9 @@ static int allocate_members(rl_server *server, rl_error *err) {
 }
 
 int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_server **server, int *port, rl_error *err) {
-  server_with_watcher *with = calloc(1, sizeof *with);
-  if (with == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for the HTTP server");
-  RL_CLEANUP(rl_server_cleanup) rl_server *opened = &with->server;
+  server_with_watcher *watched_server = calloc(1, sizeof *watched_server);
+  if (watched_server == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for the HTTP server");
+  RL_CLEANUP(rl_server_cleanup) rl_server *opened = &watched_server->server;
   int port_in_use = 0;
   *opened = (rl_server){.config = config,
                         .store = parts->store,
@@ -388,7 +388,8 @@ int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_ser
   if (allocate_members(opened, err) < 0 || check_address_protection(opened, err) < 0) return -1;
   if (raise_descriptor_limit(config->connection_limit, err) < 0) return -1;
   if (open_listener(config, &opened->listen_fd, &port_in_use, err) < 0) return -1;
-  if (start_client_http(opened, err) < 0 || start_probe_http(opened, err) < 0 || start_watcher(with, err) < 0) return -1;
+  if (start_client_http(opened, err) < 0 || start_probe_http(opened, err) < 0 || start_watcher(watched_server, err) < 0)
+    return -1;
   rl_queue_set_listener(opened->queue, rl_event_streams_notify, opened->event_streams);
   rl_suite_runner_set_listener(opened->suite_runner, rl_event_streams_notify_suite_run, opened->event_streams);
   *port = port_in_use;
@@ -403,7 +404,7 @@ static void wait_for_replies(const rl_server *server) {
 
 void rl_server_close(rl_server *server) {
   if (server == NULL) return;
-  server_with_watcher *with = (server_with_watcher *)server;
+  server_with_watcher *watched_server = (server_with_watcher *)server;
   atomic_store(&server->stopping, true);
   if (server->client_http != NULL) {
     rl_event_streams_stop(server->event_streams);
@@ -411,7 +412,7 @@ void rl_server_close(rl_server *server) {
     rl_queue_set_listener(server->queue, NULL, NULL);
     rl_suite_runner_set_listener(server->suite_runner, NULL, NULL);
   }
-  stop_watcher(&with->watcher);
+  stop_watcher(&watched_server->watcher);
   atomic_store(&server->interrupt_queries, true);
   if (server->pools != NULL)
     rl_request_pools_stop(server->pools); /* resumes all suspended connections, as MHD_stop_daemon requires */
@@ -427,5 +428,5 @@ void rl_server_close(rl_server *server) {
   rl_request_pools_free(server->pools);
   free(server->certificate);
   free(server->key);
-  free(with);
+  free(watched_server);
 }

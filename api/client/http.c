@@ -156,8 +156,8 @@ int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *res
   curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST");
   curl_easy_setopt(easy, CURLOPT_READDATA, file);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
-                   1L); /* limits the time without progress, not the whole time, because a large file takes long */
+  /* Limits the time without progress instead of the whole time, because a large file takes long. */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
   return perform(cli, easy, headers, response, err);
 }
@@ -206,8 +206,8 @@ int rl_http_download(const rl_cli *cli, const char *path, rl_download *download,
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reply);
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, read_file_name);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, download);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
-                   1L); /* limits the time without progress, not the whole time, because a large file takes long */
+  /* Limits the time without progress instead of the whole time, because a large file takes long. */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
   int rc = end_download(cli, curl_easy_perform(easy), &reply, err);
   rl_body_free(&reply.refusal);

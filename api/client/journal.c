@@ -23,14 +23,14 @@ typedef struct entry {
   int count;
 } entry;
 
-static void add_field(entry *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_field(entry *to, const char *format, ...) {
+static void add_field(entry *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_field(entry *message, const char *format, ...) {
   char *text = NULL;
   va_list arguments;
   va_start(arguments, format);
   const int length = vasprintf(&text, format, arguments);
   va_end(arguments);
-  if (length >= 0) to->fields[to->count++] = (struct iovec){.iov_base = text, .iov_len = (size_t)length};
+  if (length >= 0) message->fields[message->count++] = (struct iovec){.iov_base = text, .iov_len = (size_t)length};
 }
 
 static bool stderr_is_journal(void) {
@@ -46,12 +46,12 @@ static int priority_of(bool completed, const char *verdict) {
   return strcmp(verdict, "same") == 0 || strcmp(verdict, "faster") == 0 ? LOG_INFO : LOG_WARNING;
 }
 
-static void add_jobs(entry *to, const cJSON *run) {
+static void add_jobs(entry *message, const cJSON *run) {
   const cJSON *job;
   int count = 0;
   cJSON_ArrayForEach (job, rl_json_at(run, "jobs")) {
     const double id = rl_json_number(job, "job"); /* NAN: retention has deleted the job */
-    if (!isnan(id) && count++ < MAX_JOBS) add_field(to, "JOB_ID=%.0f", id);
+    if (!isnan(id) && count++ < MAX_JOBS) add_field(message, "JOB_ID=%.0f", id);
   }
 }
 

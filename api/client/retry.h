@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 typedef struct rl_retry { /* initially zero */
-  bool
-      daemon_was_reached; /* the daemon has answered a request, so a daemon that is unreachable now is assumed to be restarting */
+  /* the daemon has answered a request, so a daemon that is unreachable now is assumed to be restarting */
+  bool daemon_was_reached;
   int64_t unreachable_since_ns; /* 0: the last request was answered */
 } rl_retry;
 

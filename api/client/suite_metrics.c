@@ -74,8 +74,8 @@ char *rl_metric_format(char *cell, const char *key, double value) {
   if (!rate && found->format != NULL) return found->format(cell, value * found->to_cell);
   if (!rate && found->word != NULL && strcmp(found->word, "bytes") == 0) return format_bytes(cell, value);
   if (fabs(value) >= 1e4) return rl_format_count(cell, value);
-  const bool shows_symbol =
-      !rate && found->word != NULL; /* a rate's unit is too wide for the cell, and the metric's name contains it */
+  /* A rate has no symbol: its unit is too wide for the cell, and the metric's name contains the unit. */
+  const bool shows_symbol = !rate && found->word != NULL;
   snprintf(cell, RL_CELL_SIZE, "%.4g%s%s", value, shows_symbol ? " " : "", shows_symbol ? found->symbol : "");
   return cell;
 }

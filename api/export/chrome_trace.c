@@ -30,9 +30,9 @@ typedef struct chrome_state {
   const char *device_name;
 } chrome_state;
 
-typedef struct position { /* a row of the viewer */
+typedef struct viewer_position { /* a row of the viewer */
   int32_t process, thread;
-} position;
+} viewer_position;
 
 static const char *const categories[RL_ACTIVITY_KIND_COUNT] = {[RL_ACTIVITY_KERNEL] = "kernel",
                                                                [RL_ACTIVITY_MEMCPY] = "gpu_memcpy",
@@ -61,9 +61,9 @@ static void put_member(rl_buffer *out, const char *name_and_colon, int64_t value
   rl_buffer_integer(out, value);
 }
 
-static void put_position(rl_buffer *out, position at) {
-  put_member(out, ",\"pid\":", at.process);
-  put_member(out, ",\"tid\":", at.thread);
+static void put_position(rl_buffer *out, viewer_position position) {
+  put_member(out, ",\"pid\":", position.process);
+  put_member(out, ",\"tid\":", position.thread);
 }
 
 static void put_dim3(rl_buffer *out, const char *name_and_colon, uint32_t x, uint32_t y, uint32_t z) {
@@ -157,20 +157,20 @@ static void put_args(rl_buffer *out, const rl_activity_row *row) {
 
 /* --- processes and threads --------------------------------------------------------------------------------------------- */
 
-static position position_of(const rl_track *track) {
+static viewer_position position_of(const rl_track *track) {
   const rl_track_group *group = &track->group;
   const int32_t process = (int32_t)(group->owner & INT32_MAX), id = (int32_t)(group->id & INT32_MAX);
   const int32_t thread = track->rank == 0 ? id : (int32_t)(FIRST_LATER_TRACK_THREAD + track->number);
-  if (group->kind == RL_GROUP_STREAM) return (position){process > 0 ? process - 1 : 0, thread};
-  if (group->kind == RL_GROUP_OVERHEAD) return (position){-1, track->rank == 0 && track->number == 1 ? 0 : thread};
-  return (position){process > 0 ? process : UNKNOWN_PROCESS, thread};
+  if (group->kind == RL_GROUP_STREAM) return (viewer_position){process > 0 ? process - 1 : 0, thread};
+  if (group->kind == RL_GROUP_OVERHEAD) return (viewer_position){-1, track->rank == 0 && track->number == 1 ? 0 : thread};
+  return (viewer_position){process > 0 ? process : UNKNOWN_PROCESS, thread};
 }
 
-static void put_metadata(rl_buffer *out, const char *name, position at, const char *argument, const char *value) {
+static void put_metadata(rl_buffer *out, const char *name, viewer_position position, const char *argument, const char *value) {
   start_event(out, "M", "__metadata");
   rl_buffer_json_text(out, name);
   rl_buffer_text(out, ",\"ts\":0.000");
-  put_position(out, at);
+  put_position(out, position);
   rl_buffer_text(out, ",\"args\":{");
   rl_buffer_json_text(out, argument);
   rl_buffer_byte(out, ':');
@@ -185,50 +185,51 @@ static void name_process(const chrome_state *state, const rl_track_group *group,
     name = state->device_name;
     snprintf(label, sizeof label, "GPU %d", process);
   }
-  put_metadata(out, "process_name", (position){process, 0}, "name", name);
-  put_metadata(out, "process_labels", (position){process, 0}, "labels", label);
+  put_metadata(out, "process_name", (viewer_position){process, 0}, "name", name);
+  put_metadata(out, "process_labels", (viewer_position){process, 0}, "labels", label);
 }
 
-static void name_thread(const rl_track *track, position at, rl_buffer *out) {
+static void name_thread(const rl_track *track, viewer_position position, rl_buffer *out) {
   char name[RL_TRACK_NAME_SIZE];
   rl_track_name(track, name);
-  put_metadata(out, "thread_name", at, "name", name);
+  put_metadata(out, "thread_name", position, "name", name);
 }
 
 /* --- flows ------------------------------------------------------------------------------------------------------------- */
 
-static void put_flow(rl_buffer *out, const char *phase, uint32_t correlation, position at, int64_t time_ns) {
+static void put_flow(rl_buffer *out, const char *phase, uint32_t correlation, viewer_position position, int64_t time_ns) {
   start_event(out, phase, "ac2g");
   rl_buffer_text(out, "\"ac2g\"");
   put_member(out, ",\"id\":", correlation);
-  put_position(out, at);
+  put_position(out, position);
   rl_buffer_text(out, ",\"ts\":");
   put_us(out, time_ns);
   rl_buffer_text(out, phase[0] == 'f' ? ",\"bp\":\"e\"}" : "}");
 }
 
-static void remember_call(chrome_state *state, const rl_activity_row *row, position at) {
+static void remember_call(chrome_state *state, const rl_activity_row *row, viewer_position position) {
   state->calls[row->correlation % RECENT_CALLS] =
-      (call){.correlation = row->correlation, .start_ns = row->start_ns, .process = at.process, .thread = at.thread};
+      (call){.correlation = row->correlation, .start_ns = row->start_ns, .process = position.process, .thread = position.thread};
 }
 
 /* Appends the flow from a call to its work if the call was recorded, so that every flow has both a start and an end. */
-static void link_to_call(chrome_state *state, const rl_activity_row *row, position at, rl_buffer *out) {
+static void link_to_call(chrome_state *state, const rl_activity_row *row, viewer_position position, rl_buffer *out) {
   call *launch = &state->calls[row->correlation % RECENT_CALLS];
   if (launch->correlation != row->correlation) return;
-  if (!launch->is_linked) put_flow(out, "s", row->correlation, (position){launch->process, launch->thread}, launch->start_ns);
+  if (!launch->is_linked)
+    put_flow(out, "s", row->correlation, (viewer_position){launch->process, launch->thread}, launch->start_ns);
   launch->is_linked = true;
-  put_flow(out, "f", row->correlation, at, row->start_ns);
+  put_flow(out, "f", row->correlation, position, row->start_ns);
 }
 
-static void put_flows(chrome_state *state, const rl_activity_row *row, position at, rl_buffer *out) {
+static void put_flows(chrome_state *state, const rl_activity_row *row, viewer_position position, rl_buffer *out) {
   if (row->correlation == 0) return;
   switch (row->kind) {
     case RL_ACTIVITY_RUNTIME:
-    case RL_ACTIVITY_DRIVER: remember_call(state, row, at); break;
+    case RL_ACTIVITY_DRIVER: remember_call(state, row, position); break;
     case RL_ACTIVITY_KERNEL:
     case RL_ACTIVITY_MEMCPY:
-    case RL_ACTIVITY_MEMSET: link_to_call(state, row, at, out); break;
+    case RL_ACTIVITY_MEMSET: link_to_call(state, row, position, out); break;
     default: break;
   }
 }
@@ -303,20 +304,20 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
   const bool is_instant = values->kind == RL_ACTIVITY_MEMORY;
   const rl_track *track;
   if (rl_tracks_assign(&state->tracks, values, &track, err) < 0) return -1;
-  const position at = position_of(track);
+  const viewer_position position = position_of(track);
   if (track->is_new) {
-    name_process(state, &track->group, at.process, out);
-    name_thread(track, at, out);
+    name_process(state, &track->group, position.process, out);
+    name_thread(track, position, out);
   }
   start_event(out, is_instant ? "i" : "X", categories[values->kind]);
   put_name(out, row);
-  put_position(out, at);
+  put_position(out, position);
   rl_buffer_text(out, ",\"ts\":");
   put_us(out, values->start_ns);
   rl_buffer_text(out, is_instant ? ",\"s\":\"p\"" : ",\"dur\":");
   if (!is_instant) put_us(out, values->end_ns - values->start_ns);
   put_args(out, values);
-  put_flows(state, values, at, out);
+  put_flows(state, values, position, out);
   return 0;
 }
 

@@ -62,9 +62,9 @@ typedef enum rl_storage_code {
 typedef struct rl_error {
   rl_error_domain domain;
   int code;
-  char
-      json_pointer[96]; /* UTF-8: RFC 6901 pointer to the invalid field; "": the error concerns no field, or the whole document */
-  char message[384];    /* UTF-8: what failed, and what the user can do about it */
+  /* UTF-8: RFC 6901 pointer to the invalid field; "": the error concerns no field, or the whole document */
+  char json_pointer[96];
+  char message[384]; /* UTF-8: what failed, and what the user can do about it */
 } rl_error;
 
 /* Fills *err, unless err is NULL, and returns -1. */

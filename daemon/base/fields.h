@@ -63,8 +63,8 @@ struct rl_field {
   const char *summary;      /* description of the field in openapi.json and in the documentation */
   const rl_field
       *fields; /* for OBJECT and ARRAY: the fields of the objects. Only the schema uses them; the caller decodes the objects */
-  void (*describe)(char *text,
-                   size_t size); /* writes a description that depends on other tables; NULL: `summary` is the description */
+  /* Writes a description that depends on other tables. NULL: `summary` is the description. */
+  void (*describe)(char *text, size_t size);
 };
 
 /* In the functions below, `table` is an array of rl_field that ends with {0}. */

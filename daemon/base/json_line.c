@@ -11,33 +11,33 @@ int rl_json_line_of_byte(const char *text, size_t length, size_t offset) {
   return line;
 }
 
-static const char *skip_space(const char *at, const char *end) {
-  while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')) at++;
-  return at;
+static const char *skip_space(const char *position, const char *end) {
+  while (position < end && (*position == ' ' || *position == '\t' || *position == '\r' || *position == '\n')) position++;
+  return position;
 }
 
-/* Returns the position after the string that begins at `at`. */
-static const char *skip_string(const char *at, const char *end) {
-  for (at++; at < end && *at != '"'; at++)
-    if (*at == '\\') at++;
-  return at < end ? at + 1 : end;
+/* Returns the position after the string that begins at `position`. */
+static const char *skip_string(const char *position, const char *end) {
+  for (position++; position < end && *position != '"'; position++)
+    if (*position == '\\') position++;
+  return position < end ? position + 1 : end;
 }
 
-/* Returns the position after the value that begins at `at`. */
-static const char *skip_value(const char *at, const char *end) {
+/* Returns the position after the value that begins at `position`. */
+static const char *skip_value(const char *position, const char *end) {
   int depth = 0;
-  while (at < end) {
-    if (*at == '"') {
-      at = skip_string(at, end);
+  while (position < end) {
+    if (*position == '"') {
+      position = skip_string(position, end);
     } else {
-      if (*at == '{' || *at == '[') depth++;
-      if (*at == '}' || *at == ']') depth--;
-      if (depth < 0 || (depth == 0 && *at == ',')) return at;
-      at++;
+      if (*position == '{' || *position == '[') depth++;
+      if (*position == '}' || *position == ']') depth--;
+      if (depth < 0 || (depth == 0 && *position == ',')) return position;
+      position++;
     }
-    if (depth == 0 && at < end && (at[-1] == '}' || at[-1] == ']' || at[-1] == '"')) return at;
+    if (depth == 0 && position < end && (position[-1] == '}' || position[-1] == ']' || position[-1] == '"')) return position;
   }
-  return at;
+  return position;
 }
 
 /* Copies the pointer's next token with its escapes resolved. Returns the rest of the pointer. */
@@ -57,35 +57,35 @@ static bool is_key(const char *begin, const char *end, const char *token) {
   return strlen(token) == length && memcmp(begin + 1, token, length) == 0;
 }
 
-/* Returns the position of the value that `token` selects in the object or array that begins at `at`; NULL if there is none. */
-static const char *find_member(const char *at, const char *end, const char *token) {
-  bool is_object = *at == '{';
+/* Returns the position of the value that `token` selects in the object or array at `position`; NULL if there is none. */
+static const char *find_member(const char *position, const char *end, const char *token) {
+  bool is_object = *position == '{';
   long wanted = is_object ? -1 : strtol(token, NULL, 10), index = 0;
-  if (!is_object && *at != '[') return NULL;
-  for (at = skip_space(at + 1, end); at < end && *at != '}' && *at != ']'; index++) {
+  if (!is_object && *position != '[') return NULL;
+  for (position = skip_space(position + 1, end); position < end && *position != '}' && *position != ']'; index++) {
     bool found = index == wanted;
     if (is_object) {
-      const char *key = at;
-      at = skip_string(at, end);
-      found = is_key(key, at, token);
-      at = skip_space(at, end);
-      if (at < end && *at == ':') at = skip_space(at + 1, end);
+      const char *key = position;
+      position = skip_string(position, end);
+      found = is_key(key, position, token);
+      position = skip_space(position, end);
+      if (position < end && *position == ':') position = skip_space(position + 1, end);
     }
-    if (found) return at;
-    at = skip_space(skip_value(at, end), end);
-    if (at < end && *at == ',') at = skip_space(at + 1, end);
+    if (found) return position;
+    position = skip_space(skip_value(position, end), end);
+    if (position < end && *position == ',') position = skip_space(position + 1, end);
   }
   return NULL;
 }
 
 int rl_json_line_of_pointer(const char *text, size_t length, const char *pointer) {
-  const char *end = text + length, *at = skip_space(text, end);
+  const char *end = text + length, *position = skip_space(text, end);
   char token[128];
-  while (*pointer == '/' && at < end) {
+  while (*pointer == '/' && position < end) {
     pointer = next_token(pointer, token, sizeof token);
-    const char *member = find_member(at, end, token);
+    const char *member = find_member(position, end, token);
     if (member == NULL) break;
-    at = member;
+    position = member;
   }
-  return rl_json_line_of_byte(text, length, (size_t)(at - text));
+  return rl_json_line_of_byte(text, length, (size_t)(position - text));
 }

@@ -25,8 +25,8 @@ static bool next_item(const char **list, item *found) {
   return true;
 }
 
-static bool has_name(const item *of, const char *name, size_t length) {
-  return of->name_length == length && memcmp(of->name, name, length) == 0;
+static bool has_name(const item *entry, const char *name, size_t length) {
+  return entry->name_length == length && memcmp(entry->name, name, length) == 0;
 }
 
 const char *rl_named_paths_check(const char *list) {

@@ -312,12 +312,12 @@ void rl_open_events_free(rl_open_events *open, rl_trace *trace) {
 
 static int push_open_event(const rl_kineto_event *event, const struct category *category, rl_open_events *open, rl_trace *trace,
                            rl_error *err) {
-  open_event begun = {.thread_hash = event->thread_hash, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
+  open_event new_event = {.thread_hash = event->thread_hash, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
   if (open->count == MAX_OPEN_EVENTS)
     return rl_fail(err, RL_INPUT, 0, "more than %d events of phase B have no event of phase E yet", MAX_OPEN_EVENTS);
-  if (begun.has_row && make_row(event, (uint32_t)category->kind, trace, &begun.row, err) < 0) return -1;
-  if (rl_array_reserve(&open->items, open->count, &open->capacity, sizeof begun, err) < 0) return -1;
-  open->items[open->count++] = begun;
+  if (new_event.has_row && make_row(event, (uint32_t)category->kind, trace, &new_event.row, err) < 0) return -1;
+  if (rl_array_reserve(&open->items, open->count, &open->capacity, sizeof new_event, err) < 0) return -1;
+  open->items[open->count++] = new_event;
   return 0;
 }
 

@@ -109,17 +109,17 @@ static bool poll_cancelled(void *context, double progress) {
 
 /* --- requests ---------------------------------------------------------------------------------------------------------- */
 
-static void send_failure(const session *self, rl_frame_type type, const rl_error *why) {
-  rl_failure failure = {.code = why->code};
-  snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
-  snprintf(failure.message, sizeof failure.message, "%s", why->message);
+static void send_failure(const session *self, rl_frame_type type, const rl_error *cause) {
+  rl_failure failure = {.code = cause->code};
+  snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(cause->domain));
+  snprintf(failure.message, sizeof failure.message, "%s", cause->message);
   send_message(self, type, rl_failure_fields, &failure);
 }
 
 static void send_unavailable(const session *self, const char *reason) {
-  rl_error why;
-  rl_fail(&why, RL_INPUT, 0, "%s", reason);
-  send_failure(self, RL_FRAME_UNAVAILABLE, &why);
+  rl_error cause;
+  rl_fail(&cause, RL_INPUT, 0, "%s", reason);
+  send_failure(self, RL_FRAME_UNAVAILABLE, &cause);
 }
 
 static void send_results(const session *self, const rl_records *records, const char *notes) {

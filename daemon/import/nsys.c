@@ -261,11 +261,11 @@ static void make_name(sqlite3_stmt *row, const struct source_table *table, char 
 }
 
 static int add_name(database *db, sqlite3_stmt *row, const struct source_table *table, uint32_t *index, rl_error *err) {
-  char made[64];
+  char generated_name[64];
   const char *text = (const char *)sqlite3_column_text(row, COLUMN_NAME);
   if (text != NULL) return rl_trace_add_name(db->trace, text, (size_t)sqlite3_column_bytes(row, COLUMN_NAME), index, err);
-  make_name(row, table, made);
-  return rl_trace_add_name(db->trace, made, strlen(made), index, err);
+  make_name(row, table, generated_name);
+  return rl_trace_add_name(db->trace, generated_name, strlen(generated_name), index, err);
 }
 
 static bool is_driver_call(sqlite3_stmt *row) {

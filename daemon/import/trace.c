@@ -186,10 +186,10 @@ void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *prod
 /* --- selection of one GPU and process ---------------------------------------------------------------------------------- */
 
 static operation_source most_used_source(const rl_trace *trace) {
-  operation_source most = {0};
+  operation_source most_used = {0};
   for (size_t i = 0; i < trace->source_count; i++)
-    if (trace->sources[i].operations > most.operations) most = trace->sources[i];
-  return most;
+    if (trace->sources[i].operations > most_used.operations) most_used = trace->sources[i];
+  return most_used;
 }
 
 typedef struct correlation_list {

@@ -27,13 +27,13 @@ typedef struct rl_run_metadata { /* describes the run; the first record of each 
   char deterministic_note[RL_REASON_SIZE];
   bool partial; /* the run trains on fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes,
-      floor_written_bytes; /* compulsory work of one iteration, from which its floors are computed: arithmetic operations, bytes
-                              of memory traffic, and the part of these bytes that is written */
+  /* The compulsory work of one iteration, from which its floors are computed: arithmetic operations, bytes of memory traffic, and
+   * the part of these bytes that is written */
+  double floor_operations, floor_bytes, floor_written_bytes;
   char floor_precision[8]; /* precision of floor_operations; "": no ceiling applies to these operations */
-  char
-      device_properties[4096]; /* JSON object: rl_device_properties, and attributes that are known only when the device is open */
-  char commit[48];             /* git commit of the worker; ends with "-dirty" if it had uncommitted changes */
+  /* JSON object: rl_device_properties, and attributes that are known only when the device is open */
+  char device_properties[4096];
+  char commit[48]; /* git commit of the worker; ends with "-dirty" if it had uncommitted changes */
 } rl_run_metadata;
 
 typedef struct rl_epoch { /* recorded by the timing pass: an epoch of training */

@@ -9,9 +9,9 @@
 #include "base/json_members.h"
 
 /* Compares the values as text, because cJSON_Compare treats numbers that differ in their last bits as equal. */
-static bool same_value(const cJSON *one, const cJSON *other) {
-  RL_CLEANUP(rl_free_text) char *first = cJSON_PrintUnformatted(one);
-  RL_CLEANUP(rl_free_text) char *second = cJSON_PrintUnformatted(other);
+static bool same_value(const cJSON *a, const cJSON *b) {
+  RL_CLEANUP(rl_free_text) char *first = cJSON_PrintUnformatted(a);
+  RL_CLEANUP(rl_free_text) char *second = cJSON_PrintUnformatted(b);
   return first != NULL && second != NULL && strcmp(first, second) == 0;
 }
 

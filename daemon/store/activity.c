@@ -28,8 +28,8 @@ struct rl_activity_appender {
   bool has_stored_counts; /* the numbers of stored rows, names and entries were read from the database */
   int64_t stored_rows, stored_names, stored_entries;
   int64_t first_entry; /* id (column entry) of entries[0] in the database */
-  int64_t
-      entry_count; /* number of entries in memory; the first (stored_entries - first_entry) of them are also in the database */
+  /* number of entries in memory; the first (stored_entries - first_entry) of them are also in the database */
+  int64_t entry_count;
   shared_values *entries;
   uint32_t *slots;   /* hash table with linear probing: 1 + index of an entry; 0: free */
   size_t slot_count; /* a power of two, at least SLOTS_PER_ENTRY times the entries */

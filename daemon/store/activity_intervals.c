@@ -25,8 +25,9 @@ typedef struct level_sums {
 
 static int64_t row_duration_ns(const rl_activity_row *row) { return row->end_ns - row->start_ns; }
 
-static bool has_lane_of(const interval *one, const rl_activity_row *row) {
-  return one->kind == row->kind && one->device == row->device && one->stream == row->stream && one->thread == row->thread;
+static bool has_lane_of(const interval *candidate, const rl_activity_row *row) {
+  return candidate->kind == row->kind && candidate->device == row->device && candidate->stream == row->stream &&
+         candidate->thread == row->thread;
 }
 
 static interval *find_interval(level_sums *sums, const rl_activity_row *row, int64_t start_ns) {
@@ -67,10 +68,10 @@ static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int lev
   sqlite3_stmt *statement = NULL;
   if (rl_db_prepare(db, "activity_intervals_add", NULL, 0, &statement, err) < 0) return -1;
   for (size_t i = 0; i < SLOTS; i++) {
-    const interval *one = &sums->slots[i];
-    if (one->row_count == 0) continue;
-    const int64_t values[] = {pass,        level,          one->start_ns, one->kind,       one->device, one->stream,
-                              one->thread, one->row_count, one->busy_ns,  one->longest_ns, one->name};
+    const interval *slot = &sums->slots[i];
+    if (slot->row_count == 0) continue;
+    const int64_t values[] = {pass,         level,           slot->start_ns, slot->kind,       slot->device, slot->stream,
+                              slot->thread, slot->row_count, slot->busy_ns,  slot->longest_ns, slot->name};
     if (rl_db_run_positional(db, statement, values, sizeof values / sizeof *values, err) < 0) return -1;
   }
   return 0;

@@ -55,12 +55,12 @@ static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *
 }
 
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err) {
-  rl_claim taken = {0};
+  rl_claim claimed = {0};
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = claim_pass(&store->writer, device, &taken, err);
-  rc = rl_store_end_change(store, rc, (rl_change){.job_id = taken.job_id, .lists = true}, err);
-  if (rc > 0) *claim = taken;
-  else rl_claim_clear(&taken);
+  int rc = claim_pass(&store->writer, device, &claimed, err);
+  rc = rl_store_end_change(store, rc, (rl_change){.job_id = claimed.job_id, .lists = true}, err);
+  if (rc > 0) *claim = claimed;
+  else rl_claim_clear(&claimed);
   return rc;
 }
 

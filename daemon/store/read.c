@@ -11,8 +11,8 @@ enum {
   MAX_READERS = 32,
   READER_WAIT_S = 2,
   MAX_STATEMENT_NAME = 64,
-  STEPS_BETWEEN_CHECKS =
-      1000 /* instructions of SQLite's virtual machine between two calls of the progress handler, about 50 µs */
+  /* Number of instructions of SQLite's virtual machine between two calls of the progress handler, about 50 µs */
+  STEPS_BETWEEN_CHECKS = 1000
 };
 
 static _Thread_local const rl_query_limit *thread_limit;
@@ -20,7 +20,7 @@ static _Thread_local const rl_query_limit *thread_limit;
 struct rl_cursor {
   rl_store *store;
   rl_db db;
-  sqlite3_stmt *row;
+  sqlite3_stmt *statement;
   rl_cursor *next; /* next cursor in the list of idle readers */
 };
 
@@ -163,10 +163,10 @@ rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err) {
 
 static int start_query(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
                        rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *taken = rl_store_acquire_reader(store, err);
-  if (taken == NULL) return -1;
-  if (rl_db_prepare(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
-  *cursor = rl_take_ownership(&taken);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *acquired = rl_store_acquire_reader(store, err);
+  if (acquired == NULL) return -1;
+  if (rl_db_prepare(&acquired->db, name, bindings, count, &acquired->statement, err) < 0) return -1;
+  *cursor = rl_take_ownership(&acquired);
   return 0;
 }
 
@@ -177,29 +177,29 @@ int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, 
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
-  if (cursor->row == NULL) return 0; /* the query has ended; stepping it again would restart the statement */
-  int rc = rl_db_step(&cursor->db, cursor->row, err);
+  if (cursor->statement == NULL) return 0; /* the query has ended; stepping it again would restart the statement */
+  int rc = rl_db_step(&cursor->db, cursor->statement, err);
   if (rc <= 0) {
-    cursor->row = NULL;
+    cursor->statement = NULL;
     return rc;
   }
-  const char *text = (const char *)sqlite3_column_text(cursor->row, 0);
+  const char *text = (const char *)sqlite3_column_text(cursor->statement, 0);
   if (text == NULL) return rl_db_fail(&cursor->db, "read a row", err);
   *json = text;
   return 1;
 }
 
-int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->row, column); }
+int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->statement, column); }
 double rl_cursor_real(rl_cursor *cursor, int column) {
-  return sqlite3_column_type(cursor->row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(cursor->row, column);
+  return sqlite3_column_type(cursor->statement, column) == SQLITE_NULL ? NAN : sqlite3_column_double(cursor->statement, column);
 }
-const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->row, column); }
+const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->statement, column); }
 
 void rl_cursor_close(rl_cursor *cursor) {
   if (cursor == NULL) return;
   rl_store *store = cursor->store;
-  sqlite3_reset(cursor->row);
-  cursor->row = NULL;
+  sqlite3_reset(cursor->statement);
+  cursor->statement = NULL;
   pthread_mutex_lock(&store->readers_mutex);
   cursor->next = store->idle_readers;
   store->idle_readers = cursor;
@@ -228,7 +228,7 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
 static int has_row(rl_store *store, const char *name, rl_binding binding, bool *found, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, name, &binding, 1, &cursor, err) < 0) return -1;
-  int rc = rl_db_step(&cursor->db, cursor->row, err);
+  int rc = rl_db_step(&cursor->db, cursor->statement, err);
   if (rc >= 0) *found = rc > 0;
   return rc < 0 ? -1 : 0;
 }
@@ -244,10 +244,10 @@ int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, "run_job", RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
-  int found = rl_db_step(&cursor->db, cursor->row, err);
+  int found = rl_db_step(&cursor->db, cursor->statement, err);
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)run_id);
-  *job_id = sqlite3_column_int64(cursor->row, 0);
+  *job_id = sqlite3_column_int64(cursor->statement, 0);
   return 0;
 }
 
@@ -259,9 +259,9 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err) {
 int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, "run_configuration", RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
-  int found = rl_db_step(&cursor->db, cursor->row, err);
+  int found = rl_db_step(&cursor->db, cursor->statement, err);
   if (found < 0) return -1;
-  *configuration_id = found > 0 ? sqlite3_column_int64(cursor->row, 0) : 0;
+  *configuration_id = found > 0 ? sqlite3_column_int64(cursor->statement, 0) : 0;
   return 0;
 }
 
@@ -269,8 +269,8 @@ int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *conf
 static int read_integer(rl_store *store, const char *name, const rl_binding *bindings, int count, int64_t *value, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, name, bindings, count, &cursor, err) < 0) return -1;
-  if (rl_db_step(&cursor->db, cursor->row, err) < 0) return -1;
-  *value = sqlite3_column_int64(cursor->row, 0);
+  if (rl_db_step(&cursor->db, cursor->statement, err) < 0) return -1;
+  *value = sqlite3_column_int64(cursor->statement, 0);
   return 0;
 }
 

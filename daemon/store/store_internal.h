@@ -27,8 +27,8 @@ struct rl_store {
   rl_db writer;
   rl_revisions revisions;
   int64_t write_wait_ms; /* maximum wait for another program that holds the database's lock */
-  _Atomic int64_t locked_since_ns,
-      locked_until_ns; /* rl_monotonic_ns of the first and last refusal because of another program's lock; 0: none */
+  /* Times (rl_monotonic_ns) of the first and last refusal because of another program's lock; 0: none */
+  _Atomic int64_t locked_since_ns, locked_until_ns;
   _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS];         /* ids of jobs in the state `storing`; 0: the element is free */
   _Atomic int64_t removed_rows[RL_RETENTION_ROW_KIND_COUNT]; /* numbers of rows that retention has deleted */
   void (*webhook_added)(void *context); /* called when webhook events were stored; NULL: there is no webhook, and suite runs store

@@ -24,37 +24,38 @@ typedef struct profile {
 
 static int fail_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the causes of a verdict"); }
 
-static void clear_profile(profile *of) {
-  for (size_t i = 0; i < of->run.kernel_count; i++) free((void *)of->kernels[i].metrics.items);
-  for (size_t i = 0; i < of->text_count; i++) free(of->texts[i]);
-  for (size_t i = 0; i < of->metrics_count; i++) cJSON_Delete(of->metrics[i]);
-  free(of->kernels);
-  free(of->texts);
-  free(of->metrics);
+static void clear_profile(profile *loaded) {
+  for (size_t i = 0; i < loaded->run.kernel_count; i++) free((void *)loaded->kernels[i].metrics.items);
+  for (size_t i = 0; i < loaded->text_count; i++) free(loaded->texts[i]);
+  for (size_t i = 0; i < loaded->metrics_count; i++) cJSON_Delete(loaded->metrics[i]);
+  free(loaded->kernels);
+  free(loaded->texts);
+  free(loaded->metrics);
 }
 
 /* Sets *text to a copy of the column's text, which the profile owns; to NULL if the column is NULL. */
-static int keep_text(profile *of, rl_cursor *cursor, int column, const char **text, rl_error *err) {
+static int keep_text(profile *loaded, rl_cursor *cursor, int column, const char **text, rl_error *err) {
   const char *value = rl_cursor_text(cursor, column);
   *text = NULL;
   if (value == NULL) return 0;
-  char **grown = realloc(of->texts, (of->text_count + 1) * sizeof *grown);
+  char **grown = realloc(loaded->texts, (loaded->text_count + 1) * sizeof *grown);
   if (grown == NULL) return fail_memory(err);
-  of->texts = grown;
-  grown[of->text_count] = strdup(value);
-  if (grown[of->text_count] == NULL) return fail_memory(err);
-  *text = grown[of->text_count++];
+  loaded->texts = grown;
+  grown[loaded->text_count] = strdup(value);
+  if (grown[loaded->text_count] == NULL) return fail_memory(err);
+  *text = grown[loaded->text_count++];
   return 0;
 }
 
-static int read_metrics(profile *of, const char *text, rl_metric_values *values, rl_error *err) {
-  cJSON *array = cJSON_Parse(text != NULL ? text : "[]"), **grown = realloc(of->metrics, (of->metrics_count + 1) * sizeof *grown);
+static int read_metrics(profile *loaded, const char *text, rl_metric_values *values, rl_error *err) {
+  cJSON *array = cJSON_Parse(text != NULL ? text : "[]"),
+        **grown = realloc(loaded->metrics, (loaded->metrics_count + 1) * sizeof *grown);
   if (array == NULL || grown == NULL) {
     cJSON_Delete(array);
     return fail_memory(err);
   }
-  of->metrics = grown;
-  grown[of->metrics_count++] = array;
+  loaded->metrics = grown;
+  grown[loaded->metrics_count++] = array;
   size_t count = (size_t)cJSON_GetArraySize(array), used = 0;
   rl_metric_value *items = calloc(count + 1, sizeof *items);
   if (items == NULL) return fail_memory(err);
@@ -67,11 +68,11 @@ static int read_metrics(profile *of, const char *text, rl_metric_values *values,
   return 0;
 }
 
-static int add_kernel(rl_cursor *cursor, profile *of, rl_error *err) {
-  rl_cause_kernel *grown = realloc(of->kernels, (of->run.kernel_count + 1) * sizeof *grown);
+static int add_kernel(rl_cursor *cursor, profile *loaded, rl_error *err) {
+  rl_cause_kernel *grown = realloc(loaded->kernels, (loaded->run.kernel_count + 1) * sizeof *grown);
   if (grown == NULL) return fail_memory(err);
-  of->kernels = grown;
-  rl_cause_kernel *kernel = &grown[of->run.kernel_count++];
+  loaded->kernels = grown;
+  rl_cause_kernel *kernel = &grown[loaded->run.kernel_count++];
   *kernel = (rl_cause_kernel){.launches = rl_cursor_integer(cursor, 3),
                               .total_us = rl_cursor_real(cursor, 4),
                               .registers_per_thread = rl_cursor_real(cursor, 6),
@@ -83,26 +84,26 @@ static int add_kernel(rl_cursor *cursor, profile *of, rl_error *err) {
     kernel->block[i] = rl_cursor_integer(cursor, 13 + i);
   }
   if (!isfinite(kernel->total_us)) kernel->total_us = 0;
-  if (keep_text(of, cursor, 0, &kernel->name, err) < 0 || keep_text(of, cursor, 1, &kernel->launch, err) < 0 ||
-      keep_text(of, cursor, 2, &kernel->phase, err) < 0 || keep_text(of, cursor, 5, &kernel->code_sha256, err) < 0)
+  if (keep_text(loaded, cursor, 0, &kernel->name, err) < 0 || keep_text(loaded, cursor, 1, &kernel->launch, err) < 0 ||
+      keep_text(loaded, cursor, 2, &kernel->phase, err) < 0 || keep_text(loaded, cursor, 5, &kernel->code_sha256, err) < 0)
     return -1;
-  return read_metrics(of, rl_cursor_text(cursor, 16), &kernel->metrics, err);
+  return read_metrics(loaded, rl_cursor_text(cursor, 16), &kernel->metrics, err);
 }
 
-static int read_kernels(rl_store *store, int64_t run_id, profile *of, rl_error *err) {
+static int read_kernels(rl_store *store, int64_t run_id, profile *loaded, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *name;
   int found;
   if (rl_store_query(store, RL_QUERY_SUITE_PROFILE_KERNELS, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &name, err)) > 0)
-    if (add_kernel(cursor, of, err) < 0) return -1;
-  of->run.kernels = of->kernels;
+    if (add_kernel(cursor, loaded, err) < 0) return -1;
+  loaded->run.kernels = loaded->kernels;
   return found;
 }
 
-static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
-  rl_cause_run *run = &of->run;
+static int read_conditions(rl_cursor *cursor, profile *loaded, rl_error *err) {
+  rl_cause_run *run = &loaded->run;
   const struct {
     const char **text;
     int column;
@@ -110,7 +111,7 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
                {&run->driver, 5},        {&run->libraries, 6}, {&run->device_uuid, 7},    {&run->throttle_reasons, 12},
                {&run->posted_sha256, 13}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    if (keep_text(of, cursor, texts[i].column, texts[i].text, err) < 0) return -1;
+    if (keep_text(loaded, cursor, texts[i].column, texts[i].text, err) < 0) return -1;
   run->total_us = rl_cursor_real(cursor, 8);
   run->sm_clock_mhz = rl_cursor_real(cursor, 9);
   run->memory_clock_mhz = rl_cursor_real(cursor, 10);
@@ -119,7 +120,7 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
 }
 
 /* Reads a profile. Returns 1; returns 0 if the suite run has no profile of this job and variant. */
-static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile *of, rl_error *err) {
+static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile *loaded, rl_error *err) {
   int64_t run_id;
   {
     RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
@@ -132,10 +133,10 @@ static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile
     int found = rl_cursor_next(cursor, &id, err);
     if (found <= 0) return found;
     run_id = rl_cursor_integer(cursor, 0);
-    if (read_conditions(cursor, of, err) < 0) return -1;
+    if (read_conditions(cursor, loaded, err) < 0) return -1;
   }
-  if (read_kernels(store, run_id, of, err) < 0) return -1;
-  return of->run.kernel_count > 0;
+  if (read_kernels(store, run_id, loaded, err) < 0) return -1;
+  return loaded->run.kernel_count > 0;
 }
 
 static cJSON *cause_json(const rl_cause *cause) {
@@ -146,11 +147,11 @@ static cJSON *cause_json(const rl_cause *cause) {
   rl_json_add_number(item, "share_ratio", cause->share_ratio);
   cJSON *evidence = cJSON_AddArrayToObject(item, "evidence");
   for (size_t i = 0; i < cause->evidence_count; i++) {
-    cJSON *one = cJSON_CreateObject();
-    cJSON_AddStringToObject(one, "property", cause->evidence[i].property);
-    cJSON_AddStringToObject(one, "baseline", cause->evidence[i].baseline);
-    cJSON_AddStringToObject(one, "current", cause->evidence[i].current);
-    cJSON_AddItemToArray(evidence, one);
+    cJSON *evidence_object = cJSON_CreateObject();
+    cJSON_AddStringToObject(evidence_object, "property", cause->evidence[i].property);
+    cJSON_AddStringToObject(evidence_object, "baseline", cause->evidence[i].baseline);
+    cJSON_AddStringToObject(evidence_object, "current", cause->evidence[i].current);
+    cJSON_AddItemToArray(evidence, evidence_object);
   }
   cJSON_AddStringToObject(item, "text", cause->text);
   return item;

@@ -156,10 +156,10 @@ const rl_suite_step_row *rl_suite_find_failing_job(const rl_suite_progress *prog
   return NULL;
 }
 
-/* Finds the next job of a block that is wanted and was not submitted. Sets *begun if a wanted job of the block was submitted
- * before. */
-static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted, bool *begun,
-                          rl_suite_step *step) {
+/* Finds the next job of a block that is wanted and was not submitted. Sets *has_submitted_jobs if a wanted job of the block was
+ * submitted before. */
+static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted,
+                          bool *has_submitted_jobs, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   const char *first = NULL;
   for (int i = 0; i < suite->job_count; i++) {
@@ -169,7 +169,7 @@ static bool next_in_block(const rl_suite_progress *progress, const char *role, i
       *step = (rl_suite_step){role, block, suite->jobs[i].name, first == suite->jobs[i].name};
       return true;
     }
-    *begun = true;
+    *has_submitted_jobs = true;
   }
   return false;
 }
@@ -220,13 +220,14 @@ static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *
   const char *const roles[] = {kind->role, kind->baseline_role, kind->role};
   for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacing_blocks(suite); block++) {
     const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, kind->order_offset + block);
-    bool begun = false, measured[RL_SUITE_JOBS_MAX];
+    bool has_submitted_jobs = false, measured[RL_SUITE_JOBS_MAX];
     for (int i = 0; i < suite->job_count; i++)
       measured[i] = (wanted == NULL || wanted[i]) &&
                     (block < suite->blocks || needs_replacement(progress, kind, block, suite->jobs[i].name));
     for (int side = 0; side < 2; side++) {
       if (progress->measured_baseline == NULL && order[side] == kind->baseline_role) continue;
-      if (next_in_block(progress, order[side], block, measured, &begun, step)) return begun || rl_suite_has_time(progress);
+      if (next_in_block(progress, order[side], block, measured, &has_submitted_jobs, step))
+        return has_submitted_jobs || rl_suite_has_time(progress);
     }
   }
   return false;

@@ -21,7 +21,7 @@
 enum { POLL_MS = 50, RETRY_MS = 1000 };
 #define CANARY_LIMIT_RATIO 0.02
 
-/* The suite run that a device executes. Only the runner's thread uses slots. */
+/* A device of the daemon and the suite run that the device executes. Only the runner's thread uses slots. */
 typedef struct slot {
   char device[16];
   int64_t run_id, job_id; /* job_id: the current job of the run; 0: none */
@@ -127,7 +127,7 @@ static int read_values(rl_store *store, const rl_suite_progress *progress, const
   return 0;
 }
 
-/* Writes why a job has no values into `reason`, for example "job 7 failed: the any worker was killed by signal 11". */
+/* Writes why a job has no values into `reason`, for example "job 7 failed: the profiled worker was killed by signal 11". */
 static void describe_end(rl_suite_runner *runner, int64_t job_id, rl_job_state state, char *reason, size_t size) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *problem = "";
@@ -258,13 +258,13 @@ static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progres
   return rc;
 }
 
-static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, slot *at,
+static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, slot *device_slot,
                       rl_error *err) {
   int64_t job_id;
   rl_error ignored;
   if (submit_step(runner, progress, step, &job_id, err) < 0) return -1;
   if (rl_store_suite_job_insert(runner->store, progress->id, step, job_id, err) >= 0) {
-    at->job_id = job_id;
+    device_slot->job_id = job_id;
     return 0;
   }
   if (err->domain == RL_SUITE)
@@ -304,15 +304,15 @@ static int read_job_state(rl_suite_runner *runner, int64_t job_id, rl_job_state 
 
 /* Does the next action of a suite run: stores the values of the job that has ended, submits the job of the next step, or ends the
  * run. Returns 1 if the caller should read the progress and call this function again at once. */
-static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, slot *at, rl_error *err) {
+static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, slot *device_slot, rl_error *err) {
   rl_suite_step step;
   const rl_suite_step_row *row = find_submitted(progress);
   if (row != NULL) {
     rl_job_state state;
     if (read_job_state(runner, row->job_id, &state, err) < 0) return -1;
-    at->job_id = row->job_id;
+    device_slot->job_id = row->job_id;
     if (!rl_job_is_final(state)) return 0;
-    at->job_id = 0;
+    device_slot->job_id = 0;
     return collect(runner, progress, row, state, err) < 0 ? -1 : 1;
   }
   const rl_suite_step_row *failing = rl_suite_find_failing_job(progress, "block");
@@ -323,36 +323,38 @@ static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, 
   }
   int found = find_step(runner, progress, &step, err);
   if (found < 0) return -1;
-  return found > 0 ? start_step(runner, progress, &step, at, err) : finish(runner, progress, err);
+  return found > 0 ? start_step(runner, progress, &step, device_slot, err) : finish(runner, progress, err);
 }
 
-static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *failure) {
+static void handle_failure(rl_suite_runner *runner, slot *device_slot, const rl_error *failure) {
   rl_error err;
   if (failure->domain == RL_SUITE) return; /* a client has cancelled the suite run */
-  if (!is_temporary(failure) && fail_run(runner, at->run_id, failure->message, &err) >= 0)
-    return rl_listener_notify(&runner->listener, at->run_id);
-  if (!at->is_waiting)
-    rl_log(RL_LOG_WARNING, "suite run %lld is delayed and will be continued: %s", (long long)at->run_id, failure->message);
-  at->is_waiting = true;
-  at->next_start_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
+  if (!is_temporary(failure) && fail_run(runner, device_slot->run_id, failure->message, &err) >= 0)
+    return rl_listener_notify(&runner->listener, device_slot->run_id);
+  if (!device_slot->is_waiting)
+    rl_log(RL_LOG_WARNING, "suite run %lld is delayed and will be continued: %s", (long long)device_slot->run_id,
+           failure->message);
+  device_slot->is_waiting = true;
+  device_slot->next_start_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
 }
 
-static void execute(rl_suite_runner *runner, slot *at, bool is_queued) {
+static void execute(rl_suite_runner *runner, slot *device_slot, bool is_queued) {
   rl_job_state state;
   rl_error err;
-  if (rl_monotonic_ns() < at->next_start_ns) return;
-  if (at->job_id != 0 && read_job_state(runner, at->job_id, &state, &err) == 0 && !rl_job_is_final(state)) return;
-  at->job_id = 0;
-  int rc = is_queued ? rl_store_suite_run_start(runner->store, at->run_id, &err) : 0;
+  if (rl_monotonic_ns() < device_slot->next_start_ns) return;
+  if (device_slot->job_id != 0 && read_job_state(runner, device_slot->job_id, &state, &err) == 0 && !rl_job_is_final(state))
+    return;
+  device_slot->job_id = 0;
+  int rc = is_queued ? rl_store_suite_run_start(runner->store, device_slot->run_id, &err) : 0;
   for (bool again = rc == 0; again && !atomic_load(&runner->stopping); again = rc > 0) {
     rl_suite_progress progress;
-    rc = rl_suite_progress_read(runner->store, at->run_id, &progress, &err);
-    if (rc == 0) rc = do_next_action(runner, &progress, at, &err);
+    rc = rl_suite_progress_read(runner->store, device_slot->run_id, &progress, &err);
+    if (rc == 0) rc = do_next_action(runner, &progress, device_slot, &err);
     rl_suite_progress_clear(&progress);
-    rl_listener_notify(&runner->listener, at->run_id);
+    rl_listener_notify(&runner->listener, device_slot->run_id);
   }
-  if (rc < 0) handle_failure(runner, at, &err);
-  else at->is_waiting = false;
+  if (rc < 0) handle_failure(runner, device_slot, &err);
+  else device_slot->is_waiting = false;
 }
 
 /* --- the thread -------------------------------------------------------------------------------------------------------- */
@@ -379,7 +381,7 @@ static void cancel_orphans(rl_suite_runner *runner) {
 
 typedef struct active_run {
   int64_t id;
-  slot *at;
+  slot *device_slot;
   bool is_queued;
 } active_run;
 
@@ -390,10 +392,10 @@ static int list_active(rl_suite_runner *runner, active_run *runs, rl_error *err)
   int found, count = 0;
   if (rl_store_query(runner->store, RL_QUERY_SUITE_RUNS_ACTIVE, NULL, 0, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &state, err)) > 0) {
-    slot *at = find_slot(runner, rl_cursor_text(cursor, 2));
-    bool is_taken = at == NULL;
-    for (int i = 0; i < count && !is_taken; i++) is_taken = runs[i].at == at;
-    if (!is_taken) runs[count++] = (active_run){rl_cursor_integer(cursor, 1), at, strcmp(state, "queued") == 0};
+    slot *device_slot = find_slot(runner, rl_cursor_text(cursor, 2));
+    bool is_unavailable = device_slot == NULL;
+    for (int i = 0; i < count && !is_unavailable; i++) is_unavailable = runs[i].device_slot == device_slot;
+    if (!is_unavailable) runs[count++] = (active_run){rl_cursor_integer(cursor, 1), device_slot, strcmp(state, "queued") == 0};
   }
   return found < 0 ? -1 : count;
 }
@@ -404,12 +406,12 @@ static bool execute_all(rl_suite_runner *runner) {
   rl_error err;
   int count = list_active(runner, runs, &err);
   for (int i = 0; i < count && !atomic_load(&runner->stopping); i++) {
-    slot *at = runs[i].at;
-    if (at->run_id != runs[i].id) {
-      at->run_id = runs[i].id;
-      at->job_id = at->next_start_ns = 0;
+    slot *device_slot = runs[i].device_slot;
+    if (device_slot->run_id != runs[i].id) {
+      device_slot->run_id = runs[i].id;
+      device_slot->job_id = device_slot->next_start_ns = 0;
     }
-    execute(runner, at, runs[i].is_queued);
+    execute(runner, device_slot, runs[i].is_queued);
   }
   return count != 0;
 }

@@ -178,16 +178,16 @@ static rl_attempt_result wait_for_database(rl_attempt *attempt) {
   const int64_t begin_ns = rl_monotonic_ns(), until_ns = begin_ns + DATABASE_PAUSE_MS * NS_PER_MS;
   const int64_t unread_ns = attempt->unread_ns;
   for (;;) {
-    attempt->unread_ns =
-        unread_ns + rl_monotonic_ns() - begin_ns; /* the worker may block during this time, because its pipe is full */
+    /* The worker may block during this time, because its pipe may be full. */
+    attempt->unread_ns = unread_ns + rl_monotonic_ns() - begin_ns;
     rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE || rl_monotonic_ns() >= until_ns) return interruption;
     nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL);
   }
 }
 
-static void log_database_failure(const rl_attempt *attempt, const char *what, const rl_error *err) {
-  rl_log(RL_LOG_ERROR, "job %lld: can't %s the activity rows of its %s pass: %s", (long long)attempt->claim->job_id, what,
+static void log_database_failure(const rl_attempt *attempt, const char *action, const rl_error *err) {
+  rl_log(RL_LOG_ERROR, "job %lld: can't %s the activity rows of its %s pass: %s", (long long)attempt->claim->job_id, action,
          rl_pass_names[attempt->claim->pass], err->message);
 }
 

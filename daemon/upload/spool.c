@@ -20,8 +20,8 @@
 #include "base/log.h"
 
 static const char FOLDER[] = "uploads";
-static const int64_t SYNC_BYTES =
-    32 << 20; /* number of bytes written between two calls of fdatasync, so that no call takes long */
+/* Number of bytes written between two calls of fdatasync, so that no call takes long */
+static const int64_t SYNC_BYTES = 32 << 20;
 
 struct rl_upload_spool {
   int folder_fd;
@@ -29,15 +29,16 @@ struct rl_upload_spool {
   rl_store *store;
   pthread_mutex_t mutex; /* guards the members below */
   rl_upload *uploads[RL_UPLOADS_MAX];
-  int64_t used_bytes; /* size of all files */
+  int64_t used_bytes; /* total size of the files in the folder */
 };
 
 struct rl_upload {
   rl_upload_spool *spool;
-  char id[RL_UPLOAD_ID_SIZE]; /* the file's name */
-  int descriptor;             /* descriptor of the file; -1: not yet created */
-  int64_t bytes, synced_bytes;
-  bool is_kept;
+  char id[RL_UPLOAD_ID_SIZE];       /* the file's name */
+  int descriptor;                   /* descriptor of the file; -1: not yet created */
+  int64_t written_bytes;            /* size of the file, including a write in progress */
+  int64_t synced_bytes;             /* the part of written_bytes that fdatasync has written to the disk */
+  bool is_kept;                     /* the file stays when the upload ends, because a job needs it */
   char start[RL_TRACE_MAGIC_BYTES]; /* the first bytes of the file */
   crypto_hash_sha256_state hash;
 };
@@ -84,7 +85,7 @@ static int list_needed(rl_upload_spool *spool, name_list *needed, rl_error *err)
 }
 
 /* Deletes the file unless it is needed. Returns the size of the file if it stays, else 0. */
-static int64_t delete_or_measure(const rl_upload_spool *spool, const char *name, const name_list *needed) {
+static int64_t delete_unless_needed(const rl_upload_spool *spool, const char *name, const name_list *needed) {
   struct stat status;
   if (!has_name(needed, name)) return unlinkat(spool->folder_fd, name, 0), 0;
   return fstatat(spool->folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_size : 0;
@@ -100,7 +101,7 @@ static int delete_unneeded(rl_upload_spool *spool, rl_error *err) {
   if (folder == NULL) return rl_fail_errno(err, "can't list the uploads");
   int64_t used_bytes = 0;
   for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
-    if (entry->d_name[0] != '.') used_bytes += delete_or_measure(spool, entry->d_name, &needed);
+    if (entry->d_name[0] != '.') used_bytes += delete_unless_needed(spool, entry->d_name, &needed);
   spool->used_bytes = used_bytes;
   return 0;
 }
@@ -177,22 +178,22 @@ static void unregister_upload(rl_upload *upload) {
   pthread_mutex_lock(&spool->mutex);
   for (int i = 0; i < RL_UPLOADS_MAX; i++)
     if (spool->uploads[i] == upload) spool->uploads[i] = NULL;
-  if (!upload->is_kept) spool->used_bytes -= upload->bytes;
+  if (!upload->is_kept) spool->used_bytes -= upload->written_bytes;
   pthread_mutex_unlock(&spool->mutex);
 }
 
 int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err) {
-  rl_upload *begun = calloc(1, sizeof *begun);
-  if (begun == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for an upload");
-  begun->spool = spool;
-  begun->descriptor = -1;
-  make_id(begun->id);
-  crypto_hash_sha256_init(&begun->hash);
-  if (!register_upload(spool, begun)) {
-    free(begun);
+  rl_upload *new_upload = calloc(1, sizeof *new_upload);
+  if (new_upload == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for an upload");
+  new_upload->spool = spool;
+  new_upload->descriptor = -1;
+  make_id(new_upload->id);
+  crypto_hash_sha256_init(&new_upload->hash);
+  if (!register_upload(spool, new_upload)) {
+    free(new_upload);
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "%d traces are being uploaded; try again later.", RL_UPLOADS_MAX);
   }
-  *upload = begun;
+  *upload = new_upload;
   return 0;
 }
 
@@ -206,7 +207,7 @@ static int create_file(rl_upload *upload, rl_error *err) {
 /* Counts the bytes towards the limits of the file and of the folder. Fails if a limit would be exceeded. */
 static int reserve_bytes(rl_upload *upload, size_t size, rl_error *err) {
   rl_upload_spool *spool = upload->spool;
-  if (upload->bytes + (int64_t)size > spool->limits.file_bytes)
+  if (upload->written_bytes + (int64_t)size > spool->limits.file_bytes)
     return rl_fail(err, RL_HTTP, 413, "The trace is larger than the limit, %lld bytes (import_limit_bytes).",
                    (long long)spool->limits.file_bytes);
   pthread_mutex_lock(&spool->mutex);
@@ -217,7 +218,7 @@ static int reserve_bytes(rl_upload *upload, size_t size, rl_error *err) {
     return rl_fail(err, RL_HTTP, 503,
                    "The traces that wait for their import fill %lld bytes (import_spool_bytes); try again later.",
                    (long long)spool->limits.total_bytes);
-  upload->bytes += (int64_t)size;
+  upload->written_bytes += (int64_t)size;
   return 0;
 }
 
@@ -233,12 +234,12 @@ static int write_all(int descriptor, const char *data, size_t size, rl_error *er
 }
 
 static int sync_file(rl_upload *upload, rl_error *err) {
-  upload->synced_bytes = upload->bytes;
+  upload->synced_bytes = upload->written_bytes;
   return fdatasync(upload->descriptor) < 0 ? rl_fail_errno(err, "can't write an upload") : 0;
 }
 
 int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *err) {
-  const int64_t offset = upload->bytes;
+  const int64_t offset = upload->written_bytes;
   if (create_file(upload, err) < 0 || reserve_bytes(upload, size, err) < 0) return -1;
   if (offset < RL_TRACE_MAGIC_BYTES) {
     size_t left = (size_t)(RL_TRACE_MAGIC_BYTES - offset);
@@ -246,12 +247,12 @@ int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *
   }
   crypto_hash_sha256_update(&upload->hash, data, size);
   if (write_all(upload->descriptor, data, size, err) < 0) return -1;
-  return upload->bytes - upload->synced_bytes >= SYNC_BYTES ? sync_file(upload, err) : 0;
+  return upload->written_bytes - upload->synced_bytes >= SYNC_BYTES ? sync_file(upload, err) : 0;
 }
 
 int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err) {
   unsigned char digest[crypto_hash_sha256_BYTES];
-  size_t start_bytes = upload->bytes < RL_TRACE_MAGIC_BYTES ? (size_t)upload->bytes : RL_TRACE_MAGIC_BYTES;
+  size_t start_bytes = upload->written_bytes < RL_TRACE_MAGIC_BYTES ? (size_t)upload->written_bytes : RL_TRACE_MAGIC_BYTES;
   rl_trace_format format = (rl_trace_format)params->format;
   if (rl_trace_format_detect(upload->start, start_bytes, &format, err) < 0) return -1;
   if (sync_file(upload, err) < 0) return -1;
@@ -259,7 +260,7 @@ int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_err
   if (folder < 0 || fsync(folder) < 0) return rl_fail_errno(err, "can't write an upload");
   crypto_hash_sha256_final(&upload->hash, digest);
   params->format = (int)format;
-  params->bytes = upload->bytes;
+  params->bytes = upload->written_bytes;
   sodium_bin2hex(params->sha256, sizeof params->sha256, digest, sizeof digest);
   memcpy(params->upload, upload->id, sizeof params->upload);
   return 0;

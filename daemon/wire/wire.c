@@ -133,8 +133,8 @@ static int reserve_space(rl_frame_reader *reader, rl_error *err) {
   size_t unread = reader->end - reader->begin, need = INITIAL_CAPACITY;
   if (unread >= RL_WIRE_HEADER_BYTES) {
     uint32_t length;
-    memcpy(&length, reader->data + reader->begin + 8,
-           sizeof length); /* not larger than the limit of the frame type, because rl_frame_decode has accepted this header */
+    /* The length is not larger than the limit of the frame type, because rl_frame_decode has accepted this header */
+    memcpy(&length, reader->data + reader->begin + 8, sizeof length);
     if (RL_WIRE_HEADER_BYTES + (size_t)length > need) need = RL_WIRE_HEADER_BYTES + (size_t)length;
   }
   if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, unread);
