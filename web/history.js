@@ -108,7 +108,7 @@ async function load() {
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
   byId('what').textContent = [run.workload, run.variant, format.parameters(run.params),
     `on ${run.device?.name ?? 'an unknown device'}`,
-    `${format.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
+    `${format.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].filter(Boolean).join(' · ');
   byId('caption').textContent = `${measurementWords(metric)} · ${BAND_WORDS} · dashed: ${EVENT_WORDS}`;
   byId('some').hidden = !found.truncated;
   byId('some').textContent = `Only the newest ${format.count(POINTS_LIMIT)} runs are shown.`;

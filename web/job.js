@@ -1,5 +1,6 @@
 // One job: live progress while it runs, then comparison, epochs, kernels, measurements and provenance.
 import { getAllPages, finalStates, get, listenToJob, post, httpDelete, doneFraction } from '/lib/api.js';
+import { drawBounds, fetchBounds } from '/lib/bounds.js';
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
 import { byId, createElement, stateBadge, attributesOfMissingValue } from '/lib/dom.js';
@@ -178,12 +179,14 @@ function drawProvenance(runs) {
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
 async function drawResults(job) {
-  const [results, comparison, kernels] = await Promise.all([
+  const [results, comparison, kernels, bounds] = await Promise.all([
     get(`/jobs/${id}/results`),
     get(`/jobs/${id}/comparison`),
     getAllPages(`/jobs/${id}/kernels?limit=1000&most_metrics=${METRICS_LIMIT}`),
+    fetchBounds(job.runs),
   ]);
   const runsWithMetadata = results.runs.filter((run) => run.engine);
+  drawBounds(bounds);
   drawComparison(results.runs, comparison.items, postedKernel(job));
   await drawSource(job);
   drawEpochs(results.runs);

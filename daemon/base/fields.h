@@ -72,6 +72,8 @@ struct rl_field {
 /* Returns the value of the BOOL or INT that is stored at `member`. member need not be aligned. */
 int64_t rl_field_integer(const rl_field *field, const void *member);
 
+/* Writes the JSON pointer of a member: path, "/" and the member's name, in which '~' and '/' are escaped. Truncates to size. */
+void rl_fields_format_pointer(char *pointer, size_t size, const char *path, const char *name);
 /* Decodes object into the struct at `out`, which has struct_size bytes (at most 16384). The caller has set the struct to the
  * defaults, which members without a key keep. Fails with RL_INPUT on unknown and repeated keys, wrong types and values out of
  * bounds; then *out is unchanged, and err->json_pointer is `path` followed by the key ("/epochs" if path is ""). */

@@ -36,9 +36,7 @@ static bool is_plain_text(const char *text) {
   return rl_utf8_is_valid(text, strlen(text));
 }
 
-/* Writes the JSON pointer (RFC 6901) of the member `name` of the object at `path`: the path, a slash, and the name. In the name,
- * "~" is replaced by "~0" and "/" by "~1". */
-static void format_pointer(char *pointer, size_t size, const char *path, const char *name) {
+void rl_fields_format_pointer(char *pointer, size_t size, const char *path, const char *name) {
   size_t used = (size_t)snprintf(pointer, size, "%s/", path);
   for (; *name != '\0' && used + 3 < size; name++) {
     if (*name == '~' || *name == '/') {
@@ -265,7 +263,7 @@ int rl_fields_decode(const rl_field *table, const cJSON *object, const char *pat
   if (!cJSON_IsObject(object)) return rl_fail_at(err, path, "must be a JSON object");
   memcpy(copy, out, struct_size);
   for (const cJSON *item = object->child; item != NULL; item = item->next) {
-    format_pointer(pointer, sizeof pointer, path, item->string);
+    rl_fields_format_pointer(pointer, sizeof pointer, path, item->string);
     const rl_field *field = find_field(table, item->string);
     if (field == NULL) return fail_unknown(table, pointer, item->string, err);
     uint64_t bit = UINT64_C(1) << (field - table);
@@ -275,7 +273,7 @@ int rl_fields_decode(const rl_field *table, const cJSON *object, const char *pat
   }
   for (const rl_field *field = table; field->name != NULL; field++)
     if (field->required && !(decoded_bits & (UINT64_C(1) << (field - table)))) {
-      format_pointer(pointer, sizeof pointer, path, field->name);
+      rl_fields_format_pointer(pointer, sizeof pointer, path, field->name);
       return rl_fail_at(err, pointer, "%s is required", field->name);
     }
   memcpy(out, copy, struct_size);

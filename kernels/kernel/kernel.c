@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "hash.h"
 
 #define OPERATOR(NAME) &rl_kernel_##NAME,
@@ -46,9 +47,35 @@ static int sizes_in_bounds(const rl_kernel_operator *op, const rl_kernel_shape *
   return 0;
 }
 
+static bool has_size(const rl_kernel_operator *op, const char *name) {
+  for (const rl_field *field = op->shape_fields; field->name != NULL; field++)
+    if (strcmp(field->name, name) == 0) return true;
+  return false;
+}
+
+static int fail_unknown_size(const rl_kernel_operator *op, const char *name, rl_error *err) {
+  char pointer[128], names[160] = "";
+  size_t used = 0;
+  for (const rl_field *field = op->shape_fields; field->name != NULL && used < sizeof names; field++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", field->name);
+  rl_fields_format_pointer(pointer, sizeof pointer, "/shape", name);
+  rl_fail_at(err, pointer, "Unknown size \"%.64s\" for %s; expected %s", name, op->workload.name, names);
+  if (err != NULL) rl_utf8_sanitize(err->message, sizeof err->message);
+  return -1;
+}
+
+static int check_size_names(const rl_kernel_operator *op, const cJSON *object, rl_error *err) {
+  const cJSON *item;
+  if (!cJSON_IsObject(object)) return 0; /* rl_fields_decode reports it */
+  cJSON_ArrayForEach (item, object)
+    if (!has_size(op, item->string)) return fail_unknown_size(op, item->string, err);
+  return 0;
+}
+
 int rl_kernel_shape_decode(const rl_kernel_operator *op, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
   rl_kernel_shape decoded = {{1, 1, 1, 1, 1, 1, 1, 1}};
-  if (rl_fields_decode(op->shape_fields, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
+  if (check_size_names(op, object, err) < 0 ||
+      rl_fields_decode(op->shape_fields, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
       (op->shape_check != NULL && op->shape_check(&decoded, err) < 0) || sizes_in_bounds(op, &decoded, err) < 0)
     return -1;
   *shape = decoded;

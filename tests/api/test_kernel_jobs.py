@@ -69,6 +69,15 @@ def test_listed_dtypes_are_accepted_and_sizes_above_the_maximum_refused(daemon, 
         assert (response.status_code, response.json()["pointer"]) == (400, f"/shape/{size}")
 
 
+@pytest.mark.parametrize("size, pointer", (("q", "/shape/q"), ("a/b~", "/shape/a~1b~0"), ("\u00e9" * 70, None)))
+def test_an_unknown_size_is_named_with_the_kernel(daemon, size, pointer):
+    response = daemon.call("POST", "/jobs", kernel(kernel="softmax", shape={"rows": 2, "columns": 2, size: 1}))
+    problem = response.json()
+    assert response.status_code == 400 and problem["code"] == "invalid_field"
+    assert problem["detail"].startswith('Unknown size "') and problem["detail"].endswith(" for softmax; expected rows, columns")
+    assert pointer in (None, problem["pointer"])
+
+
 def test_only_the_requested_variant_runs(daemon):
     job_id = daemon.run(kernel(kernel="bias_gelu", dtype="bf16", shape={"rows": 3, "columns": 77}, variant="vector"))
     (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]

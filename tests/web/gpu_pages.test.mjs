@@ -66,6 +66,24 @@ test('the pages of a GPU are complete, accessible and fit a phone', async () => 
   for (const [, where] of checked) await assertAccessible(daemon.url + where);
 });
 
+test('a job begins with the verdict on the longest kernel of each run', async () => {
+  const verdictsOf = async (name) => {
+    const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs[name]}`);
+    await page.locator('body[data-loaded]').waitFor();
+    const items = await page.locator('#bounds:not([hidden]) li').allInnerTexts();
+    await page.close();
+    return items;
+  };
+  const [conflicts, padded] = await verdictsOf('transpose.cu: padding of the tile');
+  assert.match(conflicts, /^conflicts transpose Bound by L1 and shared memory/);
+  assert.match(padded, /^padded transpose Bound by DRAM/);
+  const [sequence] = await verdictsOf('Ten kernels of our model');
+  assert.match(sequence, /^sequence reduction \(\d+\.\d+ % of the kernels’ time\) Bound by its launch/);
+  const [fp32] = await verdictsOf('MNIST, main job');
+  assert.match(fp32, /Longest stall: .*, \d+% of a warp's time\./);
+  assert.deepEqual(await verdictsOf('transpose.cu, second try'), [], 'nothing was counted');
+});
+
 test('a run with several kernels begins with the verdict of each', async () => {
   const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['Ten kernels of our model'].sequence}`);
   await page.locator('body[data-loaded]').waitFor();

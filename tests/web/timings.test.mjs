@@ -102,7 +102,7 @@ test('without ceilings there is no bound, and the page gives the reason', async 
   assert.deepEqual([name, /^[\d.]+ (µs|ms)$/.test(time), share], ['vector', true, '—']);
   assert.equal(await page.locator('#bars .bound').count(), 0);
   assert.equal(await card(page, 'Rate').count(), 0, 'a copy computes nothing');
-  assert.match(await page.locator('#reasons').innerText(), /vector: share_cold, share_warm: no ceilings of this device/);
+  assert.match(await page.locator('#reasons').innerText(), /vector: % of bound: no ceilings of this device/);
   await page.close();
 });
 

@@ -18,6 +18,9 @@ export const number = formatOrNull((value) => {
   if (Number.isInteger(value)) return groupDigits(value);
   return Math.abs(value) < 1e-3 ? value.toExponential(2) : threeDigits(value);
 });
+const compactFormat = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+/** Formats with three significant digits and K, M or B. */
+export const compact = formatOrNull((value) => compactFormat.format(value));
 export const ms = formatOrNull((value) =>
   (Math.abs(value) < 1000 ? `${threeDigits(value)} ms` : `${(value / 1000).toFixed(Math.abs(value) < 10000 ? 3 : 2)} s`));
 export const us = formatOrNull((value) => {

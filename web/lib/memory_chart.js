@@ -55,8 +55,7 @@ function amountOf({ values, baseline }, metrics, formatValue, scale) {
     change: before && value !== null ? format.relativeChange((value - before) / before) : null };
 }
 
-const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
-const counted = (unit) => (value) => `${short.format(value)} ${unit}`;
+const counted = (unit) => (value) => `${format.compact(value)} ${unit}`;
 const peakOf = ({ values }, ...metrics) => {
   const known = metrics.map((metric) => values.get(`${metric}.pct_of_peak_sustained_elapsed`) ?? null)
     .filter((value) => value !== null);

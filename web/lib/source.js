@@ -1,6 +1,6 @@
 // Posted code with the compiler's messages and the counts of each line.
 import { get } from '/lib/api.js';
-import { bar, byId, createElement } from '/lib/dom.js';
+import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 export const CODE_FILE = 'code.cu'; // the compiler's name for posted code
@@ -14,14 +14,12 @@ export const lineOf = ({ file, line }) => (file?.split('/').pop() === CODE_FILE 
 
 const lineId = (line) => `line-${line}`;
 
-/** Creates a cell with a number, and its share of the largest number as a bar or as the colour of the cell. */
+/** Creates a cell with a number; isHeat: its share of the largest number is the colour of the cell. */
 function sumCell({ sums, isHeat }, line) {
   const sum = sums.get(line);
   if (sum === undefined) return createElement('td', {});
-  const share = sum / Math.max(...sums.values());
-  const cell = createElement('td', { class: isHeat ? 'n heat' : 'n' },
-    createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', share)), format.number(sum));
-  if (isHeat) cell.style.setProperty('--heat', share.toFixed(3));
+  const cell = createElement('td', { class: isHeat ? 'n heat' : 'n', title: format.number(sum) }, format.compact(sum));
+  if (isHeat) cell.style.setProperty('--heat', (sum / Math.max(...sums.values())).toFixed(3));
   return cell;
 }
 

@@ -157,7 +157,7 @@ const columns = [
 function missingNotes(timesOfRuns) {
   const runsByReason = new Map();
   for (const { run, mode, share, median } of timesOfRuns) {
-    for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`share_${mode}`, share]]) {
+    for (const [name, { reason }] of [[`time, ${mode} cache`, median], ['% of bound', share]]) {
       if (!reason) continue;
       const { variants, names } = runsByReason.get(reason) ?? { variants: [], names: [] };
       runsByReason.set(reason, { variants: [...variants, run.variant], names: [...names, name] });
@@ -192,6 +192,6 @@ export function timingsOf(runs, comparison, subject = null) {
     table: tableOf('Times', columns, timesOfRuns),
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
       `${listDistinct(({ sortedUs }) => sortedUs.length)} samples in each cache mode`, clockOf(runs),
-      'bar: median · line: at the measured roof · percentage: share of the roof · whisker: interquartile range'].filter(Boolean),
+      'bar: median · line: roofline bound; %: of bound · whisker: IQR'].filter(Boolean),
     notes: [...missingNotes(timesOfRuns), ...suspectNotes(timesOfRuns)] };
 }

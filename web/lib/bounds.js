@@ -1,0 +1,37 @@
+// What bounds the longest kernel of each run of a job: the verdicts of the runs' reports.
+import { get } from '/lib/api.js';
+import { byId, createElement } from '/lib/dom.js';
+import { distinctLabel } from '/lib/timeline/names.js';
+import * as format from '/lib/format.js';
+
+const MAX_RUNS = 8;
+const durationOf = ({ roofline }) => roofline.duration_s ?? 0;
+const isCounted = ({ passes }) => passes.some(({ pass, state }) => pass === 'counters' && state === 'completed');
+
+/** Returns {run, variant, label, share, verdict} of the longest kernel; share: of the time of all kernels of the report; null:
+ * the report has no kernel. */
+function boundOf({ id, variant }, { kernels }) {
+  if (kernels.length === 0) return null;
+  const longest = kernels.reduce((most, kernel) => (durationOf(kernel) > durationOf(most) ? kernel : most));
+  const total = kernels.reduce((sum, kernel) => sum + durationOf(kernel), 0);
+  return { run: id, variant, label: distinctLabel(longest, kernels), verdict: longest.verdict,
+    share: kernels.length > 1 && total > 0 ? durationOf(longest) / total : null };
+}
+
+/** Fetches the verdicts of the runs whose kernels were counted. */
+export async function fetchBounds(runs) {
+  const counted = runs.filter(isCounted).slice(0, MAX_RUNS);
+  const reports = await Promise.all(counted.map(({ id }) => get(`/runs/${id}/report?detail=verdicts`)));
+  return counted.map((run, index) => boundOf(run, reports[index])).filter((bound) => bound !== null);
+}
+
+const itemOf = ({ run, variant, label, share, verdict }) => createElement('li', {},
+  createElement('a', { href: `/report.html?run=${run}` }, variant), ' ',
+  createElement('code', {}, label), share === null ? ' ' : ` (${format.percent(share)} of the kernels’ time) `,
+  createElement('strong', {}, verdict.message), ' ', verdict.advice ?? '');
+
+/** Draws the section; hides it if no kernel was counted. */
+export function drawBounds(bounds) {
+  byId('bounds').hidden = bounds.length === 0;
+  byId('bounds').querySelector('ul').replaceChildren(...bounds.map(itemOf));
+}
