@@ -203,9 +203,13 @@ static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attem
   return result == RL_ATTEMPT_CONTINUE ? rl_attempt_run(attempt) : result;
 }
 
+/* Returns whether the claim is of a job with posted code whose passes need all workers, so that they start concurrently. The
+ * spare workers of other jobs with posted code start after the pass, which then waits for one start only. */
+static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
+
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   replace_workers_with_posted_code(runner, attempt->claim->job_id);
-  if (attempt->claim->source_json != NULL) start_spares(runner);
+  if (needs_all_workers(attempt->claim)) start_spares(runner);
   rl_attempt_result result = await_started_workers(runner, attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
