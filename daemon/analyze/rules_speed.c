@@ -15,9 +15,10 @@ const rl_rule rl_rules_speed[] = {
      .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
-     .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
-                "moved and the efficiency of the accesses determine the speed: look at the memory tables, then move fewer bytes "
-                "or reuse them before you optimize arithmetic."},
+     .message =
+         "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The verdict names the level: "
+         "if it is DRAM or L2, move fewer bytes or reuse them; if it is L1 and shared memory, access them less, or without "
+         "conflicts. Arithmetic is not the limit."},
     {.id = "bound_compute",
      .version = 1,
      .section = "SpeedOfLight",
