@@ -17,9 +17,10 @@ bool rl_cached_reply_find(rl_http_request *request);
  * see this revision of the data or a newer one. */
 bool rl_cached_reply_begin(rl_http_request *request);
 /* Replaces the value of the query parameter `parameter` in the cache key by shared_value, or adds the parameter to the key. A
- * handler calls this in two cases: its reply is the same for several values of the parameter; or its reply depends on a value
- * that is not in the request, for which the handler chooses a parameter name. Then looks up the new key: returns true if it has
- * set the response from the cache; false if the cache has no reply with this key, or the reply may not be cached. */
+ * handler calls this function in two cases: the handler's reply is the same for several values of the parameter; or the reply
+ * depends on a value that is not in the request, for which the handler chooses a parameter name. Then looks up the new key:
+ * returns true if it has set the response from the cache; false if the cache has no reply with this key, or the reply may not be
+ * cached. */
 bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared_value);
 /* Sets the response, 200 with this text or 304, and caches it. Takes ownership of the malloc'ed text. If text is NULL, fails
  * because memory is exhausted. */

@@ -1,5 +1,5 @@
-/* Explains in the JSON of a comparison of two training runs why their times and memory use differ. The handlers of /compare and
- * /jobs/{id}/comparison call this in a pool's thread. */
+/* Explains in the JSON of a comparison of two training runs why their times and memory use differ. The handlers of /compare
+ * and /jobs/{id}/comparison call this module in a pool's thread. */
 #ifndef RL_API_COMPARISON_EXPLANATION_H
 #define RL_API_COMPARISON_EXPLANATION_H
 

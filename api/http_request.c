@@ -28,7 +28,8 @@ static void run_end_of_upload(rl_pool_task *task) {
   free(ended);
 }
 
-/* Deletes the file of an upload whose client has disconnected. A pool does this, because deleting a large file takes long. */
+/* Deletes the file of an upload whose client has disconnected. A thread of RL_POOL_UPLOAD does so, because deleting a large file
+ * takes long. */
 static void end_upload(rl_http_request *request) {
   if (request->upload == NULL) return;
   ended_upload *ended = calloc(1, sizeof *ended);

@@ -1,5 +1,5 @@
 /* Replies that send the rows of a store query as one JSON document, and the page cursors with which clients request one page
- * after another. Handlers call this in a pool's thread. */
+ * after another. Handlers call this module in a pool's thread. */
 #ifndef RL_API_JSON_ROWS_H
 #define RL_API_JSON_ROWS_H
 

@@ -1,6 +1,6 @@
-/* Checks from which web site a request comes, by its headers. dispatch.c calls this for each request. A Host header with a
- * foreign name indicates DNS rebinding; a foreign Origin header means that a page of another site sent the request. Stateless,
- * thread-safe. */
+/* Checks from which web site a request comes, by its headers. dispatch.c calls this module for each request. A Host header
+ * with a foreign name indicates DNS rebinding; a foreign Origin header means that a page of another site sent the request.
+ * Stateless, thread-safe. */
 #ifndef RL_API_ORIGIN_CHECK_H
 #define RL_API_ORIGIN_CHECK_H
 

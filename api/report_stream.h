@@ -48,7 +48,7 @@ void rl_report_stream_free(rl_report_stream *stream);
 /* Returns a source that owns the stream. */
 rl_chunk_source rl_report_stream_source(rl_report_stream *stream);
 /* Opens a source of the run's kernels in the format of `ncu --page raw --csv`. Fails with RL_HTTP 404 if there is no such run.
- * It is defined in report_handlers.c. */
+ * The function is defined in report_handlers.c. */
 int rl_report_raw_csv_open(rl_store *store, int64_t run, rl_chunk_source *source, rl_error *err);
 /* Replies with the stream and takes ownership: *stream becomes NULL. */
 int rl_report_stream_reply(rl_http_request *request, rl_report_stream **stream, const char *content_type, rl_error *err);

@@ -38,10 +38,11 @@ void rl_request_pools_stop(rl_request_pools *pools);
 void rl_request_pools_free(rl_request_pools *pools); /* stops first; accepts NULL */
 
 /* Suspends the task's connection and queues the task. Returns false and does neither if the queue is full or the pools are
- * stopping. If the task has a connection, only a thread of MHD may call this. `run` may free a task that has no connection,
- * because the pool does not access the task afterwards. */
+ * stopping. If the task has a connection, only a thread of MHD may call this function. `run` may free a task that has no
+ * connection, because the pool does not access the task afterwards. */
 bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
-/* Like rl_request_pools_submit, but ignores the limit of the queue. For the next step of a reply that has begun. */
+/* Like rl_request_pools_submit, but ignores the limit of the queue, so that the next step of a reply that has begun is not
+ * refused. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
 /* Returns -1 when every thread of a pool has been running the same task for at least limit_ns. */
 int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, rl_error *err);

@@ -1,4 +1,4 @@
-/* Runs all analyses of a run's trace. The handlers of timelines and reports call this in a pool's thread. */
+/* Runs all analyses of a run's trace. The handlers of timelines and reports call this module in a pool's thread. */
 #ifndef RL_API_RUN_TIMELINE_H
 #define RL_API_RUN_TIMELINE_H
 
@@ -32,7 +32,7 @@ typedef struct rl_run_timeline {
 int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeline *timeline, rl_error *err);
 void rl_run_timeline_clear(rl_run_timeline *timeline);
 
-/* Returns the findings in order of rank. They point into the timeline. Returns an empty list if there is no trace. */
+/* Returns the findings in order of rank. The findings point into the timeline. Returns an empty list if there is no trace. */
 rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline);
 
 #endif

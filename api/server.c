@@ -67,8 +67,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
  * until begin_request replaces it. */
 static char too_many_parameters;
 
-/* MHD calls this before it parses the query in the same buffer. Returns the initial state of the request, which MHD passes to
- * serve. */
+/* MHD calls this function before it parses the query in the same buffer. Returns the initial state of the request, which MHD
+ * passes to serve. */
 static void *truncate_query(void *context, const char *uri, struct MHD_Connection *connection) {
   (void)context, (void)connection;
   return uri != NULL && rl_query_truncate((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
@@ -106,8 +106,8 @@ static rl_connection *tracked_connection_of(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* MHD calls this first with the headers, when *state has the value that truncate_query returned; then with each part of the body;
- * then without data. MHD also calls this without data each time the connection is resumed. */
+/* MHD calls this function first with the headers, when *state has the value that truncate_query returned; then with each part
+ * of the body; then without data. MHD also calls the function without data each time the connection is resumed. */
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                              const char *version, const char *data, size_t *size, void **state) {
   rl_server *server = context;
@@ -279,7 +279,7 @@ static int raise_descriptor_limit(int64_t connections, rl_error *err) {
   return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? rl_fail_errno(err, "the limit of open files can't be raised") : 0;
 }
 
-/* Refuses connections when the server stops. MHD_quiesce_daemon would also do this, but in MHD 0.9.75 it has a race:
+/* Refuses connections when the server stops. MHD_quiesce_daemon would also refuse connections, but has a race in MHD 0.9.75:
  * MHD_quiesce_daemon and an MHD thread both remove the listening socket from the epoll set, and the second removal aborts the
  * process. */
 static enum MHD_Result accepts_connection(void *context, const struct sockaddr *address, socklen_t length) {

@@ -1,5 +1,5 @@
-/* Reads the rows of a run's trace one by one, and numbers the names that a reply mentions. The handlers of timelines call this in
- * a pool's thread. */
+/* Reads the rows of a run's trace one by one, and numbers the names that a reply mentions. The handlers of timelines call this
+ * module in a pool's thread. */
 #ifndef RL_API_TRACE_ROWS_H
 #define RL_API_TRACE_ROWS_H
 

@@ -1,4 +1,4 @@
-/* Prints documents of the API as text for a terminal of 80 columns. The commands of rooflinectl call this. */
+/* Prints documents of the API as text for a terminal of 80 columns. The commands of rooflinectl call this module. */
 #ifndef RL_CLIENT_PRINT_H
 #define RL_CLIENT_PRINT_H
 

@@ -1,4 +1,4 @@
-/* Starts suite runs and makes baselines. regress, baseline and bisect call this. One thread. */
+/* Starts suite runs and makes baselines. regress, baseline and bisect call this module. One thread. */
 #ifndef RL_CLIENT_SUITE_SUBMIT_H
 #define RL_CLIENT_SUITE_SUBMIT_H
 

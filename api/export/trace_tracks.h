@@ -1,6 +1,6 @@
-/* Assigns the rows of a trace to tracks of a viewer. Slices of one track must be disjoint or nested, because viewers can't show
- * other slices. So a stream or a thread has a group of tracks: a row that partly overlaps an earlier row is assigned to another
- * track of the group. The trace writers call this. */
+/* Assigns the rows of a trace to tracks of a viewer. Slices of one track must be disjoint or nested, because viewers can't
+ * show other slices. So a stream or a thread has a group of tracks: a row that partly overlaps an earlier row is assigned to
+ * another track of the group. The trace writers call this module. */
 #ifndef RL_API_EXPORT_TRACE_TRACKS_H
 #define RL_API_EXPORT_TRACE_TRACKS_H
 

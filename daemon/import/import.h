@@ -1,5 +1,5 @@
 /* Reads a trace file of any supported format into records. The program rooflined-import (main.c), which has one thread, calls
- * this. */
+ * this module. */
 #ifndef RL_IMPORT_IMPORT_H
 #define RL_IMPORT_IMPORT_H
 

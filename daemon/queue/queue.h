@@ -37,7 +37,8 @@ int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *is
  * them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
-/* Sets the time limit, from start to end, of jobs whose request has no deadline_s. It is 3600 s until this is called. */
+/* Sets the time limit, from start to end, of jobs whose request has no deadline_s. The limit is 3600 s until this function is
+ * called. */
 void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s);
 
 /* If refreshes_ceilings is true, the queue submits a ceilings job when a device's driver or clocks have changed since its

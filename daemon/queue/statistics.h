@@ -1,4 +1,4 @@
-/* Counts jobs and their durations since the daemon started, for GET /metrics. The queue calls this. Thread-safe. */
+/* Counts jobs and their durations since the daemon started, for GET /metrics. The queue calls this module. Thread-safe. */
 #ifndef RL_QUEUE_STATISTICS_H
 #define RL_QUEUE_STATISTICS_H
 

@@ -1,5 +1,5 @@
-/* Validates the request of a job and expands it into runs. The HTTP handlers, the suites and the queue call this. Stateless,
- * thread-safe. */
+/* Validates the request of a job and expands it into runs. The HTTP handlers, the suites and the queue call this module.
+ * Stateless, thread-safe. */
 #ifndef RL_REQUEST_SPEC_H
 #define RL_REQUEST_SPEC_H
 

@@ -1,6 +1,6 @@
 /* Stores sums of activity rows over intervals of time (the table activity_intervals) at several levels of detail
- * (model/activity_levels.h), so that a timeline of a long window can be drawn without reading every row. activity.c calls
- * this. */
+ * (model/activity_levels.h), so that a timeline of a long window can be drawn without reading every row. activity.c calls this
+ * module. */
 #ifndef RL_STORE_ACTIVITY_INTERVALS_H
 #define RL_STORE_ACTIVITY_INTERVALS_H
 

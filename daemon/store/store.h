@@ -1,5 +1,5 @@
-/* The SQLite database of the daemon. The queue, the supervisor, the suite runner and the HTTP handlers call this from their
- * threads; rooflinectl opens the database for its commands token and backup. There is one writer connection, which a mutex
+/* The SQLite database of the daemon. The queue, the supervisor, the suite runner and the HTTP handlers call this module from
+ * their threads; rooflinectl opens the database for its commands token and backup. There is one writer connection, which a mutex
  * guards, and a pool of reader connections. All changes are on disk when a function returns (WAL mode, synchronous=FULL). SQL
  * statements are files with names (schema/sql/statements/NAME.sql, schema/sql/queries/NAME.sql). A lock on the state folder
  * excludes a second daemon. Database errors have the domain RL_STORAGE. All functions are thread-safe. */

@@ -1,7 +1,7 @@
-/* Stores the runs of regression suites: their jobs, the values from which verdicts are computed, their verdicts, and baselines.
- * The suite runner (suite/suite_runner.h) and the suite handlers of the API call this. As with store.h, all functions are
- * thread-safe, all changes are on disk when a function returns, and database errors have the domain RL_STORAGE. A change of a
- * suite run and the event that reports it are in one transaction. */
+/* Stores the runs of regression suites: their jobs, the values from which verdicts are computed, their verdicts, and
+ * baselines. The suite runner (suite/suite_runner.h) and the suite handlers of the API call this module. As with store.h, all
+ * functions are thread-safe, all changes are on disk when a function returns, and database errors have the domain RL_STORAGE. A
+ * change of a suite run and the event that reports it are in one transaction. */
 #ifndef RL_STORE_SUITES_H
 #define RL_STORE_SUITES_H
 

@@ -1,6 +1,7 @@
 /* Stores webhook events: the reports of ended suite runs and the state of their delivery. An event and the verdicts that it
- * reports are stored in one transaction. The webhook's delivery thread (webhook/webhook.c) calls this. As with store.h, all
- * functions are thread-safe, all changes are on disk when a function returns, and database errors have the domain RL_STORAGE. */
+ * reports are stored in one transaction. The webhook's delivery thread (webhook/webhook.c) calls this module. As with store.h,
+ * all functions are thread-safe, all changes are on disk when a function returns, and database errors have the domain
+ * RL_STORAGE. */
 #ifndef RL_STORE_WEBHOOKS_H
 #define RL_STORE_WEBHOOKS_H
 

@@ -1,5 +1,5 @@
-/* Finds the causes of a metric's difference in the profiles of a suite run and of its baseline. suite_judgement.c calls this in
- * the suite runner's thread. */
+/* Finds the causes of a metric's difference in the profiles of a suite run and of its baseline. suite_judgement.c calls this
+ * module in the suite runner's thread. */
 #ifndef RL_SUITE_SUITE_CAUSES_H
 #define RL_SUITE_SUITE_CAUSES_H
 

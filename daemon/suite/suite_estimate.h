@@ -1,5 +1,5 @@
-/* Estimates the duration of a suite run from earlier suite runs and jobs on the same device. The suite runner and, for lists of
- * suites, the HTTP handlers call this. Thread-safe. */
+/* Estimates the duration of a suite run from earlier suite runs and jobs on the same device. The suite runner and, for lists
+ * of suites, the HTTP handlers call this module. Thread-safe. */
 #ifndef RL_SUITE_SUITE_ESTIMATE_H
 #define RL_SUITE_SUITE_ESTIMATE_H
 

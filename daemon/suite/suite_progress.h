@@ -1,5 +1,6 @@
-/* Reads the submitted steps of a suite run from the database, and determines the next step. A step is one job of the suite run.
- * The suite runner's thread calls this before each step; suite_judgement.c and suite_promotion.c also use it. Not thread-safe. */
+/* Reads the submitted steps of a suite run from the database, and determines the next step. A step is one job of the suite
+ * run. The suite runner's thread calls this module before each step; suite_judgement.c and suite_promotion.c also use the module.
+ * Not thread-safe. */
 #ifndef RL_SUITE_SUITE_PROGRESS_H
 #define RL_SUITE_SUITE_PROGRESS_H
 

@@ -1,4 +1,4 @@
-/* Makes the results of a suite run a named baseline. The handler of POST /suites/{name}/baselines calls this. */
+/* Makes the results of a suite run a named baseline. The handler of POST /suites/{name}/baselines calls this module. */
 #ifndef RL_SUITE_SUITE_PROMOTION_H
 #define RL_SUITE_SUITE_PROMOTION_H
 

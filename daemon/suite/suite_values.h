@@ -1,4 +1,5 @@
-/* Reads the stored values of a suite run, by metric. suite_judgement.c and suite_promotion.c call this. Not thread-safe. */
+/* Reads the stored values of a suite run, by metric. suite_judgement.c and suite_promotion.c call this module. Not
+ * thread-safe. */
 #ifndef RL_SUITE_SUITE_VALUES_H
 #define RL_SUITE_SUITE_VALUES_H
 

@@ -1,6 +1,6 @@
-/* Stores the outcome of an attempt: the results, and the new state of the pass. The device runner calls this in its thread after
- * each attempt. While the database can't be written, the job has the state `storing`; the results wait in memory, and after one
- * second also in the device's spill file. */
+/* Stores the outcome of an attempt: the results, and the new state of the pass. The device runner calls this module in its
+ * thread after each attempt. While the database can't be written, the job has the state `storing`; the results wait in memory,
+ * and after one second also in the device's spill file. */
 #ifndef RL_SUPERVISOR_OUTCOME_H
 #define RL_SUPERVISOR_OUTCOME_H
 

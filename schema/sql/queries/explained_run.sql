@@ -1,4 +1,4 @@
--- Returns the numbers that explain the time and memory of a training run, and the reasons for which numbers are NULL. Parameter
+-- Returns the numbers that explain the time and memory of a training run, and for each number that is NULL the reason. Parameter
 -- :run is the id of the run.
 SELECT run.variant, run."precision", job.kind,
   summary.epoch_ms_median,
