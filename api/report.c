@@ -120,7 +120,7 @@ static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
 }
 
 static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_values *values) {
-  rl_part parts[RL_MAX_PARTS];
+  rl_row_part parts[RL_MAX_ROW_PARTS];
   size_t count = rl_row_parts(row, values, parts);
   if (count == 0) return;
   cJSON *array = cJSON_AddArrayToObject(object, "parts");

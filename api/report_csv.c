@@ -118,7 +118,7 @@ static void put_details_line(const details_page *page, const char *const fields[
 
 /* Prints a value, followed by its parts in parentheses as in Nsight Compute: "30 (20; 10)". Truncates the text to `size`. */
 static void format_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
-  rl_part parts[RL_MAX_PARTS];
+  rl_row_part parts[RL_MAX_ROW_PARTS];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
   for (size_t i = 0; i < count && used < size; i++) {
     rl_ncu_text number = rl_ncu_format(parts[i].value, "");

@@ -73,7 +73,7 @@ static int add_lane(cJSON *array, const rl_timeline_lane *lane, rl_error *err) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddItemToArray(array, object);
   rl_add_lane_key(object, lane->key);
-  cJSON_AddNumberToObject(object, "depths", lane->depths);
+  cJSON_AddNumberToObject(object, "depths", lane->depth_count);
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
     if (add_column(object, columns[i].name, columns[i].value, lane, err) < 0) return -1;
   return 0;

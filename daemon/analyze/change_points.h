@@ -1,5 +1,5 @@
 /* Finds the runs at which a metric's history changed its level: E-divisive (Matteson and James 2014), as MongoDB (Daly et al.
- * 2020) and Apache Otava use it for benchmarks. Pure: the permutations are pseudo-random with a fixed seed. */
+ * 2020) and Apache Otava use it for benchmarks. The function is pure: its random permutations have a fixed seed. */
 #ifndef RL_ANALYZE_CHANGE_POINTS_H
 #define RL_ANALYZE_CHANGE_POINTS_H
 
@@ -24,8 +24,8 @@ typedef struct rl_change_point {
   double p_value;       /* share of permutations whose energy statistic is at least as large */
 } rl_change_point;
 
-/* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all. Skips values that are
- * not finite. Fails with RL_ERRNO if memory is exhausted. */
+/* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all change points. Skips
+ * values that are not finite. Fails with RL_ERRNO if memory is exhausted. */
 int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
                           rl_error *err);
 

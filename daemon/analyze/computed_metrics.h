@@ -1,6 +1,6 @@
-/* Metrics of Nsight Compute's raw page that no pass collects, because they follow from collected ones: the metrics of report rows
- * with an expression, other rollups of a counter (all are 0 if it counted nothing), and other names of one number. If the
- * section RawPage was collected, its names that have no value are listed too. Pure functions. */
+/* Metrics of Nsight Compute's raw page that no pass collects, because they follow from collected ones: the metrics of report
+ * rows with an expression, other rollups of a counter (all are 0 if it counted nothing), and other names of one number. If the
+ * section RawPage was collected, the names of this section that have no value are listed too. All functions are pure. */
 #ifndef RL_ANALYZE_COMPUTED_METRICS_H
 #define RL_ANALYZE_COMPUTED_METRICS_H
 
@@ -22,13 +22,13 @@ typedef struct rl_computed_metric {
   char unit[RL_COMPUTED_METRIC_UNIT_SIZE];
 } rl_computed_metric;
 
-/* Calls add(context, name) for each metric that can be computed from the `count` collected ones and is not among them, once each,
- * until add returns a value other than 0. collected: sorted (strcmp). Returns that value, else 0. */
+/* Calls add(context, name) once for each metric that can be computed from the `count` collected ones and is not among them.
+ * Stops when add returns a value other than 0, and returns that value; returns 0 otherwise. collected: sorted (strcmp). */
 int rl_computed_metrics_list(const char *const *collected, size_t count, int (*add)(void *context, const char *name),
                              void *context);
 /* Returns false, and leaves *metric unchanged, if no such metric has the name. */
 bool rl_computed_metric_find(const char *name, rl_computed_metric *metric);
-/* NAN: an input is unknown. */
+/* Returns the value of the metric; NAN if an input is unknown. */
 double rl_computed_metric_value(const rl_computed_metric *metric, const rl_metric_values *values);
 
 #ifdef __cplusplus

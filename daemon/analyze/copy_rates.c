@@ -20,8 +20,8 @@ static double pinned_rate(const rl_copy_group *groups, size_t count, const rl_co
 
 typedef struct pageable_copies {
   double count, bytes, ns;
-  double large_bytes, large_ns,
-      pinned_ns; /* sums over large copies with a known pinned rate; pinned_ns: time of these bytes at the pinned rate */
+  double large_bytes, large_ns; /* sums over large copies with a known pinned rate */
+  double pinned_ns;             /* time that large_bytes would take at the pinned rate */
 } pageable_copies;
 
 static pageable_copies sum_pageable(const rl_copy_group *groups, size_t count) {

@@ -23,7 +23,8 @@ const char *const rl_path_part_names[RL_PATH_PART_COUNT] = {
 typedef const rl_trace_event *event_ref;
 
 static const uint32_t NO_OPERATION = UINT32_MAX;
-enum { MAX_STEPS_BACK = 16 }; /* max number of operations that a search for a predecessor skips; bounds the time for any trace */
+/* Maximum number of operations that a search for a predecessor skips. It bounds the time for any trace. */
+enum { MAX_STEPS_BACK = 16 };
 
 typedef struct ordered_call { /* calls are sorted by key, then by time */
   uint32_t key;               /* thread, stream or event */
@@ -154,7 +155,7 @@ static int list_calls(path_search *s, const call_list *made, rl_error *err) {
   return 0;
 }
 
-/* Threads are 0 in a trace without threads. */
+/* Returns a key that is not 0, because the thread is 0 in a trace that does not record threads. */
 static uint32_t thread_key(event_ref call) { return call->thread + 1; }
 static uint32_t stream_key(event_ref call) { return call->event != 0 ? call->stream : 0; }
 static uint32_t event_key(event_ref call) { return call->event; }
@@ -239,7 +240,7 @@ static void add_operation(path_search *s) {
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
 }
 
-/* Whether `after`, which starts later than `before`, can have waited for it. */
+/* Returns whether `after`, which starts later than `before`, can have waited for `before`. */
 static bool can_follow(event_ref before, event_ref after) {
   int64_t overlap_ns = before->end_ns - after->start_ns;
   if (overlap_ns <= 0 || (before->stream != 0 && before->stream == after->stream)) return true;

@@ -9,10 +9,10 @@
  *   waited for the device, then to the operation that this call waited for.
  *
  * These are the edges of Holistic Trace Analysis's critical path (launch, kernel to kernel, synchronisation). The nodes of a
- * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. An operation can start
- * before the recorded end of the one that it waits for, most of all with programmatic dependent launch. On one stream the order
- * counts; a node of a graph may overlap a node on another stream that it waits for by RL_NODE_OVERLAP_MAX_NS. All functions are
- * pure. */
+ * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. An operation can
+ * start before the recorded end of the one that it waits for, most of all with programmatic dependent launch. On one stream, the
+ * order of the starts decides. A node of a graph may overlap a node of another stream that it waits for by at most
+ * RL_NODE_OVERLAP_MAX_NS. All functions are pure. */
 #ifndef RL_ANALYZE_CRITICAL_PATH_H
 #define RL_ANALYZE_CRITICAL_PATH_H
 
@@ -49,8 +49,8 @@ typedef struct rl_critical_path {
   rl_path_operations *names;           /* sorted by time_ns, the largest first */
   size_t name_count;
   size_t operation_count;
-  size_t inferred_count; /* operations whose predecessor is known from the order in time alone, because a graph launched one of
-                            the two */
+  /* Number of operations whose predecessor is known from the order in time alone, because a graph launched one of the two. */
+  size_t inferred_count;
 } rl_critical_path;
 
 /* The caller clears the result. Fails with RL_ERRNO if memory is exhausted. */

@@ -85,9 +85,9 @@ static double maximum(double a, double b) { return if_both_known(a, b, true) * f
 
 typedef struct function {
   const char *name;
-  double (*binary)(double a,
-                   double b); /* function applied from left to right over any number of arguments; NULL: `unary` is used */
-  double (*unary)(double a);  /* function of one argument; NULL: `binary` is used */
+  /* Function that is applied from left to right over any number of arguments; NULL: `unary` is used. */
+  double (*binary)(double a, double b);
+  double (*unary)(double a); /* function of one argument; NULL: `binary` is used */
 } function;
 
 static const function functions[] = {

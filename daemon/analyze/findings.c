@@ -153,10 +153,10 @@ static time_left all_time(const rl_metric_values *values) {
 }
 
 /* Returns the estimate, limited to the remaining time of its part, and subtracts it from that time. Returns NAN if less than
- * RL_LEAST_SAVING_PCT remains. */
+ * RL_MIN_SAVING_PCT remains. */
 static double take_time(time_left *left, rl_time_part part, double estimate) {
   double taken = fmin(estimate, fmin(left->whole, left->part[part]));
-  if (taken < RL_LEAST_SAVING_PCT) return NAN;
+  if (taken < RL_MIN_SAVING_PCT) return NAN;
   left->whole -= taken;
   left->part[part] -= taken;
   return taken;

@@ -1,5 +1,5 @@
 /* Combines the findings of rules into one finding for each cause, whose estimates together are at most the kernel's duration.
- * Pure functions. */
+ * All functions are pure. */
 #ifndef RL_ANALYZE_FINDINGS_H
 #define RL_ANALYZE_FINDINGS_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct rl_cause {
   const char *name;  /* "coalescing" */
-  rl_time_part part; /* the part of the duration that its estimates are shares of */
+  rl_time_part part; /* the part of the duration of which the estimates of its rules are shares */
   bool adds;         /* true: the estimates of its rules are of disjoint times and are added; false: the largest one is used */
   rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: they do not */
   bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
@@ -29,7 +29,7 @@ enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
 /* Makes one finding of all findings with the same cause: the first one has the combined estimate, and those that follow it have
  * is_part and no estimate. Sorts by estimates of the whole kernel, largest first; then local estimates; then findings without an
  * estimate. In this order, limits each global estimate to the remaining time of its part of the duration. Removes a finding that
- * could save less than RL_LEAST_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
+ * could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
 size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
 
 #ifdef __cplusplus

@@ -95,7 +95,7 @@ static int list_waiting(queue_state *s, rl_error *err) {
   return 0;
 }
 
-/* Gives each depth an array with as many items as it has operations, and one for the empty queue. */
+/* Gives each queue (the total and each stream) an array with one item per possible depth: its number of operations, and 0. */
 static void start_depths(queue_state *s) {
   int64_t *next = s->ns_at_depth, start_ns = s->index->start_ns;
   s->total = (depth_times){next, 0, start_ns, &s->queue->total};

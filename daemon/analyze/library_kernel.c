@@ -37,7 +37,7 @@ static const struct {
     {"cutlass__5x_cudnn::*", "cuDNN"},
     {"cask__5x_cudnn::*", "cuDNN"},
     {"cask_plugin__5x_cudnn::*", "cuDNN"},
-    {"cutlass_[0-9][0-9]_*", EITHER}, /* CUTLASS's own generator puts no architecture number here */
+    {"cutlass_[0-9][0-9]_*", EITHER}, /* names that CUTLASS's own generator makes have no architecture number here */
     {"cutlass::Kernel<cutlass_[0-9][0-9]_*", EITHER},
     {"cutlass::Kernel2<cutlass_[0-9][0-9]_*", EITHER},
     {"maxwell_*gemm_*[0-9]x[0-9]*_[nt][nt]", EITHER},

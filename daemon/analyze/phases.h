@@ -1,4 +1,5 @@
-/* Pure functions over the phase timestamps of a launch: rows of the timeline, and durations over all blocks. */
+/* Computes rows of the timeline, and durations over all blocks, from the phase timestamps of a launch. All functions are
+ * pure. */
 #ifndef RL_ANALYZE_PHASES_H
 #define RL_ANALYZE_PHASES_H
 

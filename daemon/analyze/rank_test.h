@@ -1,5 +1,6 @@
-/* Nonparametric statistics of two small samples. Pure functions. Sources: Mann and Whitney (1947); Lehmann, "Nonparametrics"
- * (1975), sections 1.4 (ties) and 2.5 (intervals); Benjamini and Hochberg (1995). tests/data/rank_test.csv has SciPy's values. */
+/* Nonparametric statistics of two small samples. All functions are pure. Sources: Mann and Whitney (1947); Lehmann,
+ * "Nonparametrics" (1975), sections 1.4 (ties) and 2.5 (intervals); Benjamini and Hochberg (1995). tests/data/rank_test.csv has
+ * SciPy's values. */
 #ifndef RL_ANALYZE_RANK_TEST_H
 #define RL_ANALYZE_RANK_TEST_H
 
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Max product of the sample sizes for which the p-value is exact, such as 40 × 40 or 35 × 45. */
+/* Maximum product of the two sample sizes for which the p-value is exact, such as 40 × 40 or 35 × 45. */
 enum { RL_RANK_TEST_EXACT_PAIRS = 1600 };
 
 typedef struct rl_rank_test {

@@ -17,14 +17,14 @@
  * cause. */
 #define MIN_LISTED_SHARE 0.05
 
-const char *rl_cause_class_name(rl_cause_class class_) {
-  static const char *const names[RL_CAUSE_CLASS_COUNT] = {"code", "configuration", "device", "harness", "noise"};
-  return class_ < RL_CAUSE_CLASS_COUNT ? names[class_] : "unknown";
+const char *rl_regression_cause_class_name(rl_regression_cause_class class_) {
+  static const char *const names[RL_REGRESSION_CLASS_COUNT] = {"code", "configuration", "device", "harness", "noise"};
+  return class_ < RL_REGRESSION_CLASS_COUNT ? names[class_] : "unknown";
 }
 
-void rl_causes_clear(rl_causes *causes) {
+void rl_regression_causes_clear(rl_regression_causes *causes) {
   free(causes->items);
-  *causes = (rl_causes){0};
+  *causes = (rl_regression_causes){0};
 }
 
 static bool is_known(const char *text) { return text != NULL && *text != '\0'; }
@@ -33,22 +33,22 @@ static bool same_number(double a, double b) { return a == b || (isnan(a) && isna
 
 /* --- evidence ---------------------------------------------------------------------------------------------------------- */
 
-static void add_evidence(rl_cause *cause, const char *property, const char *baseline, const char *current) {
-  if (cause->evidence_count == RL_CAUSE_MAX_EVIDENCE) return;
-  rl_cause_evidence *evidence = &cause->evidence[cause->evidence_count++];
+static void add_evidence(rl_regression_cause *cause, const char *property, const char *baseline, const char *current) {
+  if (cause->evidence_count == RL_REGRESSION_MAX_EVIDENCE) return;
+  rl_regression_evidence *evidence = &cause->evidence[cause->evidence_count++];
   snprintf(evidence->property, sizeof evidence->property, "%s", property);
   snprintf(evidence->baseline, sizeof evidence->baseline, "%s", is_known(baseline) ? baseline : "unknown");
   snprintf(evidence->current, sizeof evidence->current, "%s", is_known(current) ? current : "unknown");
 }
 
 /* Adds the texts if they differ. Returns whether they do. */
-static bool compare_texts(rl_cause *cause, const char *property, const char *baseline, const char *current) {
+static bool compare_texts(rl_regression_cause *cause, const char *property, const char *baseline, const char *current) {
   if (same_text(baseline, current)) return false;
   add_evidence(cause, property, baseline, current);
   return true;
 }
 
-static bool compare_numbers(rl_cause *cause, const char *property, double baseline, double current) {
+static bool compare_numbers(rl_regression_cause *cause, const char *property, double baseline, double current) {
   char before[32] = "", now[32] = "";
   if (same_number(baseline, current)) return false;
   if (isfinite(baseline)) snprintf(before, sizeof before, "%.6g", baseline);
@@ -57,7 +57,8 @@ static bool compare_numbers(rl_cause *cause, const char *property, double baseli
   return true;
 }
 
-static bool compare_shapes(rl_cause *cause, const char *property, const int64_t baseline[3], const int64_t current[3]) {
+static bool compare_shapes(rl_regression_cause *cause, const char *property, const int64_t baseline[3],
+                           const int64_t current[3]) {
   char text[2][64];
   const int64_t *const shapes[] = {baseline, current};
   if (memcmp(baseline, current, 3 * sizeof *baseline) == 0) return false;
@@ -74,7 +75,7 @@ static bool differs_by(double baseline, double current, double ratio) {
 
 /* Adds counts of work that differ, and the stall reason that changed most, if both runs measured them. This evidence does not
  * decide the class. */
-static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, const rl_metric_values *current) {
+static void compare_metrics(rl_regression_cause *cause, const rl_metric_values *baseline, const rl_metric_values *current) {
   static const char *const work[] = {"smsp__inst_executed.sum", "dram__bytes.sum", "lts__t_sectors.sum"};
   static const char stalled[] = "smsp__average_warps_issue_stalled_", per_issue[] = "_per_issue_active.ratio";
   for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
@@ -96,33 +97,33 @@ static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, c
 /* --- differences between the runs ------------------------------------------------------------------------------------- */
 
 typedef struct comparison {
-  const rl_cause_run *baseline, *current;
+  const rl_regression_run *baseline, *current;
   bool configuration_differs, parameters_differ, device_differs, build_differs;
   bool posted_code_differs;
   double clock_ratio;                /* baseline / current SM clock; 1: equal or unknown */
   double baseline_us, difference_us; /* total time of the baseline; current - baseline */
-  rl_cause clock_cause;              /* sum of the parts that the SM clock explains */
+  rl_regression_cause clock_cause;   /* sum of the parts that the SM clock explains */
   size_t clock_kernel_count;         /* kernels with such a part */
-  rl_cause small_noise;              /* sum of the noise below MIN_LISTED_SHARE */
+  rl_regression_cause small_noise;   /* sum of the noise below MIN_LISTED_SHARE */
   size_t small_noise_count;
-  rl_causes causes; /* has space for every kernel and three more causes */
+  rl_regression_causes causes; /* has space for every kernel and three more causes */
 } comparison;
 
-static bool compare_parameters(const comparison *c, rl_cause *cause) {
-  const rl_cause_run *before = c->baseline, *now = c->current;
+static bool compare_parameters(const comparison *c, rl_regression_cause *cause) {
+  const rl_regression_run *before = c->baseline, *now = c->current;
   bool engine = compare_texts(cause, "engine", before->engine, now->engine);
   bool params = compare_texts(cause, "params", before->params, now->params);
   return compare_texts(cause, "dataset_sha256", before->dataset_sha256, now->dataset_sha256) || engine || params;
 }
 
-static bool compare_configuration(const comparison *c, rl_cause *cause) {
+static bool compare_configuration(const comparison *c, rl_regression_cause *cause) {
   bool parameters = compare_parameters(c, cause);
   bool libraries = compare_texts(cause, "libraries", c->baseline->libraries, c->current->libraries);
   return compare_texts(cause, "driver", c->baseline->driver, c->current->driver) || parameters || libraries;
 }
 
-static bool compare_devices(const comparison *c, rl_cause *cause) {
-  const rl_cause_run *before = c->baseline, *now = c->current;
+static bool compare_devices(const comparison *c, rl_regression_cause *cause) {
+  const rl_regression_run *before = c->baseline, *now = c->current;
   bool other = compare_texts(cause, "device_uuid", before->device_uuid, now->device_uuid);
   bool throttled = compare_texts(cause, "throttle_reasons", before->throttle_reasons, now->throttle_reasons);
   bool memory = differs_by(before->memory_clock_mhz, now->memory_clock_mhz, CLOCK_RATIO) &&
@@ -130,16 +131,16 @@ static bool compare_devices(const comparison *c, rl_cause *cause) {
   return other || throttled || memory;
 }
 
-static bool compare_builds(const comparison *c, rl_cause *cause) {
+static bool compare_builds(const comparison *c, rl_regression_cause *cause) {
   return compare_texts(cause, "worker_commit", c->baseline->worker_commit, c->current->worker_commit);
 }
 
-static bool compare_posted_code(const comparison *c, rl_cause *cause) {
+static bool compare_posted_code(const comparison *c, rl_regression_cause *cause) {
   return compare_texts(cause, "posted_sha256", c->baseline->posted_sha256, c->current->posted_sha256);
 }
 
 static void compare_runs(comparison *c) {
-  rl_cause ignored = {0};
+  rl_regression_cause ignored = {0};
   c->parameters_differ = compare_parameters(c, &ignored);
   c->configuration_differs = compare_configuration(c, &ignored);
   c->device_differs = compare_devices(c, &ignored);
@@ -151,8 +152,8 @@ static void compare_runs(comparison *c) {
 
 /* --- texts ------------------------------------------------------------------------------------------------------------- */
 
-static void set_text(rl_cause *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void set_text(rl_cause *cause, const char *format, ...) {
+static void set_text(rl_regression_cause *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_text(rl_regression_cause *cause, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(cause->text, sizeof cause->text, format, arguments);
@@ -168,31 +169,32 @@ static amount describe_us(double difference_us) {
   return a;
 }
 
-static const char *name_of(const rl_cause_kernel *kernel) {
+static const char *name_of(const rl_regression_kernel *kernel) {
   return is_known(kernel->launch) ? kernel->launch : is_known(kernel->name) ? kernel->name : "a kernel without a name";
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
-static rl_cause *append(comparison *c, const rl_cause *cause) {
-  rl_cause *added = &c->causes.items[c->causes.count++];
+static rl_regression_cause *append(comparison *c, const rl_regression_cause *cause) {
+  rl_regression_cause *added = &c->causes.items[c->causes.count++];
   *added = *cause;
   return added;
 }
 
 /* Returns the class of a difference in machine code. Libraries and the driver contain kernels too: if the configuration differs
  * and the worker's build does not, the class is configuration. */
-static rl_cause_class class_of_code_difference(const comparison *c) {
-  return c->configuration_differs && !c->build_differs ? RL_CAUSE_CONFIGURATION : RL_CAUSE_CODE;
+static rl_regression_cause_class class_of_code_difference(const comparison *c) {
+  return c->configuration_differs && !c->build_differs ? RL_REGRESSION_CONFIGURATION : RL_REGRESSION_CODE;
 }
 
 /* Adds a kernel that only one run executes. added: whether it is the current run. */
-static void add_unpaired_kernel(comparison *c, const rl_cause_kernel *kernel, bool added) {
-  rl_cause cause = {.class_ = c->build_differs && !c->configuration_differs ? RL_CAUSE_CODE : RL_CAUSE_CONFIGURATION,
-                    .difference_us = added ? kernel->total_us : -kernel->total_us};
+static void add_unpaired_kernel(comparison *c, const rl_regression_kernel *kernel, bool added) {
+  rl_regression_cause cause = {
+      .class_ = c->build_differs && !c->configuration_differs ? RL_REGRESSION_CODE : RL_REGRESSION_CONFIGURATION,
+      .difference_us = added ? kernel->total_us : -kernel->total_us};
   snprintf(cause.subject, sizeof cause.subject, "%s", name_of(kernel));
   add_evidence(&cause, "kernel", added ? "not executed" : kernel->name, added ? kernel->name : "not executed");
-  if (cause.class_ == RL_CAUSE_CODE) compare_builds(c, &cause);
+  if (cause.class_ == RL_REGRESSION_CODE) compare_builds(c, &cause);
   else compare_configuration(c, &cause);
   set_text(&cause, "%s takes %s: only the %s executes it.", cause.subject, describe_us(cause.difference_us).text,
            added ? "current run" : "baseline");
@@ -201,7 +203,7 @@ static void add_unpaired_kernel(comparison *c, const rl_cause_kernel *kernel, bo
 
 /* Adds the part of a kernel's difference that the SM clock explains to clock_cause, and returns it. A kernel that waits for
  * memory does not scale with the clock, so the part is at most the difference. */
-static double attribute_to_clock(comparison *c, const rl_cause_kernel *baseline, double difference) {
+static double attribute_to_clock(comparison *c, const rl_regression_kernel *baseline, double difference) {
   double expected = baseline->total_us * (c->clock_ratio - 1);
   if (!(expected * difference > 0)) return 0;
   double part = fabs(expected) < fabs(difference) ? expected : difference;
@@ -210,7 +212,7 @@ static double attribute_to_clock(comparison *c, const rl_cause_kernel *baseline,
 }
 
 /* Compares the launches of one kernel. Returns whether they differ. */
-static bool compare_launches(rl_cause *cause, const rl_cause_kernel *before, const rl_cause_kernel *now) {
+static bool compare_launches(rl_regression_cause *cause, const rl_regression_kernel *before, const rl_regression_kernel *now) {
   bool launches = compare_numbers(cause, "launches", (double)before->launches, (double)now->launches);
   bool grid = compare_shapes(cause, "grid", before->grid, now->grid);
   bool block = compare_shapes(cause, "block", before->block, now->block);
@@ -220,54 +222,55 @@ static bool compare_launches(rl_cause *cause, const rl_cause_kernel *before, con
 
 /* Sets class and text for a kernel without a known difference of code, launch or inputs. known: whether the code hashes of both
  * runs are known. */
-static void classify_equal_kernel(const comparison *c, const rl_cause_kernel *before, bool known, rl_cause *cause) {
+static void classify_equal_kernel(const comparison *c, const rl_regression_kernel *before, bool known,
+                                  rl_regression_cause *cause) {
   const char *subject = cause->subject,
              *equal = known ? "machine code, launch and inputs" : "launch, inputs and the worker's build";
   amount change = describe_us(cause->difference_us);
   if (fabs(cause->difference_us) <= NOISE_RATIO * before->total_us) {
-    cause->class_ = RL_CAUSE_NOISE;
+    cause->class_ = RL_REGRESSION_NOISE;
     set_text(cause, "%s takes %s: within the %.0f %% by which equal kernels differ.", subject, change.text, 100 * NOISE_RATIO);
   } else if (c->device_differs) {
-    cause->class_ = RL_CAUSE_DEVICE;
+    cause->class_ = RL_REGRESSION_DEVICE;
     compare_devices(c, cause);
     set_text(cause, "%s takes %s: its %s are equal, but the device or its state differs.", subject, change.text, equal);
   } else if (c->configuration_differs) {
-    cause->class_ = RL_CAUSE_CONFIGURATION;
+    cause->class_ = RL_REGRESSION_CONFIGURATION;
     compare_configuration(c, cause);
     set_text(cause, "%s takes %s: its %s are equal, but the driver or a library differs.", subject, change.text, equal);
   } else if (c->build_differs) {
-    cause->class_ = RL_CAUSE_HARNESS;
+    cause->class_ = RL_REGRESSION_HARNESS;
     compare_builds(c, cause);
     set_text(cause, "%s takes %s: its %s are equal, but the worker's build differs.", subject, change.text, equal);
   } else {
-    cause->class_ = RL_CAUSE_NOISE;
+    cause->class_ = RL_REGRESSION_NOISE;
     set_text(cause, "%s takes %s: its %s are equal, and nothing that is known differs.", subject, change.text, equal);
   }
 }
 
-static void add_kernel_pair(comparison *c, const rl_cause_kernel *before, const rl_cause_kernel *now) {
-  rl_cause cause = {.difference_us = now->total_us - before->total_us};
+static void add_kernel_pair(comparison *c, const rl_regression_kernel *before, const rl_regression_kernel *now) {
+  rl_regression_cause cause = {.difference_us = now->total_us - before->total_us};
   snprintf(cause.subject, sizeof cause.subject, "%s", name_of(now));
   cause.difference_us -= attribute_to_clock(c, before, cause.difference_us);
   bool known = is_known(before->code_sha256) && is_known(now->code_sha256);
   bool code_differs = known && strcmp(before->code_sha256, now->code_sha256) != 0;
   amount change = describe_us(cause.difference_us);
-  rl_cause launch = {0};
+  rl_regression_cause launch = {0};
   bool launch_differs = compare_launches(&launch, before, now);
   if (code_differs || (!known && (c->build_differs || c->posted_code_differs) && !c->parameters_differ)) {
-    cause.class_ = code_differs ? class_of_code_difference(c) : RL_CAUSE_CODE;
+    cause.class_ = code_differs ? class_of_code_difference(c) : RL_REGRESSION_CODE;
     compare_texts(&cause, "code_sha256", before->code_sha256, now->code_sha256);
     compare_texts(&cause, "kernel", before->name, now->name);
     set_text(&cause,
              code_differs ? "%s takes %s: its machine code differs%s."
                           : "%s takes %s: its machine code is unknown, and the code that it was built from differs%s.",
              cause.subject, change.text,
-             cause.class_ == RL_CAUSE_CODE ? "" : ", with a library or driver, not with the worker's build");
+             cause.class_ == RL_REGRESSION_CODE ? "" : ", with a library or driver, not with the worker's build");
     compare_posted_code(c, &cause);
     compare_builds(c, &cause);
-    if (cause.class_ == RL_CAUSE_CONFIGURATION) compare_configuration(c, &cause);
+    if (cause.class_ == RL_REGRESSION_CONFIGURATION) compare_configuration(c, &cause);
   } else if (launch_differs || c->parameters_differ) {
-    cause.class_ = RL_CAUSE_CONFIGURATION;
+    cause.class_ = RL_REGRESSION_CONFIGURATION;
     set_text(&cause, "%s takes %s: its %s.", cause.subject, change.text,
              launch_differs ? "launch differs, not its machine code" : "inputs differ, not its machine code");
     if (c->parameters_differ) compare_parameters(c, &cause);
@@ -279,21 +282,22 @@ static void add_kernel_pair(comparison *c, const rl_cause_kernel *before, const 
   compare_numbers(&cause, "static_shared_bytes", before->static_shared_bytes, now->static_shared_bytes);
   compare_numbers(&cause, "theoretical_occupancy_ratio", before->theoretical_occupancy_ratio, now->theoretical_occupancy_ratio);
   compare_metrics(&cause, &before->metrics, &now->metrics);
-  bool is_small = cause.class_ == RL_CAUSE_NOISE && fabs(cause.difference_us) < MIN_LISTED_SHARE * fabs(c->difference_us);
+  bool is_small = cause.class_ == RL_REGRESSION_NOISE && fabs(cause.difference_us) < MIN_LISTED_SHARE * fabs(c->difference_us);
   if (is_small) c->small_noise.difference_us += cause.difference_us, c->small_noise_count++;
   else if (cause.difference_us != 0) append(c, &cause);
 }
 
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
-typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b); /* returns whether a and b are the same kernel */
-static bool same_launch_and_name(const rl_cause_kernel *a, const rl_cause_kernel *b) {
+typedef bool (*pairing)(const rl_regression_kernel *a,
+                        const rl_regression_kernel *b); /* returns whether a and b are the same kernel */
+static bool same_launch_and_name(const rl_regression_kernel *a, const rl_regression_kernel *b) {
   return same_text(a->launch, b->launch) && same_text(a->name, b->name);
 }
-static bool same_launch(const rl_cause_kernel *a, const rl_cause_kernel *b) {
+static bool same_launch(const rl_regression_kernel *a, const rl_regression_kernel *b) {
   return is_known(a->launch) && same_text(a->launch, b->launch);
 }
-static bool same_name(const rl_cause_kernel *a, const rl_cause_kernel *b) { return same_text(a->name, b->name); }
+static bool same_name(const rl_regression_kernel *a, const rl_regression_kernel *b) { return same_text(a->name, b->name); }
 
 /* Pairs the n-th kernel of a launch and name with the n-th of the same launch and name in the other run. Pairs the remaining
  * kernels by launch, then by name. pair_of[baseline kernel]: index in the current run, or its kernel_count. used[current kernel]:
@@ -330,8 +334,8 @@ static int add_kernels(comparison *c, rl_error *err) {
 
 static void add_clock_cause(comparison *c) {
   if (c->clock_kernel_count == 0) return;
-  rl_cause *cause = append(c, &c->clock_cause);
-  cause->class_ = RL_CAUSE_DEVICE;
+  rl_regression_cause *cause = append(c, &c->clock_cause);
+  cause->class_ = RL_REGRESSION_DEVICE;
   compare_numbers(cause, "sm_clock_mhz", c->baseline->sm_clock_mhz, c->current->sm_clock_mhz);
   compare_numbers(cause, "power_w", c->baseline->power_w, c->current->power_w);
   compare_texts(cause, "throttle_reasons", c->baseline->throttle_reasons, c->current->throttle_reasons);
@@ -343,8 +347,8 @@ static void add_clock_cause(comparison *c) {
 
 static void add_small_noise(comparison *c) {
   if (c->small_noise.difference_us == 0) return;
-  rl_cause *cause = append(c, &c->small_noise);
-  cause->class_ = RL_CAUSE_NOISE;
+  rl_regression_cause *cause = append(c, &c->small_noise);
+  cause->class_ = RL_REGRESSION_NOISE;
   set_text(cause, "%zu small differences of kernels with equal machine code, launch and inputs: %s together.",
            c->small_noise_count, describe_us(cause->difference_us).text);
 }
@@ -352,22 +356,22 @@ static void add_small_noise(comparison *c) {
 /* Adds the difference that no kernel explains: gaps between launches, overlap of kernels, and differences between profile and
  * blocks. */
 static void add_unattributed_time(comparison *c) {
-  rl_cause cause = {.difference_us = c->difference_us};
+  rl_regression_cause cause = {.difference_us = c->difference_us};
   for (size_t i = 0; i < c->causes.count; i++) cause.difference_us -= c->causes.items[i].difference_us;
   if (fabs(cause.difference_us) <= 1e-9 * (fabs(c->difference_us) + c->baseline_us)) return;
   bool is_small = fabs(cause.difference_us) <= NOISE_RATIO * c->baseline_us;
-  cause.class_ = c->build_differs && !is_small ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE;
-  if (cause.class_ == RL_CAUSE_HARNESS) compare_builds(c, &cause);
+  cause.class_ = c->build_differs && !is_small ? RL_REGRESSION_HARNESS : RL_REGRESSION_NOISE;
+  if (cause.class_ == RL_REGRESSION_HARNESS) compare_builds(c, &cause);
   set_text(&cause, "%s not attributed: time between kernels, kernels that overlap, and how profile and blocks differ.",
            describe_us(cause.difference_us).text);
   append(c, &cause);
 }
 
 /* Inserts evidence before all other evidence. */
-static void add_first_evidence(rl_cause *cause, const char *property, const char *baseline, const char *current) {
-  rl_cause first = {0};
+static void add_first_evidence(rl_regression_cause *cause, const char *property, const char *baseline, const char *current) {
+  rl_regression_cause first = {0};
   add_evidence(&first, property, baseline, current);
-  size_t kept = cause->evidence_count < RL_CAUSE_MAX_EVIDENCE ? cause->evidence_count : RL_CAUSE_MAX_EVIDENCE - 1;
+  size_t kept = cause->evidence_count < RL_REGRESSION_MAX_EVIDENCE ? cause->evidence_count : RL_REGRESSION_MAX_EVIDENCE - 1;
   memmove(&cause->evidence[1], &cause->evidence[0], kept * sizeof *cause->evidence);
   cause->evidence[0] = first.evidence[0];
   cause->evidence_count = kept + 1;
@@ -379,9 +383,9 @@ static void blame_other_processes(comparison *c) {
   const char *before = c->baseline->other_processes, *now = c->current->other_processes;
   if (!is_known(now) || same_text(before, now)) return;
   for (size_t i = 0; i < c->causes.count; i++) {
-    rl_cause *cause = &c->causes.items[i];
-    if (cause->class_ == RL_CAUSE_NOISE && fabs(cause->difference_us) <= NOISE_RATIO * c->baseline_us) continue;
-    cause->class_ = RL_CAUSE_DEVICE;
+    rl_regression_cause *cause = &c->causes.items[i];
+    if (cause->class_ == RL_REGRESSION_NOISE && fabs(cause->difference_us) <= NOISE_RATIO * c->baseline_us) continue;
+    cause->class_ = RL_REGRESSION_DEVICE;
     add_first_evidence(cause, "other_processes", is_known(before) ? before : "none", now);
     size_t used = strlen(cause->text);
     snprintf(cause->text + used, sizeof cause->text - used,
@@ -391,18 +395,18 @@ static void blame_other_processes(comparison *c) {
 
 /* Sorts noise after all other classes. */
 static int largest_first(const void *a, const void *b) {
-  const rl_cause *first = a, *second = b;
-  bool noise = first->class_ == RL_CAUSE_NOISE, other_noise = second->class_ == RL_CAUSE_NOISE;
+  const rl_regression_cause *first = a, *second = b;
+  bool noise = first->class_ == RL_REGRESSION_NOISE, other_noise = second->class_ == RL_REGRESSION_NOISE;
   double x = fabs(first->difference_us), y = fabs(second->difference_us);
   return noise != other_noise ? noise - other_noise : (x < y) - (x > y);
 }
 
-RL_DEFINE_CLEANUP(free_kernels, rl_cause_kernel *, free, NULL)
+RL_DEFINE_CLEANUP(free_kernels, rl_regression_kernel *, free, NULL)
 
 /* Copies a run and its kernels, which the caller frees. Computes the total time if it is unknown. If the total is the time of the
  * kernels, scales the kernels to it: a trace with a warm cache and samples with a cold cache have different sums, but similar
  * shares. */
-static int copy_run(const rl_cause_run *run, rl_cause_run *copy, rl_cause_kernel **kernels, rl_error *err) {
+static int copy_run(const rl_regression_run *run, rl_regression_run *copy, rl_regression_kernel **kernels, rl_error *err) {
   double sum = 0;
   *copy = *run;
   copy->kernels = *kernels = malloc((run->kernel_count + 1) * sizeof **kernels);
@@ -421,10 +425,11 @@ static int copy_run(const rl_cause_run *run, rl_cause_run *copy, rl_cause_kernel
   return 0;
 }
 
-int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err) {
-  RL_CLEANUP(free_kernels) rl_cause_kernel *baseline_kernels = NULL;
-  RL_CLEANUP(free_kernels) rl_cause_kernel *current_kernels = NULL;
-  rl_cause_run before, now;
+int rl_regression_causes_find(const rl_regression_run *baseline, const rl_regression_run *current, rl_regression_causes *causes,
+                              rl_error *err) {
+  RL_CLEANUP(free_kernels) rl_regression_kernel *baseline_kernels = NULL;
+  RL_CLEANUP(free_kernels) rl_regression_kernel *current_kernels = NULL;
+  rl_regression_run before, now;
   comparison c = {.baseline = &before, .current = &now};
   if (copy_run(baseline, &before, &baseline_kernels, err) < 0 || copy_run(current, &now, &current_kernels, err) < 0) return -1;
   c.baseline_us = before.total_us, c.difference_us = now.total_us - before.total_us;

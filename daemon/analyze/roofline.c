@@ -17,9 +17,9 @@ enum { MAX_EXPRESSIONS = 4 };
 
 typedef struct roof_expressions {
   const char *name;
-  const char *achieved[MAX_EXPRESSIONS],
-      *theoretical[MAX_EXPRESSIONS];     /* the first one with known metrics is used, because metric names differ between chips */
-  const char *measured[MAX_EXPRESSIONS]; /* the largest known value is used */
+  /* The first expression whose metrics are known is used, because metric names differ between chips. */
+  const char *achieved[MAX_EXPRESSIONS], *theoretical[MAX_EXPRESSIONS];
+  const char *measured[MAX_EXPRESSIONS]; /* expressions of which the largest known value is used */
 } roof_expressions;
 
 #define EXECUTED(op) "smsp__sass_thread_inst_executed_op_" op "_pred_on.sum.per_cycle_elapsed"

@@ -1,6 +1,6 @@
 /* Computes the roofline of one kernel from its metrics: achieved rates, the minimum bytes and operations of the workload, and the
- * theoretical and measured ceilings of the device. Pure functions. Rates are in bytes or operations per second, intensities and
- * ridges in operations per byte. A multiply-add is two operations. NAN: unknown. */
+ * theoretical and measured ceilings of the device. All functions are pure. Rates are in bytes or operations per second,
+ * intensities and ridges in operations per byte. A multiply-add is two operations. NAN: unknown. */
 #ifndef RL_ANALYZE_ROOFLINE_H
 #define RL_ANALYZE_ROOFLINE_H
 
@@ -27,15 +27,16 @@ typedef enum rl_roof_unit {
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
   double achieved_per_s;    /* rate from hardware counters */
-  bool is_upper_bound;      /* FP16 without SASS: moves and conversions encoded as HFMA2 and HADD2 are counted as arithmetic */
+  bool is_upper_bound;      /* true for FP16 without SASS: moves and conversions encoded as HFMA2 and HADD2 are counted too */
   double theoretical_per_s; /* the peak per cycle, times the clock during this kernel */
   double measured_per_s;    /* rate from the newest ceilings run of the device */
 } rl_roof;
 
 typedef struct rl_roof_point { /* the point and the ridge of one unit and one memory level */
   double intensity;
-  double ridge_theoretical,
-      ridge_measured; /* arithmetic intensity below which the memory level limits, and above which the unit limits */
+  /* Arithmetic intensity below which the memory level limits, and above which the unit limits; by theoretical and by measured
+   * roofs. */
+  double ridge_theoretical, ridge_measured;
   double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
 } rl_roof_point;
 

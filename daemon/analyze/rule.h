@@ -8,18 +8,17 @@
 
 enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
-#define RL_RULE_TIMELINE_SECTION \
-  "Timeline" /* section of rules about a run's trace, which belong to no section of a kernel's report */
+/* Section of the rules about a run's trace, which belong to no section of a kernel's report. */
+#define RL_RULE_TIMELINE_SECTION "Timeline"
 
 typedef enum rl_finding_kind { RL_FINDING_INFO, RL_FINDING_WARNING, RL_FINDING_OPTIMIZATION } rl_finding_kind;
 extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimization", NULL */
 
-/* Global: the estimate is a percentage of the kernel's duration. Local: of the time of the part that the rule is about, which can
- * overlap with other work. */
+/* A global estimate is a percentage of the kernel's duration. A local estimate is a percentage of the time of the part that the
+ * rule is about, which can overlap with other work. */
 typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup_scope;
 
-/* The kernel's duration, divided into parts that do not overlap. What findings about one part save together is at most that part.
- */
+/* Parts of the kernel's duration, which do not overlap. All findings about one part together can save at most that part. */
 typedef enum rl_time_part {
   RL_TIME_IDLE,    /* multiprocessors have no block */
   RL_TIME_LATENCY, /* multiprocessors have blocks, but no unit works at its peak */
@@ -29,7 +28,7 @@ typedef enum rl_time_part {
 
 /* The cause that a rule's finding is about. All findings of one cause are reported as one finding with parts. */
 typedef enum rl_cause_id {
-  RL_CAUSE_NONE, /* the finding is not combined with others: rules about traces, whose estimates are of disjoint idle times */
+  RL_CAUSE_NONE, /* the finding is not combined with others; for rules about traces, whose estimates are of disjoint times */
   RL_CAUSE_SATURATION,
   RL_CAUSE_GRID,
   RL_CAUSE_LAUNCH_OVERHEAD,
@@ -76,7 +75,7 @@ typedef struct rl_rule_term {
 
 typedef struct rl_rule {
   const char *id;      /* never changes; NULL ends a table */
-  int version;         /* increased when the same metrics can give another finding or estimate */
+  int version;         /* raised by each change after which the same metrics can give another finding or estimate */
   const char *section; /* the rl_section that shows the rule's metrics, or RL_RULE_TIMELINE_SECTION */
   const char *title;
   rl_cause_id cause;
@@ -86,8 +85,8 @@ typedef struct rl_rule {
   const char *speedup;   /* estimate: at most this percentage of the time can be saved; NULL: none */
   rl_speedup_scope scope;
   rl_finding_kind kind;
-  const char *message;         /* {expression} is replaced by its value with one decimal, {expression:N} with N decimals */
-  const char *opcodes;         /* opcodes, without modifiers, of the instructions that it is about: "LDL STL"; NULL: all */
+  const char *message; /* {expression} is replaced by its value with one decimal, {expression:N} with N decimals */
+  const char *opcodes; /* opcodes, without modifiers, of the instructions that the finding is about: "LDL STL"; NULL: all */
   bool reports_missing_inputs; /* if an input is unavailable for a reason, the rule has an info finding with that reason */
 } rl_rule;
 

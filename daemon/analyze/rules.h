@@ -22,7 +22,7 @@ extern const rl_rule_group rl_rule_groups[]; /* ends with a NULL title */
 typedef struct rl_finding {
   const rl_rule *rule;
   rl_finding_kind kind;
-  double speedup_pct; /* 0 to 100; NAN: none */
+  double speedup_pct; /* estimate, 0 to 100; NAN: none */
   bool global;
   bool is_part; /* a part of the last finding before it that is not a part (findings.h) */
   char message[RL_FINDING_MESSAGE_SIZE];

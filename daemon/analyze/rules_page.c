@@ -20,7 +20,7 @@ static const char preface[] =
     "sum where these estimate different shares. A report lists global estimates first, the largest first, then local ones, then\n"
     "findings without an estimate. The global estimates of a kernel can be added: each cause belongs to a part of the duration,\n"
     "and an estimate is limited to what the larger estimates leave of this part. An estimate below " RL_TEXT(
-        RL_LEAST_SAVING_PCT) " % is left out.\n"
+        RL_MIN_SAVING_PCT) " % is left out.\n"
     "\n"
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"

@@ -48,19 +48,19 @@ const char *rl_row_text(const rl_section_row *row, double value) {
 }
 
 static int compare_values_descending(const void *a, const void *b) {
-  const rl_part *x = a, *y = b;
+  const rl_row_part *x = a, *y = b;
   if (isnan(x->value) != isnan(y->value)) return isnan(x->value) ? 1 : -1;
   if (x->value != y->value && !isnan(x->value)) return x->value > y->value ? -1 : 1;
   return strcmp(x->name, y->name);
 }
 
-size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_MAX_PARTS]) {
+size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_row_part parts[RL_MAX_ROW_PARTS]) {
   size_t length = strlen(row->key), count = 0;
   if (row->parts == RL_PARTS_NONE) return 0;
-  for (size_t i = 0; i < values->count && count < RL_MAX_PARTS; i++) {
+  for (size_t i = 0; i < values->count && count < RL_MAX_ROW_PARTS; i++) {
     const rl_metric_value *item = &values->items[i];
     if (strncmp(item->name, row->key, length) == 0 && item->name[length] == ':')
-      parts[count++] = (rl_part){item->name + length + 1, item->value};
+      parts[count++] = (rl_row_part){item->name + length + 1, item->value};
   }
   qsort(parts, count, sizeof *parts, compare_values_descending);
   return count;

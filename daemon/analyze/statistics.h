@@ -1,4 +1,4 @@
-/* Statistics of small samples. Pure functions. */
+/* Statistics of small samples. All functions are pure. */
 #ifndef RL_ANALYZE_STATISTICS_H
 #define RL_ANALYZE_STATISTICS_H
 
@@ -19,7 +19,7 @@ rl_summary rl_summarize_sample(double *values, size_t count);
 
 /* Returns P(|T| > t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4), t >= 0. */
 double rl_student_two_sided_p(double t, size_t degrees_of_freedom);
-/* Returns the t with that probability, 0 < p < 1. */
+/* Returns the t for which rl_student_two_sided_p returns p. 0 < p < 1. */
 double rl_student_critical_value(double p, size_t degrees_of_freedom);
 
 #ifdef __cplusplus

@@ -5,12 +5,11 @@
 
 #define RL_BUSY_PCT 60                /* percent of its peak from which a unit limits a kernel */
 #define RL_BALANCED_DIFFERENCE_PCT 10 /* percentage points: if compute and memory differ by less, they are balanced */
-#define RL_SATURATED_PCT                                                                                 \
-  75 /* percent of its peak from which the same unit can yield little more; a copy reaches 81 on an H200 \
-      */
-#define RL_SHORT_KERNEL_NS 10000 /* a launch costs about as much as a kernel that is shorter */
+/* Percent of its peak from which a unit can do little more work. A copy reaches 81 % on an H200. */
+#define RL_SATURATED_PCT 75
+#define RL_SHORT_KERNEL_NS 10000 /* a launch takes about as long as a kernel that is shorter than this */
 
-#define RL_LEAST_SAVING_PCT 2 /* percent of the duration; smaller estimates are not reported */
+#define RL_MIN_SAVING_PCT 2 /* percent of the duration; smaller estimates are not reported */
 
 #define RL_TEXT_OF(value) #value
 #define RL_TEXT(macro) RL_TEXT_OF(macro)

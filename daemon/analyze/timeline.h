@@ -1,6 +1,5 @@
-/* Pure functions over activity rows: how long the device was busy, which launch a kernel belongs to, and a summary of each
- * kernel.
- */
+/* Computes from activity rows how long the device was busy, to which launch each kernel belongs, and a summary of each kernel.
+ * All functions are pure. */
 #ifndef RL_ANALYZE_TIMELINE_H
 #define RL_ANALYZE_TIMELINE_H
 
@@ -8,12 +7,12 @@
 #include "model/records.h"
 
 typedef struct rl_busy_time {
-  size_t row_count;          /* kernels, memcpys and memsets; CPU spans */
+  size_t row_count;          /* number of kernels, memcpys, memsets and CPU spans */
   int64_t first_ns, last_ns; /* start of the first and end of the last row; 0: no rows */
   int64_t busy_ns;           /* union of their intervals, so overlapping work counts once */
 } rl_busy_time;
 
-/* RL_ERRNO: out of memory. */
+/* Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy_time *busy, rl_error *err);
 
 /* A launch of a workload's iteration, in order. Adjacent launches with the same sequence_index run `repeats` times as a block. */

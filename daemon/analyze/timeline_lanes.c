@@ -147,7 +147,7 @@ static void set_depths(rl_timeline_lane *lane, int64_t step_ns) {
     while (depth < RL_MAX_LANE_DEPTH - 1 && open_until_ns[depth] > item->start_ns) depth++;
     if (item->end_ns - item->start_ns >= step_ns && item->end_ns > open_until_ns[depth]) open_until_ns[depth] = item->end_ns;
     item->depth = depth;
-    if (depth >= lane->depths) lane->depths = depth + 1;
+    if (depth >= lane->depth_count) lane->depth_count = depth + 1;
   }
 }
 
@@ -160,7 +160,7 @@ int rl_timeline_lanes_finish(rl_timeline_lanes *lanes, rl_error *err) {
     rl_timeline_lane *lane = &lanes->lanes[i];
     if (append_steps(lanes, lane, err) < 0) return -1;
     if (lane->count > 0) qsort(lane->items, lane->count, sizeof *lane->items, compare_items);
-    lane->depths = 1;
+    lane->depth_count = 1;
     if (!is_of_stream(lane->key.kind)) set_depths(lane, lanes->step_ns);
   }
   qsort(lanes->lanes, lanes->count, sizeof *lanes->lanes, compare_lanes);

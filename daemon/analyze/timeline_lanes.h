@@ -13,16 +13,17 @@
 extern "C" {
 #endif
 
-typedef enum rl_lane_kind {                   /* kinds in the order in which a timeline shows them */
-                            RL_LANE_RANGES,   /* NVTX ranges, which nest */
-                            RL_LANE_CALLS,    /* calls of the runtime API and, inside them, of the driver API */
-                            RL_LANE_LAUNCHES, /* launches on a CPU */
-                            RL_LANE_KERNELS,  /* kernels of a stream */
-                            RL_LANE_PHASES,   /* phases inside the launches of a stream */
-                            RL_LANE_COPIES,   /* copies and memsets of a stream */
-                            RL_LANE_ALLOCATIONS,
-                            RL_LANE_OVERHEAD, /* overhead of tracing */
-                            RL_LANE_KIND_COUNT
+/* The kinds of lanes, in the order in which a timeline shows them. */
+typedef enum rl_lane_kind {
+  RL_LANE_RANGES,   /* NVTX ranges, which nest */
+  RL_LANE_CALLS,    /* calls of the runtime API and, inside them, of the driver API */
+  RL_LANE_LAUNCHES, /* launches on a CPU */
+  RL_LANE_KERNELS,  /* kernels of a stream */
+  RL_LANE_PHASES,   /* phases inside the launches of a stream */
+  RL_LANE_COPIES,   /* copies and memsets of a stream */
+  RL_LANE_ALLOCATIONS,
+  RL_LANE_OVERHEAD, /* overhead of tracing */
+  RL_LANE_KIND_COUNT
 } rl_lane_kind;
 extern const char *const rl_lane_kind_names[]; /* NULL-terminated */
 
@@ -37,7 +38,7 @@ rl_lane_key rl_lane_key_of(uint32_t kind, uint32_t device, uint32_t stream, uint
 /* Compares keys in the order of the lanes. The result is negative, 0 or positive, as that of memcmp. */
 int rl_lane_key_compare(const rl_lane_key *left, const rl_lane_key *right);
 
-/* Rows that start in a step, or one row. */
+/* One row, or the merged rows that start in a step. */
 typedef struct rl_lane_item {
   int64_t start_ns, end_ns; /* for merged rows: from the first start to the last end, inside the step */
   int64_t row_count;
@@ -53,8 +54,8 @@ typedef struct rl_timeline_lane {
   rl_lane_key key;
   rl_lane_item *items; /* rows that last at least a step; after rl_timeline_lanes_finish: all items, by start, the longer first */
   size_t count, capacity;
-  rl_lane_item *steps; /* steps[s]: the merged short rows of step s; NULL: the lane has no such rows. Not valid after finish */
-  uint32_t depths;     /* number of depths, which is 1 + the largest depth; valid after finish */
+  rl_lane_item *steps;  /* steps[s]: the merged short rows of step s; NULL: the lane has no such rows. Not valid after finish */
+  uint32_t depth_count; /* number of depths, which is 1 + the largest depth; valid after finish */
 } rl_timeline_lane;
 
 typedef struct rl_timeline_lanes {

@@ -12,7 +12,7 @@ typedef struct rl_lane_name { /* the rows of a name in a lane */
   uint32_t lane, name;        /* lane: index into lanes */
   int64_t row_count;
   int64_t total_ns;   /* the sum of the durations inside the window */
-  int64_t longest_ns; /* the longest of them */
+  int64_t longest_ns; /* the longest of these durations */
 } rl_lane_name;
 
 typedef struct rl_interval_ns {
@@ -39,8 +39,8 @@ typedef struct rl_timeline_statistics {
   size_t slot_count;
 } rl_timeline_statistics;
 
-/* The caller sets from_ns and to_ns of a zeroed struct, and clears it. */
-/* Adds a row that overlaps the window. Fails with RL_ERRNO if memory is exhausted. */
+/* Adds a row that overlaps the window. Before the first call, the caller sets from_ns and to_ns of a zeroed struct. Fails with
+ * RL_ERRNO if memory is exhausted. */
 int rl_timeline_statistics_add(rl_timeline_statistics *statistics, rl_lane_key key, int64_t start_ns, int64_t end_ns,
                                uint32_t name, rl_error *err);
 void rl_timeline_statistics_finish(rl_timeline_statistics *statistics);

@@ -56,22 +56,24 @@ typedef struct rl_trace_index {
   rl_trace_event *items;             /* copies of the events, by start; equal starts keep their order */
   unsigned char *call_kinds;         /* call_kinds[name]: RL_CALL_LAUNCHES | … */
   const rl_trace_event **operations; /* sorted by start */
-  const rl_trace_event *
-      *launched_by; /* of each operation: the first API call with its correlation id; NULL: none was recorded.
-                     * A runtime call and the driver's call in it may share the id; the first is the outer one */
+  /* launched_by[operation]: the first API call with the operation's correlation id; NULL: none was recorded. A runtime call and
+   * the driver call inside it may share the id; the first one is the runtime call. */
+  const rl_trace_event **launched_by;
   size_t operation_count;
   const rl_trace_event **calls; /* sorted by correlation, then by start */
   bool *has_operation;          /* has_operation[call]: an operation has the call's correlation id */
   size_t call_count;
-  bool *is_captured; /* is_captured[item]: the item is a launch call that stream capture added to a graph, so that it launched
-                      * nothing. NULL: the trace has no stream capture */
+  /* is_captured[item]: the item is a launch call that stream capture added to a graph, so that it launched nothing. NULL: the
+   * trace has no stream capture. */
+  bool *is_captured;
   rl_trace_overhead *overheads; /* sorted by start */
   size_t overhead_count;
   int64_t start_ns, end_ns; /* the window: from the first start to the last end of an operation; 0: there is no operation */
 } rl_trace_index;
 
-/* The caller clears the index. It copies events->items, which may then be freed; the names must outlive it. Fails with RL_ERRNO
- * if memory is exhausted. Fails with RL_INPUT if an event ends before it starts, or names no name. */
+/* Builds the index, which the caller clears. The index copies events->items, which may then be freed; the names must outlive the
+ * index. Fails with RL_ERRNO if memory is exhausted, and with RL_INPUT if an event ends before it starts or has no valid
+ * name. */
 int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err);
 void rl_trace_index_clear(rl_trace_index *index);
 
@@ -79,7 +81,8 @@ void rl_trace_index_clear(rl_trace_index *index);
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
 
 bool rl_trace_is_copy(const rl_trace_event *event);
-/* A launch call that stream capture added to a graph is not RL_CALL_LAUNCHES. call: an element of index->items. */
+/* Returns whether the call is of the kind (RL_CALL_…). A launch call that stream capture added to a graph is not of the kind
+ * RL_CALL_LAUNCHES. call: an element of index->items. */
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind);
 
 #ifdef __cplusplus

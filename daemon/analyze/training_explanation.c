@@ -23,13 +23,13 @@ static const char *const class_labels[RL_EPOCH_CLASS_COUNT] = {
 };
 
 enum { LISTED_PARTS = 4, WEIGHTS = 1 };
-static const double LISTED_RATIO = 0.005; /* smaller shares of an epoch are not worth a word */
+static const double LISTED_RATIO = 0.005; /* smaller shares of an epoch are not listed */
 static const double EQUAL_RATIO = 0.01;   /* times that differ by less are equal */
 static const double ROUNDING_MS = 1e-6;   /* the trace has whole nanoseconds */
 
 /* --- texts ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends to the text of a sentence, which is cut where it is full. */
+/* Appends to the text of a sentence. Cuts text that does not fit. */
 __attribute__((format(printf, 2, 3))) static void append(rl_explanation_sentence *sentence, const char *format, ...) {
   size_t used = strlen(sentence->text);
   va_list arguments;
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void append(rl_explanation_sentence
   rl_utf8_sanitize(sentence->text, sizeof sentence->text);
 }
 
-/* Writes a reason; without one, that the number was not measured. */
+/* Writes the reason. If it is NULL, writes that the number was not measured. */
 static void set_reason(char *to, size_t size, const char *subject, const char *reason) {
   snprintf(to, size, "%s%s%s", subject, subject[0] != '\0' ? ": " : "", reason != NULL ? reason : "it was not measured");
   rl_utf8_sanitize(to, size);

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Classes of the time of a traced epoch. A kernel belongs to the class of its verdict, whole. */
+/* Classes of the time of a traced epoch. The whole time of a kernel belongs to the class of the kernel's verdict. */
 typedef enum rl_epoch_class {
   RL_EPOCH_ARITHMETIC, /* kernels that a pipeline or the issue slots bound */
   RL_EPOCH_MEMORY,     /* kernels that DRAM, L2, L1, shared memory, atomics, or the pipelines of memory instructions bound */
@@ -27,7 +27,7 @@ typedef enum rl_epoch_class {
 } rl_epoch_class;
 extern const char *const rl_epoch_class_names[RL_EPOCH_CLASS_COUNT]; /* "arithmetic" ... "unknown" */
 
-/* A part that is at most this many times faster gains little: it limits the speed-up of the epoch. */
+/* A part whose time shrinks by a smaller factor than this counts as one that limits the speed-up of the epoch. */
 #define RL_LITTLE_GAIN_RATIO 1.5
 
 /* All executions of a kernel in the traced epoch, or of a phase inside it. */
@@ -87,7 +87,7 @@ typedef struct rl_explanation_sentence {
   char reason[300];
   rl_explained_value values[RL_EXPLANATION_MAX_VALUES];
   size_t value_count;
-  rl_explained_part links[RL_EXPLANATION_MAX_LINKS]; /* the parts that show it */
+  rl_explained_part links[RL_EXPLANATION_MAX_LINKS]; /* the parts that show what the sentence says */
   size_t link_count;
 } rl_explanation_sentence;
 

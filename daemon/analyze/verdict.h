@@ -1,5 +1,5 @@
-/* Judges a run of a suite: compares the blocks of each metric with those of a baseline. Pure: the same inputs give the same
- * verdicts, so that stored runs can be judged again. docs/regressions.md has the formulas. */
+/* Judges a run of a suite: compares the blocks of each metric with those of a baseline. All functions are pure: the same inputs
+ * give the same verdicts, so that stored runs can be judged again. docs/regressions.md has the formulas. */
 #ifndef RL_ANALYZE_VERDICT_H
 #define RL_ANALYZE_VERDICT_H
 
@@ -14,7 +14,8 @@ extern "C" {
 
 /* Version of the method: increases with each change that can give another verdict for the same inputs. */
 enum { RL_VERDICT_METHOD = 3 };
-enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs do not show how much runs vary */ };
+enum { RL_VERDICT_REASON_SIZE = 480 };
+enum { RL_VERDICT_HISTORY_RUNS = 5 }; /* minimum number of earlier runs that show how much runs vary */
 /* False discovery rate of a suite, and 1 - confidence of intervals. */
 #define RL_VERDICT_Q 0.01
 
@@ -40,18 +41,18 @@ typedef struct rl_verdict_blocks {
 typedef struct rl_verdict_metric {
   const char *key; /* "train/fp16/epoch_ms_median" */
   rl_verdict_direction direction;
-  double threshold_ratio;                  /* policy: smaller effects are no regression */
+  double threshold_ratio;                  /* the suite's threshold: a smaller effect is no regression */
   const rl_verdict_blocks *baseline_runs;  /* the blocks of each baseline run, oldest first; a named baseline has one run */
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
   rl_verdict_blocks confirmation_baseline; /* confirming blocks of a measured baseline; count 0: the baseline's blocks are used */
-  const double
-      *history; /* medians of earlier runs, oldest first, those of the baseline included and the current run excluded: runs that
-                   are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
+  /* Medians of earlier runs, oldest first. They include the runs of the baseline and exclude the current run. They are the runs
+   * since the last one that was faster, at most the last 30, that are comparable and neither slower nor quarantined. */
+  const double *history;
   size_t history_count;
   const char *dropped_reason; /* why the first dropped block of the run was dropped; NULL: no block was */
-  const char
-      *incomparable_reason; /* the difference from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: none */
+  /* The difference of the conditions from those of the baseline, as a sentence (rl_verdict_compare_conditions); NULL: none. */
+  const char *incomparable_reason;
 } rl_verdict_metric;
 
 typedef struct rl_verdict_suite {
@@ -62,16 +63,17 @@ typedef struct rl_verdict_suite {
 
 typedef struct rl_verdict_judgement { /* judgement of one metric; NAN: unknown */
   rl_verdict verdict;
-  bool needs_confirmation;             /* inconclusive until confirmation blocks are passed; as many as current has */
+  bool needs_confirmation; /* inconclusive until the call is repeated with as many confirmation blocks as `current` has */
   char reason[RL_VERDICT_REASON_SIZE]; /* a sentence */
   double baseline_median, current_median;
   double effect_ratio; /* current / baseline - 1, of the medians */
-  double interval_low_ratio,
-      interval_high_ratio;    /* confidence interval of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
-  double p_value, q_value;    /* q_value: p_value adjusted for the suite's metrics */
-  double history_limit_ratio; /* changes by a larger factor, up or down, don't occur from run to run: the factor - 1; with fewer
-                                 than RL_VERDICT_HISTORY_RUNS earlier runs estimated from the blocks */
-  size_t history_runs;        /* number of runs that the limit was computed from */
+  /* Confidence interval of effect_ratio, by Hodges and Lehmann; INFINITY: no upper bound. */
+  double interval_low_ratio, interval_high_ratio;
+  double p_value, q_value; /* q_value: p_value adjusted for the suite's metrics */
+  /* The factor - 1 beyond which a change, up or down, does not occur from run to run without a cause. With fewer than
+   * RL_VERDICT_HISTORY_RUNS earlier runs, it is estimated from the blocks. */
+  double history_limit_ratio;
+  size_t history_runs;                 /* number of runs that the limit was computed from */
   double recent_median, step_ratio;    /* the median of the last five earlier runs, and current / recent_median - 1 */
   double cycles_effect_ratio;          /* the effect on device cycles */
   double confirmation_baseline_median; /* median of the measured baseline's confirming blocks; NAN: there are none */
@@ -86,7 +88,7 @@ typedef struct rl_verdict_judgement { /* judgement of one metric; NAN: unknown *
 } rl_verdict_judgement;
 
 typedef struct rl_verdict_summary {
-  rl_verdict verdict; /* the first of slower, incomparable, inconclusive, faster, same that a metric has */
+  rl_verdict verdict; /* the first verdict of the list slower, incomparable, inconclusive, faster, same that a metric has */
   char reason[RL_VERDICT_REASON_SIZE];
   size_t counts[RL_VERDICT_COUNT]; /* counts[verdict]: number of metrics with this verdict */
   size_t unconfirmed;              /* metrics with needs_confirmation */
@@ -98,7 +100,8 @@ typedef struct rl_verdict_summary {
 int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
                            rl_error *err);
 
-/* Returns the least n with 2 / C(2n, n) <= RL_VERDICT_Q / metrics: fewer blocks can't be significant after the adjustment. */
+/* Returns the smallest n with 2 / C(2n, n) <= RL_VERDICT_Q / metrics. With fewer blocks, no difference can be significant after
+ * the adjustment. */
 size_t rl_verdict_count_needed_blocks(size_t metrics);
 
 /* Finds a block that differs from the median by more than the threshold and lies beyond Tukey's outer fences. A named baseline

@@ -14,8 +14,8 @@
 
 /* A profile as analyze/regression_causes.h reads it, and the memory of its texts. */
 typedef struct profile {
-  rl_cause_run run;
-  rl_cause_kernel *kernels;
+  rl_regression_run run;
+  rl_regression_kernel *kernels;
   char **texts;
   size_t text_count;
   cJSON **metrics; /* metric names of each kernel */
@@ -69,16 +69,16 @@ static int read_metrics(profile *loaded, const char *text, rl_metric_values *val
 }
 
 static int add_kernel(rl_cursor *cursor, profile *loaded, rl_error *err) {
-  rl_cause_kernel *grown = realloc(loaded->kernels, (loaded->run.kernel_count + 1) * sizeof *grown);
+  rl_regression_kernel *grown = realloc(loaded->kernels, (loaded->run.kernel_count + 1) * sizeof *grown);
   if (grown == NULL) return fail_memory(err);
   loaded->kernels = grown;
-  rl_cause_kernel *kernel = &grown[loaded->run.kernel_count++];
-  *kernel = (rl_cause_kernel){.launches = rl_cursor_integer(cursor, 3),
-                              .total_us = rl_cursor_real(cursor, 4),
-                              .registers_per_thread = rl_cursor_real(cursor, 6),
-                              .static_shared_bytes = rl_cursor_real(cursor, 7),
-                              .dynamic_shared_bytes = rl_cursor_real(cursor, 8),
-                              .theoretical_occupancy_ratio = rl_cursor_real(cursor, 9)};
+  rl_regression_kernel *kernel = &grown[loaded->run.kernel_count++];
+  *kernel = (rl_regression_kernel){.launches = rl_cursor_integer(cursor, 3),
+                                   .total_us = rl_cursor_real(cursor, 4),
+                                   .registers_per_thread = rl_cursor_real(cursor, 6),
+                                   .static_shared_bytes = rl_cursor_real(cursor, 7),
+                                   .dynamic_shared_bytes = rl_cursor_real(cursor, 8),
+                                   .theoretical_occupancy_ratio = rl_cursor_real(cursor, 9)};
   for (int i = 0; i < 3; i++) {
     kernel->grid[i] = rl_cursor_integer(cursor, 10 + i);
     kernel->block[i] = rl_cursor_integer(cursor, 13 + i);
@@ -103,7 +103,7 @@ static int read_kernels(rl_store *store, int64_t run_id, profile *loaded, rl_err
 }
 
 static int read_conditions(rl_cursor *cursor, profile *loaded, rl_error *err) {
-  rl_cause_run *run = &loaded->run;
+  rl_regression_run *run = &loaded->run;
   const struct {
     const char **text;
     int column;
@@ -139,9 +139,9 @@ static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile
   return loaded->run.kernel_count > 0;
 }
 
-static cJSON *cause_json(const rl_cause *cause) {
+static cJSON *cause_json(const rl_regression_cause *cause) {
   cJSON *item = cJSON_CreateObject();
-  cJSON_AddStringToObject(item, "class", rl_cause_class_name(cause->class_));
+  cJSON_AddStringToObject(item, "class", rl_regression_cause_class_name(cause->class_));
   rl_json_add_text(item, "subject", cause->subject);
   rl_json_add_number(item, "difference_us", cause->difference_us);
   rl_json_add_number(item, "share_ratio", cause->share_ratio);
@@ -157,7 +157,7 @@ static cJSON *cause_json(const rl_cause *cause) {
   return item;
 }
 
-static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
+static int print_causes(const rl_regression_causes *causes, char **json, rl_error *err) {
   cJSON *array = cJSON_CreateArray();
   for (size_t i = 0; i < causes->count; i++) cJSON_AddItemToArray(array, cause_json(&causes->items[i]));
   *json = cJSON_PrintUnformatted(array);
@@ -166,8 +166,8 @@ static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
 }
 
 char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks) {
-  rl_cause cause = {.class_ = RL_CAUSE_DEVICE, .difference_us = NAN, .share_ratio = NAN, .evidence_count = 1};
-  rl_cause_evidence *evidence = cause.evidence;
+  rl_regression_cause cause = {.class_ = RL_REGRESSION_DEVICE, .difference_us = NAN, .share_ratio = NAN, .evidence_count = 1};
+  rl_regression_evidence *evidence = cause.evidence;
   snprintf(evidence->property, sizeof evidence->property, "dropped_blocks");
   snprintf(evidence->baseline, sizeof evidence->baseline, "unknown");
   snprintf(evidence->current, sizeof evidence->current, "%zu of %zu", blocks->dropped_count, blocks->count);
@@ -179,11 +179,11 @@ char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks) {
     evidence = &cause.evidence[cause.evidence_count++];
     snprintf(evidence->property, sizeof evidence->property, "other_processes");
     snprintf(evidence->baseline, sizeof evidence->baseline, "unknown");
-    snprintf(evidence->current, sizeof evidence->current, "%.*s", RL_CAUSE_VALUE_SIZE - 1, blocks->other_processes);
+    snprintf(evidence->current, sizeof evidence->current, "%.*s", RL_REGRESSION_VALUE_SIZE - 1, blocks->other_processes);
   }
   char *json = NULL;
   rl_error ignored;
-  return print_causes(&(rl_causes){.items = &cause, .count = 1}, &json, &ignored) < 0 ? NULL : json;
+  return print_causes(&(rl_regression_causes){.items = &cause, .count = 1}, &json, &ignored) < 0 ? NULL : json;
 }
 
 /* Returns whether a metric depends on times. Memory, accuracy and losses do not. */
@@ -196,7 +196,7 @@ static bool depends_on_time(const char *metric) {
 
 /* Sets the total time whose difference is divided between the causes, if the metric is the time of a launch or of an epoch: the
  * metric's median. */
-static void set_total(const char *metric, double median, rl_cause_run *run) {
+static void set_total(const char *metric, double median, rl_regression_run *run) {
   run->is_kernel_time = strncmp(metric, "time_cold_us_", 13) == 0 || strncmp(metric, "time_warm_us_", 13) == 0;
   if (run->is_kernel_time) run->total_us = median;
   if (strncmp(metric, "epoch_ms_", 9) == 0) run->total_us = 1000 * median;
@@ -205,7 +205,7 @@ static void set_total(const char *metric, double median, rl_cause_run *run) {
 int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline_profile,
                          const rl_suite_profile *current_profile, char **json, rl_error *err) {
   profile baseline = {0}, current = {0};
-  rl_causes causes = {0};
+  rl_regression_causes causes = {0};
   *json = NULL;
   int found = depends_on_time(metric) ? read_profile(store, baseline_profile, &baseline, err) : 0;
   if (found > 0) found = read_profile(store, current_profile, &current, err);
@@ -216,9 +216,9 @@ int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_pro
     current.run.other_processes = current_profile->other_processes;
   }
   int rc = found < 0 ? -1 : 0;
-  if (found > 0) rc = rl_causes_find(&baseline.run, &current.run, &causes, err);
+  if (found > 0) rc = rl_regression_causes_find(&baseline.run, &current.run, &causes, err);
   if (rc == 0) rc = print_causes(&causes, json, err);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   clear_profile(&baseline);
   clear_profile(&current);
   return rc;

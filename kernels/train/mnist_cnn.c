@@ -48,7 +48,7 @@ static rl_cost cost(const void *params) {
   double images = train->max_images > 0 && train->max_images < IMAGES ? (double)train->max_images : IMAGES;
   const double state = 3.0 * RL_PARAMETERS * sizeof(float);
   return (rl_cost){.bytes = images * (RL_IMAGE_PIXELS + 1) + 2 * state,
-                   .operations = images * rl_model_least_operations_per_image(),
+                   .operations = images * rl_model_min_operations_per_image(),
                    .written_bytes = state,
                    .precision = rl_precision_names[train->precision]};
 }

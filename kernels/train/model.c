@@ -49,6 +49,6 @@ static const double conv1_operations = 2.0 * RL_CONV1_SIDE * RL_CONV1_SIDE * CON
                     linear_operations = 2.0 * (FC1_WEIGHTS + FC2_WEIGHTS);
 
 double rl_model_operations_per_image(void) { return 2 * conv1_operations + 3 * (conv2_operations + linear_operations); }
-double rl_model_least_operations_per_image(void) { return conv1_operations + conv2_operations + 3 * linear_operations; }
+double rl_model_min_operations_per_image(void) { return conv1_operations + conv2_operations + 3 * linear_operations; }
 
 const char *const rl_precision_names[] = {"fp32", "tf32", "fp16", NULL};

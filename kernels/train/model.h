@@ -85,7 +85,7 @@ double rl_model_operations_per_image(void);
 /* Returns a lower bound of the floating-point operations of one image that holds for any data. The gradients of a convolution
  * need only the outputs that max-pooling selected: at most one in four, and none where ReLU zeroed all of them. So the bound
  * counts no operations for these gradients. */
-double rl_model_least_operations_per_image(void);
+double rl_model_min_operations_per_image(void);
 
 /* --- for host and device code ------------------------------------------------------------------------------------------ */
 

@@ -42,7 +42,7 @@ static void tensors_fill_the_parameters(void **state) {
 
 static void cost_counts_the_models_operations(void **state) {
   (void)state;
-  assert_true(rl_model_operations_per_image() == 18605568 && rl_model_least_operations_per_image() == 7537152);
+  assert_true(rl_model_operations_per_image() == 18605568 && rl_model_min_operations_per_image() == 7537152);
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
   assert_true(rl_mnist_cnn.cost(&params).operations == 60000 * 7537152.0);

@@ -10,46 +10,46 @@
 #include "analyze/regression_causes.h"
 #include "random_numbers.h"
 
-static rl_cause_kernel make_kernel(const char *launch, double total_us, const char *code) {
-  return (rl_cause_kernel){.launch = launch,
-                           .phase = "forward",
-                           .name = "kernel_f",
-                           .launches = 100,
-                           .total_us = total_us,
-                           .code_sha256 = code,
-                           .registers_per_thread = 64,
-                           .static_shared_bytes = 0,
-                           .dynamic_shared_bytes = 0,
-                           .theoretical_occupancy_ratio = 0.5,
-                           .grid = {128, 1, 1},
-                           .block = {256, 1, 1}};
+static rl_regression_kernel make_kernel(const char *launch, double total_us, const char *code) {
+  return (rl_regression_kernel){.launch = launch,
+                                .phase = "forward",
+                                .name = "kernel_f",
+                                .launches = 100,
+                                .total_us = total_us,
+                                .code_sha256 = code,
+                                .registers_per_thread = 64,
+                                .static_shared_bytes = 0,
+                                .dynamic_shared_bytes = 0,
+                                .theoretical_occupancy_ratio = 0.5,
+                                .grid = {128, 1, 1},
+                                .block = {256, 1, 1}};
 }
 
-static rl_cause_run make_run(const rl_cause_kernel *kernels, size_t count) {
-  return (rl_cause_run){.kernels = kernels,
-                        .kernel_count = count,
-                        .total_us = NAN,
-                        .sm_clock_mhz = 1980,
-                        .memory_clock_mhz = 3201,
-                        .power_w = 400,
-                        .throttle_reasons = "",
-                        .device_uuid = "GPU-1",
-                        .driver = "580",
-                        .libraries = "cuDNN 9.14.0",
-                        .engine = "cudnn",
-                        .params = "{}",
-                        .worker_commit = "aaaa"};
+static rl_regression_run make_run(const rl_regression_kernel *kernels, size_t count) {
+  return (rl_regression_run){.kernels = kernels,
+                             .kernel_count = count,
+                             .total_us = NAN,
+                             .sm_clock_mhz = 1980,
+                             .memory_clock_mhz = 3201,
+                             .power_w = 400,
+                             .throttle_reasons = "",
+                             .device_uuid = "GPU-1",
+                             .driver = "580",
+                             .libraries = "cuDNN 9.14.0",
+                             .engine = "cudnn",
+                             .params = "{}",
+                             .worker_commit = "aaaa"};
 }
 
-static rl_causes find(const rl_cause_run *baseline, const rl_cause_run *current) {
-  rl_causes causes = {0};
-  assert_int_equal(rl_causes_find(baseline, current, &causes, NULL), 0);
+static rl_regression_causes find(const rl_regression_run *baseline, const rl_regression_run *current) {
+  rl_regression_causes causes = {0};
+  assert_int_equal(rl_regression_causes_find(baseline, current, &causes, NULL), 0);
   double sum = 0;
   for (size_t i = 0; i < causes.count; i++) {
     sum += causes.items[i].difference_us;
-    if (i > 0 && (causes.items[i].class_ == RL_CAUSE_NOISE) == (causes.items[i - 1].class_ == RL_CAUSE_NOISE))
+    if (i > 0 && (causes.items[i].class_ == RL_REGRESSION_NOISE) == (causes.items[i - 1].class_ == RL_REGRESSION_NOISE))
       assert_true(fabs(causes.items[i].difference_us) <= fabs(causes.items[i - 1].difference_us));
-    if (i > 0 && causes.items[i - 1].class_ == RL_CAUSE_NOISE) assert_int_equal(causes.items[i].class_, RL_CAUSE_NOISE);
+    if (i > 0 && causes.items[i - 1].class_ == RL_REGRESSION_NOISE) assert_int_equal(causes.items[i].class_, RL_REGRESSION_NOISE);
     const char *text = causes.items[i].text;
     assert_true(*text != '\0' && text[strlen(text) - 1] == '.');
   }
@@ -57,22 +57,23 @@ static rl_causes find(const rl_cause_run *baseline, const rl_cause_run *current)
   return causes;
 }
 
-static bool has_evidence(const rl_cause *cause, const char *property, const char *baseline, const char *current) {
+static bool has_evidence(const rl_regression_cause *cause, const char *property, const char *baseline, const char *current) {
   for (size_t i = 0; i < cause->evidence_count; i++)
     if (strcmp(cause->evidence[i].property, property) == 0)
       return strcmp(cause->evidence[i].baseline, baseline) == 0 && strcmp(cause->evidence[i].current, current) == 0;
   return false;
 }
 
-static void assert_class(const rl_cause *cause, rl_cause_class class_) {
+static void assert_class(const rl_regression_cause *cause, rl_regression_cause_class class_) {
   if (cause->class_ != class_)
-    fail_msg("%s is not %s: %s", rl_cause_class_name(cause->class_), rl_cause_class_name(class_), cause->text);
+    fail_msg("%s is not %s: %s", rl_regression_cause_class_name(cause->class_), rl_regression_cause_class_name(class_),
+             cause->text);
 }
 
 /* A kernel of 10000 us takes 1000 us more. Each row changes the current run or kernel; the class of the largest cause follows. */
 typedef struct change {
   const char *change_name;
-  rl_cause_class class_;
+  rl_regression_cause_class class_;
   const char *property; /* in its evidence; NULL: none is needed */
   const char *code;     /* "": unknown in both runs */
   const char *posted_sha256, *worker_commit, *driver, *libraries, *params, *device_uuid, *throttle_reasons;
@@ -82,45 +83,45 @@ typedef struct change {
 } change;
 
 static const change changes[] = {
-    {"other machine code", RL_CAUSE_CODE, "code_sha256", .code = "c2", .worker_commit = "bbbb"},
-    {"other machine code, same commit", RL_CAUSE_CODE, "code_sha256", .code = "c2"},
-    {"other posted code", RL_CAUSE_CODE, "code_sha256", .code = "c2", .posted_sha256 = "p2"},
-    {"other posted code, machine code unknown", RL_CAUSE_CODE, "posted_sha256", .code = "", .posted_sha256 = "p2"},
-    {"other posted code, same machine code", RL_CAUSE_NOISE, NULL, .posted_sha256 = "p2"},
-    {"machine code unknown", RL_CAUSE_NOISE, NULL, .code = ""},
-    {"another build, same machine code", RL_CAUSE_HARNESS, "worker_commit", .worker_commit = "bbbb"},
-    {"another library and machine code, same build", RL_CAUSE_CONFIGURATION, "libraries", .code = "c2",
+    {"other machine code", RL_REGRESSION_CODE, "code_sha256", .code = "c2", .worker_commit = "bbbb"},
+    {"other machine code, same commit", RL_REGRESSION_CODE, "code_sha256", .code = "c2"},
+    {"other posted code", RL_REGRESSION_CODE, "code_sha256", .code = "c2", .posted_sha256 = "p2"},
+    {"other posted code, machine code unknown", RL_REGRESSION_CODE, "posted_sha256", .code = "", .posted_sha256 = "p2"},
+    {"other posted code, same machine code", RL_REGRESSION_NOISE, NULL, .posted_sha256 = "p2"},
+    {"machine code unknown", RL_REGRESSION_NOISE, NULL, .code = ""},
+    {"another build, same machine code", RL_REGRESSION_HARNESS, "worker_commit", .worker_commit = "bbbb"},
+    {"another library and machine code, same build", RL_REGRESSION_CONFIGURATION, "libraries", .code = "c2",
      .libraries = "cuDNN 9.19.0"},
-    {"another library, build and machine code", RL_CAUSE_CODE, "worker_commit", .code = "c2", .libraries = "cuDNN 9.19.0",
+    {"another library, build and machine code", RL_REGRESSION_CODE, "worker_commit", .code = "c2", .libraries = "cuDNN 9.19.0",
      .worker_commit = "bbbb"},
-    {"lower occupancy by shared memory", RL_CAUSE_CONFIGURATION, "dynamic_shared_bytes", .dynamic_shared_bytes = 65536,
+    {"lower occupancy by shared memory", RL_REGRESSION_CONFIGURATION, "dynamic_shared_bytes", .dynamic_shared_bytes = 65536,
      .worker_commit = "bbbb"},
-    {"another grid", RL_CAUSE_CONFIGURATION, "grid", .grid = 64},
-    {"more launches", RL_CAUSE_CONFIGURATION, "launches", .launches = 110},
-    {"other inputs", RL_CAUSE_CONFIGURATION, "params", .params = "{\"batch_size\":128}"},
-    {"another driver", RL_CAUSE_CONFIGURATION, "driver", .driver = "590"},
-    {"a lower SM clock", RL_CAUSE_DEVICE, "sm_clock_mhz", .sm_clock_mhz = 1800},
-    {"a lower memory clock", RL_CAUSE_DEVICE, "memory_clock_mhz", .memory_clock_mhz = 2600},
-    {"another device", RL_CAUSE_DEVICE, "device_uuid", .device_uuid = "GPU-2", .worker_commit = "bbbb"},
-    {"power capped", RL_CAUSE_DEVICE, "throttle_reasons", .throttle_reasons = "sw_power_cap"},
-    {"an SM clock 0.9 % lower", RL_CAUSE_NOISE, NULL, .sm_clock_mhz = 1963},
-    {"a higher SM clock", RL_CAUSE_NOISE, NULL, .sm_clock_mhz = 2100},
-    {"nothing", RL_CAUSE_NOISE, NULL},
-    {"another build, 0.9 % more", RL_CAUSE_NOISE, NULL, .worker_commit = "bbbb", .total_us = 10090},
-    {"another build, 1.1 % more", RL_CAUSE_HARNESS, "worker_commit", .worker_commit = "bbbb", .total_us = 10110}};
+    {"another grid", RL_REGRESSION_CONFIGURATION, "grid", .grid = 64},
+    {"more launches", RL_REGRESSION_CONFIGURATION, "launches", .launches = 110},
+    {"other inputs", RL_REGRESSION_CONFIGURATION, "params", .params = "{\"batch_size\":128}"},
+    {"another driver", RL_REGRESSION_CONFIGURATION, "driver", .driver = "590"},
+    {"a lower SM clock", RL_REGRESSION_DEVICE, "sm_clock_mhz", .sm_clock_mhz = 1800},
+    {"a lower memory clock", RL_REGRESSION_DEVICE, "memory_clock_mhz", .memory_clock_mhz = 2600},
+    {"another device", RL_REGRESSION_DEVICE, "device_uuid", .device_uuid = "GPU-2", .worker_commit = "bbbb"},
+    {"power capped", RL_REGRESSION_DEVICE, "throttle_reasons", .throttle_reasons = "sw_power_cap"},
+    {"an SM clock 0.9 % lower", RL_REGRESSION_NOISE, NULL, .sm_clock_mhz = 1963},
+    {"a higher SM clock", RL_REGRESSION_NOISE, NULL, .sm_clock_mhz = 2100},
+    {"nothing", RL_REGRESSION_NOISE, NULL},
+    {"another build, 0.9 % more", RL_REGRESSION_NOISE, NULL, .worker_commit = "bbbb", .total_us = 10090},
+    {"another build, 1.1 % more", RL_REGRESSION_HARNESS, "worker_commit", .worker_commit = "bbbb", .total_us = 10110}};
 
 static void each_class_follows_from_what_differs(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     const change *to = &changes[i];
-    rl_cause_kernel before = make_kernel("conv2", 10000, "c1"), now = before;
+    rl_regression_kernel before = make_kernel("conv2", 10000, "c1"), now = before;
     now.total_us = to->total_us > 0 ? to->total_us : 11000;
     if (to->code) now.code_sha256 = to->code;
     if (to->code && *to->code == '\0') before.code_sha256 = to->code;
     if (to->dynamic_shared_bytes > 0) now.dynamic_shared_bytes = to->dynamic_shared_bytes;
     if (to->grid) now.grid[0] = to->grid;
     if (to->launches) now.launches = to->launches;
-    rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
+    rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
     if (to->worker_commit) current.worker_commit = to->worker_commit;
     if (to->posted_sha256) baseline.posted_sha256 = "p1", current.posted_sha256 = to->posted_sha256;
     if (to->driver) current.driver = to->driver;
@@ -130,7 +131,7 @@ static void each_class_follows_from_what_differs(void **state) {
     if (to->throttle_reasons) current.throttle_reasons = to->throttle_reasons;
     if (to->sm_clock_mhz > 0) current.sm_clock_mhz = to->sm_clock_mhz;
     if (to->memory_clock_mhz > 0) current.memory_clock_mhz = to->memory_clock_mhz;
-    rl_causes causes = find(&baseline, &current);
+    rl_regression_causes causes = find(&baseline, &current);
     print_message("%s: %s\n", to->change_name, causes.items[0].text);
     assert_true(causes.count >= 1);
     assert_class(&causes.items[0], to->class_);
@@ -138,7 +139,7 @@ static void each_class_follows_from_what_differs(void **state) {
     for (size_t k = 0; k < causes.items[0].evidence_count; k++)
       found = found || strcmp(causes.items[0].evidence[k].property, to->property) == 0;
     if (!found) fail_msg("%s: no evidence %s", to->change_name, to->property);
-    rl_causes_clear(&causes);
+    rl_regression_causes_clear(&causes);
   }
 }
 
@@ -148,94 +149,94 @@ static void equal_kernels_are_never_code(void **state) {
   choose_test_seed();
   static const char *const commits[] = {"aaaa", "bbbb", NULL}, *const drivers[] = {"580", "590", NULL};
   for (int trial = 0; trial < 500; trial++) {
-    rl_cause_kernel before[3], now[3];
+    rl_regression_kernel before[3], now[3];
     for (int i = 0; i < 3; i++) {
       before[i] = now[i] = make_kernel(i == 0 ? "a" : i == 1 ? "b" : "c", 1000 * (2 + random_value()), "c1");
       now[i].total_us *= 1 + 0.3 * random_value();
     }
-    rl_cause_run baseline = make_run(before, 3), current = make_run(now, 3);
+    rl_regression_run baseline = make_run(before, 3), current = make_run(now, 3);
     baseline.total_us = 10000, current.total_us = 10000 + 1000 * random_value();
     current.worker_commit = commits[random_bits() % 3], current.driver = drivers[random_bits() % 3];
     current.sm_clock_mhz = 1900 + 100 * random_value();
-    rl_causes causes = find(&baseline, &current);
-    for (size_t i = 0; i < causes.count; i++) assert_int_not_equal(causes.items[i].class_, RL_CAUSE_CODE);
-    rl_causes_clear(&causes);
+    rl_regression_causes causes = find(&baseline, &current);
+    for (size_t i = 0; i < causes.count; i++) assert_int_not_equal(causes.items[i].class_, RL_REGRESSION_CODE);
+    rl_regression_causes_clear(&causes);
   }
 }
 
 static void a_clock_explains_its_part_of_a_difference(void **state) {
   (void)state;
-  rl_cause_kernel before[] = {make_kernel("a", 9000, "c1"), make_kernel("b", 4500, "d1")}, now[] = {before[0], before[1]};
+  rl_regression_kernel before[] = {make_kernel("a", 9000, "c1"), make_kernel("b", 4500, "d1")}, now[] = {before[0], before[1]};
   now[0].total_us = 10000 + 3000, now[0].code_sha256 = "c2"; /* the clock: 1000 us of 4000 */
   now[1].total_us = 5000;
-  rl_cause_run baseline = make_run(before, 2), current = make_run(now, 2);
+  rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
   current.sm_clock_mhz = 1782; /* 1 / 0.9: 11 % more */
   current.power_w = 650;
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 2);
-  assert_class(&causes.items[0], RL_CAUSE_CODE), assert_class(&causes.items[1], RL_CAUSE_DEVICE);
+  assert_class(&causes.items[0], RL_REGRESSION_CODE), assert_class(&causes.items[1], RL_REGRESSION_DEVICE);
   assert_true(fabs(causes.items[0].difference_us - 3000) < 1e-6 && fabs(causes.items[1].difference_us - 1500) < 1e-6);
   assert_true(fabs(causes.items[0].share_ratio - 3000.0 / 4500) < 1e-9);
   assert_true(has_evidence(&causes.items[1], "sm_clock_mhz", "1980", "1782"));
   assert_true(has_evidence(&causes.items[1], "power_w", "400", "650"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 static void kernels_of_one_run_and_time_between_kernels(void **state) {
   (void)state;
-  rl_cause_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("relu", 700, "d1")},
-                  now[] = {make_kernel("a", 5000, "c1"), make_kernel("softmax", 1500, "e1")};
+  rl_regression_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("relu", 700, "d1")},
+                       now[] = {make_kernel("a", 5000, "c1"), make_kernel("softmax", 1500, "e1")};
   before[1].name = "relu_f", now[1].name = "softmax_f";
-  rl_cause_run baseline = make_run(before, 2), current = make_run(now, 2);
+  rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
   baseline.total_us = 6000, current.total_us = 7200;
   current.worker_commit = "bbbb";
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 3);
   assert_string_equal(causes.items[0].subject, "softmax"), assert_true(causes.items[0].difference_us == 1500);
   assert_string_equal(causes.items[1].subject, "relu"), assert_true(causes.items[1].difference_us == -700);
-  assert_class(&causes.items[0], RL_CAUSE_CODE);
-  assert_class(&causes.items[2], RL_CAUSE_HARNESS), assert_true(fabs(causes.items[2].difference_us - 400) < 1e-9);
+  assert_class(&causes.items[0], RL_REGRESSION_CODE);
+  assert_class(&causes.items[2], RL_REGRESSION_HARNESS), assert_true(fabs(causes.items[2].difference_us - 400) < 1e-9);
   assert_non_null(strstr(causes.items[2].text, "not attributed"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   current.worker_commit = "aaaa", current.libraries = "cuDNN 9.19.0"; /* the library chose another algorithm */
   causes = find(&baseline, &current);
-  assert_class(&causes.items[0], RL_CAUSE_CONFIGURATION), assert_class(&causes.items[2], RL_CAUSE_NOISE);
-  rl_causes_clear(&causes);
+  assert_class(&causes.items[0], RL_REGRESSION_CONFIGURATION), assert_class(&causes.items[2], RL_REGRESSION_NOISE);
+  rl_regression_causes_clear(&causes);
 }
 
 /* The metric is 20 % shorter than the trace of both kernels, which has 300 and 900 us between them. */
 static void a_metric_of_kernels_has_no_time_between_them(void **state) {
   (void)state;
-  rl_cause_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("b", 5000, "d1")},
-                  now[] = {make_kernel("a", 6000, "c2"), make_kernel("b", 5000, "d1")};
-  rl_cause_run baseline = make_run(before, 2), current = make_run(now, 2);
+  rl_regression_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("b", 5000, "d1")},
+                       now[] = {make_kernel("a", 6000, "c2"), make_kernel("b", 5000, "d1")};
+  rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
   baseline.total_us = 8000, current.total_us = 8800;
   baseline.is_kernel_time = current.is_kernel_time = true;
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 1);
-  assert_class(&causes.items[0], RL_CAUSE_CODE);
+  assert_class(&causes.items[0], RL_REGRESSION_CODE);
   assert_true(fabs(causes.items[0].difference_us - 800) < 1e-6 && fabs(causes.items[0].share_ratio - 1) < 1e-9);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: the time that kernels do not explain is listed */
   baseline.total_us = 10300, current.total_us = 11900;
   causes = find(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_true(causes.items[0].difference_us == 1000 && fabs(causes.items[1].difference_us - 600) < 1e-9);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 /* Of 10000 us, 1 % between kernels is no cause, whatever build runs. */
 static void one_percent_of_time_between_kernels_is_noise(void **state) {
   (void)state;
-  rl_cause_kernel before = make_kernel("a", 9000, "c1"), now = make_kernel("a", 9900, "c2");
-  rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
+  rl_regression_kernel before = make_kernel("a", 9000, "c1"), now = make_kernel("a", 9900, "c2");
+  rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
   baseline.total_us = 10000, current.worker_commit = "bbbb";
   for (int i = 0; i < 2; i++) {
     current.total_us = i == 0 ? 10990 : 11010;
-    rl_causes causes = find(&baseline, &current);
+    rl_regression_causes causes = find(&baseline, &current);
     assert_int_equal(causes.count, 2);
-    assert_class(&causes.items[1], i == 0 ? RL_CAUSE_NOISE : RL_CAUSE_HARNESS);
-    rl_causes_clear(&causes);
+    assert_class(&causes.items[1], i == 0 ? RL_REGRESSION_NOISE : RL_REGRESSION_HARNESS);
+    rl_regression_causes_clear(&causes);
   }
 }
 
@@ -250,41 +251,41 @@ static void counted_metrics_are_evidence(void **state) {
        {"smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", 1.5, NULL},
        {"smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", 6.0, NULL},
        {"smsp__inst_executed.sum", 6e5, NULL}}};
-  rl_cause_kernel before = make_kernel("a", 5000, "c1"), now = make_kernel("a", 6000, "c2");
+  rl_regression_kernel before = make_kernel("a", 5000, "c1"), now = make_kernel("a", 6000, "c2");
   before.metrics = (rl_metric_values){counted[0], 4}, now.metrics = (rl_metric_values){counted[1], 4};
   now.registers_per_thread = 96, now.theoretical_occupancy_ratio = 0.25;
-  rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
-  rl_causes causes = find(&baseline, &current);
-  const rl_cause *cause = &causes.items[0];
+  rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
+  rl_regression_causes causes = find(&baseline, &current);
+  const rl_regression_cause *cause = &causes.items[0];
   assert_true(has_evidence(cause, "smsp__inst_executed.sum", "500000", "600000"));
   assert_true(has_evidence(cause, "registers_per_thread", "64", "96"));
   assert_true(has_evidence(cause, "theoretical_occupancy_ratio", "0.5", "0.25"));
   assert_true(has_evidence(cause, "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", "2", "6"));
   assert_false(has_evidence(cause, "dram__bytes.sum", "1e+06", "1.001e+06"));
   assert_int_equal(cause->evidence_count, 5);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 /* On a CPU, machine code is unknown. The build decides. */
 static void unknown_machine_code(void **state) {
   (void)state;
-  rl_cause_kernel before = make_kernel("conv2", 5000, NULL), now = make_kernel("conv2", 6000, "");
-  rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
-  rl_causes causes = find(&baseline, &current);
-  assert_class(&causes.items[0], RL_CAUSE_NOISE);
+  rl_regression_kernel before = make_kernel("conv2", 5000, NULL), now = make_kernel("conv2", 6000, "");
+  rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
+  rl_regression_causes causes = find(&baseline, &current);
+  assert_class(&causes.items[0], RL_REGRESSION_NOISE);
   assert_null(strstr(causes.items[0].text, "machine code"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   current.worker_commit = "bbbb";
   causes = find(&baseline, &current);
-  assert_class(&causes.items[0], RL_CAUSE_CODE);
+  assert_class(&causes.items[0], RL_REGRESSION_CODE);
   assert_non_null(strstr(causes.items[0].text, "machine code is unknown"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 static void small_differences_of_equal_kernels_are_one_entry(void **state) {
   (void)state;
   enum { KERNELS = 40 };
-  rl_cause_kernel before[KERNELS], now[KERNELS];
+  rl_regression_kernel before[KERNELS], now[KERNELS];
   char names[KERNELS][16];
   for (int i = 0; i < KERNELS; i++) {
     snprintf(names[i], sizeof names[i], "launch %d", i);
@@ -292,68 +293,69 @@ static void small_differences_of_equal_kernels_are_one_entry(void **state) {
     now[i].total_us += i % 2 ? 4 : -2;
   }
   now[7].total_us = 3000, now[7].code_sha256 = "c2";
-  rl_cause_run baseline = make_run(before, KERNELS), current = make_run(now, KERNELS);
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_run baseline = make_run(before, KERNELS), current = make_run(now, KERNELS);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_string_equal(causes.items[0].subject, "launch 7");
-  assert_class(&causes.items[1], RL_CAUSE_NOISE);
+  assert_class(&causes.items[1], RL_REGRESSION_NOISE);
   assert_non_null(strstr(causes.items[1].text, "39 small differences"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 static void kernels_are_paired_by_launch_and_order(void **state) {
   (void)state;
-  rl_cause_kernel before[] = {make_kernel("conv2", 100, "c1"), make_kernel("conv2", 200, "c1"), make_kernel("fc", 50, "f1")},
-                  now[] = {make_kernel("fc", 80, "f2"), make_kernel("conv2", 100, "c1"), make_kernel("conv2", 290, "c3")};
+  rl_regression_kernel before[] = {make_kernel("conv2", 100, "c1"), make_kernel("conv2", 200, "c1"), make_kernel("fc", 50, "f1")},
+                       now[] = {make_kernel("fc", 80, "f2"), make_kernel("conv2", 100, "c1"), make_kernel("conv2", 290, "c3")};
   now[0].name = "renamed_f";
-  rl_cause_run baseline = make_run(before, 3), current = make_run(now, 3);
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_run baseline = make_run(before, 3), current = make_run(now, 3);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_true(causes.items[0].difference_us == 90 && causes.items[1].difference_us == 30);
   assert_true(has_evidence(&causes.items[1], "kernel", "kernel_f", "renamed_f"));
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
 }
 
 static void equal_runs_and_unknown_times(void **state) {
   (void)state;
-  rl_cause_kernel kernel = make_kernel("a", 100, "c1");
-  rl_cause_run run = make_run(&kernel, 1), empty = make_run(NULL, 0);
-  rl_causes causes = find(&run, &run);
+  rl_regression_kernel kernel = make_kernel("a", 100, "c1");
+  rl_regression_run run = make_run(&kernel, 1), empty = make_run(NULL, 0);
+  rl_regression_causes causes = find(&run, &run);
   assert_int_equal(causes.count, 0);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   causes = find(&empty, &empty);
   assert_int_equal(causes.count, 0);
-  rl_causes_clear(&causes);
+  rl_regression_causes_clear(&causes);
   rl_error err = {0};
   kernel.total_us = NAN;
-  assert_int_equal(rl_causes_find(&run, &empty, &causes, &err), -1);
+  assert_int_equal(rl_regression_causes_find(&run, &empty, &causes, &err), -1);
   assert_int_equal(err.domain, RL_INPUT);
 }
 
 /* Another process takes time from every kernel: neither the changed kernel nor the time between kernels is the cause. */
 static void other_processes_on_the_device_are_the_cause(void **state) {
   (void)state;
-  const rl_cause_kernel before[] = {make_kernel("a", 1000, "code1"), make_kernel("b", 1000, "code2"),
-                                    make_kernel("c", 1000, "x")},
-                        now[] = {make_kernel("a", 1500, "code1"), make_kernel("b", 1600, "other"), make_kernel("c", 1001, "x")};
-  rl_cause_run baseline = make_run(before, 3), current = make_run(now, 3);
+  const rl_regression_kernel before[] = {make_kernel("a", 1000, "code1"), make_kernel("b", 1000, "code2"),
+                                         make_kernel("c", 1000, "x")},
+                             now[] = {make_kernel("a", 1500, "code1"), make_kernel("b", 1600, "other"),
+                                      make_kernel("c", 1001, "x")};
+  rl_regression_run baseline = make_run(before, 3), current = make_run(now, 3);
   baseline.total_us = 4000, current.total_us = 6000;
   current.other_processes = "pid 4711 (1200 MiB)";
-  rl_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find(&baseline, &current);
   assert_int_equal(causes.count, 4);
   for (size_t i = 0; i < 3; i++) {
-    assert_class(&causes.items[i], RL_CAUSE_DEVICE);
+    assert_class(&causes.items[i], RL_REGRESSION_DEVICE);
     assert_true(has_evidence(&causes.items[i], "other_processes", "none", "pid 4711 (1200 MiB)"));
     assert_non_null(strstr(causes.items[i].text, "Other processes used the device"));
   }
   assert_true(has_evidence(&causes.items[1], "code_sha256", "code2", "other"));
-  assert_class(&causes.items[3], RL_CAUSE_NOISE);
-  rl_causes_clear(&causes);
+  assert_class(&causes.items[3], RL_REGRESSION_NOISE);
+  rl_regression_causes_clear(&causes);
 
   baseline.other_processes = "pid 4711 (1200 MiB)"; /* it took time from both */
   causes = find(&baseline, &current);
-  assert_class(&causes.items[0], RL_CAUSE_CODE);
-  rl_causes_clear(&causes);
+  assert_class(&causes.items[0], RL_REGRESSION_CODE);
+  rl_regression_causes_clear(&causes);
 }
 
 int main(void) {

@@ -83,7 +83,7 @@ static void a_choice_has_a_text(void **state) {
 
 static void parts_are_the_metrics_below_the_key(void **state) {
   (void)state;
-  rl_part parts[RL_MAX_PARTS];
+  rl_row_part parts[RL_MAX_ROW_PARTS];
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix", .parts = RL_PARTS_VALUES}, &values, parts), 3);
   assert_string_equal(parts[0].name, "LDG.E"); /* largest first, unknown last */
   assert_string_equal(parts[1].name, "FADD");
@@ -94,15 +94,15 @@ static void parts_are_the_metrics_below_the_key(void **state) {
 
 static void parts_are_limited(void **state) {
   (void)state;
-  static char names[RL_MAX_PARTS + 50][16];
-  static rl_metric_value metrics[RL_MAX_PARTS + 50];
-  rl_part parts[RL_MAX_PARTS];
-  for (size_t i = 0; i < RL_MAX_PARTS + 50; i++) {
+  static char names[RL_MAX_ROW_PARTS + 50][16];
+  static rl_metric_value metrics[RL_MAX_ROW_PARTS + 50];
+  rl_row_part parts[RL_MAX_ROW_PARTS];
+  for (size_t i = 0; i < RL_MAX_ROW_PARTS + 50; i++) {
     snprintf(names[i], sizeof names[i], "k:%05zu", i);
     metrics[i] = (rl_metric_value){names[i], (double)i, NULL};
   }
-  rl_metric_values many_values = {metrics, RL_MAX_PARTS + 50};
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &many_values, parts), RL_MAX_PARTS);
+  rl_metric_values many_values = {metrics, RL_MAX_ROW_PARTS + 50};
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &many_values, parts), RL_MAX_ROW_PARTS);
 }
 
 static void a_row_is_available_on_its_chips(void **state) {

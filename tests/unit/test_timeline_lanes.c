@@ -103,7 +103,7 @@ static void check_sums(const rl_timeline_lanes *lanes, const rl_timeline_lane *l
 static void check_depths(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane) {
   for (size_t i = 0; i < lane->count; i++) {
     const rl_lane_item *one = &lane->items[i];
-    assert_true(one->depth < lane->depths);
+    assert_true(one->depth < lane->depth_count);
     if (one->end_ns - one->start_ns < lanes->step_ns || one->depth == RL_MAX_LANE_DEPTH - 1) continue;
     for (size_t j = i + 1; j < lane->count && lane->items[j].start_ns < one->end_ns; j++)
       assert_true(lane->items[j].depth != one->depth);
@@ -122,7 +122,7 @@ static void lanes_keep_every_row(void **state) {
       check_sums(&lanes, &lanes.lanes[lane], from_ns, to_ns);
       bool is_thread_lane = lanes.lanes[lane].key.thread != 0; /* rows of a thread nest */
       if (is_thread_lane) check_depths(&lanes, &lanes.lanes[lane]);
-      else assert_int_equal(lanes.lanes[lane].depths, 1);
+      else assert_int_equal(lanes.lanes[lane].depth_count, 1);
     }
     rl_timeline_lanes_clear(&lanes);
   }
@@ -159,7 +159,7 @@ static void lanes_are_bounded(void **state) {
   ASSERT_OK(rl_timeline_lanes_finish(&lanes, &err));
   assert_true(lanes.truncated);
   assert_int_equal(lanes.count, RL_MAX_LANES);
-  assert_int_equal(lanes.lanes[0].depths, RL_MAX_LANE_DEPTH);
+  assert_int_equal(lanes.lanes[0].depth_count, RL_MAX_LANE_DEPTH);
   assert_in_range(lanes.lanes[0].count, 1, RL_MAX_LONG_ITEMS + 100);
   int64_t row_count = 0;
   for (size_t i = 0; i < lanes.lanes[0].count; i++) row_count += lanes.lanes[0].items[i].row_count;
