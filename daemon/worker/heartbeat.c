@@ -15,12 +15,12 @@
 
 enum {
   INTERVAL_S = 5,
-  MAX_QUIET_BEATS = 6, /* number of quiet beats in a row after which the limit falls to QUIET_LIMIT_MS */
-  /* one second less than the time of these beats, so that the last of them exceeds the limit */
+  MAX_QUIET_BEATS = 6, /* number of quiet heartbeats in a row after which the limit falls to QUIET_LIMIT_MS */
+  /* one second less than the time of these heartbeats, so that the last of them exceeds the limit */
   QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000
 };
-static const int64_t QUIET_CPU_NS =
-    10000000; /* a send_heartbeat is quiet if the process used less CPU time than this since the previous send_heartbeat */
+/* A heartbeat is quiet if the process used less CPU time than this since the previous heartbeat. */
+static const int64_t QUIET_CPU_NS = 10000000;
 
 static struct heartbeat_state {
   pthread_mutex_t frames_lock; /* held while either thread writes a frame; guards busy and stage */
@@ -29,13 +29,13 @@ static struct heartbeat_state {
   char stage[sizeof((rl_heartbeat *)0)->stage];
   _Atomic int64_t check_point_ns; /* monotonic time of the last check point */
   bool computes_on_cpu;
-  int64_t cpu_ns;  /* CPU time of the process at the last send_heartbeat */
-  int quiet_beats; /* number of quiet beats in a row, up to the last send_heartbeat */
+  int64_t cpu_ns;  /* CPU time of the process at the last heartbeat */
+  int quiet_beats; /* number of quiet heartbeats in a row, up to the last one */
   int descriptor;
   void (*failed)(const rl_error *err);
 } state = {.frames_lock = PTHREAD_MUTEX_INITIALIZER, .request_began_or_ended = PTHREAD_COND_INITIALIZER};
 
-/* Updates quiet_beats from the CPU time that the process used since the previous send_heartbeat. */
+/* Updates quiet_beats from the CPU time that the process used since the previous heartbeat. */
 static void count_quiet_beats(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -14,19 +14,21 @@
 /* Starts the heartbeat thread, which writes to this descriptor and calls `failed` when a write fails. Fails with RL_ERRNO if
  * the thread can't be started. */
 int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err);
-/* A request begins: HEARTBEAT frames may be sent from now on. */
+/* Begins a request: HEARTBEAT frames may be sent from now on. */
 void rl_heartbeat_begin_request(void);
-/* A request ends: no HEARTBEAT frame is sent from now on. Called with the frames locked, before the last frame of the request. */
+/* Ends a request: no HEARTBEAT frame is sent from now on. Call it with the frames locked, before the last frame of the
+ * request. */
 void rl_heartbeat_end_request(void);
-/* The main thread begins a stage of the request: "open", or a phase of rl_progress. */
+/* Begins a stage of the request: "open", or a phase of rl_progress. Passes a check point. Call it from the main thread. */
 void rl_heartbeat_enter_stage(const char *stage);
 /* Returns how long the main thread may take between two check points. quiet_beats: number of HEARTBEAT frames in a row during
  * which the process used no CPU time. The limit is long because one large launch on a slow CPU takes a minute, opening an
  * instance compiles posted code and loads libraries and data, and replays for the profiler have no fixed length. */
 int64_t rl_heartbeat_limit_ms(bool computes_on_cpu, const char *stage, int quiet_beats);
-/* The main thread has passed a check point. */
+/* Passes a check point. Call it from the main thread. */
 void rl_heartbeat_check_point(void);
-/* The main thread writes frames only between these two calls. Unlocking passes a check point. */
+/* Lock and unlock the writing of frames. The main thread writes frames only between these two calls. Unlocking passes a check
+ * point. */
 void rl_heartbeat_lock_frames(void);
 void rl_heartbeat_unlock_frames(void);
 

@@ -126,7 +126,8 @@ static bool is_worker_of_same_daemon(unsigned pid) {
   return parent != 0 && parent == getppid();
 }
 
-/* Keeps those that are neither this process nor workers of the same daemon. Returns whether this process is listed. */
+/* Stores the listed processes that are neither this process nor workers of the same daemon. Returns whether this process is
+ * listed. */
 static bool keep_others(const nvml_process *listed, unsigned count, rl_other_processes *processes) {
   bool is_listed = false;
   for (unsigned i = 0; i < count; i++) {

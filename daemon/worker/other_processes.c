@@ -1,4 +1,4 @@
-/* Merges both readings by process. */
+/* Implements other_processes.h: merges the readings before and after the pass by process. */
 #include "worker/other_processes.h"
 
 #include <math.h>

@@ -35,6 +35,7 @@ typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FA
 rl_outcome rl_outcome_of_error(int rc, const rl_error *err);
 /* Reports that a phase (see rl_progress) of iteration `epoch` of `epochs` begins; −1, −1: the phase belongs to no iteration. */
 void rl_pass_enter_phase(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs);
+/* Reports that an iteration has ended. */
 void rl_pass_iteration_done(rl_pass_context *pass);
 
 typedef struct rl_named_value {

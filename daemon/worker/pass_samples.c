@@ -6,9 +6,8 @@
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
  *   relative_error, relative_error_limit   error of the result, and the largest accepted error
  *   checked_ratio   share of the result that was compared with the reference
- *   checked_launches   number of launches (timed ones and those before them) whose buffers were checked; a wrong one fails the
- * pass
- *
+ *   checked_launches   number of launches (timed ones and those before them) whose buffers were checked; a wrong launch fails
+ *                      the pass
  * Sensors are read after each mode. Measurements that the engine took when it opened the instance are added. */
 #include <errno.h>
 #include <math.h>

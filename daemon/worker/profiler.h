@@ -22,7 +22,7 @@ typedef struct rl_profiler_ops {
   /* Collects the selected metrics for the kernels of one step (instance->iteration.sequences[instance->step_sequence]) by
    * replay. Runs the sequences before the step once. Appends kernels, numbered in order of issue, and their metrics to records.
    * Restores what the step changes. Returns 0; -1 on error, with RL_INPUT when profile_options select no kernel; 1 when the
-   * device cannot do it, with the reason (missing privilege, no such hardware). */
+   * counters can't be collected on this device, with the reason (missing privilege, no such hardware). */
   int (*collect_counters)(rl_profiler *profiler, rl_instance *instance, const rl_profile_options *profile_options,
                           const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
   /* Releases the hardware counters that collect_counters keeps reserved for its next call with the same instance. Call before
@@ -34,7 +34,7 @@ typedef struct rl_profiler_ops {
   /* Returns the theoretical occupancy of a launch (cuda_occupancy.h), 0 to 1; NAN when unknown. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);
-  /* Passes a launch's host times to a profiler that cannot record them itself. NULL: not needed. */
+  /* Receives the host times of a launch. NULL: the profiler records them itself. */
   void (*add_span)(rl_profiler *profiler, const rl_span *span);
 } rl_profiler_ops;
 

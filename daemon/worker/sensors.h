@@ -33,8 +33,9 @@ typedef struct rl_other_processes {
   size_t count;
   char reason[RL_REASON_SIZE]; /* reason why the processes are unknown; "": they are known */
 } rl_other_processes;
-/* Lists them. Call it while this process has a context on the device: NVML shows the processes of this PID namespace, and they
- * are unknown if this process is not among them. */
+/* Lists the other processes that use the device. Call it while this process has a context on the device: NVML lists the
+ * processes of one PID namespace. If this process is not among them, that namespace is another one, and the processes are
+ * unknown. */
 void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes);
 void rl_sensors_close(rl_sensors *sensors);
 

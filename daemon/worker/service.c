@@ -35,8 +35,8 @@ struct rl_service {
   rl_pass_context pass;
   rl_observer observer; /* observer of every request; its context points to this service */
   cached_instance *current;
-  uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT],
-      other_instances_total_bytes; /* allocated for other instances: by purpose, and their sum */
+  /* Bytes that are allocated for other instances: by purpose, and their sum. */
+  uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes;
   double cuda_context_bytes;       /* device memory that our allocator did not allocate, after the last request */
   double used_bytes_at_start;      /* device memory in use when this request started */
   double allocated_bytes_at_start; /* bytes that our allocator had allocated at that time */

@@ -18,11 +18,11 @@ static const struct {
    * instructions of other classes. */
   const char *sm_metric_patterns[5];
   const char *reason;
-  const char
-      *exempt_opcode_pattern; /* instructions with this pattern increment none of the counters on exempt_chip; NULL: none */
-  const char *exempt_chip;    /* as CUPTI names it */
-  const char
-      *l2_metric_patterns[3]; /* substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
+  /* Instructions with this pattern increment none of the counters on exempt_chip. NULL: there is no such pattern. */
+  const char *exempt_opcode_pattern;
+  const char *exempt_chip; /* CUPTI's name of the chip */
+  /* Substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*). */
+  const char *l2_metric_patterns[3];
 } classes[] = {
     {.opcode_patterns = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
      .sm_metric_patterns = {"_mem_texture", "_op_texture"},

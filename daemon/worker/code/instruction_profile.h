@@ -13,7 +13,8 @@
 #define RL_THREAD_INST_EXECUTED_TRUE "thread_inst_executed_true" /* threads that are not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
-/* Stands in place of the offset for values of functions that the kernel calls. Only rl_instruction_profile_sum includes them. */
+/* The offset of values that belong to functions which the kernel calls. Only rl_instruction_profile_sum includes these
+ * values. */
 enum { RL_OTHER_FUNCTION = -1 };
 
 typedef struct rl_pc_value {

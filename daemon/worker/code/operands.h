@@ -1,6 +1,6 @@
 /* Counts executed instructions whose kind depends on their operands, not only on their opcode: moves encoded as FP16 arithmetic,
- * spills, and loads whose address depends on an earlier result of the same load. Pure functions over the SASS text of nvdisasm
- * (compute capability 8.0 to 12.0). */
+ * spills, and loads whose address depends on an earlier result of the same load. All functions are pure; they read the SASS text
+ * of nvdisasm (compute capability 8.0 to 12.0). */
 #ifndef RL_CODE_OPERANDS_H
 #define RL_CODE_OPERANDS_H
 

@@ -1,6 +1,6 @@
 /* Reserves a range of device addresses with the driver's virtual memory management and maps the same physical chunk at every
- * multiple of its size. On a device without virtual memory management, allocates one chunk, and the range has the chunk's size.
- * */
+ * multiple of its size. On a device without virtual memory management, allocates one chunk, and the range has the chunk's
+ * size. */
 #include "worker/cupti/aliased_mapping.h"
 
 #include <cuda.h>

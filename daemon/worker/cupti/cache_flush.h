@@ -1,9 +1,11 @@
-/* Makes caches cold before kernel launches, for measurements under the range profiler. While it is enabled, it does the following
- * before each selected launch, on the stream of the launch:
- * - L2: copies more bytes than L2 holds with the copy engine. The copies write to one small chunk, because dirty lines in L2
- * would be written back during the kernel and counted as traffic of the kernel.
- * - Instruction and constant caches: loads and unloads a module, so that the driver invalidates these caches.
- * No kernel is used for this, because the range profiler would count it as a range, which costs 1 ms in most passes.
+/* Makes caches cold before kernel launches, for measurements under the range profiler. While flushing is enabled, the following
+ * happens before each selected launch, on the stream of the launch:
+ *
+ * - L2: the copy engine copies more bytes than L2 holds. The copies write to one small chunk, because dirty lines in L2 would be
+ *   written back during the kernel and counted as traffic of the kernel.
+ * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates these caches.
+ *
+ * No kernel flushes the caches, because the range profiler would count that kernel as a range, which costs 1 ms in most passes.
  * Before the first launch a copy reads each page of all allocated memory: starting the range profiler invalidates the TLBs, and
  * without the copy the first kernel would wait 0.5 us for address translation. */
 #ifndef RL_CUPTI_CACHE_FLUSH_H

@@ -1,5 +1,5 @@
-/* In a callback after each kernel launch, calls the driver's occupancy function for the largest cluster and appends its result.
- * */
+/* In a callback after each kernel launch, calls the driver's occupancy function for the largest cluster and appends the
+ * result. */
 #include "worker/cupti/cluster_limits.h"
 
 #include <cuda.h>

@@ -161,9 +161,10 @@ struct planner {
     return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
   }
 
-  /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the first
-   * pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more specific
-   * metrics, which have longer names. On none of the chips of the catalogue did a metric set need fewer passes in another order.
+  /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the
+   * first pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more
+   * specific metrics, which have longer names. On none of the chips of the catalogue did a metric set need fewer passes in
+   * another order.
    */
   metric_set hardest_first(const metric_set &metrics) const {
     metric_set ordered = metrics;
@@ -246,7 +247,7 @@ static metric_set known_metrics(void *host, const char *chip, const char *const 
   return found;
 }
 
-/* Adds a group with these metrics. -1 without a change of the plan when they cannot be collected together. */
+/* Adds a group with these metrics. Returns -1 and leaves the plan unchanged when they cannot be collected together. */
 static int add_group(const planner &planner, const metric_set &chosen, rl_counter_plan *plan, rl_error *err) {
   std::vector<const char *> metric_names;
   for (size_t metric : chosen) metric_names.push_back(planner.names[metric]);

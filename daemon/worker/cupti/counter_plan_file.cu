@@ -1,4 +1,4 @@
-/* Saves a counter plan to a file and loads it. */
+/* Saves counter plans to files and loads them (counter_plan.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static int read_group(plan_reader &reader, const char *chip, const char *const *
 static int read_plan(plan_reader &reader, const char *chip, const char *const *names, const char *key, rl_counter_plan *plan,
                      rl_error *err) {
   if (reader.read_bytes() != format_key(key, names, plan->metric_count))
-    return rl_fail(err, RL_INPUT, 0, "it is a plan for another chip, CUPTI or list of metrics");
+    return rl_fail(err, RL_INPUT, 0, "the file has the plan of another chip, version of CUPTI or list of metrics");
   for (size_t i = 0; i < plan->metric_count; i++)
     snprintf(plan->missing_reasons[i].text, sizeof plan->missing_reasons[i].text, "%s", reader.read_bytes().c_str());
   for (uint64_t groups = reader.read_number(); groups > 0 && !reader.damaged; groups--)

@@ -319,7 +319,7 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
   const rl_counter_plan *plan = prepared->plan;
   for (size_t m = 0; m < plan->metric_count; m++) {
     const char *reason = plan->missing_reasons[m].text;
-    if (reason[0] != '\0' && is_only_on_raw_page(prepared->counter_names[m])) continue; /* the page knows which names it has */
+    if (reason[0] != '\0' && is_only_on_raw_page(prepared->counter_names[m])) continue; /* the report lists these names itself */
     if (reason[0] == '\0') reason = "undefined: 0/0, the kernel did nothing that this metric measures";
     if (append_metric((int64_t)ordinal, prepared->counter_names[m], values[ordinal * plan->metric_count + m], reason, records,
                       err) < 0)

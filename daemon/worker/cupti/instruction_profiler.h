@@ -51,13 +51,13 @@ int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **pro
 void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL is allowed */
 
 /* begin starts to disassemble the kernels, and disables PC sampling. collect adds metrics, instructions and code hashes to the
- * kernels in the records. Call end also after a failure. -1: the step can't be replayed.
+ * kernels in the records. Call end also after a failure. begin and collect return -1 when the step can't be replayed.
  *
- * The first request takes PC samples last, in collect, and leaves PC sampling configured. A later request takes them first, in
- * begin, if it is still configured, and then disables PC sampling. */
+ * The first request takes PC samples last, in collect, and leaves PC sampling configured. If PC sampling is still configured at
+ * a later request, begin takes the samples first and then disables PC sampling. */
 int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_instruction_profiler_request *request,
                                   rl_error *err);
-/* Call after begin. Returns whether nvdisasm still runs, and will soon have the SASS of all selected kernels, because their
+/* Call after begin. Returns true when nvdisasm still runs and will soon have the SASS of all selected kernels, because their
  * cubins are small. */
 bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler);
 /* Call after begin. Waits at most timeout_ms for each kernel's SASS. Returns the classes of instructions that no selected kernel

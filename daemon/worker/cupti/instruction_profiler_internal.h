@@ -38,7 +38,7 @@ struct rl_instruction_profiler {
   rl_topology interconnect_topology;
   rl_counter_plan *pm_sampling_plan; /* created at the first use */
   rl_pc_sampling *pc_sampling;       /* kept for the next request */
-  /* Of the request: */
+  /* State of the current request: */
   const rl_instruction_profiler_request *request;
   bool selected[RL_COLLECTOR_COUNT];
   char reasons[RL_COLLECTOR_COUNT][RL_REASON_SIZE]; /* reason why a collector failed; "": it did not fail */
@@ -56,7 +56,8 @@ static inline bool rl_kernel_is_selected(const rl_launched_kernel *kernel) { ret
 
 typedef int rl_instruction_profiler_function(rl_instruction_profiler *profiler, rl_error *err);
 
-/* Functions of instruction_profiler_replay.c. Fails with RL_CUPTI if the device or the driver does not support the collection. */
+/* Functions of instruction_profiler_replay.c. They fail with RL_CUPTI if the device or the driver does not support the
+ * collection. */
 /* Restores the inputs and replays the step. Calls `begin` before and `end` after each launch that has a selected kernel;
  * profiler->launch_index is the index of the launch. */
 int rl_instruction_profiler_replay(rl_instruction_profiler *profiler, rl_instruction_profiler_function *begin,
@@ -71,6 +72,7 @@ int rl_instruction_profiler_collect_pm_samples(rl_instruction_profiler *profiler
 
 /* instruction_profiler_metrics.c */
 rl_collector rl_collector_of_metric(const char *metric);
+/* Returns whether the profile options select the metric. */
 bool rl_instruction_profiler_selects(const rl_profile_options *profile_options, const rl_raw_metric *metric);
 /* Appends the selected metrics of the request's kernel `index` to the records. */
 int rl_instruction_profiler_append_metrics(rl_instruction_profiler *profiler, size_t index, rl_error *err);

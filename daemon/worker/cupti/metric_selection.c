@@ -98,7 +98,7 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
 }
 
 /* Adds the metrics of the sections, except those that were named. A metric that only the raw page has is left out if it is not
- * collected: the page knows its value or reason from the counter's other metrics and from the catalogue. */
+ * collected: the report computes its value or reason from the counter's other metrics and from the catalogue. */
 static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes absent_classes, rl_metric_selection *selection) {
   const size_t named_count = selection->count;
   for (const rl_raw_metric *metric = rl_raw_metrics; metric < rl_raw_metrics + rl_raw_metric_count; metric++) {

@@ -20,7 +20,7 @@ typedef struct rl_block_resources { /* resources that one block of a launch take
 
 typedef struct rl_residency { /* *_limit: blocks per SM that this resource allows (ncu: launch__occupancy_limit_*) */
   int block_limit, register_limit, shared_limit, warp_limit, barrier_limit;
-  int blocks, warps;             /* resident per SM: the smallest limit, and the number of warps in so many blocks */
+  int blocks, warps;             /* resident blocks per SM (the smallest limit), and the number of their warps */
   int allocated_registers;       /* registers allocated per thread */
   size_t allocated_shared_bytes; /* shared memory allocated per block */
 } rl_residency;

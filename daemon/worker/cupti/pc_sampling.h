@@ -1,5 +1,5 @@
 /* PC sampling: CUPTI samples the program counters and the stall reasons of the SMs' warps. Not thread-safe; the process has one
- * CUDA context. Fails with RL_CUPTI.
+ * CUDA context. Functions that return int return -1 with RL_CUPTI on failure.
  *
  * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled. While it is enabled, activity
  * records and counters can't be collected. So PC sampling is enabled when the context is created, and disabled only between
@@ -11,7 +11,8 @@
 
 #include "worker/cupti/instruction_count.h"
 
-/* Call from CUPTI's callback for a new context, before the context loads modules. */
+/* Records the context and enables PC sampling. Call it from CUPTI's callback for a new context, before the context loads
+ * modules. */
 void rl_pc_sampling_on_context_created(CUcontext context);
 CUcontext rl_pc_sampling_context(void); /* returns the process's context; NULL before its creation */
 /* forbid disables PC sampling. Each forbid needs an allow; the last allow enables PC sampling again. Modules loaded while it is

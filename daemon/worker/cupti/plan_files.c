@@ -1,3 +1,4 @@
+/* Implements plan_files.h: names, loads and saves the files, and prunes the cache. */
 #include "worker/cupti/plan_files.h"
 
 #include <cupti_version.h>

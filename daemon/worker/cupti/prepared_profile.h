@@ -13,9 +13,10 @@ typedef struct rl_prepared_profile {
   rl_instruction_classes absent_classes;
   bool excludes_collected;
   rl_metric_selection selection;
-  const char **counter_names; /* names of the plan's metrics: the first selection.counter_count of selection.items, or those of
-                               * them that were not already collected */
-  rl_counter_plan *plan;      /* NULL: an unused entry */
+  /* Names of the plan's metrics: the first selection.counter_count of selection.items, without those that were already collected
+   * if excludes_collected is true. */
+  const char **counter_names;
+  rl_counter_plan *plan; /* NULL: an unused entry */
   uint64_t last_use;
 } rl_prepared_profile;
 
@@ -24,9 +25,9 @@ typedef struct rl_prepared_profiles { /* a cache; a new entry replaces the least
   uint64_t use_count;
 } rl_prepared_profiles;
 
-/* Finds or prepares the profile of these options. collected: NULL, or the profile of the same options without any of the special
- * instructions (absent_classes ~0), whose counters were collected; the plan then lacks them. *found stays valid during the next
- * RL_MAX_PREPARED_PROFILES - 1 calls. */
+/* Finds or prepares the profile of these options. collected: NULL, or the profile of the same options for code without any of
+ * the special instructions (absent_classes ~0), whose counters were collected already; the new plan then excludes these
+ * counters. *found stays valid during the next RL_MAX_PREPARED_PROFILES - 1 calls. */
 int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
                              rl_instruction_classes absent_classes, const rl_prepared_profile *collected,
                              const rl_prepared_profile **found, rl_error *err);

@@ -1,5 +1,5 @@
 /* Collects CUPTI's SASS metrics (smsp__sass_*): exact counts per instruction, which code that CUPTI inserts into the kernels
- * increments. Not thread-safe. Fails with RL_CUPTI. */
+ * increments. Not thread-safe. Functions that return int return -1 with RL_CUPTI on failure. */
 #ifndef RL_CUPTI_SASS_METRICS_H
 #define RL_CUPTI_SASS_METRICS_H
 
@@ -7,7 +7,8 @@
 
 #include "worker/cupti/instruction_count.h"
 
-/* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED callback.
+/* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED
+ * callback.
  */
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
 /* Returns true when the metric, given by Nsight Compute's name, is a SASS metric of the chip. Call after open. */

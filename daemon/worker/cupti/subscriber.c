@@ -11,8 +11,8 @@
 #include "base/cubin.h"
 #include "worker/cupti/check.h"
 
-static const size_t MAX_CODE_BYTES = (size_t)256
-                                     << 20; /* limit of the sum of all kept cubins; when it is exceeded, the oldest are dropped */
+/* Limit of the sum of all kept cubins. When it is exceeded, the oldest ones are dropped. */
+static const size_t MAX_CODE_BYTES = (size_t)256 << 20;
 
 typedef struct module { /* a loaded module */
   uint32_t id;

@@ -1,6 +1,6 @@
 /* The subscriber to CUPTI's callbacks; CUPTI allows one per process. It copies the cubin of every loaded module, lists allocated
- * device memory, and calls a launch callback before and after kernel launches. Callbacks run on the thread that calls the driver.
- * */
+ * device memory, and calls a launch callback before and after kernel launches. Callbacks run on the thread that calls the
+ * driver. */
 #ifndef RL_CUPTI_SUBSCRIBER_H
 #define RL_CUPTI_SUBSCRIBER_H
 
