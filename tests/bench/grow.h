@@ -5,7 +5,7 @@
 
 #include "store/store.h"
 
-/* Databases of any size have GROW_RARE_JOBS jobs on this device, of this kind and in this state. */
+/* Every database, whatever its size, has GROW_RARE_JOBS jobs on this device, as many of this kind, and as many in this state. */
 #define GROW_RARE_DEVICE "gpu3"
 #define GROW_RARE_KIND "source"
 #define GROW_RARE_STATE RL_JOB_INTERRUPTED
@@ -20,7 +20,7 @@ enum { GROW_RARE_JOBS = 5, GROW_MIN_JOBS = 100 };
 typedef struct grow_plan {
   int64_t jobs;          /* at least GROW_MIN_JOBS */
   int64_t activity_rows; /* of all jobs together */
-  int64_t trace_rows;    /* the part of them that is the trace of one job */
+  int64_t trace_rows;    /* number of these rows that are the trace of one job */
   bool shows_progress;   /* on stderr */
 } grow_plan;
 

@@ -8,7 +8,7 @@ typedef struct record_plan {
   const rl_claim *claim;
   const char *device; /* "cpu": no clocks, no counters */
   uint64_t seed;
-  int64_t activity_rows; /* of an activity pass */
+  int64_t activity_rows; /* number of rows of an activity pass */
   bool full;             /* counters of the set "full", instructions and timelines; else the counters of SpeedOfLight */
 } record_plan;
 

@@ -1,3 +1,4 @@
+/* Adds runs of a regression suite to a benchmark's database (grow.h). */
 #ifndef RL_TESTS_BENCH_GROW_SUITES_H
 #define RL_TESTS_BENCH_GROW_SUITES_H
 

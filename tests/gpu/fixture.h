@@ -1,5 +1,5 @@
-/* Shared by the tests that run on a GPU or on the emulator of tests/simt: the device, an open training engine with the
- * executables of its epoch and its evaluation, and the skip on machines without a GPU. */
+/* Helpers for the tests that run on a GPU or on the emulator of tests/simt: they open the device, open training engines, and
+ * skip the test on machines without a GPU. */
 #ifndef RL_TESTS_GPU_FIXTURE_H
 #define RL_TESTS_GPU_FIXTURE_H
 
@@ -20,7 +20,7 @@ static rl_device *device; /* opened by need_gpu */
 typedef struct training {
   rl_instance *instance;
   rl_train_instance *train;    /* `instance` under its own type */
-  rl_executable *epoch, *test; /* of one epoch, and of the evaluation on the test images */
+  rl_executable *epoch, *test; /* execute one epoch, and the evaluation on the test images */
   uint64_t bytes_before;       /* bytes of device memory in use before the instance was opened */
 } training;
 

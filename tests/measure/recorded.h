@@ -1,4 +1,6 @@
-/* Values of blocks that a device measured one after another, while nothing changed: tests/data/recorded/NAME.csv. */
+/* Reads recorded values of suites (tests/data/recorded/NAME.csv) and judges windows of them. A device measured the blocks one
+ * after another while nothing changed, so every regression that is found in them is a false alarm, unless a slow-down is
+ * injected. */
 #ifndef RL_TESTS_RECORDED_H
 #define RL_TESTS_RECORDED_H
 
@@ -11,8 +13,8 @@ enum { RECORDED_MAX_METRICS = 32, RECORDED_MAX_BLOCKS = 512, RECORDED_MAX_SUITES
 
 typedef struct recorded_metric {
   char key[RECORDED_KEY_SIZE];
-  double values[RECORDED_MAX_BLOCKS]; /* by block; NAN: dropped */
-  bool is_time;                       /* and so can be slowed down */
+  double values[RECORDED_MAX_BLOCKS]; /* by block; NAN: the value was dropped */
+  bool is_time;                       /* the metric is a time, so a slow-down can be injected */
 } recorded_metric;
 
 typedef struct recorded_suite {
@@ -34,13 +36,14 @@ int recorded_read(const char *path, recorded_history *history);
 /* Returns NULL if no suite has the name. */
 recorded_suite *recorded_find_suite(recorded_history *history, const char *name);
 
-/* The blocks that are compared: from block `first` on, those of the baseline's runs, of the current run, of its confirmation. */
+/* A window of consecutive blocks that are compared. From block `first` on, they belong to the runs of the baseline, then to the
+ * current run, then to its confirmation. */
 typedef struct recorded_window {
-  size_t first, blocks;   /* blocks: of a run */
-  size_t baseline_runs;   /* also the history */
-  double threshold_ratio; /* of all metrics */
-  double slow_down_ratio; /* injected into the current and the confirming blocks of one metric */
-  size_t slowed_metric;
+  size_t first, blocks;   /* index of the first block; number of blocks of each run */
+  size_t baseline_runs;   /* number of runs of the baseline; they are also the history */
+  double threshold_ratio; /* threshold of all metrics */
+  double slow_down_ratio; /* slow-down that is injected into the current and the confirming blocks of slowed_metric */
+  size_t slowed_metric;   /* index of the metric */
 } recorded_window;
 
 /* Returns the number of blocks of a window. */

@@ -30,7 +30,7 @@ typedef struct trial_noise {
   double mode_share;      /* probability of a block to be in the upper mode (TRIAL_TWO_MODES) or an outlier (TRIAL_OUTLIERS) */
   bool mode_for_a_run;    /* in TRIAL_TWO_MODES, all blocks of a run have the same mode */
   double correlation;     /* correlation of consecutive blocks in TRIAL_AUTOCORRELATED */
-  const double *recorded; /* of TRIAL_RECORDED, in the order of measurement; the other members do not count */
+  const double *recorded; /* values for TRIAL_RECORDED, in the order of measurement; the other members are then ignored */
   size_t recorded_count;
 } trial_noise;
 

@@ -1,5 +1,5 @@
-/* Asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that count its bytes. Each copy takes effect
- * at a random time between its issue and the wait for it. */
+/* Implements the asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that count its bytes. Each
+ * copy takes effect when it is issued or, at random, later when a thread waits for it. */
 #include "emulator_internal.h"
 
 #include <cstring>

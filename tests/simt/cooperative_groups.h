@@ -1,4 +1,5 @@
-/* Replaces NVIDIA's header, which needs nvcc. Implements the groups that our kernels use. */
+/* Replaces NVIDIA's header of this name, which needs nvcc. Implements the only group that our kernels use: the cluster of the
+ * calling thread. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 

@@ -23,7 +23,7 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
-/* The template of the CUDA runtime converts the kernel to a pointer without its type; launch_ex keeps the type. */
+/* The CUDA runtime's template converts the kernel to a void pointer, which loses its type. launch_ex keeps the type. */
 #define cudaLaunchKernelEx simt::launch_ex
 
 extern uint3 threadIdx, blockIdx;
@@ -182,7 +182,7 @@ inline void __trap() { simt::die("__trap"); }
 inline void __threadfence_system() { simt::yield_point(); }
 inline void __nanosleep(unsigned) { simt::yield_point(); }
 inline double cospi(double x) { return cos(M_PI * x); }
-inline long long clock64() { return 0; } /* time is not emulated */
+inline long long clock64() { return 0; } /* the emulator does not model time */
 inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 

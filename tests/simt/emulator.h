@@ -78,8 +78,8 @@ void cluster_wait();
 /* Lets the scheduler run other threads. */
 void yield_point();
 
-/* Shared memory. key: an address that is unique to the variable. Addresses are 32-bit shared addresses as in PTX: of the calling
- * block, or of another block of its cluster (mapa). */
+/* Functions for shared memory. key: an address that is unique to the variable. A uint32_t is a shared address as in PTX: an
+ * address in the calling block, or, from mapa, in another block of its cluster. */
 void *shared_variable(const void *key, size_t bytes, size_t alignment);
 void *dynamic_shared_memory(size_t alignment);
 uint32_t shared_address(const void *pointer);
@@ -94,7 +94,8 @@ void cp_async_commit_group();
 void cp_async_wait_group(size_t newest_groups); /* waits for all committed groups but the newest ones */
 void cp_async_wait_all();
 
-/* Operations on mbarriers, which shared addresses identify. Bytes may arrive before or after they are expected. */
+/* Operations on mbarriers. `barrier` is the shared address of the mbarrier. Bytes may arrive before or after they are
+ * expected. */
 void mbarrier_init(uint32_t barrier, uint32_t count);
 void mbarrier_inval(uint32_t barrier);
 void mbarrier_arrive(uint32_t barrier, uint32_t expected_bytes);

@@ -23,10 +23,10 @@ struct pending_copy { /* a cp.async that has not copied yet */
   void *to;
   const void *from;
   size_t bytes, copied;
-  uint64_t group;
+  uint64_t group; /* number of the commit group, from 0 */
 };
 
-struct pending_store { /* st.async */
+struct pending_store { /* an st.async that has not stored yet */
   void *to;
   uint32_t bytes;
   unsigned char value[16];
@@ -42,8 +42,8 @@ struct thread_state {
   unsigned char *stack = NULL;
   void *stack_pointer = NULL, *fake_stack = NULL;
   std::vector<pending_copy> copies;
-  uint64_t open_copy_group = 0;
-  uint64_t cluster_phase = 0; /* phase of the cluster's barrier in which the thread arrived last */
+  uint64_t open_copy_group = 0; /* number of the group that the next cp.async.commit_group commits */
+  uint64_t cluster_phase = 0;   /* phase of the cluster's barrier in which the thread arrived last */
 };
 
 struct block_state;
@@ -61,7 +61,7 @@ struct warp_state {
 };
 
 struct named_barrier {
-  uint32_t arrived = 0, expected = 0;
+  uint32_t arrived = 0, expected = 0; /* numbers of threads in the current phase */
   std::vector<thread_state *> waiting;
 };
 
@@ -109,7 +109,7 @@ void make_ready(thread_state &thread);
 /* If all expected lanes of the mask are at the sync point, performs the operation and makes them ready. */
 void try_sync_lanes(warp_state &warp, uint32_t mask);
 
-void reset_shared_layout(size_t dynamic_bytes); /* before a launch */
+void reset_shared_layout(size_t dynamic_bytes); /* forgets the variables of the launch before; called at the start of a launch */
 void allocate_shared_memory(block_state &block);
 void poison_shared_memory(block_state &block); /* called when the block exits: a later read by another block gives NaN */
 void free_shared_memory(block_state &block);

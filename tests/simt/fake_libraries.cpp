@@ -85,7 +85,8 @@ struct rl_dnn {
   void *x, *weights, *y;
 };
 
-/* A tensor in memory, [images][channels][pixels] or [images][pixels][channels], and its values as [images][channels][pixels]. */
+/* A tensor in memory, [images][channels][pixels] or, with channels_last, [images][pixels][channels]. values: its values as
+ * [images][channels][pixels]. */
 struct tensor {
   void *memory;
   int64_t images, channels, pixels;

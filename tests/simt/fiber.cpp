@@ -1,4 +1,5 @@
-/* Runs emulated threads as fibers: each thread has a stack. The scheduler runs on the stack of the caller of launch(). */
+/* Runs emulated threads as fibers: each emulated thread has its own stack. The scheduler runs on the stack of the caller of
+ * launch(). */
 #include "emulator_internal.h"
 #include "pool.h"
 

@@ -1,4 +1,5 @@
-/* Memory blocks of one size that are reused. */
+/* A pool of memory blocks that have the same size. The emulator takes the stacks of threads and the shared memory of blocks from
+ * such pools, because each launch needs many of them for a short time. */
 #ifndef SIMT_POOL_H
 #define SIMT_POOL_H
 

@@ -21,7 +21,7 @@ namespace special {
 inline const struct {
   operator uint32_t() const { return cluster_rank(); }
 } cluster_ctarank;
-inline uint64_t clock_reads; /* stands in for time, which is not emulated */
+inline uint64_t clock_reads; /* number of reads of globaltimer, which returns it in place of the time */
 inline const struct {
   operator uint64_t() const { return ++clock_reads; }
 } globaltimer;
@@ -31,8 +31,8 @@ inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u64(unsigned long long &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
-/* Sets each byte of `to` to a byte of {x, y}, which a nibble of the selector chooses; if bit 3 of the nibble is set, to eight
- * copies of the sign bit of that byte. */
+/* Sets each byte of `to` to the byte of {x, y} that a nibble of the selector chooses. If bit 3 of the nibble is set, sets the
+ * byte of `to` to eight copies of the chosen byte's sign bit instead. */
 inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t selector) {
   const uint64_t bytes = (uint64_t)y << 32 | x;
   to = 0;
@@ -95,12 +95,12 @@ inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint3
 
 /* --- ldmatrix --------------------------------------------------------------------------------------------------------------- */
 
-/* ldmatrix loads matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8. Each lane
- * receives, from each matrix, elements 2 (i % 4) and 2 (i % 4) + 1 of row i / 4. */
+/* ldmatrix loads matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8. Lane i receives,
+ * from each matrix, elements 2 (i % 4) and 2 (i % 4) + 1 of row i / 4; with .trans, of column i / 4. */
 
-struct matrices {
-  uint32_t *to[4];
-  const uint16_t *row;
+struct ldmatrix_operands { /* of one lane */
+  uint32_t *to[4];         /* by matrix: the register that receives two elements */
+  const uint16_t *row;     /* the row whose address the lane passes */
 };
 
 template <int COUNT, bool TRANSPOSED> void load_matrices(void *const lanes[WARP]) {
@@ -109,27 +109,27 @@ template <int COUNT, bool TRANSPOSED> void load_matrices(void *const lanes[WARP]
       uint16_t pair[2];
       for (int k = 0; k < 2; k++) {
         const int row = i / 4, column = i % 4 * 2 + k;
-        pair[k] = ((matrices *)lanes[m * 8 + (TRANSPOSED ? column : row)])->row[TRANSPOSED ? row : column];
+        pair[k] = ((ldmatrix_operands *)lanes[m * 8 + (TRANSPOSED ? column : row)])->row[TRANSPOSED ? row : column];
       }
-      *((matrices *)lanes[i])->to[m] = pair[0] | (uint32_t)pair[1] << 16;
+      *((ldmatrix_operands *)lanes[i])->to[m] = pair[0] | (uint32_t)pair[1] << 16;
     }
 }
 
 inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
-  matrices own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
+  ldmatrix_operands own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
   sync_lanes("ldmatrix.x4", ~0u, &own, load_matrices<4, false>, true);
 }
 inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
-  matrices own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
+  ldmatrix_operands own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
   sync_lanes("ldmatrix.x4.trans", ~0u, &own, load_matrices<4, true>, true);
 }
 /* Loads two matrices. Only lanes 0 to 15 pass an address. */
 inline void ldmatrix_sync_aligned_m8n8_x2_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
-  matrices own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
+  ldmatrix_operands own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
   sync_lanes("ldmatrix.x2", ~0u, &own, load_matrices<2, false>, true);
 }
 inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
-  matrices own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
+  ldmatrix_operands own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
   sync_lanes("ldmatrix.x2.trans", ~0u, &own, load_matrices<2, true>, true);
 }
 
@@ -140,15 +140,16 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t
  *   of b   column i / 4, rows 2 (i % 4) + {0, 1} in b[0], and the rows 8 further in b[1]
  *   of d   rows i / 4 and i / 4 + 8, columns 2 (i % 4) + {0, 1}
  * Products are exact in float and added in the order of k; the order in the hardware is not documented. */
-struct product {
+struct mma_operands { /* fragments of one lane */
   float *d[4];
   float c[4];
   uint32_t a[4], b[2];
 };
 
-inline void add_sums(void *const lanes[WARP], const float sums[16][8]) {
+/* Stores d = c + sums, where sums = a · b. */
+inline void store_result(void *const lanes[WARP], const float sums[16][8]) {
   for (int i = 0; i < WARP; i++) {
-    const product &lane = *(const product *)lanes[i];
+    const mma_operands &lane = *(const mma_operands *)lanes[i];
     for (int k = 0; k < 4; k++) *lane.d[k] = lane.c[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
   }
 }
@@ -156,7 +157,7 @@ inline void add_sums(void *const lanes[WARP], const float sums[16][8]) {
 template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   float a[16][16], b[16][8];
   for (int i = 0; i < WARP; i++) {
-    const product &lane = *(const product *)lanes[i];
+    const mma_operands &lane = *(const mma_operands *)lanes[i];
     for (int k = 0; k < 8; k++)
       a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(lane.a[k / 2] >> k % 2 * 16));
     for (int k = 0; k < 4; k++) b[i % 4 * 2 + k % 2 + k / 2 * 8][i / 4] = WIDEN((uint16_t)(lane.b[k / 2] >> k % 2 * 16));
@@ -165,7 +166,7 @@ template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   for (int row = 0; row < 16; row++)
     for (int k = 0; k < 16; k++)
       for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
-  add_sums(lanes, sums);
+  store_result(lanes, sums);
 }
 
 inline float from_half(uint16_t bits) { return (float)std::bit_cast<__half>(bits); }
@@ -174,7 +175,7 @@ inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>((uint32_
 template <float (*WIDEN)(uint16_t)> void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0,
                                                   uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1, float c0,
                                                   float c1, float c2, float c3) {
-  product own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  mma_operands own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
   sync_lanes(name, ~0u, &own, multiply<WIDEN>, true);
 }
 template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(Operands &&...operands) {
@@ -195,20 +196,20 @@ inline float tf32(uint32_t bits) { return std::bit_cast<float>(bits & ~0x1fffu);
 inline void multiply_tf32(void *const lanes[WARP]) {
   float a[16][8], b[8][8], sums[16][8] = {};
   for (int i = 0; i < WARP; i++) {
-    const product &lane = *(const product *)lanes[i];
+    const mma_operands &lane = *(const mma_operands *)lanes[i];
     for (int k = 0; k < 4; k++) a[i / 4 + k % 2 * 8][i % 4 + k / 2 * 4] = tf32(lane.a[k]);
     for (int k = 0; k < 2; k++) b[i % 4 + k * 4][i / 4] = tf32(lane.b[k]);
   }
   for (int row = 0; row < 16; row++)
     for (int k = 0; k < 8; k++)
       for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
-  add_sums(lanes, sums);
+  store_result(lanes, sums);
 }
 
 inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float &d1, float &d2, float &d3, uint32_t a0,
                                                                uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
                                                                float c0, float c1, float c2, float c3) {
-  product own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  mma_operands own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
   sync_lanes("mma.m16n8k8.tf32", ~0u, &own, multiply_tf32, true);
 }
 /* Rounds to nearest, ties away from zero. */

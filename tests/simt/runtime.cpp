@@ -1,5 +1,5 @@
-/* The part of the CUDA runtime that launchers and tests call. Device memory is host memory from malloc, so that AddressSanitizer
- * knows its bounds. All calls are synchronous. */
+/* Implements the functions of the CUDA runtime that launchers and tests call. Device memory is host memory from posix_memalign,
+ * so that AddressSanitizer knows its bounds. All calls are synchronous. */
 #include <cuda_runtime.h>
 
 #include <cstdlib>

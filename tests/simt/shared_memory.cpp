@@ -1,4 +1,5 @@
-/* Shared memory of the emulator. All blocks of a launch have the same layout of variables; each block has its own memory. */
+/* Implements the shared memory of the emulator. All blocks of a launch have the same layout of variables, but each block has its
+ * own memory. */
 #include "emulator_internal.h"
 #include "pool.h"
 

@@ -1,5 +1,5 @@
-/* Sync points, at which emulated threads wait for each other: warp operations, barriers of a block, and the barrier of a
- * cluster. */
+/* Implements the sync points at which emulated threads wait for each other: warp operations, barriers of a block, and the barrier
+ * of a cluster. */
 #include "emulator_internal.h"
 
 namespace simt {

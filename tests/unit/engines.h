@@ -1,4 +1,4 @@
-/* For tests of the CPU training engines: opens an engine on a small data set, runs it, compares arrays. */
+/* Helpers for the tests of the CPU training engines: they write a small data set, open an engine, run it, and compare arrays. */
 #ifndef RL_TESTS_ENGINES_H
 #define RL_TESTS_ENGINES_H
 
@@ -15,6 +15,7 @@ static inline void assert_ok(int rc, const rl_error *err) {
   if (rc != 0) fail_msg("%s: %s", rl_domain_name(err->domain), err->message);
 }
 
+/* Writes `count` items, at most 65535, to an IDX file in the folder. dimensions: 3 for images, 1 for labels. */
 static inline void write_idx(const char *folder, const char *name, uint32_t count, const uint8_t *items, int dimensions) {
   char path[256];
   const uint8_t header[16] = {0, 0, 8, (uint8_t)dimensions, 0, 0, (uint8_t)(count >> 8), (uint8_t)count, 0, 0, 0, 28, 0,
@@ -27,26 +28,28 @@ static inline void write_idx(const char *folder, const char *name, uint32_t coun
 }
 
 /* Writes synthetic digits as IDX files to a new folder, and sets ROOFLINED_MNIST_DIR to it. A small data set loads fast. */
-static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
+static inline void use_few_digits(char folder[64], uint32_t train_images, uint32_t test_images) {
   rl_dataset data;
   rl_error err = {0};
-  assert_ok(rl_dataset_render(1, train, test, &data, &err), &err);
+  assert_ok(rl_dataset_render(1, train_images, test_images, &data, &err), &err);
   strcpy(folder, "/tmp/rl_digits_XXXXXX");
   assert_non_null(mkdtemp(folder));
-  write_idx(folder, "train-images", train, data.train_images, 3);
-  write_idx(folder, "train-labels", train, data.train_labels, 1);
-  write_idx(folder, "t10k-images", test, data.test_images, 3);
-  write_idx(folder, "t10k-labels", test, data.test_labels, 1);
+  write_idx(folder, "train-images", train_images, data.train_images, 3);
+  write_idx(folder, "train-labels", train_images, data.train_labels, 1);
+  write_idx(folder, "t10k-images", test_images, data.test_images, 3);
+  write_idx(folder, "t10k-labels", test_images, data.test_labels, 1);
   rl_dataset_free(&data);
   setenv("ROOFLINED_MNIST_DIR", folder, 1);
 }
 
+/* Removes the folder that use_few_digits made. */
 static inline void remove_digits(const char *folder) {
   char command[128];
   snprintf(command, sizeof command, "rm -r '%s'", folder);
   if (system(command) != 0) print_message("could not remove %s\n", folder);
 }
 
+/* Returns the default parameters, but with the data set of use_few_digits. images: number of training images per epoch. */
 static inline rl_train_params small_params(int precision, int64_t batch, int64_t images) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
@@ -68,19 +71,19 @@ static inline rl_train_instance *open_train(const char *engine, rl_device *devic
 
 static inline void close_train(rl_train_instance *train) { train->base.ops->close(&train->base); }
 
-static inline void run_program(rl_train_instance *train, const rl_sequence_list *sequence_list) {
+static inline void run_sequence_list(rl_train_instance *train, const rl_sequence_list *sequence_list) {
   rl_error err = {0};
   rl_elapsed elapsed;
   assert_ok(train->base.device->ops->run_eager(train->base.device, sequence_list, NULL, &elapsed, &err), &err);
 }
 
-static inline void run_epoch(rl_train_instance *train) { run_program(train, &train->base.iteration); }
+static inline void run_epoch(rl_train_instance *train) { run_sequence_list(train, &train->base.iteration); }
 
 static inline rl_iteration_results read_train_results(rl_train_instance *train) {
   rl_error err = {0};
-  rl_iteration_results report;
-  assert_ok(train->base.ops->read_results(&train->base, &report, &err), &err);
-  return report;
+  rl_iteration_results results;
+  assert_ok(train->base.ops->read_results(&train->base, &results, &err), &err);
+  return results;
 }
 
 /* Returns ‖a - b‖ / ‖b‖, or ‖a - b‖ if b is 0. */

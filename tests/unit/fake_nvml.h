@@ -1,4 +1,5 @@
-/* An NVML with one device, whose NVLinks and compute processes a test sets in fake_nvml. */
+/* Replaces the NVML library in tests by one that reports one device. Tests set its NVLinks and compute processes in
+ * fake_nvml. */
 #ifndef RL_TESTS_FAKE_NVML_H
 #define RL_TESTS_FAKE_NVML_H
 
@@ -12,7 +13,7 @@ typedef struct fake_link {
   const char *remote; /* PCI address of the other end */
 } fake_link;
 
-typedef struct fake_process { /* nvmlProcessInfo_v2_t */
+typedef struct fake_process { /* has the layout of nvmlProcessInfo_v2_t */
   unsigned pid;
   unsigned long long memory_bytes; /* ~0: not available */
   unsigned gpu_instance, compute_instance;

@@ -55,7 +55,7 @@ static inline double assert_correct(rl_kernel_instance *kernel) {
   return check.relative_error;
 }
 
-/* Shapes in JSON. */
+/* Each macro writes a shape as JSON. */
 #define VECTOR(N) "{\"n\":" #N "}"
 #define MATRIX(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
 #define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
@@ -65,9 +65,11 @@ static inline double assert_correct(rl_kernel_instance *kernel) {
 #define CONV(N, H, W, C, K, R, S, P)                                                                            \
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
   ",\"stride\":" #S ",\"padding\":" #P "}"
+/* Returns the shapes on which the operator is tested (NULL-terminated). Most of them are not multiples of vectors, warps and
+ * tiles. */
 static const char *const *awkward_shapes(const rl_kernel_operator *op) {
   static const struct {
-    const char *first, *second;
+    const char *first_field, *second_field; /* names of the operator's first two shape fields; NULL: not compared */
     const char *shapes[26];
   } cases[] = {
       {"n", NULL, {VECTOR(1), VECTOR(17), VECTOR(31), VECTOR(33), VECTOR(255), VECTOR(4096), VECTOR(70001), VECTOR(1048583)}},
@@ -95,7 +97,8 @@ static const char *const *awkward_shapes(const rl_kernel_operator *op) {
         "{\"samples\":131,\"frequencies\":2}", "{\"samples\":1000,\"frequencies\":1003}"}}};
   const rl_field *fields = op->shape_fields;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (strcmp(cases[i].first, fields[0].name) == 0 && (!cases[i].second || strcmp(cases[i].second, fields[1].name) == 0))
+    if (strcmp(cases[i].first_field, fields[0].name) == 0 &&
+        (!cases[i].second_field || strcmp(cases[i].second_field, fields[1].name) == 0))
       return cases[i].shapes;
   fail_msg("there are no test shapes for %s", op->workload.name);
   return NULL;
@@ -107,7 +110,8 @@ static const char *const *awkward_shapes(const rl_kernel_operator *op) {
 #undef ATTENTION
 #undef CONV
 
-/* Libraries on a GPU do not support every case; they then fail with RL_INPUT and a pointer. */
+/* Checks one case. On a GPU, an engine that does not support the case may refuse it with RL_INPUT and a JSON pointer. Every
+ * other failure to open the engine fails the test. */
 static inline void check_unless_unsupported(rl_device *target, const rl_kernel_params *params) {
   rl_error err = {0};
   rl_kernel_instance *kernel = try_open_kernel(target, params, &err);
@@ -124,6 +128,7 @@ static inline void check_unless_unsupported(rl_device *target, const rl_kernel_p
 
 static double max_case_bytes = INFINITY; /* cases that move more bytes are skipped */
 
+/* Checks an operator in each type and variant on its awkward shapes. */
 static inline void check_operator(rl_device *target, const rl_kernel_operator *op, int64_t seed) {
   for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++)
     for (const char *const *variant = op->variants; *variant && op->dtypes & 1u << dtype; variant++) {
@@ -138,8 +143,8 @@ static inline void check_operator(rl_device *target, const rl_kernel_operator *o
     }
 }
 
-/* Checks the operators named in `names` (NULL-terminated; empty: all). Inputs have a new seed in each run, which failure messages
- * show. */
+/* Checks the operators named in `names` (NULL-terminated; empty: all). Each run generates inputs from a new seed, which failure
+ * messages show. */
 static inline void check_operators(rl_device *target, char **names) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);

@@ -1,4 +1,5 @@
-/* Shapes for the tests of the layer's engines, and a computation of the layer in double precision from its inputs. */
+/* Helpers for the tests of the transformer layer's engines: they open a layer of a given shape, compute the layer in double
+ * precision from its inputs, and compare the engine's output with that result. */
 #ifndef RL_TESTS_LAYER_CASES_H
 #define RL_TESTS_LAYER_CASES_H
 
@@ -38,6 +39,7 @@ static inline rl_layer_params layer_params(layer_shape shape, int dtype, int var
   return params;
 }
 
+/* Returns a seed that differs from run to run. */
 static inline int64_t fresh_seed(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -91,6 +93,7 @@ static inline double *compute_whole_layer(rl_layer_instance *layer) {
   return output;
 }
 
+/* Returns the output that the engine computed, [rows][hidden]. The caller frees it. */
 static inline double *read_output(rl_layer_instance *layer) {
   const int64_t elements = rl_layer_stage_elements(&layer->params, RL_LAYER_OUTPUT);
   const size_t size = rl_dtype_size(layer->stored_dtype);
@@ -103,8 +106,9 @@ static inline double *read_output(rl_layer_instance *layer) {
   return values;
 }
 
-/* Runs the engine's check, then compares the whole output with the layer in double from its inputs. Over the whole layer about
- * twenty results are rounded to the type. */
+/* Opens a layer and fails the test unless the engine's own check passes and the whole output is close to the result of
+ * compute_whole_layer. The accepted error is 6 epsilons, because about twenty intermediate results of the layer are rounded to
+ * the type. */
 static inline void assert_layer_is_correct(rl_device *target, rl_layer_params params) {
   rl_error err = {0};
   rl_check check = {NAN, NAN, NAN};

@@ -1,5 +1,5 @@
-/* The samples of SciPy's example (tests/data; 114 of 1024 are kept) and the power that scipy.signal.lombscargle 1.18 computes for
- * them at 530 of 2^20 frequencies. */
+/* Reads the samples of SciPy's example (tests/data; the example keeps 114 of 1024 samples) and the power that
+ * scipy.signal.lombscargle 1.18 computes for them at 530 of 2^20 frequencies. */
 #ifndef RL_TESTS_LOMBSCARGLE_DATA_H
 #define RL_TESTS_LOMBSCARGLE_DATA_H
 
@@ -10,11 +10,12 @@ enum { SCIPY_SAMPLES = 114, SCIPY_POINTS = 530, SCIPY_FREQUENCIES = 1 << 20 };
 
 typedef struct scipy_data {
   double time[SCIPY_SAMPLES], value[SCIPY_SAMPLES];
-  int index[SCIPY_POINTS]; /* of the point among the frequencies */
+  /* The power is known at SCIPY_POINTS of the frequencies. index[i]: index of frequency[i] among all SCIPY_FREQUENCIES. */
+  int index[SCIPY_POINTS];
   double frequency[SCIPY_POINTS], power[SCIPY_POINTS];
 } scipy_data;
 
-/* Reads the files of a folder. Returns 0 when a file or a line is missing. */
+/* Reads the two files of a folder. Returns 1; 0 when a file or a line is missing. */
 static inline int scipy_read(const char *folder, scipy_data *data) {
   char path[512];
   int samples = 0, points = 0;
@@ -35,7 +36,7 @@ static inline int scipy_read(const char *folder, scipy_data *data) {
   return samples == SCIPY_SAMPLES && points == SCIPY_POINTS;
 }
 
-/* Returns ‖power - SciPy's power‖ / ‖SciPy's power‖ over its points. */
+/* Returns ‖power - SciPy's power‖ / ‖SciPy's power‖. power[i]: the computed power at data->frequency[i]. */
 static inline double scipy_error(const scipy_data *data, const double *power) {
   double squared_error = 0, squared_norm = 0;
   for (int i = 0; i < SCIPY_POINTS; i++) {

@@ -1,4 +1,5 @@
-/* Random numbers for tests, different in each run, and distances between vectors. $ROOFLINED_TEST_SEED sets the seed. */
+/* Generates random numbers for tests and computes distances between vectors. The numbers differ in each run, unless
+ * $ROOFLINED_TEST_SEED sets the seed. */
 #ifndef RL_TESTS_RANDOM_NUMBERS_H
 #define RL_TESTS_RANDOM_NUMBERS_H
 
@@ -22,7 +23,7 @@ static inline uint64_t random_bits(void) { return rl_hash64(test_seed + random_c
 /* Returns a number that is uniform in [-1, 1). */
 static inline double random_value(void) { return (double)(random_bits() >> 11) * 0x1p-52 - 1; }
 
-/* Allocates an array of random values, or of zeros. */
+/* Returns a new array of random values if `random` is true, otherwise of zeros. The caller frees it. */
 static inline double *new_numbers(size_t count, bool random) {
   double *values = calloc(count, sizeof *values);
   for (size_t i = 0; random && i < count; i++) values[i] = random_value();
@@ -42,6 +43,7 @@ static inline double relative_distance(size_t count, const double *a, const doub
   return sqrt(difference / dot(count, b, b));
 }
 
+/* Fails the test unless value < limit. name: name of the value for the message. */
 static inline void assert_below(const char *name, double value, double limit) {
   if (!(value < limit)) fail_msg("%s: %g is not below %g (seed %llu)", name, value, limit, (unsigned long long)test_seed);
 }

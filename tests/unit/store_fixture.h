@@ -1,4 +1,5 @@
-/* The fixture of the tests that use a store: a store in a temporary folder, records for its passes, and queries. */
+/* Helpers for the tests that use a store: they open a store in a temporary folder, submit jobs, make and commit the records of
+ * passes, and query the store. */
 #ifndef RL_TESTS_STORE_FIXTURE_H
 #define RL_TESTS_STORE_FIXTURE_H
 
@@ -81,6 +82,7 @@ static inline void reopen(fixture *f) {
   ASSERT_OK(rl_store_open(f->folder, &f->store, &err));
 }
 
+/* Returns the specification of a training job with two runs, fp32 and fp16. passes: a set of bits 1 << rl_pass. */
 static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
   rl_job_spec spec = {.passes = passes, .run_count = 2, .time_limit_s = 60};
   strcpy(spec.kind, "train");
@@ -96,6 +98,7 @@ static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
   return spec;
 }
 
+/* Inserts a job of make_spec into the store and returns its id. */
 static inline int64_t submit(rl_store *store, const char *device, uint32_t passes) {
   rl_job_spec spec = make_spec(device, passes);
   int64_t id = 0;
@@ -105,6 +108,7 @@ static inline int64_t submit(rl_store *store, const char *device, uint32_t passe
   return id;
 }
 
+/* Claims the next pass of the device, which must have one. */
 static inline rl_claim claim(rl_store *store, const char *device) {
   rl_claim claimed = {0};
   int rc = rl_store_pass_claim(store, device, &claimed, &err);
@@ -115,7 +119,8 @@ static inline rl_claim claim(rl_store *store, const char *device) {
 
 #define TEST_CPU "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
 
-/* The records of a pass, whose arrays are those of this struct; they must not be cleared. */
+/* The records of a pass. The pointers in `records` point to the arrays of this struct, so rl_records_clear must not be
+ * called. */
 typedef struct pass_records {
   rl_records records;
   rl_epoch epochs[4];
@@ -340,7 +345,7 @@ static inline cJSON *query_rows(rl_store *store, rl_query query, const rl_bindin
 }
 #define QUERY_ROWS(STORE, QUERY, ...) query_rows((STORE), (QUERY), RL_BINDINGS(__VA_ARGS__))
 
-/* Returns the value at a path like "runs.0.summary.epoch_ms_median"; fails if there is none. */
+/* Returns the value at a path like "runs.0.summary.epoch_ms_median". Fails the test if there is no such value. */
 static inline const cJSON *json_at(const cJSON *node, const char *path) {
   char copy[128];
   snprintf(copy, sizeof copy, "%s", path);

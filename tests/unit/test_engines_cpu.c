@@ -40,7 +40,7 @@ static void check_sizes_of_batches_and_tails(const char *engine) {
     assert_int_equal(instance->test_images, images < TESTS ? images : TESTS);
     assert_string_equal(instance->base.dataset, "custom");
     run_epoch(instance);
-    run_program(instance, &instance->base.evaluation);
+    run_sequence_list(instance, &instance->base.evaluation);
     rl_iteration_results report = read_train_results(instance);
     assert_true(report.images == images && isfinite(report.train_loss) && isfinite(report.test_loss));
     assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);

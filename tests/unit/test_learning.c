@@ -16,7 +16,7 @@ static double accuracy_after(const char *dataset, int epochs) {
   strcpy(params.dataset, dataset);
   rl_train_instance *instance = open_train("auto", device, &params);
   for (int i = 0; i < epochs; i++) run_epoch(instance);
-  run_program(instance, &instance->base.evaluation);
+  run_sequence_list(instance, &instance->base.evaluation);
   double accuracy = read_train_results(instance).test_accuracy_ratio;
   print_message("%s: %.4f after %d\n", instance->base.dataset, accuracy, epochs);
   close_train(instance);

@@ -66,7 +66,8 @@ static inline void generate_call(generated_trace *t, uint32_t name, int64_t star
   generate_event(t, RL_ACTIVITY_RUNTIME, name, start_ns, end_ns, correlation, LAUNCHING_THREAD);
 }
 
-/* Adds an operation that starts at start_ns, and its duration to class_ns. The caller adds the idle time before it. */
+/* Adds an operation that starts at start_ns and has a random duration. Adds this duration to class_ns. The caller adds the idle
+ * time before the operation. node: number of the operation's node in its graph; 0: the operation belongs to no graph. */
 static inline void generate_operation(generated_trace *t, uint32_t kind, uint32_t name, int64_t start_ns, uint32_t node) {
   int64_t end_ns = start_ns + random_duration_ns(30000);
   t->class_ns[kind == RL_ACTIVITY_KERNEL ? RL_TIME_COMPUTE : RL_TIME_COPY] += end_ns - start_ns;
@@ -85,8 +86,8 @@ static inline void generate_launch(generated_trace *t, int64_t delay_ns, uint32_
   generate_operation(t, RL_ACTIVITY_KERNEL, kernel, start_ns, 0);
 }
 
-/* Adds an operation that starts gap_ns after the operation before it has ended. Its call had returned by then. Adds gap_ns to
- * time_class. */
+/* Adds an operation that starts gap_ns after the end of the operation before it. The call that issued it returned before that
+ * end. Adds gap_ns to time_class. */
 static inline void generate_queued_operation(generated_trace *t, uint32_t kind, uint32_t call, int64_t gap_ns,
                                              rl_time_class time_class) {
   uint32_t name = kind == RL_ACTIVITY_KERNEL ? GENERATED_KERNEL : GENERATED_COPY_OPERATION;
@@ -95,8 +96,8 @@ static inline void generate_queued_operation(generated_trace *t, uint32_t kind, 
   generate_operation(t, kind, name, t->now_ns + gap_ns, 0);
 }
 
-/* Adds a segment in which the launching thread synchronises, works, and launches. With by_other_thread, another thread
- * synchronises: the launching thread does not wait, so the whole idle time is its host work. */
+/* Adds a segment in which the launching thread synchronises, works on the host, and launches. With by_other_thread, another
+ * thread synchronises. The launching thread then does not wait, so the whole idle time is its host work. */
 static inline void generate_synchronization(generated_trace *t, bool by_other_thread) {
   int64_t synchronizing_ns = random_duration_ns(9000), working_ns = random_duration_ns(9000);
   generate_event(t, RL_ACTIVITY_RUNTIME, GENERATED_SYNCHRONIZE_CALL, t->now_ns - 10, t->now_ns + synchronizing_ns,
@@ -152,8 +153,8 @@ static inline void generate_overhead(generated_trace *t, uint32_t name, rl_time_
   generate_launch(t, delay_ns, GENERATED_KERNEL, call_ns, RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
-/* Adds the launches of a kernel of which the first takes more than RL_FIRST_LAUNCH_MIN_FACTOR times as long as the later ones.
- * Does nothing if the trace already has them. */
+/* Adds launches of GENERATED_FIRST_KERNEL. The call of the first launch takes more than RL_FIRST_LAUNCH_MIN_FACTOR times as long
+ * as the calls of the later launches. Does nothing if the trace already has these launches. */
 static inline void generate_first_launch(generated_trace *t) {
   int64_t later_ns = 1 + random_duration_ns(3000), first_ns = RL_FIRST_LAUNCH_MIN_FACTOR * later_ns + 1;
   if (t->has_first_kernel) return;
@@ -213,7 +214,7 @@ static inline void generate_segment(generated_trace *t) {
   }
 }
 
-/* Fills the trace with `segments` random segments. It begins and ends with a kernel. */
+/* Fills the trace with a kernel and then `segments` random segments. The last event on the device is a kernel. */
 static inline void generate_trace(generated_trace *t, int segments) {
   memset(t, 0, sizeof *t);
   generate_call(t, GENERATED_LAUNCH_CALL, -2, -1, ++t->correlation);

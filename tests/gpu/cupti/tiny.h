@@ -11,8 +11,8 @@ extern "C" {
 
 enum {
   TINY_SLEEP_US = 2000,         /* duration of TINY_SLEEP */
-  TINY_COPY_BYTES = 256 << 20,  /* read by TINY_COPY, which writes as many */
-  TINY_PAIR_BYTES = 32 << 20,   /* read by each of TINY_PAIR's two kernels, and small enough to stay in L2 */
+  TINY_COPY_BYTES = 256 << 20,  /* bytes that TINY_COPY reads; it writes as many */
+  TINY_PAIR_BYTES = 32 << 20,   /* bytes that each of TINY_PAIR's two kernels reads; they stay in L2 */
   TINY_FMAS_PER_THREAD = 1024,  /* multiply-adds per thread of TINY_FMA */
   TINY_FMA_WARPS = 132 * 8 * 8, /* warps of TINY_FMA */
   TINY_STATE_FLOATS = 1 << 18,  /* floats of the state that the launch TINY_UPDATE changes */
