@@ -16,8 +16,8 @@ typedef void rl_task(void *context, uint32_t task, uint32_t thread);
  * Returns NULL and fills err on failure. */
 rl_thread_pool *rl_thread_pool_open(int count, rl_error *err);
 uint32_t rl_thread_pool_thread_count(const rl_thread_pool *pool); /* the caller included */
-/* Calls task for the numbers 0 .. task_count - 1 and returns when all calls have returned. Not reentrant: one caller at a time.
- */
+/* Calls task for the numbers 0 .. task_count - 1 and returns when all calls have returned. Not reentrant: one caller at a
+ * time. */
 void rl_thread_pool_run(rl_thread_pool *pool, uint32_t task_count, rl_task *task, void *context);
 void rl_thread_pool_close(rl_thread_pool *pool); /* NULL is allowed */
 

@@ -72,8 +72,8 @@ typedef struct rl_workload {
   /* Returns the number of warmup iterations (not measured) and of measured ones. NULL: 1 and 1. */
   void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *measured);
   rl_timing_mode timing_mode;
-  /* The engines that the parameter "engine" may name besides "auto", NULL-terminated; NULL: the workload has no such parameter.
-   */
+  /* The engines that the parameter "engine" may name besides "auto", NULL-terminated; NULL: the workload has no such
+   * parameter. */
   const rl_engine_description *const *engines;
   const rl_multi_value_parameter *multi_value_parameter; /* NULL: a request is one set of parameters */
 } rl_workload;

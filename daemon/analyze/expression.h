@@ -24,8 +24,8 @@ typedef struct rl_scope {
   void *context;
 } rl_scope;
 
-/* Evaluates `length` bytes of text. Fails with RL_INPUT and the position of the first syntax error, and leaves *value unchanged.
- */
+/* Evaluates `length` bytes of text. Fails with RL_INPUT and the position of the first syntax error, and leaves *value
+ * unchanged. */
 int rl_expression_evaluate(const char *text, size_t length, const rl_scope *scope, double *value, rl_error *err);
 
 #ifdef __cplusplus

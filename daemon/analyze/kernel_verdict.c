@@ -232,8 +232,8 @@ typedef struct warp_stall {
   double pct;
 } warp_stall;
 
-/* Returns the longest stall among those that the rules stall_* are about. A warp that is not selected does not wait for anything.
- */
+/* Returns the longest stall among those that the rules stall_* are about. A warp that is not selected does not wait for
+ * anything. */
 static warp_stall longest_stall(const rl_metric_values *values) {
   const double latency = rl_metric_values_get(values, WARP_LATENCY);
   warp_stall longest = {NULL, 0};

@@ -7,8 +7,8 @@
 /* Returns "cuBLAS", "cuDNN" or "cuBLAS or cuDNN"; NULL: the kernel belongs to neither, as far as known. Kernels of CUTLASS match
  * only if they have names that these libraries use, because an application that compiles CUTLASS can change its kernels. */
 const char *rl_library_of_kernel(const char *name);
-/* Returns what the caller of a library can change about a kernel with this verdict: shape, layout, precision, algorithm, batch.
- */
+/* Returns what the caller of a library can change about a kernel with this verdict: shape, layout, precision, algorithm,
+ * batch. */
 const char *rl_library_advice(const rl_kernel_verdict *verdict);
 
 #endif

@@ -14,8 +14,8 @@
 #define TENSOR_PIPE \
   { "tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" }
 
-/* One rule for each type. Estimate: each addition that is fused with a multiplication saves one instruction of a busy pipeline.
- */
+/* One rule for each type. Estimate: each addition that is fused with a multiplication saves one instruction of a busy
+ * pipeline. */
 #define NOT_FUSED_RULE(type, section_id, fma, add, mul, pipe)                                                                  \
   {                                                                                                                            \
     .id = "not_fused_" #type, .version = 2, .section = section_id,                                                             \

@@ -57,8 +57,8 @@ static size_t list_files(DIR *folder, const char *pattern, cache_file *files) {
   return count;
 }
 
-/* Deletes the least recently modified files of a kind until the kind is within its limits. files: buffer of MAX_LISTED entries.
- * */
+/* Deletes the least recently modified files of a kind until the kind is within its limits. files: buffer of MAX_LISTED
+ * entries. */
 static void prune_kind(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
   int64_t remaining = (int64_t)list_files(folder, kind->pattern, files), bytes = 0;
   for (int64_t i = 0; i < remaining; i++) bytes += files[i].bytes;

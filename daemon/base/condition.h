@@ -1,5 +1,5 @@
-/* Condition variables whose timed waits use CLOCK_MONOTONIC, so that setting the wall clock neither shortens nor lengthens them.
- */
+/* Condition variables whose timed waits use CLOCK_MONOTONIC, so that setting the wall clock neither shortens nor lengthens
+ * them. */
 #ifndef RL_BASE_CONDITION_H
 #define RL_BASE_CONDITION_H
 

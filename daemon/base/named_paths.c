@@ -9,8 +9,8 @@ typedef struct item {
   size_t name_length, path_length;
 } item;
 
-/* Reads the next item and advances *list past it. Returns false at the end of the list. The path of an item without "=" is NULL.
- * */
+/* Reads the next item and advances *list past it. Returns false at the end of the list. The path of an item without "=" is
+ * NULL. */
 static bool next_item(const char **list, item *found) {
   if (**list == '\0') return false;
   const size_t length = strcspn(*list, ",");

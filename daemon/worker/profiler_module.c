@@ -1,5 +1,5 @@
-/* Loads the GPU's profiler from rooflined-cupti.so, so that a worker in the unprofiled role never has CUPTI in its address space.
- */
+/* Loads the GPU's profiler from rooflined-cupti.so, so that a worker in the unprofiled role never has CUPTI in its address
+ * space. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>

@@ -109,8 +109,8 @@ typedef struct rl_device_ops {
   /* Runs an executable once and waits until the device is idle. Returns -1 with RL_ERRNO, ECANCELED when cancelled() returned
    * true. */
   int (*run)(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-  /* The same as run, without graphs: enqueues each launch once per repeat, inside NVTX ranges with its nvtx_range and its name.
-   */
+  /* The same as run, without graphs: enqueues each launch once per repeat, inside NVTX ranges with its nvtx_range and its
+   * name. */
   int (*run_eager)(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
                    rl_error *err);
   void (*close)(rl_device *device);

@@ -3,8 +3,7 @@
  *
  *   ADD   out = x · weightᵀ + addend
  *   GATE  out = silu(x · weightᵀ) · (x · up_weightᵀ)
- *   ROPE  out = x · weightᵀ; every head in the first rotated_columns columns is rotated (kernel/rope.h)
- */
+ *   ROPE  out = x · weightᵀ; every head in the first rotated_columns columns is rotated (kernel/rope.h) */
 #ifndef RL_HOPPER_PRODUCT_H
 #define RL_HOPPER_PRODUCT_H
 

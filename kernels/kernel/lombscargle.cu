@@ -99,8 +99,7 @@ static int load(engine *self, const void *image, const char *entry, rl_error *er
 }
 
 /* Returns how many frequencies a block of `uniform` may compute without exceeding MAX_EXPANSION_ANGLE: a multiple of BLOCK, or
- * 0.
- */
+ * 0. */
 static int max_frequencies_per_block(double step) {
   if (!(step > 0)) return 0;
   const double limit = MAX_EXPANSION_ANGLE / (RL_LOMBSCARGLE_TIME_SPAN / 2 * step);

@@ -31,8 +31,7 @@ template <> struct math_functions<double> {
 typedef math_functions<REAL> math;
 
 /* The kernel for arbitrary frequencies. A thread computes each of its frequencies (grid-stride loop) from sums over all
- * samples.
- */
+ * samples. */
 extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencies, const REAL *__restrict__ time,
                                                      const REAL *__restrict__ value, const REAL *__restrict__ frequency,
                                                      REAL *__restrict__ power) {

@@ -13,8 +13,7 @@
 struct softmax {
   enum { WEIGHT_VECTORS = 0 };
   /* true: from_fragment replaces the elements by their exponentials, because X is the arithmetic type and so does not round
-   * them
-   */
+   * them */
   template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
   /* true: the arithmetic takes about as long as reading and writing the elements */
   template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);

@@ -74,8 +74,8 @@ typedef struct rl_dnn rl_dnn;
  * CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the graph. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
-/* Sets the workspace, at least rl_dnn_read_choice(plan)->workspace_bytes, which the caller owns. Call before the first enqueue.
- */
+/* Sets the workspace, at least rl_dnn_read_choice(plan)->workspace_bytes, which the caller owns. Call before the first
+ * enqueue. */
 int rl_dnn_set_workspace(rl_dnn *plan, void *workspace, rl_error *err);
 void rl_dnn_close(rl_dnn *plan); /* NULL is allowed */
 int rl_dnn_enqueue(rl_dnn *plan, rl_stream stream, rl_error *err);

@@ -25,8 +25,8 @@ typedef struct instance {
   rl_source_kernel kernel;
   void *allocations[RL_SOURCE_ARGUMENTS_MAX]; /* each has a buffer between two guard zones */
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
-  /* Copies of the buffers, made by the last save; opening the instance saves once. NULL: a buffer with access "out", or a scalar.
-   * */
+  /* Copies of the buffers, made by the last save; opening the instance saves once. NULL: a buffer with access "out", or a
+   * scalar. */
   void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX];
   rl_source_argument_values values;
   rl_launch_check *launch_check;

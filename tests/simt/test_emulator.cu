@@ -74,8 +74,7 @@ static void lanes_do_not_run_in_lockstep(void **) {
 }
 
 /* The last block to finish adds the partial results of all. late: a block writes its partial result after it has taken its
- * ticket.
- */
+ * ticket. */
 static __global__ void last_block(float *out, float *partial, uint32_t *ticket, bool late) {
   if (!late) partial[blockIdx.x] = 1;
   __threadfence();

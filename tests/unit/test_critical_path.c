@@ -1,5 +1,5 @@
-/* Tests traces whose critical path is known, then generated and random traces: the parts of their path must add up to the window.
- */
+/* Tests traces whose critical path is known, then generated and random traces: the parts of their path must add up to the
+ * window. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 
 enum { QUIET_S = 29, ITERATION_S = 300, OTHER_S = 900 };
 
-/* If the process used no CPU time for 30 s, the limit is short in stages in which its main thread computes or the driver spins.
- */
+/* If the process used no CPU time for 30 s, the limit is short in stages in which its main thread computes or the driver
+ * spins. */
 static void the_limit_depends_on_stage_and_cpu_time(void **state) {
   static const struct {
     const char *stage;

@@ -1,5 +1,5 @@
-/* Tests the workload transformer_layer on the CPU: its sizes, its cost, and every variant against the layer in double precision.
- */
+/* Tests the workload transformer_layer on the CPU: its sizes, its cost, and every variant against the layer in double
+ * precision. */
 #include "layer_cases.h"
 
 static rl_device *device;

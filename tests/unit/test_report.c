@@ -1,5 +1,5 @@
-/* Tests numbers in Nsight Compute's format, and the parser of a kernel's metrics. tests/api/test_report.py tests whole reports.
- * */
+/* Tests numbers in Nsight Compute's format, and the parser of a kernel's metrics. tests/api/test_report.py tests whole
+ * reports. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

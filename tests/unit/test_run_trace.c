@@ -1,5 +1,5 @@
-/* Tests that the traces in memory have at most RL_MAX_LOADED_ROWS rows together; a further trace waits until others are cleared.
- */
+/* Tests that the traces in memory have at most RL_MAX_LOADED_ROWS rows together; a further trace waits until others are
+ * cleared. */
 #include "store_fixture.h"
 
 #include "api/run_trace.h"

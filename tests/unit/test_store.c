@@ -70,8 +70,8 @@ static void token_is_added_while_a_daemon_runs(void **state) {
   ASSERT_FAILS(rl_store_open(f->folder, &second, &err), RL_ERRNO, EWOULDBLOCK);
 }
 
-/* The user may not write to the folder. The test removes the lock file, so that the store fails at the lock, not at the database.
- */
+/* The user may not write to the folder. The test removes the lock file, so that the store fails at the lock, not at the
+ * database. */
 static void unwritable_folder(void **state) {
   fixture *f = *state;
   char lock[96];

@@ -1,5 +1,5 @@
-/* Runs the supervisor with fake worker processes, most of which violate the protocol. The supervisor and the queue must continue.
- */
+/* Runs the supervisor with fake worker processes, most of which violate the protocol. The supervisor and the queue must
+ * continue. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Tests the findings of a trace: generated traces, whose causes must be found exactly, and traces that other tools judged wrong.
- */
+/* Tests the findings of a trace: generated traces, whose causes must be found exactly, and traces that other tools judged
+ * wrong. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

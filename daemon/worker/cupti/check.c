@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Result codes of CUPTI that mean that this machine cannot collect counters, with the advice or the reason that the user reads.
- */
+/* Result codes of CUPTI that mean that this machine cannot collect counters, with the advice or the reason that the user
+ * reads. */
 static const struct {
   CUptiResult code;
   const char *advice;

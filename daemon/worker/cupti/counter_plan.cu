@@ -164,8 +164,7 @@ struct planner {
   /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the
    * first pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more
    * specific metrics, which have longer names. On none of the chips of the catalogue did a metric set need fewer passes in
-   * another order.
-   */
+   * another order. */
   metric_set hardest_first(const metric_set &metrics) const {
     metric_set ordered = metrics;
     std::stable_sort(ordered.begin(), ordered.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });

@@ -50,8 +50,8 @@ int rl_counter_group_evaluate(const rl_counter_group *group, const uint8_t *imag
                               double *values, rl_error *err);
 
 /* Save and load a plan. A file is valid for the same names and the same `key` (chip and version of CUPTI), on machines of the
- * same byte order. Load returns -1 if the file has other names or another key, or is damaged. Save replaces the file atomically.
- */
+ * same byte order. Load returns -1 if the file has other names or another key, or is damaged. Save replaces the file
+ * atomically. */
 int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err);
 int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
                          rl_counter_plan **plan, rl_error *err);

@@ -8,8 +8,7 @@
 #include "worker/cupti/instruction_count.h"
 
 /* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED
- * callback.
- */
+ * callback. */
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
 /* Returns true when the metric, given by Nsight Compute's name, is a SASS metric of the chip. Call after open. */
 bool rl_sass_metrics_has_metric(const char *name);

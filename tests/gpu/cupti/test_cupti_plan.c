@@ -275,8 +275,8 @@ static void assert_equal_plans(const rl_counter_plan *a, const rl_counter_plan *
   }
 }
 
-/* A metric set's plan comes with the build, so the cache does not get it; the plan of another list is made once and then cached.
- */
+/* A metric set's plan comes with the build, so the cache does not get it; the plan of another list is made once and then
+ * cached. */
 static void test_plans_come_from_the_build_or_the_cache(void **state) {
   (void)state;
   static const char *const list[] = {"dram__bytes.sum", "smsp__inst_executed.sum"};
@@ -381,8 +381,7 @@ static void test_names_are_demangled_and_kept_once(void **state) {
   rl_name_table_clear(&names);
 }
 
-/* H100 and H200: an SM has 2048 threads, 65536 registers and 228 KiB of shared memory, of which 1 KiB per block is reserved.
- */
+/* H100 and H200: an SM has 2048 threads, 65536 registers and 228 KiB of shared memory, of which 1 KiB per block is reserved. */
 static const rl_device_limits hopper = {.major = 9,
                                         .minor = 0,
                                         .sm_count = 132,
