@@ -21,7 +21,7 @@ typedef enum rl_row_epilogue { RL_ROW_ADD, RL_ROW_GATE, RL_ROW_ROPE } rl_row_epi
 typedef struct rl_row_product {
   int dtype; /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
   rl_row_epilogue epilogue;
-  int64_t columns, inputs;             /* weight[columns][inputs]; inputs: a multiple of 8; columns: even */
+  int64_t columns, inputs;             /* weight[columns][inputs]; inputs: a multiple of 8 */
   const void *x, *weight, *up_weight;  /* up_weight: only for GATE */
   const void *norm_weight, *norm_bias; /* [inputs], for GATE and ROPE */
   const void *addend;                  /* [columns], for ADD */
