@@ -392,7 +392,6 @@ static rl_row_product row_product(const rl_layer_instance *self, layer_product p
   r.head_size = shape.head_size;
   r.rotated_columns = shape.rotated_columns;
   r.multiprocessors = state_of(self)->multiprocessors;
-  r.next_ticket = (uint32_t *)state_of(self)->next_row_counter;
   return r;
 }
 

@@ -16,7 +16,7 @@
 
 namespace {
 
-enum { WARPS = 16, THREADS = WARPS * 32, WIDTH = 8 /* elements of a vector */, UNROLL = 6, MAX_HEAD_SIZE = 256 };
+enum { WARPS = 8, THREADS = WARPS * 32, WIDTH = 8 /* elements of a vector */, UNROLL = 6, MAX_HEAD_SIZE = 256 };
 enum { MAX_CLUSTER = 8 };
 
 /* A partial result over some tokens: the weights are exp2(score - maximum). */
@@ -119,7 +119,7 @@ __device__ partial<2> combine(const head_partial *partials, uint32_t count, uint
   return result;
 }
 
-template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 1)
+template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
     attend(const T *qkv, T *out, uint32_t hidden, uint32_t head_size, uint32_t context, uint32_t splits, float score_scale) {
   __shared__ head_partial of_warps[WARPS], of_blocks[MAX_CLUSTER];
   __shared__ mbarrier received;

@@ -21,7 +21,7 @@ typedef enum rl_row_epilogue { RL_ROW_ADD, RL_ROW_GATE, RL_ROW_ROPE } rl_row_epi
 typedef struct rl_row_product {
   int dtype; /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
   rl_row_epilogue epilogue;
-  int64_t columns, inputs;             /* weight[columns][inputs]; inputs: a multiple of 8 */
+  int64_t columns, inputs;             /* weight[columns][inputs]; inputs: a multiple of 8; columns: even */
   const void *x, *weight, *up_weight;  /* up_weight: only for GATE */
   const void *norm_weight, *norm_bias; /* [inputs], for GATE and ROPE */
   const void *addend;                  /* [columns], for ADD */
@@ -29,7 +29,6 @@ typedef struct rl_row_product {
   const float *rotations;              /* for ROPE: [head_size], cosine and sine for each pair of elements of a head */
   int64_t head_size, rotated_columns;  /* for ROPE; head_size must divide columns and rotated_columns */
   int64_t multiprocessors;             /* of the device: at most as many blocks are launched */
-  uint32_t *next_ticket;               /* device memory; zero between launches */
 } rl_row_product;
 
 /* Returns whether the row fits into shared memory. */

@@ -143,8 +143,6 @@ static std::vector<double> normed(const tensor &x, const tensor &weight, const t
   return result;
 }
 
-static uint32_t next_ticket; /* of products of a row; every launch leaves it at zero */
-
 /* With few multiprocessors, a warp computes several pairs of outputs. */
 static void test_row_product(int dtype, size_t columns, size_t inputs, int64_t multiprocessors) {
   const tensor x(dtype, inputs), weight(dtype, columns * inputs, WEIGHTS / sqrt((double)inputs)), addend(dtype, columns),
@@ -152,7 +150,7 @@ static void test_row_product(int dtype, size_t columns, size_t inputs, int64_t m
   rl_row_product product = {};
   product.dtype = dtype, product.epilogue = RL_ROW_ADD, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.addend = addend.memory, product.out = out.memory;
-  product.multiprocessors = multiprocessors, product.next_ticket = &next_ticket;
+  product.multiprocessors = multiprocessors;
   check(rl_row_product_launch(&product, NULL, &err) == 0, "launching a product with a residual");
   out.assert_equals([&](size_t i) { return product_of_row(x.values, weight, i) + addend.values[i]; }, "a product with a residual",
                     1);
@@ -165,8 +163,7 @@ static void test_row_gate(int dtype, size_t columns, size_t inputs, int64_t mult
   rl_row_product product = {};
   product.dtype = dtype, product.epilogue = RL_ROW_GATE, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.up_weight = weight.at(columns * inputs), product.out = out.memory;
-  product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors,
-  product.next_ticket = &next_ticket;
+  product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors;
   check(rl_row_product_launch(&product, NULL, &err) == 0, "launching a product with a gate");
   out.assert_equals(
       [&](size_t i) {
@@ -188,8 +185,7 @@ static void test_row_rope(int dtype, size_t heads, size_t head_size, size_t inpu
   rl_row_product product = {};
   product.dtype = dtype, product.epilogue = RL_ROW_ROPE, product.columns = 3 * (int64_t)hidden, product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.out = out.memory, product.rotations = rotations.data();
-  product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors,
-  product.next_ticket = &next_ticket;
+  product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors;
   product.head_size = (int64_t)head_size, product.rotated_columns = 2 * (int64_t)hidden;
   check(rl_row_product_launch(&product, NULL, &err) == 0, "launching a product with rope");
   out.assert_equals(
@@ -246,7 +242,6 @@ int main() {
         test_decode_attention(dtype, 1, 256, 150, 8);
     for (int i = 0; i < 4; i++) test_decode_attention(dtype, 2, 128, 301, 16, 50);
   }
-  check(next_ticket == 0, "resetting the tickets");
   check(rl_row_product_supports(11008) && !rl_row_product_supports(1 << 17), "the longest row");
   return 0;
 }
