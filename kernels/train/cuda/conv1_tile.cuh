@@ -112,12 +112,15 @@ template <int WARPS, int PITCH> static __device__ __forceinline__ void conv1_til
     if (window >= CONV1_WINDOWS) continue;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      float pooled[2];
-      uint8_t argmax[2];
-      for (int c = 0; c < 2; c++)
-        bias_relu_pool(sum[0][i][c], sum[0][i][2 + c], sum[1][i][c], sum[1][i][2 + c], 0.0f, &pooled[c], &argmax[c]);
-      *(__half2 *)&pooled1[window * PITCH + i * 8 + channel] = __floats2half2_rn(pooled[0], pooled[1]);
-      *(ushort2 *)&argmax1[window * PITCH + i * 8 + channel] = make_ushort2(argmax[0], argmax[1]);
+      __half2 outputs[4], pooled;
+      for (int position = 0; position < 4; position++) {
+        const float *output = &sum[position / 2][i][position % 2 * 2];
+        outputs[position] = __floats2half2_rn(output[0], output[1]);
+      }
+      uint32_t argmaxes;
+      relu_pool_half2(outputs, &pooled, &argmaxes);
+      *(__half2 *)&pooled1[window * PITCH + i * 8 + channel] = pooled;
+      *(uint32_t *)&argmax1[window * PITCH + i * 8 + channel] = argmaxes;
     }
   }
 }

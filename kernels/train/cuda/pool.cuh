@@ -1,6 +1,9 @@
-/* Bias, ReLU and max-pooling of one 2×2 window. */
+/* Bias, ReLU and max-pooling of one 2×2 window. relu_pool_half2 compares outputs that are rounded to FP16, as PyTorch does in
+ * mixed precision; bias_relu_pool compares FP32 outputs. */
 #ifndef RL_TRAIN_CUDA_POOL_H
 #define RL_TRAIN_CUDA_POOL_H
+
+#include <cuda_fp16.h>
 
 #include "train/cuda/kernels.h"
 
@@ -15,6 +18,23 @@ static __device__ __forceinline__ void bias_relu_pool(float a, float b, float c,
   if (d > *greatest) *greatest = d, *argmax = 3;
   *greatest += bias;
   if (!(*greatest > 0.0f)) *greatest = 0.0f, *argmax = RL_ARGMAX_RELU_ZERO;
+}
+
+/* Computes ReLU and max-pooling of one window for two channels. outputs: upper left, upper right, lower left and lower right,
+ * with the bias added. *argmaxes: the argmax of the first channel in the lower 16 bits, that of the second channel in the upper
+ * ones. The first of equal values wins. Selects with masks instead of predicates: with predicates, each comparison would wait for
+ * the previous selection, since the kernels have few predicate registers to spare. */
+static __device__ __forceinline__ void relu_pool_half2(const __half2 outputs[4], __half2 *greatest, uint32_t *argmaxes) {
+  const uint32_t one = 0x10001; /* in both halves */
+  const __half2 zero = __float2half2_rn(0.0f),
+                maximum = __hmax2(__hmax2(outputs[0], outputs[1]), __hmax2(outputs[2], outputs[3]));
+  const uint32_t is_0 = __heq2_mask(outputs[0], maximum), is_1 = __heq2_mask(outputs[1], maximum),
+                 is_2 = __heq2_mask(outputs[2], maximum), is_positive = __hgt2_mask(maximum, zero);
+  uint32_t position = (is_2 & one) ^ (3 * one);
+  position = (is_1 & one) | (~is_1 & position);
+  position &= ~is_0;
+  *argmaxes = (is_positive & position) | (~is_positive & (RL_ARGMAX_RELU_ZERO * one));
+  *greatest = __hmax2(maximum, zero);
 }
 
 #endif
