@@ -1,6 +1,7 @@
-/* false_alarms RECORDED [TRIALS [SEED]]: draws random suite runs and prints, as Markdown tables for
+/* false_alarms RECORDED [TRIALS [SEED [SUITE]]]: draws random suite runs and prints, as Markdown tables for
  * docs/measurements/regression-verdicts.md, how often an unchanged suite raises a false alarm and how often a slow-down is
- * found. RECORDED: a file of tests/data/recorded, whose times are drawn too. Each row of a table is computed by a process. */
+ * found. RECORDED: a file of tests/data/recorded, whose times of the suite mnist are drawn too; with SUITE, those of SUITE and no
+ * others are drawn. Each row of a table is computed by a process. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ typedef struct noise_row {
 /* The kinds of noise. Their sizes are those of docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
  * (standard deviation 0.1 %), one process of 119 was 22 % slower, and the rates of three jobs differ by 0.5 % (memory) to 3 %
  * (tensor cores). */
-enum { NOISES_MAX = 24 };
+enum { NOISES_MAX = 32 };
 static noise_row noises[NOISES_MAX] = {
     {"H200 epochs: normal 0.1 %, runs 0.1 %", {.family = TRIAL_NORMAL, .block_ratio = 0.001, .run_ratio = 0.001}},
     {"H200 epochs, 1 of 119 processes +22 %",
@@ -163,11 +164,11 @@ static int print_table(const trial_table *table) {
   return rc < 0 ? rc : puts("");
 }
 
-/* Adds a row for each time of the suite mnist of a file. */
-static int add_recorded_noises(const char *path) {
+/* Adds a row for each time of a suite of a file. */
+static int add_recorded_noises(const char *path, const char *suite_name) {
   static recorded_history history;
   if (recorded_read(path, &history) < 0) return -1;
-  recorded_suite *suite = recorded_find_suite(&history, "mnist");
+  recorded_suite *suite = recorded_find_suite(&history, suite_name);
   if (suite == NULL) return -1;
   for (size_t i = 0; i < suite->metric_count && noise_count < NOISES_MAX; i++) {
     recorded_metric *metric = &suite->metrics[i];
@@ -186,8 +187,9 @@ int main(int count, char **arguments) {
   static const struct { double threshold, slow_down; } cases[] = {{0.05, 0}, {0.01, 0}, {0.05, 0.08}, {0.01, 0.02}};
   long trials = count > 2 ? atol(arguments[2]) : 10000;
   uint64_t seed = count > 3 ? strtoull(arguments[3], NULL, 10) : 1;
-  while (noises[noise_count].name[0] != '\0') noise_count++;
-  if (count < 2 || trials < 1 || add_recorded_noises(arguments[1]) < 0) return 2;
+  const char *suite_name = count > 4 ? arguments[4] : "mnist";
+  while (count <= 4 && noises[noise_count].name[0] != '\0') noise_count++;
+  if (count < 2 || trials < 1 || add_recorded_noises(arguments[1], suite_name) < 0) return 2;
   for (size_t b = 0; b < sizeof block_counts / sizeof *block_counts; b++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       const trial_table table = {.blocks = block_counts[b],
