@@ -267,10 +267,17 @@ def test_spare_workers_end_after_the_last_posted_kernel(start_with_gpu):
 
 def test_spare_workers_give_back_device_memory(start_with_gpu):
     daemon = start_with_gpu()
+
+    def wait_for_spares():
+        used = daemon.notes()[-1]["pid"]
+        wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+
     daemon.run(source())
+    wait_for_spares()
     job_id = daemon.run(source(entry="large"))  # the worker runs out of memory as long as another one is running
     runs = [note["pid"] for note in daemon.notes()][-2:]
     assert runs[0] == runs[1] and daemon.get(f"/jobs/{job_id}").json()["worker_deaths"] == 0
+    wait_for_spares()
     failed = daemon.wait(daemon.submit(source(entry="too_large")))
     assert failed["state"] == "failed" and "out of memory" in failed["problem"]["message"]
     assert [note["source"]["entry"] for note in daemon.notes()][-2:] == ["too_large", "too_large"]

@@ -60,14 +60,19 @@ function redraw() {
   if (frame === 0) frame = requestAnimationFrame(drawFrame);
 }
 
+/** Returns the colours, which are read again after a change of the theme or of the size. */
+function currentTheme() {
+  theme ??= readTheme();
+  return theme;
+}
+
 function drawFrame() {
   frame = 0;
   if (data === null || canvas.clientWidth === 0) return;
   if (layout.width !== canvas.clientWidth) layout.arrange(canvas.clientWidth);
-  theme ??= readTheme();
-  drawPicture(canvas, { layout, window: shown, reply: reply(), theme, colours, marks, selection, hover, focus,
+  drawPicture(canvas, { layout, window: shown, reply: reply(), theme: currentTheme(), colours, marks, selection, hover, focus,
     search: searched === '' ? null : (name) => name.toLowerCase().includes(searched) });
-  minimap.draw(shown, selection, theme);
+  minimap.draw(shown, selection, currentTheme());
   byId('timeline-window').textContent = format.interval(shown.from, shown.from + shown.span);
   canvas.dataset.loaded = String(data.isLoaded(shown, picturePixels()));
   clearTimeout(settling);
@@ -116,7 +121,7 @@ function drawLegend() {
   const names = [...times].sort(([, a], [, b]) => b - a).slice(0, LEGEND_NAMES).map(([name]) => name);
   byId('timeline-legend').replaceChildren(...names.map((name) => {
     const key = createElement('span', { class: 'key', 'aria-hidden': 'true' });
-    key.style.background = colours.colour(name, theme.isDark);
+    key.style.background = colours.colour(name, currentTheme().isDark);
     return createElement('li', { title: name }, key, shortLabel(name));
   }));
 }
