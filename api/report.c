@@ -1,5 +1,5 @@
-/* Makes the JSON of sections, tables and rows from the catalogue. There are three row writers: for a report, for a comparison,
- * and for the catalogue itself. */
+/* Makes the JSON of the report sections that the catalogue (analyze/sections.h) lists, with their tables and rows. There are
+ * three row writers: for a report, for a comparison, and for the catalogue itself. */
 #include "api/report.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static rl_metric_value metric_value_from_json(const cJSON *entry) {
   return item;
 }
 
-int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err) {
-  rl_kernel_metrics parsed = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
+int rl_kernel_metrics_parse(const char *kernel_json, const char *run_json, rl_kernel_metrics *metrics, rl_error *err) {
+  rl_kernel_metrics parsed = {.kernel = cJSON_Parse(kernel_json ? kernel_json : "[]"), .run = cJSON_Parse(run_json)};
   size_t count = (size_t)cJSON_GetArraySize(parsed.kernel) + (size_t)cJSON_GetArraySize(parsed.run);
   parsed.items = calloc(count + 1, sizeof *parsed.items);
   if (!parsed.kernel || !parsed.run || !parsed.items) {

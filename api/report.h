@@ -18,8 +18,8 @@ typedef struct rl_kernel_metrics {
   rl_metric_values values;
 } rl_kernel_metrics;
 
-/* Parses the JSON texts that the store's queries return. kernel NULL: the kernel has no metrics. */
-int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err);
+/* Parses the JSON texts that the store's queries return. kernel_json NULL: the kernel has no metrics. */
+int rl_kernel_metrics_parse(const char *kernel_json, const char *run_json, rl_kernel_metrics *metrics, rl_error *err);
 void rl_kernel_metrics_clear(rl_kernel_metrics *metrics);
 
 /* Determines which sections the report of a run shows. */

@@ -21,10 +21,10 @@ static const rl_command *find_command(const char *name, rl_error *err) {
 
 enum { SUMMARY_COLUMN = 29 };
 
-/* Prints a label, and beside it a summary in lines of 80 columns. */
-static void print_entry(int indent, const char *name, const char *value, const char *summary) {
+/* Prints a label, and from column SUMMARY_COLUMN on a summary that is wrapped at column 80. */
+static void print_entry(int indent, const char *name, const char *value_name, const char *summary) {
   char label[64];
-  snprintf(label, sizeof label, "%s%s%s", name, value[0] != '\0' ? " " : "", value);
+  snprintf(label, sizeof label, "%s%s%s", name, value_name[0] != '\0' ? " " : "", value_name);
   printf("%*s", indent, "");
   rl_print_cell(stdout, label, indent - SUMMARY_COLUMN + 1);
   putchar(' ');
@@ -93,7 +93,7 @@ static int report_error(const rl_error *err) {
   return error_exit_code(err);
 }
 
-/* Removes --url, --token, --json and --help from the arguments. */
+/* Stores --url, --token, --json and --help in *cli, and the other arguments in cli->argv. */
 static int parse_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
   for (int i = 1; i < argc; i++) {
     const char **value = strcmp(argv[i], "--url") == 0 ? &cli->url : strcmp(argv[i], "--token") == 0 ? &cli->token : NULL;

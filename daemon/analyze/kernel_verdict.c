@@ -59,7 +59,7 @@ static const counted_unit memory_units[] = {
   { RL_KERNEL_PIPELINE, name, "the " name " pipeline", PCT(metric), advice }
 #define MIO_ADVICE "Issue fewer and wider loads, stores and shuffles, and keep values in registers."
 #define ISSUE_ADVICE \
-  "Execute fewer instructions: unroll, use wider loads and packed types, hoist what does not change out of loops."
+  "Execute fewer instructions: unroll, use wider loads and packed types, move invariant expressions out of loops."
 #define BRANCH_ADVICE "Execute fewer branches, barriers and address instructions: unroll loops, and use selects instead."
 
 /* The compute throughput of section SpeedOfLight is the maximum of these counters. */
@@ -109,8 +109,8 @@ static bool is_named(const counted_unit *unit, const char *const names[]) {
 #define DURATION "gpu__time_duration.sum"
 #define BLOCKS "launch__grid_size"
 #define SM_COUNT "launch__sm_count"
-#define LONGEST "sm__cycles_active.max"
-#define AVERAGE "sm__cycles_active.avg"
+#define SM_ACTIVE_MAX "sm__cycles_active.max"
+#define SM_ACTIVE_AVG "sm__cycles_active.avg"
 #define ELAPSED "sm__cycles_elapsed.max"
 #define ISSUE PCT("sm__issue_active")
 #define MEMORY PCT("gpu__compute_memory_throughput")
@@ -134,18 +134,19 @@ static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metr
   return v;
 }
 
-/* Returns the unit that limits compute. If the LSU or MIO pipeline is the busiest and L1 and shared memory are busy too, these
- * are the limit, because the pipelines' instructions access them. If the issue slots are the busiest and a pipeline is busy too,
- * the pipeline is the limit. */
+/* Returns the unit that limits compute. If the LSU or MIO pipeline is the busiest, and the busiest memory unit belongs to L1 and
+ * shared memory and is nearly as busy, returns the memory unit, because the pipeline's instructions access it. If the issue slots
+ * are the busiest and a pipeline is nearly as busy, returns the pipeline. */
 static const counted_unit *limiting_compute_unit(const rl_metric_values *values) {
-  static const char *const to_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
+  static const char *const pipelines_into_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
   const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
   if (!top) return NULL;
-  double least = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
-  if (is_named(top, to_l1) && memory && memory->bound == RL_KERNEL_L1 && rl_metric_values_get(values, memory->metric) >= least)
+  double min_pct = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
+  if (is_named(top, pipelines_into_l1) && memory && memory->bound == RL_KERNEL_L1 &&
+      rl_metric_values_get(values, memory->metric) >= min_pct)
     return memory;
   for (const counted_unit *each = compute_units; is_named(top, issue) && each->metric; each++)
-    if (!is_named(each, issue) && rl_metric_values_get(values, each->metric) >= least) return each;
+    if (!is_named(each, issue) && rl_metric_values_get(values, each->metric) >= min_pct) return each;
   return top;
 }
 
@@ -167,7 +168,7 @@ static const counted_unit shared_atomics = {
     RL_KERNEL_ATOMICS, NULL, "atomic operations in shared memory", PCT("l1tex__data_pipe_lsu_wavefronts"),
     "Combine values in registers or in the warp first, or give each warp its own copy of the words."};
 
-static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_values *values) {
+static rl_kernel_verdict verdict_missing_metric(const char *metric, const rl_metric_values *values) {
   const rl_metric_value *found = rl_metric_find(values, metric);
   rl_kernel_verdict v = {.value = NAN};
   snprintf(v.message, sizeof v.message, "The verdict needs %s: %s.", metric,
@@ -180,19 +181,22 @@ static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_boun
   if (unit && unit->bound == RL_KERNEL_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
   if (unit && rl_metric_values_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};
-  snprintf(v.message, sizeof v.message, "%s is busy, but no counter of a unit shows which one.", rl_bound_names[side]);
+  snprintf(v.message, sizeof v.message,
+           "The roofline gives %s as the limit, but no counter of a unit reaches " RL_TEXT(RL_BUSY_PCT) "%% of its peak.",
+           rl_bound_names[side]);
   return v;
 }
 
-/* Returns the percentage of the multiprocessors' time in which they have no block: some never get one, others have finished
- * theirs. Returns NAN if it is unknown. */
-static double idle_without_blocks(const rl_metric_values *values) {
+/* Returns the percentage of multiprocessors that get no block; 0 if it is unknown. */
+static double unused_sm_pct(const rl_metric_values *values) {
   return 100 * fmax(0, 1 - rl_metric_values_get(values, BLOCKS) / rl_metric_values_get(values, SM_COUNT));
 }
 
-static double idle_behind_longest(const rl_metric_values *values) {
+/* Returns by how many percent the multiprocessors with blocks are active for a shorter time, on average, than the longest active
+ * one. NAN: the longest active time is unknown, or the launch takes most of the kernel's time. */
+static double tail_idle_pct(const rl_metric_values *values) {
   double with_blocks = fmin(1, rl_metric_values_get(values, BLOCKS) / rl_metric_values_get(values, SM_COUNT));
-  double longest = rl_metric_values_get(values, LONGEST), average = rl_metric_values_get(values, AVERAGE);
+  double longest = rl_metric_values_get(values, SM_ACTIVE_MAX), average = rl_metric_values_get(values, SM_ACTIVE_AVG);
   bool is_long = longest >= 0.5 * rl_metric_values_get(values, ELAPSED); /* false: the launch takes most of the time */
   return is_long && with_blocks > 0 ? 100 * fmax(0, 1 - average / (longest * with_blocks)) : NAN;
 }
@@ -216,13 +220,13 @@ static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
 }
 
 static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double idle_pct) {
-  double longest = rl_metric_values_get(values, LONGEST);
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, LONGEST, longest, "cycle",
+  double longest = rl_metric_values_get(values, SM_ACTIVE_MAX);
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, SM_ACTIVE_MAX, longest, "cycle",
                                    "Give all blocks the same work: split long ones, or use dynamic scheduling.");
-  snprintf(
-      v.message, sizeof v.message,
-      "Bound by its longest blocks: one multiprocessor works for %.0f cycles, and those with blocks idle %.0f%% of that time.",
-      longest, idle_pct);
+  snprintf(v.message, sizeof v.message,
+           "Bound by its longest blocks: one multiprocessor works for %.0f cycles; on average, those that got blocks are idle "
+           "for %.0f%% of that time.",
+           longest, idle_pct);
   return v;
 }
 
@@ -248,7 +252,7 @@ static warp_stall longest_stall(const rl_metric_values *values) {
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const double issue_pct = rl_metric_values_get(values, ISSUE);
   const warp_stall stall = longest_stall(values);
-  if (isnan(issue_pct)) return verdict_without(ISSUE, values);
+  if (isnan(issue_pct)) return verdict_missing_metric(ISSUE, values);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
                                    stall.title ? "Overlap this stall with more warps, or more independent work per thread."
                                                : "Collect section WarpStateStats: it shows the longest warp stall.");
@@ -265,8 +269,7 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
 /* If multiprocessors are used for less than RL_BUSY_PCT of their time, no unit can be busy on average, so idleness is the
  * cause. */
 static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
-  double without = idle_without_blocks(values), behind = idle_behind_longest(values),
-         duration_ns = rl_metric_values_get(values, DURATION);
+  double without = unused_sm_pct(values), behind = tail_idle_pct(values), duration_ns = rl_metric_values_get(values, DURATION);
   if (duration_ns < RL_SHORT_KERNEL_NS) return verdict_of_short(duration_ns);
   if (fmax(without, behind) <= 100 - RL_BUSY_PCT || (isnan(without) && isnan(behind))) return verdict_of_latency(values);
   return behind > without ? verdict_of_tail(values, behind) : verdict_of_few_blocks(values);
@@ -275,7 +278,7 @@ static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
 rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
   static const char *const needed[] = {DURATION, MEMORY, COMPUTE};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-    if (isnan(rl_metric_values_get(values, needed[i]))) return verdict_without(needed[i], values);
+    if (isnan(rl_metric_values_get(values, needed[i]))) return verdict_missing_metric(needed[i], values);
   rl_bound side = rl_roofline_compute(values).classification.bound;
   if (rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT)
     side = RL_BOUND_MEMORY; /* averages over all L2 slices hide one busy slice */
@@ -284,8 +287,8 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
 
 const char *rl_kernel_verdict_metric(size_t index) {
   static const char *const others[] = {
-      DURATION, BLOCKS,         SM_COUNT,         LONGEST,           AVERAGE,      ELAPSED,       ISSUE,       MEMORY,
-      COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS, SHARED_LOADS, SHARED_STORES, WARP_LATENCY};
+      DURATION, BLOCKS,         SM_COUNT,         SM_ACTIVE_MAX,     SM_ACTIVE_AVG, ELAPSED,       ISSUE,       MEMORY,
+      COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS, SHARED_LOADS,  SHARED_STORES, WARP_LATENCY};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

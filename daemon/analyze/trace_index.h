@@ -1,5 +1,5 @@
 /* The events of a trace in the orders that the analyses need: operations by start, each with the API call that launched it, and
- * API calls by correlation id. All functions are pure. */
+ * API calls by correlation id. An operation is a kernel, copy or memset on a GPU, or a CPU span. All functions are pure. */
 #ifndef RL_ANALYZE_TRACE_INDEX_H
 #define RL_ANALYZE_TRACE_INDEX_H
 
@@ -25,7 +25,8 @@ typedef struct rl_trace_event {
     uint32_t event;      /* event that an API call records or waits for; 0: none, or unknown */
   };
   uint32_t stream; /* stream of an operation, or the stream that an API call about events or synchronisation names; 0: none */
-  uint32_t thread; /* thread of an API call, range or CPU span; 0: unknown; for a range: the whole process */
+  uint32_t thread; /* thread of an API call, a range or a CPU span (a launch on the CPU); 0: unknown, or a range of the whole
+                      process */
 } rl_trace_event;
 
 typedef struct rl_trace_events {
@@ -77,7 +78,7 @@ typedef struct rl_trace_index {
 int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err);
 void rl_trace_index_clear(rl_trace_index *index);
 
-/* Sets *ranges to the NVTX ranges by start, the longer first. The caller frees them. */
+/* Sets *ranges to the NVTX ranges, sorted by start; of ranges with equal starts, the longer first. The caller frees them. */
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
 
 bool rl_trace_is_copy(const rl_trace_event *event);

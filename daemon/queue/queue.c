@@ -98,7 +98,7 @@ static device *find_device_of_job(rl_queue *queue, int64_t job_id) {
 
 int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *is_usable, int count, const char *default_device,
                          rl_error *err) {
-  if (count > RL_DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, RL_DEVICES_MAX);
+  if (count > RL_DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices exceed the limit of %d", count, RL_DEVICES_MAX);
   lock_queue(queue);
   queue->device_count = count;
   for (int i = 0; i < count; i++) {
@@ -169,8 +169,8 @@ void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void
 const rl_job_statistics *rl_queue_statistics(const rl_queue *queue) { return &queue->statistics; }
 
 /* Counts a job that has started or finished. Does nothing if the job's status can't be read. */
-static void count_change(rl_queue *queue, int64_t job_id,
-                         void (*count)(rl_job_statistics *statistics, const rl_job_status *status)) {
+static void count_job(rl_queue *queue, int64_t job_id,
+                      void (*count)(rl_job_statistics *statistics, const rl_job_status *status)) {
   rl_job_status status;
   rl_error ignored;
   if (rl_store_job_status(queue->store, job_id, &status, &ignored) == 0) count(&queue->statistics, &status);
@@ -217,7 +217,7 @@ int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err) {
   device *entry = find_device_of_job(queue, id);
   if (entry != NULL) entry->is_cancelled = true;
   unlock_queue(queue);
-  count_change(queue, id, rl_job_statistics_finished);
+  count_job(queue, id, rl_job_statistics_finished);
   rl_listener_notify(&queue->listener, id);
   return 0;
 }
@@ -245,9 +245,9 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   return started;
 }
 
-/* Sets entry->cancel if the job was cancelled between the claim's transaction and start_claim. In that interval
+/* Sets entry->is_cancelled if the job was cancelled between the claim's transaction and start_claim. In that interval
  * rl_queue_cancel_job did not find the job on a device. */
-static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
+static void note_earlier_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
   rl_job_state state;
   rl_error ignored;
   if (rl_store_job_state(queue->store, job_id, &state, &ignored) >= 0 && rl_job_is_final(state)) entry->is_cancelled = true;
@@ -260,9 +260,9 @@ static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error 
   if (rc == 0) entry->job_id = 0; /* the device's previous job has ended */
   if (rc != 1) return rc;
   bool started = start_claim(queue, entry, &next);
-  find_cancellation(queue, entry, next.job_id);
+  note_earlier_cancellation(queue, entry, next.job_id);
   if (started) {
-    count_change(queue, next.job_id, rl_job_statistics_started);
+    count_job(queue, next.job_id, rl_job_statistics_started);
     rl_listener_notify(&queue->listener, next.job_id);
   }
   *claim = next;
@@ -306,7 +306,7 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   return entry != NULL && entry->is_cancelled;
 }
 
-/* Stores a progress event. Returns -1 without a reason if this fails, for example on a full disk, because the job continues
+/* Stores a progress event. Returns -1 if this fails, for example on a full disk. Gives no rl_error, because the job continues
  * without the event. */
 static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
@@ -375,7 +375,7 @@ static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bo
     entry->is_cancelled = false;
   }
   unlock_queue(queue);
-  if (job_over && !cancelled) count_change(queue, claim->job_id, rl_job_statistics_finished);
+  if (job_over && !cancelled) count_job(queue, claim->job_id, rl_job_statistics_finished);
   rl_listener_notify(&queue->listener, claim->job_id);
 }
 

@@ -26,14 +26,14 @@ static const cJSON *next_member(const cJSON *object, const char *key) {
 
 static cJSON *changed_members(const cJSON *object, const cJSON *defaults);
 
-/* Returns a copy of the value with sorted keys. From an object omits the members that have the same value in default_value, which
- * may be NULL. */
-static cJSON *copy_sorted(const cJSON *value, const cJSON *default_value) {
+/* Returns a copy of the value with sorted keys. Leaves out each member of an object that has the same value in default_value.
+ * default_value NULL: leaves out none. */
+static cJSON *copy_changed_sorted(const cJSON *value, const cJSON *default_value) {
   if (cJSON_IsObject(value)) return changed_members(value, default_value);
   if (!cJSON_IsArray(value)) return cJSON_Duplicate(value, true);
   cJSON *copy = cJSON_CreateArray();
   for (const cJSON *element = value->child; element != NULL; element = element->next)
-    cJSON_AddItemToArray(copy, copy_sorted(element, NULL));
+    cJSON_AddItemToArray(copy, copy_changed_sorted(element, NULL));
   return copy;
 }
 
@@ -42,7 +42,7 @@ static cJSON *changed_members(const cJSON *object, const cJSON *defaults) {
   for (const cJSON *member = next_member(object, NULL); member != NULL; member = next_member(object, member->string)) {
     const cJSON *default_value = cJSON_GetObjectItemCaseSensitive(defaults, member->string);
     if (default_value == NULL || !same_value(member, default_value))
-      cJSON_AddItemToObject(changed, member->string, copy_sorted(member, default_value));
+      cJSON_AddItemToObject(changed, member->string, copy_changed_sorted(member, default_value));
   }
   return changed;
 }

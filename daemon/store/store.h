@@ -24,9 +24,9 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Called at the start of the daemon, when no client waits, after a function of the store has failed with err. If the reason is
- * that another program, such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns
- * (rl_monotonic_ns of the first attempt), waits briefly and returns true: the caller tries again. */
+/* Called after a function of the store has failed with err, only at the start of the daemon, because no client waits then. If the
+ * reason is that another program, such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since
+ * begin_ns (rl_monotonic_ns of the first attempt), waits briefly and returns true: the caller tries again. */
 bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
@@ -50,10 +50,11 @@ int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, 
 /* Sets the next pending pass of a device to running. Returns 1 and fills *claim, which the caller clears; returns 0 if no pass is
  * pending. Leaves claim->deadline_ns 0; the queue sets it. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
-/* Stores all records of a pass and sets the pass to completed, or to unavailable if reason is not NULL. All records become
- * visible to readers at once, in the last transaction; large numbers of kernels with their metrics, instructions and points are
- * stored in several transactions before. If this was the job's last pass, also completes the job and sets *job_done. A second
- * commit of a pass changes nothing. Fails with RL_HTTP 409 if the pass is not running, 404 if it does not exist. */
+/* Stores all records of a pass and sets the pass to completed, or to unavailable if reason is not NULL. If there are many
+ * kernels, they and the records that belong to them are first stored in several transactions. The last transaction makes all
+ * records visible to readers at once. If this was the job's last pass, also completes the job and sets *job_done. A second commit
+ * of a pass succeeds and changes nothing. Fails with RL_HTTP 409 if the pass is not committed, and it or its job is not running;
+ * 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
 /* Sets *due to whether the ceilings of the pass's device should be measured again, because its driver or clocks have changed. */
@@ -140,7 +141,8 @@ int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_b
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
 /* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` stands for a column
  * with metric values in JSON: [[name, value, reason]...]. "The statement lists the columns" refers to the first comment of the
- * query's file in schema/sql/queries. */
+ * query's file in schema/sql/queries. A phase is a part of a step, to which launches belong (rl_launch.nvtx_range), or a part of
+ * a launch (rl_phase). A level is a length of the intervals in which activity rows are added up (model/activity_levels.h). */
 typedef enum rl_query {
   RL_QUERY_JOB,         /* :id   one row */
   RL_QUERY_SOURCE,      /* :id   the posted code; no row if the job has none */
@@ -154,18 +156,20 @@ typedef enum rl_query {
   RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name; the statement lists the columns */
   RL_QUERY_TIMELINE_PASS,       /* :run the activity pass; its statement and those of the next three list the columns */
   RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
-  RL_QUERY_TIMELINE_VALUES,     /* :run   values that activity rows share, by entry */
-  RL_QUERY_TIMELINE_PHASES,     /* :run   phases of the operations of each name; the statement lists the columns */
+  RL_QUERY_TIMELINE_VALUES,     /* :run   the dictionary of the values that activity rows share, sorted by entry */
+  RL_QUERY_TIMELINE_PHASES,     /* :run   phases to which the operations of each name belong; the statement lists the columns */
   RL_QUERY_TIMELINE_COPIES,     /* :run   copies by direction and kinds of memory; the statement lists the columns */
   RL_QUERY_TIMELINE_EVENTS,     /* :run   operations, API calls and NVTX ranges; the first column is "" */
-  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to rows that no interval of the level contains; the statement lists the columns */
-  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to sums of the rows that intervals of the level contain; the statement lists
+  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to   rows that are not added up in intervals of the level; the statement lists the
+                             columns */
+  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums over the rows of each interval of the level; the statement lists
                                   the columns */
   RL_QUERY_TIMELINE_END,       /* :run the time at which the trace ends */
-  RL_QUERY_COMPARISON,    /* :job, or :a :b pairs of runs: the job's fp32 run and each of its other runs, or run :a and run :b */
-  RL_QUERY_EXPLAINED_RUN, /* :run   one row: variant; further columns: times, rates and memory of a training run */
-  RL_QUERY_EXPLAINED_KERNELS, /* :run traced kernels, one row for each phase, or one row for a kernel without phases; further
-                                 columns: numbers */
+  RL_QUERY_COMPARISON, /* :job, or :a :b   pairs of runs. :job: its fp32 run with each of its other runs; :a :b: run :a with run
+                          :b */
+  RL_QUERY_EXPLAINED_RUN,     /* :run   one row: variant; further columns: times, rates and memory of a training run */
+  RL_QUERY_EXPLAINED_KERNELS, /* :run   traced kernels: a row for each phase of a kernel; one row if it has none; further columns:
+                                 numbers */
   RL_QUERY_HISTORY,           /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
   RL_QUERY_REPORT_RUN,        /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
   /* :run :kernel :with_series_and_instructions   kernels in order; further columns: numbers, series, instructions */
@@ -178,22 +182,22 @@ typedef enum rl_query {
   RL_QUERY_UPLOADS,         /* one row: an array of the names of the uploads that unfinished imports need */
   /* Suite runs. The first column of queries marked * is not JSON text; the statement's file lists the columns. */
   RL_QUERY_SUITE_RUNS_ACTIVE,     /* *   suite runs that have not ended */
-  RL_QUERY_SUITE_RUN_ROW,         /* * :run */
-  RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
-  RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
+  RL_QUERY_SUITE_RUN_ROW,         /* * :run   one row: the run's definition, state and conditions, as columns */
+  RL_QUERY_SUITE_RUN_JOBS,        /* * :run   the run's jobs */
+  RL_QUERY_SUITE_RUN_VALUES,      /* * :run   the run's values, sorted by metric */
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
   RL_QUERY_SUITE_METRIC_MARKS,    /* * :run how the run's verdicts affect the baseline and history of later runs */
   RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric the metric's value in each run of the job */
   RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why the job failed */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
-  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :measures_baseline */
-  RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
-  RL_QUERY_KIND_DURATION,         /* * :kind :device */
+  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :measures_baseline   mean of the newest completed runs */
+  RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device   the newest completed job */
+  RL_QUERY_KIND_DURATION,         /* * :kind :device   the newest completed job */
   RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant conditions under which a suite run's profile was measured */
-  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run traced kernels, one row for each phase, or one row for a kernel without phases */
+  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels: a row for each phase of a kernel; one row if it has none */
   RL_QUERY_SUITE_LAST_RUN,        /* :suite */
   RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */
-  RL_QUERY_SUITE_RUN_STATUS,      /* * :run */
+  RL_QUERY_SUITE_RUN_STATUS,      /* * :run   one row: the run's state and number of events */
   RL_QUERY_SUITE_EVENTS,          /* :run :after :limit   as RL_QUERY_EVENTS */
   RL_QUERY_SUITE_RUN,             /* :id :now   one row: the run with its jobs, verdicts and values */
   RL_QUERY_SUITE_BASELINES,       /* :suite   oldest first */

@@ -16,7 +16,7 @@ enum { RL_MAX_STORING_JOBS = 32, RL_CACHED_TOKENS = 64 };
 /* A token that rl_store_has_token has found in the database. */
 typedef struct rl_cached_token {
   char hash[65];
-  uint64_t revision; /* revision of RL_REVISION_OTHER before the query; 0: the slot is free */
+  uint64_t revision; /* the entry is valid while the revision of RL_REVISION_OTHER has this value; 0: the slot is free */
 } rl_cached_token;
 
 struct rl_store {
@@ -49,17 +49,18 @@ struct rl_store {
  * s. Returns NULL with RL_LIMIT_BUSY if none becomes idle. */
 rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err);
 rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is closed */
-/* Makes this connection obey rl_store_limit_queries of whichever thread runs a query on it. */
+/* Limits the queries of a connection: each query obeys the limit that its thread has set with rl_store_limit_queries, even if
+ * another thread has opened the connection. */
 void rl_store_limit_connection(rl_db *db);
 
 /* Locks the writer and begins a transaction. Fails with RL_STORAGE_LOCKED if another program has held the database's lock for
  * store->write_wait_ms (the time before the call counts too), or if other threads hold the writer for 1 s. The writer is unlocked
  * after a failure. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
-/* Does the same for one of many short transactions in a row, but first lets the writers go that already wait. */
+/* Does the same for one of many short transactions in a row. First waits, at most about 0.1 s, until no other writer waits. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
-/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit has failed. change: which data the
- * transaction has changed if it has written any row; {0}: no data that readers see. */
+/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit has failed. change: the kinds of
+ * data whose revisions increase if the transaction has written a row; {0}: none, because queries do not return the rows. */
 int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
 /* Does the same as rl_store_end_change, for a change of all data. */
 int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);

@@ -1,5 +1,5 @@
 /* A list of suites is immutable and reference-counted: a caller keeps its list while a refresh replaces the current list. A
- * refresh lists the folders; it parses the files only if their names, modification times or sizes have changed. */
+ * refresh lists the folders; it parses the files only if their names, modification times, sizes or inodes have changed. */
 #include "suite/suites.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ typedef struct suite_files {
 } suite_files;
 
 struct rl_suites {
-  char *folders;
+  char *folders; /* paths, separated by ":" */
   rl_job_policy policy;
   pthread_mutex_t mutex; /* guards the members below */
   suite_files files;     /* the files from which `list` was loaded */
@@ -111,7 +111,7 @@ static int read_file(const char *path, char **text, size_t *length, rl_error *er
 
 /* --- entries ----------------------------------------------------------------------------------------------------------- */
 
-static int find_line(const char *text, size_t length, const rl_error *err) {
+static int line_of_error(const char *text, size_t length, const rl_error *err) {
   if (text == NULL || err->domain != RL_INPUT) return 0;
   if (err->json_pointer[0] == '\0' && err->code > 0) return rl_json_line_of_byte(text, length, (size_t)err->code);
   return rl_json_line_of_pointer(text, length, err->json_pointer);
@@ -136,7 +136,7 @@ static void load_entry(const suite_file *file, const rl_job_policy *policy, rl_s
     return;
   rl_suite_problem *problem = &entry->problem;
   memcpy(problem->file, file->path, sizeof problem->file);
-  problem->line = find_line(text, length, &err);
+  problem->line = line_of_error(text, length, &err);
   memcpy(problem->pointer, err.json_pointer, sizeof problem->pointer);
   memcpy(problem->message, err.message, sizeof problem->message);
 }

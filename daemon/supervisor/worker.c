@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/named_paths.h"
 
-enum { IDLE_GRACE_MS = 100, END_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
+enum { UNEXPECTED_FRAME_GRACE_MS = 100, EXIT_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
 /* Writes the path of the program that the next process runs into `path`. Fails with RL_INPUT if the setting `builds` does not
  * name worker->build. */
@@ -18,13 +18,13 @@ static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl
   const char *name = strrchr(worker->program, '/');
   if (worker->build[0] == '\0') return snprintf(path, 2 * RL_PATH_SIZE, "%s", worker->program), 0;
   if (!rl_named_paths_find(worker->config->builds, worker->build, folder, sizeof folder))
-    return rl_fail(err, RL_INPUT, 0, "the setting builds no longer names the build %s", worker->build);
+    return rl_fail(err, RL_INPUT, 0, "the setting `builds` has no build %s any more", worker->build);
   snprintf(path, 2 * RL_PATH_SIZE, "%s/%s", folder, name != NULL ? name + 1 : worker->program);
   return 0;
 }
 
 /* waits: the process opens the device only after an OPEN frame. */
-static int start(rl_worker *worker, int file, bool waits, rl_error *err) {
+static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err) {
   const rl_config *config = worker->config;
   char program[2 * RL_PATH_SIZE];
   if (find_program(worker, program, err) < 0) return -1;
@@ -36,7 +36,7 @@ static int start(rl_worker *worker, int file, bool waits, rl_error *err) {
   snprintf(log_level, sizeof log_level, "ROOFLINED_LOG_LEVEL=%s", config->log_level);
   const char *const variables[] = {mnist, cache, includes, threads, log_level, NULL};
   const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, waits ? "--wait" : NULL, NULL};
-  if (rl_process_start(arguments, variables, -1, file, &worker->process, err) < 0) return -1;
+  if (rl_process_start(arguments, variables, -1, inherited_fd, &worker->process, err) < 0) return -1;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
   rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
@@ -44,7 +44,7 @@ static int start(rl_worker *worker, int file, bool waits, rl_error *err) {
   return 0;
 }
 
-int rl_worker_start(rl_worker *worker, int file, rl_error *err) { return start(worker, file, false, err); }
+int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err) { return start(worker, inherited_fd, false, err); }
 
 static void reap_previous(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
@@ -70,7 +70,7 @@ void rl_worker_verify_idle(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (!worker->is_ready) return;
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
-  rl_worker_end(worker, IDLE_GRACE_MS, exit_status);
+  rl_worker_end(worker, UNEXPECTED_FRAME_GRACE_MS, exit_status);
   rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, exit_status);
 }
 
@@ -124,13 +124,13 @@ void rl_worker_complete_replacement(rl_worker *worker) {
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->last_job_id != 0 && worker->last_job_id != job_id) rl_worker_end(worker, END_GRACE_MS, exit_status);
+  if (worker->last_job_id != 0 && worker->last_job_id != job_id) rl_worker_end(worker, EXIT_GRACE_MS, exit_status);
 }
 
 void rl_worker_select_build(rl_worker *worker, const char *build) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (strcmp(worker->build, build) == 0) return;
-  rl_worker_end(worker, END_GRACE_MS, exit_status);
+  rl_worker_end(worker, EXIT_GRACE_MS, exit_status);
   snprintf(worker->build, sizeof worker->build, "%s", build);
 }
 

@@ -25,9 +25,9 @@ typedef struct rl_worker {
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* copied from the last HELLO */
 } rl_worker;
 
-/* Starts the process, whose first frame must be HELLO. file: a descriptor that the process inherits as RL_INHERITED_DESCRIPTOR;
- * -1: none. Call rl_worker_end even after a failure. Fails with RL_ERRNO or RL_WIRE. */
-int rl_worker_start(rl_worker *worker, int file, rl_error *err);
+/* Starts the process, whose first frame must be HELLO. inherited_fd: a descriptor that the process inherits as
+ * RL_INHERITED_DESCRIPTOR; -1: none. Call rl_worker_end even after a failure. Fails with RL_ERRNO or RL_WIRE. */
+int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err);
 /* Closes the worker's standard input, waits grace_ms until the process exits, then kills it. Writes the exit status as text into
  * exit_status; leaves exit_status unchanged when no process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);

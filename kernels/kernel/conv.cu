@@ -7,7 +7,7 @@
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 
-enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING }; /* indices of the shape's sizes */
+enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, FILTER_SIDE, STRIDE, PADDING }; /* indices of the shape's sizes */
 enum {
   MAX_WORKSPACE_BYTES = 256 << 20,
   MAX_FP32_PLANS = 64, /* plans that `searched` times for fp32 */
@@ -20,14 +20,14 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
   const int dtype = kernel->params.dtype;
   const cudnnDataType_t type = rl_kernel_cudnn_type(dtype);
   const bool fp32 = dtype == RL_DTYPE_FP32;
-  const rl_conv_shape shape = {PASS,          size[IMAGES], size[CHANNELS],        size[HEIGHT],  size[WIDTH],
-                               size[FILTERS], size[KERNEL], size[STRIDE],          size[PADDING], true,
-                               type,          type,         dtype == RL_DTYPE_TF32};
+  const rl_conv_shape shape = {
+      PASS,         size[IMAGES],  size[CHANNELS], size[HEIGHT], size[WIDTH], size[FILTERS],         size[FILTER_SIDE],
+      size[STRIDE], size[PADDING], true,           type,         type,        dtype == RL_DTYPE_TF32};
   rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_VARIANT_SEARCHED ? (fp32 ? MAX_FP32_PLANS : MAX_PLANS) : 1,
                           fp32};
   search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
-  switch (PASS) { /* in[] has the operator's inputs in their order */
+  switch (PASS) { /* in[0], in[1]: x, weights; BACKWARD_DATA: dy, weights; BACKWARD_FILTER: x, dy */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);
     case RL_CONV_BACKWARD_DATA:
       return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, plan, err);

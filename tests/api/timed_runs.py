@@ -24,9 +24,9 @@ def measurements(cold):
             "time_warm_us_median": statistics.median(WARM_US)}
 
 
-def insert(state):
+def insert_job(state_folder):
     """Returns the job's id. Every cold sample of the last variant is suspect."""
-    rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
+    rows = Rows(types.SimpleNamespace(state=pathlib.Path(state_folder)))
     job = rows.job()
     for variant, cold in COLD_US.items():
         run = rows.run([], variant=variant, job=job, params={**PARAMS, "variant": variant}, measurements=measurements(cold),
@@ -38,4 +38,4 @@ def insert(state):
 
 
 if __name__ == "__main__":
-    print(insert(sys.argv[1]))
+    print(insert_job(sys.argv[1]))

@@ -1,5 +1,5 @@
-/* Compares functions.cuh with the C library in long double: errors in units in the last place (ulps), results of zero, and the
- * range of powers of two. */
+/* Compares functions.cuh with the C library in long double: the errors of exponentials in units in the last place (ulps), their
+ * underflow to zero, the clamping of powers, and powers of two. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,22 +17,23 @@ extern "C" {
 
 enum { RUNS = 4000 };
 
-/* DIGITS is the number of bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT:
- * results of power_of_two below 2^MIN_UNIT are zero. MAX_ULPS: largest error of a quotient of exponentials near 1, in units in
- * the last place. */
+/* DIGITS is the number of bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero.
+ * MIN_POWER_OF_TWO: results of power_of_two below 2^MIN_POWER_OF_TWO are zero. MAX_ULPS: largest error, in ulps, of a quotient of
+ * exponentials whose value is near 1. */
 template <class M> struct limits;
 template <> struct limits<float> {
-  enum { DIGITS = FLT_MANT_DIG, MIN_EXPONENT = -126, MIN_UNIT = -126, MAX_ULPS = 4 };
+  enum { DIGITS = FLT_MANT_DIG, MIN_EXPONENT = -126, MIN_POWER_OF_TWO = -126, MAX_ULPS = 4 };
 };
 template <> struct limits<double> {
-  enum { DIGITS = DBL_MANT_DIG, MIN_EXPONENT = -1020, MIN_UNIT = -1022, MAX_ULPS = 8 };
+  enum { DIGITS = DBL_MANT_DIG, MIN_EXPONENT = -1020, MIN_POWER_OF_TWO = -1022, MAX_ULPS = 8 };
 };
 
 /* Returns a number that is uniform in [-magnitude, magnitude]. */
 static double random_number(double magnitude) { return magnitude * (2.0 * rand() / RAND_MAX - 1); }
 
-/* Sets *power to nearest_power(x), whose error may be 1/2 plus the rounding of x log2 e. Returns 1 plus that rounding: for
- * numbers of this magnitude, log2(exp(x)) is at most this far from the power. */
+/* Sets *power to nearest_power(x), and checks that it differs from x log2 e by at most 1/2 plus the rounding error of this
+ * product. Returns the bound that check_quotient sets for the distance of log2(scaled_exp(x)) from 0: 1 plus that rounding error.
+ */
 template <class M> static M check_nearest_power(M x, int32_t *power) {
   const long double exact = (long double)x * M_LOG2El, rounding = fabsl(exact) * exp2l(1 - limits<M>::DIGITS);
   *power = nearest_power(x);
@@ -44,13 +45,14 @@ template <class M> static M check_nearest_power(M x, int32_t *power) {
  * - largest|. */
 template <class M> static void check_quotient(M largest, M x) {
   int32_t power;
-  const M distance = check_nearest_power(largest, &power);
+  const M max_log2_error = check_nearest_power(largest, &power);
   const scaled_exp<M> exponential(power);
-  const M unit = exponential(largest), y = exponential(x);
-  const long double exact = expl((long double)x - largest), binades = -((long double)x - largest) * M_LOG2El + distance;
-  if (!(fabsl(log2l(unit)) <= distance)) fail_msg("exp(%.17g) is %g units", (double)largest, (double)unit);
+  const M scaled_largest = exponential(largest), y = exponential(x);
+  const long double exact = expl((long double)x - largest), binades = -((long double)x - largest) * M_LOG2El + max_log2_error;
+  if (!(fabsl(log2l(scaled_largest)) <= max_log2_error))
+    fail_msg("scaled_exp(%.17g) is %g, too far from 1", (double)largest, (double)scaled_largest);
   if (-binades < limits<M>::MIN_EXPONENT + 1) return; /* y may be zero */
-  const long double ulps = fabsl((long double)y / unit / exact - 1) * exp2l(limits<M>::DIGITS);
+  const long double ulps = fabsl((long double)y / scaled_largest / exact - 1) * exp2l(limits<M>::DIGITS);
   const long double max_ulps = limits<M>::MAX_ULPS + binades * (std::is_same_v<M, float> ? 1.5L : 0.25L);
   if (!(ulps <= max_ulps))
     fail_msg("exp(%.17g - %.17g): an error of %Lg ulps, more than %Lg", (double)x, (double)largest, ulps, max_ulps);
@@ -90,9 +92,9 @@ template <class M> static void powers_are_clamped(void **) {
   assert_int_equal(nearest_power((M)0), 0);
 }
 
-template <class M> static void units_are_powers_of_two(void **) {
-  for (int32_t power = 0; power >= limits<M>::MIN_UNIT; power--) assert_true(power_of_two<M>(power) == exp2l(power));
-  for (int32_t power = limits<M>::MIN_UNIT - 1; power >= -5000; power--) assert_true(power_of_two<M>(power) == 0);
+template <class M> static void powers_of_two_are_exact_or_zero(void **) {
+  for (int32_t power = 0; power >= limits<M>::MIN_POWER_OF_TWO; power--) assert_true(power_of_two<M>(power) == exp2l(power));
+  for (int32_t power = limits<M>::MIN_POWER_OF_TWO - 1; power >= -5000; power--) assert_true(power_of_two<M>(power) == 0);
   assert_true(power_of_two<M>(MIN_POWER) == 0 && power_of_two<M>(2 * MIN_POWER) == 0);
 }
 
@@ -103,7 +105,7 @@ int main(void) {
                                      cmocka_unit_test(exponentials_underflow_to_zero<double>),
                                      cmocka_unit_test(powers_are_clamped<float>),
                                      cmocka_unit_test(powers_are_clamped<double>),
-                                     cmocka_unit_test(units_are_powers_of_two<float>),
-                                     cmocka_unit_test(units_are_powers_of_two<double>)};
+                                     cmocka_unit_test(powers_of_two_are_exact_or_zero<float>),
+                                     cmocka_unit_test(powers_of_two_are_exact_or_zero<double>)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

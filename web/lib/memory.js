@@ -11,18 +11,18 @@ const sharedRow = (label, op, instructions) => [label, instructions, `l1tex__dat
   `l1tex__data_pipe_lsu_wavefronts_mem_shared${op}.sum.pct_of_peak_sustained_elapsed`,
   `l1tex__data_bank_conflicts_pipe_lsu_mem_shared${op}.sum`];
 
-const l1Row = (label, path, instructions, hitRate = `${path}_hit_rate`) => {
+const l1Row = (label, path, instructions, hitRateName = `${path}_hit_rate`) => {
   const [requests, sectors] = [`l1tex__t_requests_pipe_${path}.sum`, `l1tex__t_sectors_pipe_${path}.sum`];
   return [label, instructions, requests, sectors, ratio(sectors, requests, format.quotient),
     `l1tex__t_output_wavefronts_pipe_${path}.sum`, `l1tex__t_output_wavefronts_pipe_${path}.sum.pct_of_peak_sustained_elapsed`,
-    `l1tex__t_sector_pipe_${hitRate}.pct`, `l1tex__t_sectors_pipe_${path}_lookup_miss.sum`];
+    `l1tex__t_sector_pipe_${hitRateName}.pct`, `l1tex__t_sectors_pipe_${path}_lookup_miss.sum`];
 };
 
-const l2Row = (label, source, missed) => {
+const l2Row = (label, source, missInfix) => {
   const [requests, sectors] = [`lts__t_requests${source}.sum`, `lts__t_sectors${source}.sum`];
   return [label, requests, sectors, ratio(sectors, requests, format.quotient),
     ratio(`lts__t_sectors${source}_lookup_hit.sum`, sectors, format.percent), `lts__t_sectors${source}.sum.per_second`,
-    `lts__t_sectors${source}.avg.pct_of_peak_sustained_elapsed`, `lts__t_sectors${missed}_lookup_miss.sum`];
+    `lts__t_sectors${source}.avg.pct_of_peak_sustained_elapsed`, `lts__t_sectors${missInfix}_lookup_miss.sum`];
 };
 const l1OpRow = (label, op) => l2Row(label, `_srcunit_tex_op_${op}`, `_srcunit_tex_aperture_device_op_${op}`);
 
@@ -58,29 +58,30 @@ const layouts = {
     rows: [deviceRow('Load', 'read'), deviceRow('Store', 'write')] },
 };
 
-const unitsInColumnNames = ['inst', 'sector', 'request'];
+const countUnits = ['inst', 'sector', 'request'];
 
-function entryCell(entry, counts) {
+function entryCell(entry, rowsByMetric) {
   if (entry === null) return createElement('td', { class: 'n' });
-  const row = counts.get(entry.numerator ?? entry);
+  const row = rowsByMetric.get(entry.numerator ?? entry);
   if (row === undefined) return createElement('td', { class: 'n' });
   if (entry.numerator === undefined)
-    return numberCell(unitsInColumnNames.includes(row.unit) ? format.number(row.value) : format.rowValue(row), row.reason);
-  const denominator = counts.get(entry.denominator);
+    return numberCell(countUnits.includes(row.unit) ? format.number(row.value) : format.rowValue(row), row.reason);
+  const denominator = rowsByMetric.get(entry.denominator);
   return denominator?.value > 0 ? numberCell(entry.formatRatio(row.value / denominator.value), row.reason)
     : createElement('td', { class: 'n' });
 }
 
-const hasCounts = ([, ...entries], counts) => entries.some((entry) => counts.get(entry)?.value > 0);
+const hasCounts = ([, ...entries], rowsByMetric) => entries.some((entry) => rowsByMetric.get(entry)?.value > 0);
 
-/** Returns a table of the section by kind of access, or null if it has no such layout or only a total. */
+/** Returns the table rearranged: a row for each kind of access. Returns null if `layouts` has no layout with the table's name, or
+ * if no row other than Total has counts. */
 export function accessTable(table) {
   const layout = layouts[table.name];
-  const counts = new Map(table.rows.map((row) => [row.metric, row]));
-  const rows = layout?.rows.filter((row) => hasCounts(row, counts)) ?? [];
+  const rowsByMetric = new Map(table.rows.map((row) => [row.metric, row]));
+  const rows = layout?.rows.filter((row) => hasCounts(row, rowsByMetric)) ?? [];
   if (rows.every(([label]) => label === 'Total')) return null;
   const columns = [{ label: 'Access', cell: ([label]) => createElement('th', { scope: 'row' }, label) },
-    ...layout.columns.map((label, index) => ({ label, number: true, cell: (row) => entryCell(row[index + 1], counts) }))];
+    ...layout.columns.map((label, index) => ({ label, number: true, cell: (row) => entryCell(row[index + 1], rowsByMetric) }))];
   const element = tableOf(`${table.name} by kind of access`, columns, rows);
   element.classList.add('accesses');
   return element;

@@ -1,4 +1,5 @@
-/* Replays of a step for the instruction profiler: under SASS metrics and under PC sampling. */
+/* Replays the launches of a sequence (rl_sequence) for the instruction profiler: once with SASS metrics, and in one or more
+ * rounds with PC sampling. */
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <math.h>
@@ -152,7 +153,7 @@ static int configure_pc_sampling(rl_instruction_profiler *profiler, rl_error *er
   return rl_pc_sampling_open(profiler->sampling_period_log2, buffer_bytes, &profiler->pc_sampling, err);
 }
 
-/* Replays the step in several rounds when a short kernel yields too few samples in one. */
+/* Replays the sequence in several rounds when a short kernel yields too few samples in one. */
 int rl_instruction_profiler_collect_pc_samples(rl_instruction_profiler *profiler, rl_error *err) {
   const rl_instruction_profiler_request *request = profiler->request;
   unsigned rounds = 0;

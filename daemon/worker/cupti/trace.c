@@ -70,7 +70,8 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   pthread_mutex_unlock(&trace->pool_lock);
 }
 
-/* Sets the environment variable that makes NVTX call libcupti. Each library reads it once, at its first NVTX call. */
+/* Sets the environment variable that makes NVTX call libcupti. Each library that contains NVTX reads the variable once, at its
+ * first NVTX call. */
 static int inject_into_nvtx(rl_error *err) {
   Dl_info library;
   if (dladdr((void *)(uintptr_t)cuptiActivityEnable, &library) == 0 || library.dli_fname == NULL)
@@ -81,8 +82,8 @@ static int inject_into_nvtx(rl_error *err) {
 
 int rl_trace_open(rl_trace **trace, rl_error *err) {
   if (process_trace.open) return rl_fail(err, RL_CUPTI, 0, "this process already has a profiler");
-  /* Tells CUPTI that buffers are zeroed: complete_buffer() does that on CUPTI's thread. Otherwise CUPTI would zero them on the
-   * thread that launches kernels. */
+  /* Tells CUPTI that the buffers are already zeroed: complete_buffer() zeroes them, on CUPTI's thread. Otherwise CUPTI would zero
+   * them on the thread that launches kernels. */
   uint8_t zeroed = 1;
   size_t size = sizeof zeroed;
   if (inject_into_nvtx(err) < 0 ||
@@ -140,7 +141,7 @@ static int compare_synchronization_calls(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-/* Adds the stream and the event to the rows of the API calls. */
+/* Adds to the row of each API call about events or synchronisation the stream and the event that the call names. */
 static void join_synchronization_calls(rl_trace *trace) {
   qsort(trace->synchronization_calls, trace->synchronization_call_count, sizeof *trace->synchronization_calls,
         compare_synchronization_calls);

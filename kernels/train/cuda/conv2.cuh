@@ -26,8 +26,8 @@ enum {
 };
 
 /* Returns the offset of pixel i of a tile from the tile's first pixel, in pixels of the image. Pixels 0 … 7 are rows 0 and 2 of
- * the tile, and pixels 8 … 15 are rows 1 and 3. So the upper pixels of a pooling window are rows i of the product, and its lower
- * pixels are rows i + 8. */
+ * the tile, and pixels 8 … 15 are rows 1 and 3. So for i < 8, pixel i + 8 is the pixel below pixel i: rows i and i + 8 of the
+ * product belong to the same pooling window. */
 static __device__ __forceinline__ int tile_pixel_offset(int i) { return (i / 4 % 2 * 2 + i / 8) * RL_POOLED1_SIDE + i % 4; }
 
 /* Returns the index of a tile's first pixel in the image. */
@@ -38,15 +38,15 @@ static __device__ __forceinline__ int tile_origin(int tile) {
 /* Begins to copy an image [196 pixels][32] into to[196][IN_PITCH] with cp.async. Threads with threadIdx.x = 0 … THREADS - 1 call
  * it. */
 template <int THREADS> static __device__ __forceinline__ void load_image_async(const __half *image, __half *to) {
-  const int pixel_vectors = RL_CONV1_CHANNELS / VECTOR, count = RL_POOLED1_PIXELS * pixel_vectors,
+  const int vectors_per_pixel = RL_CONV1_CHANNELS / VECTOR, count = RL_POOLED1_PIXELS * vectors_per_pixel,
             passes = (count + THREADS - 1) / THREADS;
-  static_assert(THREADS % pixel_vectors == 0, "a thread copies the same vector of each of its pixels");
+  static_assert(THREADS % vectors_per_pixel == 0, "a thread copies the same vector of each of its pixels");
   image += threadIdx.x * VECTOR;
-  to += threadIdx.x / pixel_vectors * IN_PITCH + threadIdx.x % pixel_vectors * VECTOR;
+  to += threadIdx.x / vectors_per_pixel * IN_PITCH + threadIdx.x % vectors_per_pixel * VECTOR;
 #pragma unroll
   for (int i = 0; i < passes; i++)
     if ((i + 1) * THREADS <= count || threadIdx.x < count - i * THREADS)
-      cp_async_16(&to[i * THREADS / pixel_vectors * IN_PITCH], &image[i * THREADS * VECTOR]);
+      cp_async_16(&to[i * THREADS / vectors_per_pixel * IN_PITCH], &image[i * THREADS * VECTOR]);
 }
 
 #endif

@@ -32,7 +32,8 @@ typedef struct rl_stage {
   size_t launch_count;
 } rl_stage;
 
-/* Rows of partial sums of each gradient. 0 rows of conv2.weight: its gradient is stored as one sum, in the activations' type. */
+/* Number of rows of partial sums in which each gradient is stored. conv2_weight 0: the gradient of conv2.weight is stored as one
+ * sum, in the activations' type. */
 typedef struct rl_partial_rows {
   uint32_t conv1, conv2_weight, conv2_bias, head;
 } rl_partial_rows;
@@ -42,7 +43,7 @@ typedef struct rl_recipe {
   const rl_launch *launches; /* launches of a step; the first forward_count of them are the evaluation of a batch */
   size_t launch_count, forward_count;
   bool channels_last;  /* true: NHWC in every precision; false: NHWC in TF32 and FP16 (for tensor cores), NCHW in FP32 */
-  bool keeps_product;  /* the engine stores conv2's product, and later its gradient, in product2 */
+  bool keeps_product;  /* the engine stores conv2's output before bias, ReLU and pooling, and later its gradient, in product2 */
   uint32_t test_batch; /* images evaluated at once */
   rl_partial_rows (*rows)(rl_format format, uint32_t batch);
   /* Functions of the engine; NULL: none. open is called after stages and activations have been allocated; it may raise
@@ -70,8 +71,8 @@ struct rl_training : rl_training_base {
   size_t workspace_bytes[RL_WORKSPACES];
 
   rl_stage stages[RL_STAGES];
-  rl_launch begin, test_begin; /* launches that begin an epoch and an evaluation */
-  rl_sequence sequences[3], test_sequences[3];
+  rl_launch begin, test_begin;                 /* launches that begin an epoch and an evaluation */
+  rl_sequence sequences[3], test_sequences[3]; /* of an epoch and of an evaluation: begin, full batches, short last batch */
 };
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err);
@@ -84,7 +85,8 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
-/* Returns the weights of a tensor that products read: the FP16 copies if the engine keeps some, else the FP32 weights. */
+/* Returns the weights of a tensor that matrix products and convolutions read: the FP16 copies if the engine keeps them, else the
+ * FP32 weights. */
 void *rl_training_compute_weights(const rl_training *training, rl_tensor tensor);
 /* Fork and join training->side_stream: work that is enqueued on it between the two calls runs concurrently with the work on
  * `stream`. */
@@ -98,7 +100,7 @@ int rl_training_tune_concurrency(rl_stage *stage, int (*launch)(void *arg, rl_st
  * heuristic proposes. */
 enum {
   RL_MAX_FC1_PART_ROWS = 64 * 18
-}; /* maximum of parts × images: beyond it, adding up the parts in the head takes longer than splitting fc1's product saves */
+}; /* maximum of parts × images. Above it, the head needs more time to add up the parts than the split of fc1's product saves */
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err);
 void rl_fc1_close(rl_stage *stage);
 

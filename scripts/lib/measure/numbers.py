@@ -46,7 +46,8 @@ def student_quantile(probability, freedom):
 
 def difference_of_means(ours, theirs, confidence=0.95):
     """Returns mean(ours) - mean(theirs) as {"difference", "low", "high", "freedom"}: Welch's confidence interval and its degrees
-    of freedom, without assuming equal variances. The last three are None when a list has one value."""
+    of freedom, without assuming equal variances. "low" and "high" are None if a list has one value; "freedom"
+    is None then, and if both lists have no variance."""
     difference = statistics.fmean(ours) - statistics.fmean(theirs)
     if min(len(ours), len(theirs)) < 2:
         return {"difference": difference, "low": None, "high": None, "freedom": None}
@@ -64,12 +65,14 @@ def fit_line(xs, ys, confidence=0.95):
     """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: its values at the smallest and
     the largest x, its growth from the one to the other relative to begin, and the confidence interval of that growth."""
     middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
-    spread = sum((x - middle_x) ** 2 for x in xs)
-    slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / spread
+    sum_squares_x = sum((x - middle_x) ** 2 for x in xs)
+    slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / sum_squares_x
     begin, end = (middle_y + slope * (x - middle_x) for x in (min(xs), max(xs)))
     residual = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in zip(xs, ys))
     freedom = len(xs) - 2
-    margin = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(residual / freedom / spread) if freedom > 0 else math.inf
+    margin = math.inf
+    if freedom > 0:
+        margin = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(residual / freedom / sum_squares_x)
     span = (max(xs) - min(xs)) / begin if begin else math.nan
     return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - margin) * span,
             "high": (slope + margin) * span}

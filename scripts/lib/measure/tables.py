@@ -183,7 +183,7 @@ def ptx80(rows):
 
 
 def suites(rows):
-    return table(["suite", "s", "estimate before, s"],
+    return table(["suite", "s", "estimated before the run, s"],
                  [[row["suite"], row["seconds"], row["estimated_s"]] for row in rows if "suite" in row])
 
 
@@ -241,7 +241,8 @@ def neighbour(rows):
     def effect(ratio):
         return MISSING if ratio is None else percent(ratio, 2)
 
-    return table(["metric", "before", "beside the neighbour", "effect", "on cycles", "blocks, dropped", "verdict", "causes"],
+    return table(["metric", "before", "beside the neighbour", "effect", "effect on cycles", "blocks, dropped", "verdict",
+                  "causes"],
                  [[row["metric"], row["baseline_median"], row["current_median"], effect(row["effect_ratio"]),
                    effect(row["cycles_effect_ratio"]), f"{row['blocks_current']}, {row['blocks_dropped']}", row["verdict"],
                    classes(row)] for row in rows if "metric" in row])
