@@ -3,8 +3,8 @@
  * enters the sandbox before it reads the trace. It has one thread, which polls for CANCEL and sends HEARTBEAT and PROGRESS
  * between two parts of the trace.
  *
- * rooflined-import --list sends HELLO, which contains whether the sandbox works rooflined-import --device import --role any
- * serves requests; the trace is descriptor 3 */
+ *   rooflined-import --list                        sends HELLO, which contains whether the sandbox works
+ *   rooflined-import --device import --role any    serves requests; the trace is descriptor 3 */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>

@@ -1,8 +1,12 @@
-/* The metrics of a kernel, from which its report is computed. Names are CUPTI's or begin with: - launch__, device__attribute_:
- * properties of the launch and of the device - smsp__pcsamp_: PC samples - sass__, derived__: counts of executed instructions -
- * model__bytes, model__operations: the minimum work of the workload - timing__, activity__: measurements of the run in the timing
- * and activity passes - timeline__: the time classes of a run's trace (analyze/time_classes.h) - ceiling__: measured ceilings of
- * the device The caller owns the texts. */
+/* The metrics of a kernel, from which its report is computed. The caller owns the texts. Names are CUPTI's or begin with
+ *
+ *   launch__, device__attribute_    properties of the launch and of the device
+ *   smsp__pcsamp_                   PC samples
+ *   sass__, derived__               counts of executed instructions
+ *   model__bytes, model__operations the minimum work of the workload
+ *   timing__, activity__            measurements of the run in the timing and activity passes
+ *   timeline__                      the time classes of a run's trace (analyze/time_classes.h)
+ *   ceiling__                       measured ceilings of the device */
 #ifndef RL_MODEL_METRICS_H
 #define RL_MODEL_METRICS_H
 

@@ -128,7 +128,7 @@ template <class T> __device__ void copy_row(const vec<T> *from, vec<T> *to, uint
 
 /* --- the product --------------------------------------------------------------------------------------------------------- */
 
-/* Loads the vectors of a warp's pairs in order, each STEP of a pair by one call of next(). */
+/* Loads the vectors of a warp's pairs in order, STEP vectors of a pair at a time. */
 template <class T, class EPILOGUE> struct weight_stream {
   const vec<T> *weight;
   const EPILOGUE &epilogue;

@@ -53,14 +53,15 @@ typedef struct fatbin_entry {
 RL_DEFINE_CLEANUP(free_decompressor, ZSTD_DCtx *, (void)ZSTD_freeDCtx, NULL)
 
 static int fail_decompression(rl_error *err) {
-  return rl_fail_at(err, "/binary", "an entry of the fatbin can't be decompressed, or has more than %d MiB",
+  return rl_fail_at(err, "/binary", "an entry of the fatbin can't be decompressed, or its entries have more than %d MiB in total",
                     MAX_DECOMPRESSED_BYTES >> 20);
 }
 
-/* Searches the decompressed data in chunks. The end of each chunk is kept, because a name may be divided between two. */
-static int search_compressed(const unsigned char *data, size_t size, rl_error *err) {
+/* Searches the decompressed data, one zstd frame, in chunks. The end of each chunk is kept, because a name may be divided between
+ * two. Adds the number of decompressed bytes to *total, which bounds the time for all entries of a fatbin. */
+static int search_compressed(const unsigned char *data, size_t size, size_t *total, rl_error *err) {
   unsigned char text[NAME_BYTES_MAX + CHUNK_BYTES];
-  size_t kept = 0, total = 0, hint = 1;
+  size_t kept = 0, hint = 1;
   ZSTD_inBuffer in = {data, size, 0};
   RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
   if (decompressor == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
@@ -68,30 +69,31 @@ static int search_compressed(const unsigned char *data, size_t size, rl_error *e
   while (hint != 0) {
     ZSTD_outBuffer out = {text + kept, CHUNK_BYTES, 0};
     hint = ZSTD_decompressStream(decompressor, &out, &in);
-    total += out.pos;
+    *total += out.pos;
     const bool is_stuck = hint != 0 && out.pos == 0 && in.pos == in.size;
-    if (ZSTD_isError(hint) || is_stuck || total > MAX_DECOMPRESSED_BYTES) return fail_decompression(err);
+    if (ZSTD_isError(hint) || is_stuck || *total > MAX_DECOMPRESSED_BYTES) return fail_decompression(err);
     if (has_runtime_name(text, kept + out.pos)) return fail_launches(err);
     const size_t used = kept + out.pos;
     kept = used < NAME_BYTES_MAX ? used : NAME_BYTES_MAX;
     memmove(text, text + used - kept, kept);
   }
-  return 0;
+  return in.pos == in.size ? 0 : fail_decompression(err); /* a second frame would not have been searched */
 }
 
-/* data: of the entry. What is not compressed was searched with the whole binary. */
-static int search_entry(const fatbin_entry *entry, const unsigned char *data, rl_error *err) {
+/* data: of the entry. What is not compressed was searched with the whole binary. total: as for search_compressed. */
+static int search_entry(const fatbin_entry *entry, const unsigned char *data, size_t *total, rl_error *err) {
   if (entry->kind != ENTRY_PTX && entry->kind != ENTRY_CUBIN)
     return rl_fail_at(err, "/binary", "the fatbin has an entry that is neither PTX nor a cubin");
   if ((entry->flags & FLAG_LZ4) != 0)
     return rl_fail_at(err, "/binary", "the fatbin is compressed with LZ4: build it with --no-compress, or post the cubin");
-  if ((entry->flags & FLAG_ZSTD) != 0) return search_compressed(data, entry->compressed_bytes, err);
+  if ((entry->flags & FLAG_ZSTD) != 0) return search_compressed(data, entry->compressed_bytes, total, err);
   const bool is_plain = entry->kind == ENTRY_CUBIN ? entry->data_bytes >= 4 && memcmp(data, ELFMAG, SELFMAG) == 0
                                                    : memmem(data, entry->data_bytes, ".version", 8) != NULL;
   return is_plain ? 0 : rl_fail_at(err, "/binary", "the fatbin has an entry whose compression is unknown");
 }
 
 static int search_entries(const unsigned char *entries, size_t size, rl_error *err) {
+  size_t total = 0;
   for (size_t at = 0; at < size;) {
     fatbin_entry entry;
     if (size - at < sizeof entry) return rl_fail_at(err, "/binary", "the fatbin is malformed");
@@ -100,7 +102,7 @@ static int search_entries(const unsigned char *entries, size_t size, rl_error *e
     if (entry.head_bytes < sizeof entry || entry.head_bytes > rest || entry.data_bytes > rest - entry.head_bytes ||
         entry.compressed_bytes > entry.data_bytes)
       return rl_fail_at(err, "/binary", "the fatbin is malformed");
-    if (search_entry(&entry, entries + at + entry.head_bytes, err) < 0) return -1;
+    if (search_entry(&entry, entries + at + entry.head_bytes, &total, err) < 0) return -1;
     at += entry.head_bytes + entry.data_bytes;
   }
   return 0;

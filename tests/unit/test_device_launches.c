@@ -140,7 +140,26 @@ static void large_contents_are_refused(void **state) {
   begin_fatbin();
   add_compressed(CUBIN, zeros, size);
   expect_composed("more than 64 MiB");
+  begin_fatbin(); /* the entries together */
+  for (int i = 0; i < 3; i++) add_compressed(CUBIN, zeros, size / 3);
+  expect_composed("more than 64 MiB");
+  begin_fatbin();
+  for (int i = 0; i < 2; i++) add_compressed(CUBIN, zeros, size / 3);
+  expect_composed(NULL);
   free(zeros);
+}
+
+static void a_second_frame_is_refused(void **state) {
+  (void)state;
+  static unsigned char frames[2 * ZSTD_COMPRESSBOUND(256)];
+  size_t size = ZSTD_compress(frames, sizeof frames, PLAIN_PTX, strlen(PLAIN_PTX), 1);
+  begin_fatbin();
+  add_entry(PTX, ZSTD, frames, size);
+  expect_composed(NULL);
+  size += ZSTD_compress(frames + size, sizeof frames - size, LAUNCHING_PTX, strlen(LAUNCHING_PTX), 1);
+  begin_fatbin();
+  add_entry(PTX, ZSTD, frames, size);
+  expect_composed("can't be decompressed");
 }
 
 /* Every prefix of a fatbin, with and without a header that states its length, ends without reading behind its end. */
@@ -165,6 +184,7 @@ int main(void) {
                                      cmocka_unit_test(names_are_found_between_chunks),
                                      cmocka_unit_test(parts_that_cannot_be_searched_are_refused),
                                      cmocka_unit_test(large_contents_are_refused),
+                                     cmocka_unit_test(a_second_frame_is_refused),
                                      cmocka_unit_test(truncated_fatbins_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

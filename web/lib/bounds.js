@@ -18,11 +18,12 @@ function boundOf({ id, variant }, { kernels }) {
     share: kernels.length > 1 && total > 0 ? durationOf(longest) / total : null };
 }
 
-/** Fetches the verdicts of the runs whose kernels were counted. */
+/** Fetches the verdicts of the runs whose kernels were counted. Leaves out runs whose report can't be read. */
 export async function fetchBounds(runs) {
   const counted = runs.filter(isCounted).slice(0, MAX_RUNS);
-  const reports = await Promise.all(counted.map(({ id }) => get(`/runs/${id}/report?detail=verdicts`)));
-  return counted.map((run, index) => boundOf(run, reports[index])).filter((bound) => bound !== null);
+  const reports = await Promise.allSettled(counted.map(({ id }) => get(`/runs/${id}/report?detail=verdicts`)));
+  return counted.map((run, index) => (reports[index].status === 'fulfilled' ? boundOf(run, reports[index].value) : null))
+    .filter((bound) => bound !== null);
 }
 
 const itemOf = ({ run, variant, label, share, verdict }) => createElement('li', {},
