@@ -1,4 +1,5 @@
 /* Defines the workload "sequence": decoding, checking and encoding of its members, and its cost (sequence.h). */
+#include "base/utf8.h"
 #include "kernel/sequence.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ static int fail_in_member(size_t index, rl_error *err) {
   if (err == NULL || err->domain != RL_INPUT) return -1;
   snprintf(member_pointer, sizeof member_pointer, "%.80s", err->json_pointer);
   snprintf(err->json_pointer, sizeof err->json_pointer, "/kernels/%zu%s", index, member_pointer);
+  rl_utf8_sanitize(err->json_pointer, strlen(err->json_pointer)); /* truncation may split the last character */
   return -1;
 }
 
