@@ -1,5 +1,4 @@
 /* Defines the workload "sequence": decoding, checking and encoding of its members, and its cost (sequence.h). */
-#include "base/utf8.h"
 #include "kernel/sequence.h"
 
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/json_members.h"
+#include "base/utf8.h"
 #include "hash.h"
 
 /* --- members ----------------------------------------------------------------------------------------------------------- */
