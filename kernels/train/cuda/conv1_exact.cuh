@@ -6,14 +6,12 @@
 #include <cuda_fp16.h>
 
 #include "train/cuda/conv1.cuh"
+#include "train/cuda/vector.cuh"
 
 /* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of zeros around an image, the value
  * BORDER stands in place of byte − PIXEL_MIDDLE. BORDER is rounded to FP16, so the border is 2e-7 instead of zero. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
                    PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
-
-static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
-static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
 
 /* Splits two values into FP16 values, high and low, whose sums are the values. */
 static __device__ __forceinline__ void split_halves(float a, float b, uint32_t *high, uint32_t *low) {

@@ -291,14 +291,6 @@ static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tenso
   store_local_and_peer(peer, (float *)to, tensor_float(a), tensor_float(b), barrier);
 }
 
-/* Returns whether v is finite after it has been rounded to the type of the first argument. FP32 and TF32 values are not
- * checked. */
-static __device__ __forceinline__ bool is_representable(__half, float v) {
-  return fabsf(v) < 65520.0f; /* 65520 is the smallest float that FP16 rounds to infinity */
-}
-static __device__ __forceinline__ bool is_representable(float, float) { return true; }
-static __device__ __forceinline__ bool is_representable(tensor_float, float) { return true; }
-
 /* Waits until the mbarrier's phase has completed. Every thread that reads the received data calls it. */
 static __device__ __forceinline__ void mbarrier_wait(mbarrier *barrier, uint32_t phase) {
   for (uint32_t polls = 0; !mbarrier_try_wait(barrier, phase);) trap_on_timeout(&polls);

@@ -6,8 +6,6 @@
 
 #include "train/cuda/head.cuh"
 #include "train/cuda/persistent.cuh"
-#include "train/cuda/pool.cuh"
-#include "train/cuda/tile_half.cuh"
 
 /* Returns the data set index of the pair's image in a microbatch, or 0 if the pair has no image. */
 static __device__ __forceinline__ uint32_t dataset_index(const rl_persistent_args &args, const microbatch &mb, uint32_t pair) {
@@ -161,34 +159,6 @@ template <class F> static __device__ __forceinline__ uint8_t argmax1_of(const bl
   else return (uint8_t)smem.argmax1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel];
 }
 
-/* Adds the biases of a channel and the next one to the outputs a and b of conv2 in a window, and computes ReLU and pooling.
- * Returns the pooled values and stores the argmaxes of both channels. Sets *overflow if an output is not finite in F::value. */
-template <class F> static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
-                                                                          uint8_t *argmaxes, bool *overflow) {
-  float pooled[2];
-  for (int i = 0; i < 4; i++)
-    *overflow |= !is_representable(typename F::value(), a[i]) || !is_representable(typename F::value(), b[i]);
-  bias_relu_pool(a[0], a[1], a[2], a[3], biases[0], &pooled[0], &argmaxes[0]);
-  bias_relu_pool(b[0], b[1], b[2], b[3], biases[1], &pooled[1], &argmaxes[1]);
-  return make_float2(rounded_to<typename F::value>(pooled[0]), rounded_to<typename F::value>(pooled[1]));
-}
-
-template <> __device__ __forceinline__ float2 pool_channels<half_tile_format>(const float a[4], const float b[4],
-                                                                              const float *biases, uint8_t *argmaxes,
-                                                                              bool *overflow) {
-  const float2 bias = *(const float2 *)biases;
-  __half2 outputs[4], greatest, not_finite = __float2half2_rn(0.0f); /* x - x is 0 if x is finite, else NaN */
-  for (int i = 0; i < 4; i++) {
-    outputs[i] = __floats2half2_rn(a[i] + bias.x, b[i] + bias.y);
-    not_finite = __hadd2(not_finite, __hsub2(outputs[i], outputs[i]));
-  }
-  *overflow |= (half2_bits(not_finite) & 0x7fff7fff) != 0;
-  uint32_t wide_argmaxes;
-  relu_pool_half2(outputs, &greatest, &wide_argmaxes);
-  *(uchar2 *)argmaxes = make_uchar2((uint8_t)wide_argmaxes, (uint8_t)(wide_argmaxes >> 16));
-  return __half22float2(greatest);
-}
-
 /* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
  * not finite in F::value. The epilogue gets the four outputs of a 2×2 window, for a channel (a) and for the next channel (b). */
 template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch &mb,
@@ -202,7 +172,7 @@ template <class F> static __device__ __forceinline__ void conv2_forward(const rl
       smem.pooled1, smem.conv2, step_schedule<F>::TRANSFORMS_WEIGHTS ? smem.conv2_forward_scratch : smem.conv2_warp_scratch,
       [&](int pixel, int channel, const float a[4], const float b[4]) {
         const float2 pooled =
-            pool_channels<F>(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
+            F::pool_channels(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
         const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
         send_tagged(&sent_pooled2[i], phase, pooled.x, pooled.y);
         if (args.pooled2) store2(&stored_pooled2[i], pooled.x, pooled.y);

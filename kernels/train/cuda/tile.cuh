@@ -58,6 +58,10 @@
  *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
  *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row by
  *       row.
+ *   pool_channels(const float a[4], const float b[4], const float *biases, uint8_t *argmaxes, bool *overflow);
+ *       Adds the biases of a channel and the next one to their outputs a and b of conv2 in a 2×2 window, and computes ReLU and
+ *       pooling. Returns the pooled values, rounded to value, and stores both argmaxes. FP16 sets *overflow if an output is not
+ *       finite in FP16; the other formats do not check.
  *   unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out);
  *       Writes d_out of one 2×2 window for four channels: d at the position argmax (kernels.h) of the channel, 0 at the other
  *       three positions. `pixel` is the index of the window in the pooled image, `channel` the first channel.
@@ -84,6 +88,7 @@
 #define RL_TRAIN_CUDA_TILE_H
 
 #include "train/cuda/kernels.h"
+#include "train/cuda/pool.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {
@@ -98,8 +103,9 @@ enum {
   TILE_BATCH = 64                          /* images that fc1_weight_gradient processes in one call */
 };
 
-/* Members that all formats share. */
-struct tile_format {
+/* Members that all formats share, and pool_channels of the formats whose pooling compares FP32 outputs. */
+template <class Value> struct tile_format {
+  typedef Value value;
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
@@ -108,6 +114,14 @@ struct tile_format {
   static __device__ __forceinline__ int optimization_barrier(int x) {
     asm volatile("" : "+r"(x));
     return x;
+  }
+  static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
+                                                         uint8_t *argmaxes, bool *overflow) {
+    *overflow |= false; /* Not checked. Without this statement the compiler emits other code than was measured. */
+    float pooled[2];
+    bias_relu_pool(a[0], a[1], a[2], a[3], biases[0], &pooled[0], &argmaxes[0]);
+    bias_relu_pool(b[0], b[1], b[2], b[3], biases[1], &pooled[1], &argmaxes[1]);
+    return make_float2((float)(Value)pooled[0], (float)(Value)pooled[1]);
   }
 };
 

@@ -26,8 +26,7 @@
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
 
-struct float_tile_format : tile_format {
-  typedef float value;
+struct float_tile_format : tile_format<float> {
   typedef struct weight_sums {
     float *row;     /* in global memory; the gradient of each image is added to it */
     bool has_image; /* the row holds the gradient of at least one image */

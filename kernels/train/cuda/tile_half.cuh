@@ -20,8 +20,7 @@
 #include "train/cuda/mma.cuh"
 #include "train/cuda/tile.cuh"
 
-struct half_tile_format : tile_format {
-  typedef __half value;
+struct half_tile_format : tile_format<__half> {
   enum {
     VECTOR = 8, /* halves in 16 bytes */
     IN_PITCH = RL_CONV1_CHANNELS + VECTOR,
@@ -52,6 +51,22 @@ struct half_tile_format : tile_format {
   static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
+
+  static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
+                                                         uint8_t *argmaxes, bool *overflow) {
+    const float2 bias = *(const float2 *)biases;
+    __half2 outputs[4], greatest, not_finite = __float2half2_rn(0.0f); /* x - x is 0 if x is finite, else NaN */
+    for (int i = 0; i < 4; i++) {
+      outputs[i] = __floats2half2_rn(a[i] + bias.x, b[i] + bias.y);
+      not_finite = __hadd2(not_finite, __hsub2(outputs[i], outputs[i]));
+    }
+    *overflow |= (half2_bits(not_finite) & 0x7fff7fff) != 0;
+    uint32_t wide_argmaxes;
+    relu_pool_half2(outputs, &greatest, &wide_argmaxes);
+    *(uchar2 *)argmaxes = make_uchar2((uint8_t)wide_argmaxes, (uint8_t)(wide_argmaxes >> 16));
+    return __half22float2(greatest);
+  }
+
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out) {
     for (int position = 0; position < 4; position++)
       store4(

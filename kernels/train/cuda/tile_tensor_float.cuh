@@ -24,8 +24,7 @@
 #include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 
-struct tensor_float_tile_format : tile_format {
-  typedef tensor_float value;
+struct tensor_float_tile_format : tile_format<tensor_float> {
   enum {
     VECTOR = 4, /* floats in 16 bytes */
     IN_PITCH = RL_CONV1_CHANNELS + VECTOR,

@@ -8,6 +8,9 @@
 #include "train/cuda/tensor_float.cuh"
 #include "warp.cuh"
 
+static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
+static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
+
 static __device__ __forceinline__ float4 load4(const float *from) { return *(const float4 *)from; }
 
 static __device__ __forceinline__ float4 load4(const tensor_float *from) { return *(const float4 *)from; }
