@@ -1,5 +1,4 @@
-/* The layout of a fatbin is that of fatbinary_section.h, and the entries' headers were compared with fatbins that nvcc 13.0
- * wrote. */
+/* The layout of the entries' headers is that of fatbins that nvcc 13.0 wrote. */
 #include "source/device_launches.h"
 
 #include <elf.h>
@@ -10,12 +9,13 @@
 #include <zstd.h>
 
 #include "base/cleanup.h"
+#include "source/fatbin.h"
 
 enum {
   MAX_DECOMPRESSED_BYTES = 64 << 20,
   MAX_WINDOW_LOG = 23, /* of zstd: at most 8 MiB of memory */
   CHUNK_BYTES = 64 << 10,
-  NAME_BYTES_MAX = 32 /* no name in runtime_names is longer */
+  MAX_NAME_BYTES = 32 /* no name in runtime_names is longer */
 };
 
 static const char *const runtime_names[] = {"__cuda_syscall_cnp", "cudaCDP2", "cudaLaunchDevice"};
@@ -32,14 +32,7 @@ static int fail_launches(rl_error *err) {
 
 /* --- fatbins ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct fatbin_head {
-  uint32_t magic;
-  uint16_t version, head_bytes;
-  uint64_t body_bytes; /* of the entries after the head */
-} fatbin_head;
-
 enum { ENTRY_PTX = 1, ENTRY_CUBIN = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
-static const uint32_t FATBIN_MAGIC = 0xba55ed50;
 
 typedef struct fatbin_entry {
   uint16_t kind, version;
@@ -60,7 +53,7 @@ static int fail_decompression(rl_error *err) {
 /* Searches the decompressed data, one zstd frame, in chunks. The end of each chunk is kept, because a name may be divided between
  * two. Adds the number of decompressed bytes to *total, which bounds the time for all entries of a fatbin. */
 static int search_compressed(const unsigned char *data, size_t size, size_t *total, rl_error *err) {
-  unsigned char text[NAME_BYTES_MAX + CHUNK_BYTES];
+  unsigned char text[MAX_NAME_BYTES + CHUNK_BYTES];
   size_t kept = 0, hint = 1;
   ZSTD_inBuffer in = {data, size, 0};
   RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
@@ -74,13 +67,14 @@ static int search_compressed(const unsigned char *data, size_t size, size_t *tot
     if (ZSTD_isError(hint) || is_stuck || *total > MAX_DECOMPRESSED_BYTES) return fail_decompression(err);
     if (has_runtime_name(text, kept + out.pos)) return fail_launches(err);
     const size_t used = kept + out.pos;
-    kept = used < NAME_BYTES_MAX ? used : NAME_BYTES_MAX;
+    kept = used < MAX_NAME_BYTES ? used : MAX_NAME_BYTES;
     memmove(text, text + used - kept, kept);
   }
   return in.pos == in.size ? 0 : fail_decompression(err); /* a second frame would not have been searched */
 }
 
-/* data: of the entry. What is not compressed was searched with the whole binary. total: as for search_compressed. */
+/* Searches one entry if it is compressed; the other entries were searched with the whole binary. data: of the entry. total: as
+ * for search_compressed. */
 static int search_entry(const fatbin_entry *entry, const unsigned char *data, size_t *total, rl_error *err) {
   if (entry->kind != ENTRY_PTX && entry->kind != ENTRY_CUBIN)
     return rl_fail_at(err, "/binary", "the fatbin has an entry that is neither PTX nor a cubin");
@@ -94,27 +88,25 @@ static int search_entry(const fatbin_entry *entry, const unsigned char *data, si
 
 static int search_entries(const unsigned char *entries, size_t size, rl_error *err) {
   size_t total = 0;
-  for (size_t at = 0; at < size;) {
+  for (size_t offset = 0; offset < size;) {
     fatbin_entry entry;
-    if (size - at < sizeof entry) return rl_fail_at(err, "/binary", "the fatbin is malformed");
-    memcpy(&entry, entries + at, sizeof entry);
-    const size_t rest = size - at;
+    if (size - offset < sizeof entry) return rl_fail_at(err, "/binary", "the fatbin is malformed");
+    memcpy(&entry, entries + offset, sizeof entry);
+    const size_t rest = size - offset;
     if (entry.head_bytes < sizeof entry || entry.head_bytes > rest || entry.data_bytes > rest - entry.head_bytes ||
         entry.compressed_bytes > entry.data_bytes)
       return rl_fail_at(err, "/binary", "the fatbin is malformed");
-    if (search_entry(&entry, entries + at + entry.head_bytes, &total, err) < 0) return -1;
-    at += entry.head_bytes + entry.data_bytes;
+    if (search_entry(&entry, entries + offset + entry.head_bytes, &total, err) < 0) return -1;
+    offset += entry.head_bytes + entry.data_bytes;
   }
   return 0;
 }
 
 int rl_source_refuse_device_launches(const unsigned char *binary, size_t size, rl_error *err) {
-  fatbin_head head;
+  rl_fatbin_head head;
   if (has_runtime_name(binary, size)) return fail_launches(err);
-  if (size < sizeof head) return 0;
-  memcpy(&head, binary, sizeof head);
-  if (head.magic != FATBIN_MAGIC) return 0;
-  if (head.head_bytes < sizeof head || head.head_bytes > size || head.body_bytes != size - head.head_bytes)
+  if (!rl_fatbin_read_head(binary, size, &head)) return 0;
+  if (!rl_fatbin_is_complete(&head, size) || head.body_bytes < size - head.head_bytes)
     return rl_fail_at(err, "/binary", "the fatbin is malformed, or data follows it");
   return search_entries(binary + head.head_bytes, head.body_bytes, err);
 }

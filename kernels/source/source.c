@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "source/base64.h"
 #include "source/device_launches.h"
+#include "source/fatbin.h"
 #include "source/launch_request.h"
 
 const rl_field rl_source_model_fields[] = {
@@ -24,20 +25,14 @@ const rl_source_request rl_source_request_defaults = {.grid = {1, 1, 1}, .block 
 /* Returns true for PTX text, and for a cubin or fatbin whose headers describe no more bytes than were posted: otherwise the
  * driver would read beyond the end. */
 static bool is_complete_binary(const unsigned char *bytes, size_t size) {
-  static const unsigned char fatbin_magic[] = {0x50, 0xed, 0x55, 0xba};
+  rl_fatbin_head fatbin;
   if (size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0) {
     Elf64_Ehdr head;
     memcpy(&head, bytes, sizeof head);
     uint64_t sections = (uint64_t)head.e_shentsize * head.e_shnum;
     return head.e_machine == 190 /* EM_CUDA */ && head.e_shoff <= size && sections <= size - head.e_shoff;
   }
-  if (size >= 16 && memcmp(bytes, fatbin_magic, sizeof fatbin_magic) == 0) {
-    uint16_t head_bytes;
-    uint64_t body_bytes;
-    memcpy(&head_bytes, bytes + 6, sizeof head_bytes);
-    memcpy(&body_bytes, bytes + 8, sizeof body_bytes);
-    return head_bytes >= 16 && head_bytes <= size && body_bytes <= size - head_bytes;
-  }
+  if (rl_fatbin_read_head(bytes, size, &fatbin)) return rl_fatbin_is_complete(&fatbin, size);
   return memchr(bytes, '\0', size) == NULL && strstr((const char *)bytes, ".version") != NULL;
 }
 
