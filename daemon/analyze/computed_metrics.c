@@ -64,13 +64,8 @@ typedef struct name_set {
 
 static bool is_collected(const name_set *set, const char *name) { return rl_names_contain(set->names, set->count, name); }
 
-static bool is_only_on_raw_page(const char *name) {
-  const rl_raw_metric *metric = rl_raw_metric_find(name);
-  return metric != NULL && rl_raw_metric_is_only_on_raw_page(metric);
-}
-
 static bool contains(const name_set *set, const char *name) {
-  return is_collected(set, name) || (set->has_raw_page && is_only_on_raw_page(name));
+  return is_collected(set, name) || (set->has_raw_page && rl_is_only_on_raw_page(name));
 }
 
 static name_set name_set_make(const char *const *collected, size_t count) {
@@ -198,7 +193,7 @@ bool rl_computed_metric_find(const char *name, rl_computed_metric *metric) {
   for (int i = 0; i < EQUIVALENT_COUNT; i++)
     if (strcmp(equivalents[i].name, name) == 0) return set_expression(metric, equivalents[i].expression, equivalents[i].unit);
   if (set_rollup(name, metric)) return true;
-  if (!is_only_on_raw_page(name)) return false;
+  if (!rl_is_only_on_raw_page(name)) return false;
   *metric = (rl_computed_metric){0};
   snprintf(metric->source, sizeof metric->source, "%s", name);
   return true;

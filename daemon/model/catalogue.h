@@ -78,6 +78,8 @@ extern const size_t rl_computed_row_count;
 const rl_raw_metric *rl_raw_metric_find(const char *name);
 /* Returns whether only the raw page shows the metric: none of its sections has rows. */
 bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric);
+/* The same for the metric of this name. False if rl_raw_metrics lacks the name. */
+bool rl_is_only_on_raw_page(const char *name);
 const rl_section_row *rl_computed_row_find(const char *key);
 
 #ifdef __cplusplus

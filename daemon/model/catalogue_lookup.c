@@ -15,6 +15,11 @@ bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric) {
   return true;
 }
 
+bool rl_is_only_on_raw_page(const char *name) {
+  const rl_raw_metric *metric = rl_raw_metric_find(name);
+  return metric != NULL && rl_raw_metric_is_only_on_raw_page(metric);
+}
+
 static int compare_row(const void *key, const void *row) { return strcmp(key, (*(const rl_section_row *const *)row)->key); }
 
 const rl_section_row *rl_computed_row_find(const char *key) {

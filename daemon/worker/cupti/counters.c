@@ -309,17 +309,13 @@ static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_
   return rl_records_add_metric(records, &record, err);
 }
 
-static bool is_only_on_raw_page(const char *name) {
-  const rl_raw_metric *metric = rl_raw_metric_find(name);
-  return metric != NULL && rl_raw_metric_is_only_on_raw_page(metric);
-}
-
 static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, const double *values, rl_records *records,
                            rl_error *err) {
   const rl_counter_plan *plan = prepared->plan;
   for (size_t m = 0; m < plan->metric_count; m++) {
     const char *reason = plan->missing_reasons[m].text;
-    if (reason[0] != '\0' && is_only_on_raw_page(prepared->counter_names[m])) continue; /* the report lists these names itself */
+    if (reason[0] != '\0' && rl_is_only_on_raw_page(prepared->counter_names[m]))
+      continue; /* the report lists these names itself */
     if (reason[0] == '\0') reason = "undefined: 0/0, the kernel did nothing that this metric measures";
     if (append_metric((int64_t)ordinal, prepared->counter_names[m], values[ordinal * plan->metric_count + m], reason, records,
                       err) < 0)
