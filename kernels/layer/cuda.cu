@@ -378,7 +378,7 @@ static rl_row_product row_product(const rl_layer_instance *self, layer_product p
   const rl_hopper_shape shape = our_shape(self, product);
   rl_row_product r = {};
   r.dtype = shape.dtype;
-  r.epilogue = product == QKV ? RL_ROW_ROPE : product == GATE_UP ? RL_ROW_GATE : RL_ROW_ADD;
+  r.epilogue = shape.epilogue;
   r.columns = shape.columns;
   r.inputs = shape.inputs;
   r.x = product == QKV ? self->inputs[RL_LAYER_X] : product == GATE_UP ? self->stages[RL_LAYER_HIDDEN] : shape.x;
@@ -443,6 +443,7 @@ static int choose_row_launches(rl_layer_instance *self, rl_error *err) {
     return 0;
   if (compare_with_library(self, &whole_step, &is_faster, err) < 0) return -1;
   if (!is_faster) return 0;
+  self->base.deterministic_note = NULL; /* open_attention has described cuDNN's attention, which is not launched */
   self->step.launch_count = 0;
   for (const auto &launch : row_launches) rl_layer_add_launch(self, launch.name, launch.part, launch.enqueue);
   return 0;

@@ -16,7 +16,7 @@
 
 namespace {
 
-enum { WARPS = 8, THREADS = WARPS * 32, WIDTH = 8 /* elements of a vector */, UNROLL = 6, MAX_HEAD_SIZE = 256 };
+enum { WARPS = 8, THREADS = WARPS * 32, WIDTH = 8 /* elements of a vector */, UNROLL = 6 };
 enum { MAX_CLUSTER = 8 };
 
 /* A partial result over some tokens: the weights are exp2(score - maximum). */
@@ -38,7 +38,7 @@ template <int COUNT> struct partial {
 /* A partial result of a whole head in shared memory. */
 struct alignas(16) head_partial {
   float2 maximum_and_total;
-  float2 sums[MAX_HEAD_SIZE / 2];
+  float2 sums[RL_LAYER_GPU_HEAD_SIZE_MAX / 2];
 };
 
 /* The memory of one head. A group of lanes reads UNROLL tokens of each unit. */

@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "layer/layer.h"
 
 typedef struct rl_decode_attention {
   int dtype;                         /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
   const void *qkv;                   /* [context][3][heads][head_size]; the last token is the new one. Aligned to 16 bytes */
   void *out;                         /* [heads][head_size] */
-  int64_t heads, head_size, context; /* head_size: a multiple of 8, at most 256 */
+  int64_t heads, head_size, context; /* head_size: a multiple of 8, at most RL_LAYER_GPU_HEAD_SIZE_MAX */
   int64_t multiprocessors;           /* of the device: at most as many blocks are launched */
 } rl_decode_attention;
 

@@ -8,7 +8,7 @@
 
 enum { TOKENS_MAX = 1 << 17, HIDDEN_MAX = 1 << 15, FFN_MAX = 1 << 17, HEADS_MAX = 1 << 10, BATCH_MAX = 1 << 10 };
 enum { MAX_ELEMENTS = 1 << 29 /* of a tensor */ };
-enum { GPU_SIZE_MULTIPLE = 8, GPU_MAX_HEAD_SIZE = 256 };
+enum { GPU_SIZE_MULTIPLE = 8 };
 
 const char *const rl_layer_variant_names[] = {"baseline", "graph", "fused", "streams", "tuned", "best", NULL};
 const char *const rl_layer_dtype_names[] = {"fp16", "bf16", NULL};
@@ -93,10 +93,10 @@ static int cuda_supports(const void *params, rl_error *err) {
   const rl_layer_params *p = params;
   if (rl_layer_check_sizes(p, err) < 0) return -1;
   const int64_t head_size = rl_layer_head_size(p);
-  if (head_size % GPU_SIZE_MULTIPLE != 0 || head_size > GPU_MAX_HEAD_SIZE)
+  if (head_size % GPU_SIZE_MULTIPLE != 0 || head_size > RL_LAYER_GPU_HEAD_SIZE_MAX)
     return rl_fail_at(err, "/heads",
                       "on a GPU, hidden / heads must be a multiple of %d and at most %d, because cuDNN computes the attention",
-                      GPU_SIZE_MULTIPLE, GPU_MAX_HEAD_SIZE);
+                      GPU_SIZE_MULTIPLE, RL_LAYER_GPU_HEAD_SIZE_MAX);
   if (p->ffn % GPU_SIZE_MULTIPLE != 0)
     return rl_fail_at(err, "/ffn", "on a GPU, ffn must be a multiple of %d", GPU_SIZE_MULTIPLE);
   if (p->tokens > 1 && p->cached_tokens > 0)

@@ -35,6 +35,7 @@ typedef enum rl_layer_variant {
                         residual), and with our kernels for the whole layer where it has one row and they are faster */
   RL_LAYER_VARIANT_COUNT
 } rl_layer_variant;
+enum { RL_LAYER_GPU_HEAD_SIZE_MAX = 256 };
 enum { RL_LAYER_CPU_VARIANTS = 1 << RL_LAYER_BASELINE | 1 << RL_LAYER_FUSED };
 extern const char *const rl_layer_variant_names[]; /* NULL-terminated */
 

@@ -213,8 +213,8 @@ template <class T> int launch_epilogue(const rl_row_product *p, cudaStream_t str
   const uint32_t columns = (uint32_t)p->columns;
   T *out = (T *)p->out;
   switch (p->epilogue) {
-    case RL_ROW_ADD: return launch<T>(p, columns / 2, add_epilogue<T>{(const T *)p->addend, out}, stream, err);
-    case RL_ROW_GATE: {
+    case RL_HOPPER_ADD: return launch<T>(p, columns / 2, add_epilogue<T>{(const T *)p->addend, out}, stream, err);
+    case RL_HOPPER_GATE: {
       const ptrdiff_t up_elements = (const T *)p->up_weight - (const T *)p->weight;
       return launch<T>(p, columns, gate_epilogue<T>{out, (uint32_t)(up_elements / p->inputs)}, stream, err);
     }

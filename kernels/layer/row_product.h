@@ -1,10 +1,6 @@
 /* Matrix products of one row x[inputs], for decoding one token: out = epilogue(x · weightᵀ), for fp16 and bf16. Such a product is
  * bound by the memory bandwidth, because it reads each weight once. Matrices are row-major. Sums are FP32, and are rounded after
- * the epilogue. The epilogues:
- *
- *   ADD   out[columns] = x · weightᵀ + addend
- *   GATE  out[columns] = silu(n · weightᵀ) · (n · up_weightᵀ)                            n = layernorm(x)
- *   ROPE  out[columns] = n · weightᵀ; every head in the first rotated_columns columns is rotated (kernel/rope.h)
+ * the epilogue. The epilogues are those of hopper/product.h, but GATE and ROPE multiply layernorm(x) instead of x.
  *
  * Kernels are launched with programmatic dependent launch: a kernel begins to load weights, which no kernel writes, while the
  * previous kernel of the stream runs. Included by .cu files only. */
@@ -15,12 +11,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-typedef enum rl_row_epilogue { RL_ROW_ADD, RL_ROW_GATE, RL_ROW_ROPE } rl_row_epilogue;
+#include "hopper/product.h"
 
 typedef struct rl_row_product {
   int dtype; /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
-  rl_row_epilogue epilogue;
+  rl_hopper_epilogue epilogue;
   int64_t columns, inputs;             /* weight[columns][inputs]; inputs: a multiple of 8; columns: even */
   const void *x, *weight, *up_weight;  /* up_weight: only for GATE */
   const void *norm_weight, *norm_bias; /* [inputs], for GATE and ROPE */

@@ -148,7 +148,7 @@ static void test_row_product(int dtype, size_t columns, size_t inputs, int64_t m
   const tensor x(dtype, inputs), weight(dtype, columns * inputs, WEIGHTS / sqrt((double)inputs)), addend(dtype, columns),
       out(dtype, columns);
   rl_row_product product = {};
-  product.dtype = dtype, product.epilogue = RL_ROW_ADD, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
+  product.dtype = dtype, product.epilogue = RL_HOPPER_ADD, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.addend = addend.memory, product.out = out.memory;
   product.multiprocessors = multiprocessors;
   check(rl_row_product_launch(&product, NULL, &err) == 0, "launching a product with a residual");
@@ -161,7 +161,7 @@ static void test_row_gate(int dtype, size_t columns, size_t inputs, int64_t mult
       norm_bias(dtype, inputs), out(dtype, columns);
   const std::vector<double> row = normed(x, norm_weight, norm_bias);
   rl_row_product product = {};
-  product.dtype = dtype, product.epilogue = RL_ROW_GATE, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
+  product.dtype = dtype, product.epilogue = RL_HOPPER_GATE, product.columns = (int64_t)columns, product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.up_weight = weight.at(columns * inputs), product.out = out.memory;
   product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors;
   check(rl_row_product_launch(&product, NULL, &err) == 0, "launching a product with a gate");
@@ -183,7 +183,8 @@ static void test_row_rope(int dtype, size_t heads, size_t head_size, size_t inpu
   for (size_t i = 0; i < head_size; i += 2)
     rotations[i] = cosf(1 + 0.1f * (float)i), rotations[i + 1] = sinf(1 + 0.1f * (float)i);
   rl_row_product product = {};
-  product.dtype = dtype, product.epilogue = RL_ROW_ROPE, product.columns = 3 * (int64_t)hidden, product.inputs = (int64_t)inputs;
+  product.dtype = dtype, product.epilogue = RL_HOPPER_ROPE, product.columns = 3 * (int64_t)hidden,
+  product.inputs = (int64_t)inputs;
   product.x = x.memory, product.weight = weight.memory, product.out = out.memory, product.rotations = rotations.data();
   product.norm_weight = norm_weight.memory, product.norm_bias = norm_bias.memory, product.multiprocessors = multiprocessors;
   product.head_size = (int64_t)head_size, product.rotated_columns = 2 * (int64_t)hidden;
