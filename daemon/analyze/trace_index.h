@@ -82,8 +82,8 @@ void rl_trace_index_clear(rl_trace_index *index);
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
 
 bool rl_trace_is_copy(const rl_trace_event *event);
-/* Returns whether the call is of the kind (RL_CALL_…). A launch call that stream capture added to a graph is not of the kind
- * RL_CALL_LAUNCHES. call: an element of index->items. */
+/* Returns whether the call has this kind, one of RL_CALL_…. A launch call that stream capture added to a graph does not have the
+ * kind RL_CALL_LAUNCHES, because it launched nothing. call: an element of index->items. */
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind);
 
 #ifdef __cplusplus

@@ -203,8 +203,9 @@ static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attem
   return result == RL_ATTEMPT_CONTINUE ? rl_attempt_run(attempt) : result;
 }
 
-/* Returns whether the claim is of a job with posted code whose passes need all workers, so that they start concurrently. The
- * spare workers of other jobs with posted code start after the pass, which then waits for one start only. */
+/* Returns whether the passes of the claimed job need workers of every role: the job has posted code and a counters pass. The
+ * workers of such a job start at the same time. For other jobs with posted code, the second worker starts after the pass, so
+ * that the pass waits for one start only. */
 static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
