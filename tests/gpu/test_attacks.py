@@ -11,9 +11,9 @@ from test_source import N, buffer, daemon, pack_base64, scalar  # noqa: F401  (d
 
 ATTACKS = pathlib.Path(__file__).resolve().parents[1] / "attacks"
 RESULT = [2.0 * i for i in range(N)]  # of the input 0, 1, 2 ...
-# The job of each attack fails with one of its words, or completes if it may: then every launch was correct.
+# The job of each attack fails with one of its words, or completes if it may: then every launch was correct. scratch: dtype of a
+# fourth argument, a buffer of one element.
 VERDICTS = json.loads((ATTACKS / "verdicts.json").read_text())
-SCRATCH = {"late_zeros": buffer("int32", 1), "honest_atomics": buffer("fp32", 1)}
 TWICE = """extern "C" __global__ void twice(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
 }"""
@@ -24,7 +24,7 @@ CHANGES = {"knows_the_seed": BY_REFERENCE, "endless_after_check": {"deadline_s":
 
 def attack_job(name, **changes):
     arguments = [buffer(init="range", access="in"), buffer(access="out"), scalar("int32", N)]
-    arguments += [SCRATCH[name]] if name in SCRATCH else []
+    arguments += [buffer(VERDICTS[name]["scratch"], 1)] if "scratch" in VERDICTS[name] else []
     return {"kind": "source", "code": (ATTACKS / f"{name}.cu").read_text(), "entry": "k", "grid": [(N + 255) // 256],
             "block": [256], "samples": 100, "deadline_s": 20, "arguments": arguments,
             "expected": {"argument": 1, "values": pack_base64("f", RESULT)}, **changes}

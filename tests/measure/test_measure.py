@@ -602,6 +602,6 @@ def test_hostile_posts_are_counted_by_their_end(state, message, name):
 def test_every_kind_of_hostile_post_can_be_made():
     chance = random.Random(1)
     posts = [hostile.hostile_post(number, chance) for number in range(2000)]
-    assert {f"attack {name}" for name in hostile.read_attack_verdicts()} <= {post.kind for post in posts}
+    assert {f"attack {name}" for name, _ in hostile.read_attacks()} <= {post.kind for post in posts}
     assert {name for name, *_ in hostile.HOSTILE} <= {post.kind for post in posts}
     assert all(post.request["deadline_s"] <= 10 for post in posts)

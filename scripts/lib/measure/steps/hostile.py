@@ -5,6 +5,7 @@ fake worker of tests/api, which ends as posted code can make a worker end."""
 import base64
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -152,12 +153,14 @@ def mutate(code, chance):
     return " ".join(words)
 
 
-def read_attack_verdicts():
-    return {name: Verdict(**verdict) for name, verdict in json.loads((ATTACKS / "verdicts.json").read_text()).items()}
+@functools.cache
+def read_attacks():
+    """Returns the attacks by name: may_complete and words as in Verdict; scratch, if the attack has a fourth argument: the dtype of
+    its buffer of one element."""
+    return sorted(json.loads((ATTACKS / "verdicts.json").read_text()).items())
 
 
 TIME_LIMITED_SHARE = 0.25  # of the posts that another kind of post gets
-SCRATCH = {"late_zeros": "int32", "honest_atomics": "fp32"}
 BY_REFERENCE = {"arguments": [buffer("in", ATTACK_ELEMENTS, init="uniform"), buffer("out", ATTACK_ELEMENTS),
                               {"scalar": {"dtype": "int32", "value": ATTACK_ELEMENTS}}],
                 "expected": {"argument": 1, "reference": {"code": ORDINARY, "entry": "k"}}}
@@ -169,11 +172,11 @@ def choose(items, is_time_limited, chance):
 
 
 def attack_post(number, chance):
-    name, verdict = choose(sorted(read_attack_verdicts().items()), lambda item: item[0] == "endless_after_check", chance)
+    name, attack = choose(read_attacks(), lambda item: item[0] == "endless_after_check", chance)
     job = attack_job(f"// {number}\n" + (ATTACKS / f"{name}.cu").read_text(), samples=100, **ATTACK_CHANGES.get(name, {}))
-    if name in SCRATCH:
-        job["arguments"] = [*job["arguments"], {"buffer": {"dtype": SCRATCH[name], "count": 1}}]
-    return Post(f"attack {name}", job, verdict)
+    if "scratch" in attack:
+        job["arguments"] = [*job["arguments"], {"buffer": {"dtype": attack["scratch"], "count": 1}}]
+    return Post(f"attack {name}", job, Verdict(attack["may_complete"], attack["words"]))
 
 
 def hostile_post(number, chance):
