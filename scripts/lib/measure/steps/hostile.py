@@ -155,8 +155,8 @@ def mutate(code, chance):
 
 @functools.cache
 def read_attacks():
-    """Returns the attacks by name: may_complete and words as in Verdict; scratch, if the attack has a fourth argument: the dtype of
-    its buffer of one element."""
+    """Returns the attacks by name: may_complete and words as in Verdict; scratch is the dtype of the buffer of one element that
+    some attacks have as their fourth argument."""
     return sorted(json.loads((ATTACKS / "verdicts.json").read_text()).items())
 
 
