@@ -87,15 +87,34 @@ static void print_cause(FILE *out, const cJSON *cause) {
   rl_print_wrapped(out, 4, line);
 }
 
-static void print_reason(FILE *out, const cJSON *metric) {
+static bool have_same_reason(const cJSON *a, const cJSON *b) {
+  return strcmp(rl_json_text(a, "verdict"), rl_json_text(b, "verdict")) == 0 &&
+         strcmp(rl_json_text(a, "reason"), rl_json_text(b, "reason")) == 0;
+}
+
+/* Returns how many metrics from `first` on have the verdict and the reason of `metric`, and no causes. */
+static int count_same_reason(const cJSON *first, const cJSON *metric) {
+  int count = 0;
+  for (const cJSON *other = first; other != NULL; other = other->next)
+    count += have_same_reason(other, metric) && cJSON_GetArraySize(rl_json_at(other, "causes")) == 0;
+  return count;
+}
+
+/* Prints the reason and the causes of a metric's verdict. A reason without causes is printed once, with the last metric that has
+ * it, for all of them. */
+static void print_reason(FILE *out, const cJSON *verdicts, const cJSON *metric) {
   const char *verdict = rl_json_text(metric, "verdict");
-  const cJSON *cause;
+  const cJSON *cause, *causes = rl_json_at(metric, "causes");
   if (strcmp(verdict, "same") == 0) return;
+  const bool has_causes = cJSON_GetArraySize(causes) > 0;
+  if (!has_causes && count_same_reason(metric->next, metric) > 0) return;
+  const int metrics = has_causes ? 1 : count_same_reason(verdicts->child, metric);
   fprintf(out, "\n%s: ", verdict);
-  rl_print_name(out, rl_json_text(metric, "metric"));
+  if (metrics > 1) fprintf(out, "%d metrics", metrics);
+  else rl_print_name(out, rl_json_text(metric, "metric"));
   fputc('\n', out);
   rl_print_wrapped(out, 2, rl_json_text(metric, "reason"));
-  cJSON_ArrayForEach (cause, rl_json_at(metric, "causes")) print_cause(out, cause);
+  cJSON_ArrayForEach (cause, causes) print_cause(out, cause);
 }
 
 static void print_verdict(FILE *out, const cJSON *run) {
@@ -119,7 +138,7 @@ void rl_print_suite_run(FILE *out, const cJSON *run) {
     rl_print_line(out, LINE_COLUMNS);
   }
   cJSON_ArrayForEach (metric, verdicts) print_row(out, metric);
-  cJSON_ArrayForEach (metric, verdicts) print_reason(out, metric);
+  cJSON_ArrayForEach (metric, verdicts) print_reason(out, verdicts, metric);
   print_verdict(out, run);
 }
 

@@ -134,6 +134,25 @@ def test_a_run_without_a_verdict_passes_nowhere(state, verdict, verdicts, reason
         assert (reason or shown) in text
 
 
+# --- the table -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_prints_a_reason_of_several_metrics_once():
+    reason = "There is no baseline of this metric."
+    cause = {"class": "device", "subject": "clocks", "difference_us": 1.5, "share_ratio": 1.0, "text": "The clocks fell."}
+    run = {**RECORDED, "verdicts": [
+        make_metric("copy/a_ms", "incomparable", 1.0, reason=reason, causes=[]),
+        make_metric("copy/b_ms", "slower", 1.0, reason=reason, causes=[]),
+        make_metric("relu/a_ms", "incomparable", 1.0, reason=reason, causes=[]),
+        make_metric("relu/b_ms", "incomparable", 1.0, reason=reason, causes=[cause]),
+        make_metric("relu/c_ms", "incomparable", 1.0, reason="Another driver.", causes=[])]}
+    table = write("table", run)
+    headings = re.findall(r"^(\w+: .*)\n  (.*)$", table, re.M)[:4]
+    assert headings == [("slower: copy/b_ms", reason), ("incomparable: 2 metrics", reason), ("incomparable: relu/b_ms", reason),
+                        ("incomparable: relu/c_ms", "Another driver.")]
+    assert table.count("The clocks fell.") == 1
+
+
 # --- JSON formats --------------------------------------------------------------------------------------------------------------
 
 
