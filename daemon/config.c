@@ -77,7 +77,8 @@ const rl_config_key rl_config_keys[] = {
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50,
         "largest total size of the buffers of a posted kernel, in bytes"),
     INT(spare_worker_s, "60", 0, 86400,
-        "seconds after the last posted kernel for which started workers wait for the next one; each holds a CUDA context"),
+        "seconds after the last posted kernel for which started workers wait for the next one (0: none wait); each holds a CUDA "
+        "context"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: forever"),
     INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: forever"),
     INT(max_bytes, "0", 0, INT64_C(1) << 50, "database size above which the oldest rows are deleted; 0: no limit"),

@@ -120,11 +120,28 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
     if (worker != except) rl_worker_release(worker);
 }
 
-/* Replaces the workers that have executed posted code of a job other than job_id. The new processes start concurrently, so the
- * next job waits for the slowest start only, and not at all if the device was idle long enough. */
-static void replace_workers_with_posted_code(rl_device_runner *runner, int64_t job_id) {
+/* Returns whether the passes of the claimed job need workers of every role: the job has posted code and a counters pass. The
+ * workers of such a job start at the same time. For other jobs with posted code, the second worker starts after the pass, so
+ * that the pass waits for one start only. */
+static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
+
+/* Returns whether a worker that may not execute another job gets a successor now. claim: the next pass, whose job must need the
+ * worker; NULL: there is none, and the successor is a spare worker, which the setting spare_worker_s must allow. */
+static bool gets_successor(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
+  if (claim == NULL) return worker->config->spare_worker_s > 0;
+  return needs_all_workers(claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
+}
+
+/* Replaces the workers that have executed posted code of another job than that of the claim (NULL: of any job), or ends them if
+ * they get no successor. The new processes start concurrently, so the next job waits for the slowest start only, and not at all
+ * if the device was idle long enough. */
+static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_claim *claim) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  const int64_t job_id = claim != NULL ? claim->job_id : 0;
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
-    if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_replace(worker);
+    if (rl_worker_has_run_other_posted_code(worker, job_id) && gets_successor(runner, worker, claim)) rl_worker_replace(worker);
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
+    if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_end(worker, 0, exit_status);
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     rl_worker_complete_replacement(worker);
 }
@@ -148,10 +165,12 @@ static void end_spares(rl_device_runner *runner) {
   runner->spares_until_ns = 0;
 }
 
-/* Called after a pass with posted code. */
+/* Called after a pass with posted code. If the setting spare_worker_s is 0, no spare worker starts, and a worker that was started
+ * for the job but has not executed a pass ends when the device is idle. */
 static void keep_spares(rl_device_runner *runner) {
-  runner->needs_spares = true;
-  runner->spares_until_ns = rl_monotonic_ns() + runner->workers->config->spare_worker_s * NS_PER_S;
+  const int64_t spare_worker_s = runner->workers->config->spare_worker_s;
+  runner->needs_spares = spare_worker_s > 0;
+  runner->spares_until_ns = rl_monotonic_ns() + spare_worker_s * NS_PER_S;
 }
 
 /* Reads the HELLO of a worker that was started before a pass needed it. If the worker sends no valid HELLO, ends the worker and
@@ -203,13 +222,8 @@ static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attem
   return result == RL_ATTEMPT_CONTINUE ? rl_attempt_run(attempt) : result;
 }
 
-/* Returns whether the passes of the claimed job need workers of every role: the job has posted code and a counters pass. The
- * workers of such a job start at the same time. For other jobs with posted code, the second worker starts after the pass, so
- * that the pass waits for one start only. */
-static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
-
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
-  replace_workers_with_posted_code(runner, attempt->claim->job_id);
+  replace_workers_with_posted_code(runner, attempt->claim);
   if (needs_all_workers(attempt->claim)) start_spares(runner);
   rl_attempt_result result = await_started_workers(runner, attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
@@ -278,7 +292,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
  * can use them. */
 static void prepare_idle_workers(rl_device_runner *runner) {
   if (atomic_load(&runner->stopping)) return;
-  replace_workers_with_posted_code(runner, 0);
+  replace_workers_with_posted_code(runner, NULL);
   if (runner->needs_spares) start_spares(runner);
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
   release_workers(runner, NULL);

@@ -266,6 +266,23 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   assert_int_equal(device.restarts, 0);
 }
 
+/* With spare_worker_s = 0 a worker starts for each job with posted code, and no spare worker starts. */
+static void no_spare_worker_starts_if_the_setting_is_0(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  pretend_cuda(test);
+  test->config.spare_worker_s = 0;
+  open_supervisor(test);
+  for (int i = 0; i < 3; i++) {
+    wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+    assert_int_equal(read_starts(test, pids), i + 1);
+    assert_true(exits_within_10_s(pids[i]));
+  }
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 4);
+  assert_int_equal(kill(pids[3], 0), 0);
+}
+
 static void one_worker_releases_the_device_before_another_pass(void **state) {
   test_state *test = *state;
   pid_t workers[16], released[16];
@@ -622,6 +639,7 @@ int main(void) {
                                      TEST(posted_code_never_shares_a_process_with_another_job),
                                      TEST(jobs_of_posted_code_follow_each_other),
                                      TEST(both_roles_start_ahead_after_posted_code),
+                                     TEST(no_spare_worker_starts_if_the_setting_is_0),
                                      TEST(a_job_with_fresh_worker_never_uses_the_process_of_another_job),
                                      TEST(an_idle_supervisor_uses_no_cpu),
                                      TEST(one_worker_releases_the_device_before_another_pass),
