@@ -13,10 +13,9 @@
 #include "store/store.h"
 
 enum {
-  MAX_SILENCE_MS = 30000,  /* maximum time without a frame; a worker that executes a request sends a HEARTBEAT every 5 s */
-  CANCEL_WAIT_MS = 5000,   /* a worker must answer CANCEL within this time */
-  DATABASE_PAUSE_MS = 200, /* pause before the next try to write to a database that is full or locked */
-  HELLO_WAIT_MS = 60000    /* creating a CUDA context takes seconds on an idle machine */
+  MAX_SILENCE_MS = 30000, /* maximum time without a frame; a worker that executes a request sends a HEARTBEAT every 5 s */
+  CANCEL_WAIT_MS = 5000,  /* a worker must answer CANCEL within this time */
+  DATABASE_PAUSE_MS = 200 /* pause before the next try to write to a database that is full or locked */
 };
 static const int64_t NS_PER_MS = 1000000, MAX_WAITING_BYTES = 32 << 20;
 
@@ -65,9 +64,9 @@ static rl_attempt_result wait_for_frame(rl_attempt *attempt, int64_t until_ns, r
   }
 }
 
-rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
+rl_attempt_result rl_attempt_handshake(rl_attempt *attempt, int wait_ms) {
   rl_frame frame;
-  rl_attempt_result result = wait_for_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
+  rl_attempt_result result = wait_for_frame(attempt, attempt->worker->started_ns + wait_ms * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
   /* New jobs are checked against the engines of the daemon's own workers, not against the engines of other builds. */

@@ -10,7 +10,11 @@
 #include "model/records.h"
 #include "supervisor/worker.h"
 
-enum { RL_POLL_INTERVAL_MS = 100 }; /* interval between checks for a cancellation, a stop of the daemon, and a deadline */
+enum {
+  RL_POLL_INTERVAL_MS = 100, /* interval between checks for a cancellation, a stop of the daemon, and a deadline */
+  RL_HELLO_WAIT_MS = 60000   /* maximum time from a worker's start to its HELLO: creating a CUDA context takes seconds on an idle
+                                machine */
+};
 
 /* The result of an attempt. */
 typedef enum rl_attempt_result {
@@ -46,9 +50,9 @@ typedef struct rl_attempt {
 /* Returns STOPPED, DEADLINE_EXCEEDED, CANCELLED or IGNORED_CANCEL if the attempt must end for that reason, else CONTINUE. Sends
  * CANCEL to the worker when the job is cancelled. */
 rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt);
-/* Waits for the HELLO of a worker that was just started. Returns CONTINUE when the worker can execute passes, else the result
- * that ends the attempt. */
-rl_attempt_result rl_attempt_handshake(rl_attempt *attempt);
+/* Waits for the worker's HELLO until wait_ms after the worker's start; if that time has passed, for RL_POLL_INTERVAL_MS. Returns
+ * CONTINUE when the worker can execute passes, else the result that ends the attempt. */
+rl_attempt_result rl_attempt_handshake(rl_attempt *attempt, int wait_ms);
 /* Sends the request and reads frames until the attempt ends. Never returns CONTINUE. */
 rl_attempt_result rl_attempt_run(rl_attempt *attempt);
 /* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. Fails with RL_STORAGE; attempt->log is then

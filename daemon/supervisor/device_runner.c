@@ -16,6 +16,8 @@
 #include "supervisor/outcome.h"
 
 enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200 };
+/* Maximum time from the start of a spare worker to its HELLO, when a pass needs that worker. Then a new process starts. */
+enum { SPARE_HELLO_WAIT_MS = 5000 };
 enum { CUDA_OUT_OF_MEMORY = 2 }; /* cudaErrorMemoryAllocation */
 static const int64_t NS_PER_S = 1000000000, NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
@@ -43,17 +45,22 @@ static const worker_layout *find_worker_layout(const char *kind) {
 
 bool rl_device_runner_supports(const char *kind) { return find_worker_layout(kind) != NULL; }
 
+/* The pause between the failure of a worker and the next start. */
+typedef struct restart_pause {
+  int64_t length_ms, end_ns; /* end_ns: of rl_monotonic_ns */
+} restart_pause;
+
 struct rl_device_runner {
   char program[RL_PATH_SIZE];
   rl_queue *jobs;
   rl_upload_spool *uploads;
   const worker_layout *worker_layout;
   rl_worker workers[MAX_WORKERS];
-  int64_t restart_pause_ms,
-      next_start_ns;       /* after a crash: the pause before the next start of a worker, and rl_monotonic_ns of that start */
-  bool needs_spares;       /* posted code has run since spare workers were started */
-  int64_t spares_until_ns; /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
-  rl_spill *spill;         /* NULL: the spill file could not be allocated, or this is the runner of the importer */
+  restart_pause crash_pause;               /* before a worker starts, after a crash during a pass */
+  restart_pause spare_pauses[MAX_WORKERS]; /* before a spare worker of each role starts, after one that has sent no HELLO */
+  bool needs_spares;                       /* posted code has run since spare workers were started */
+  int64_t spares_until_ns;                 /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
+  rl_spill *spill; /* NULL: the spill file could not be allocated, or this is the runner of the importer */
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
@@ -82,12 +89,14 @@ void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state) {
 
 static void sleep_poll_interval(void) { nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL); }
 
-/* Called after a crash: doubles the pause before the next start of a worker. */
-static void double_restart_pause(rl_device_runner *runner) {
-  int64_t longer = runner->restart_pause_ms == 0 ? MIN_PAUSE_MS : runner->restart_pause_ms * 2;
-  runner->restart_pause_ms = longer < MAX_PAUSE_MS ? longer : MAX_PAUSE_MS;
-  runner->next_start_ns = rl_monotonic_ns() + runner->restart_pause_ms * NS_PER_MS;
+/* Called after the failure of a worker: begins a pause that is twice as long as the previous one. */
+static void double_restart_pause(restart_pause *pause) {
+  int64_t longer = pause->length_ms == 0 ? MIN_PAUSE_MS : pause->length_ms * 2;
+  pause->length_ms = longer < MAX_PAUSE_MS ? longer : MAX_PAUSE_MS;
+  pause->end_ns = rl_monotonic_ns() + pause->length_ms * NS_PER_MS;
 }
+
+static bool is_over(const restart_pause *pause) { return rl_monotonic_ns() >= pause->end_ns; }
 
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
 
@@ -100,13 +109,13 @@ static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *att
     file = rl_upload_open_file(runner->uploads, attempt->claim->run.params, err);
     if (file < 0) return RL_ATTEMPT_FAILED;
   }
-  return rl_worker_start(attempt->worker, file, err) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
+  return rl_worker_start(attempt->worker, file, err) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt, RL_HELLO_WAIT_MS);
 }
 
-/* Waits until next_start_ns, starts the worker of this pass, and reads its HELLO. */
+/* Waits until the pause after a crash is over, starts the worker of this pass, and reads its HELLO. */
 static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *attempt) {
   set_state(runner, "starting");
-  while (rl_monotonic_ns() < runner->next_start_ns) {
+  while (!is_over(&runner->crash_pause)) {
     rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
     sleep_poll_interval();
@@ -125,11 +134,22 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
  * that the pass waits for one start only. */
 static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
 
-/* Returns whether a worker that may not execute another job gets a successor now. claim: the next pass, whose job must need the
- * worker; NULL: there is none, and the successor is a spare worker, which the setting spare_worker_s must allow. */
-static bool gets_successor(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
-  if (claim == NULL) return worker->config->spare_worker_s > 0;
+/* Returns whether the pass needs the worker, or the worker must start at the same time. */
+static bool is_needed(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
   return needs_all_workers(claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
+}
+
+/* Returns whether a spare worker may take the place of this worker now: no worker of its role has failed to start shortly
+ * before. */
+static bool may_start_spare(const rl_device_runner *runner, const rl_worker *worker) {
+  return is_over(&runner->crash_pause) && is_over(&runner->spare_pauses[worker - runner->workers]);
+}
+
+/* Returns whether a worker that may not execute another job gets a successor now. claim: the next pass; NULL: there is none, and
+ * the successor is a spare worker. */
+static bool gets_successor(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
+  if (claim != NULL) return is_needed(runner, worker, claim);
+  return worker->config->spare_worker_s > 0 && may_start_spare(runner, worker);
 }
 
 /* Replaces the workers that have executed posted code of another job than that of the claim (NULL: of any job), or ends them if
@@ -146,15 +166,18 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
     rl_worker_complete_replacement(worker);
 }
 
-/* Starts the workers that have no process, unless one has crashed shortly before. */
+/* Starts the workers that have no process. Those that must pause are left to a later call. */
 static void start_spares(rl_device_runner *runner) {
-  if (rl_monotonic_ns() < runner->next_start_ns) return;
-  for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++)
-    if (runner->workers[i].process.pid == 0) rl_worker_start_ahead(&runner->workers[i]);
   runner->needs_spares = false;
+  for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++) {
+    rl_worker *worker = &runner->workers[i];
+    if (worker->process.pid != 0) continue;
+    if (may_start_spare(runner, worker)) rl_worker_start_ahead(worker);
+    else runner->needs_spares = true;
+  }
 }
 
-/* Ends the workers that have not executed a pass. */
+/* Ends the workers that have not executed a pass, and starts no more of them. */
 static void end_spares(rl_device_runner *runner) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
@@ -162,6 +185,7 @@ static void end_spares(rl_device_runner *runner) {
     rl_log(RL_LOG_INFO, "%s: ended the spare %s worker", worker->device, worker->role);
     rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
   }
+  runner->needs_spares = false;
   runner->spares_until_ns = 0;
 }
 
@@ -173,26 +197,33 @@ static void keep_spares(rl_device_runner *runner) {
   runner->spares_until_ns = rl_monotonic_ns() + spare_worker_s * NS_PER_S;
 }
 
-/* Reads the HELLO of a worker that was started before a pass needed it. If the worker sends no valid HELLO, ends the worker and
- * returns CONTINUE: the pass starts another process. */
-static rl_attempt_result read_hello_of_idle_worker(rl_attempt attempt, rl_worker *worker) {
+/* Waits for the HELLO of a worker that was started before its pass, until wait_ms after its start. If the worker sends no valid
+ * HELLO, ends the worker and returns CONTINUE: the pass that needs it starts another process. */
+static rl_attempt_result read_hello_of_idle_worker(rl_device_runner *runner, rl_attempt attempt, rl_worker *worker, int wait_ms) {
   char exit_status[RL_EXIT_STATUS_SIZE];
+  restart_pause *pause = &runner->spare_pauses[worker - runner->workers];
   attempt.worker = worker;
-  rl_attempt_result result = rl_attempt_handshake(&attempt);
+  rl_attempt_result result = rl_attempt_handshake(&attempt, wait_ms);
+  if (result == RL_ATTEMPT_CONTINUE) *pause = (restart_pause){0};
   if (result != RL_ATTEMPT_DIED) return result;
   rl_worker_end(worker, 0, exit_status);
+  double_restart_pause(pause);
   rl_log(RL_LOG_WARNING, "%s: the %s worker that was started ahead was ended: %s", worker->device, worker->role,
          attempt.error.message);
   return RL_ATTEMPT_CONTINUE;
 }
 
-/* Waits until all started workers have sent HELLO, because a process that is still starting would disturb the measurements of
- * another worker. */
-static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt) {
+/* Waits for the HELLO of the started workers that the pass needs, and ends the others that have not sent it: a process that is
+ * still starting would disturb the measurements of another worker. attempt_begin_ns: rl_monotonic_ns; workers that were started
+ * before are spare workers, which may hang, so the pass waits for them for a shorter time. */
+static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt, int64_t attempt_begin_ns) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
   for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
     rl_worker *worker = &runner->workers[i];
-    if (worker->process.pid != 0 && !worker->is_ready) result = read_hello_of_idle_worker(*attempt, worker);
+    if (worker->process.pid == 0 || worker->is_ready) continue;
+    int wait_ms = worker->started_ns >= attempt_begin_ns ? RL_HELLO_WAIT_MS : SPARE_HELLO_WAIT_MS;
+    if (!is_needed(runner, worker, attempt->claim)) wait_ms = 0;
+    result = read_hello_of_idle_worker(runner, *attempt, worker, wait_ms);
   }
   return result;
 }
@@ -223,9 +254,10 @@ static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attem
 }
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
+  const int64_t begin_ns = rl_monotonic_ns();
   replace_workers_with_posted_code(runner, attempt->claim);
   if (needs_all_workers(attempt->claim)) start_spares(runner);
-  rl_attempt_result result = await_started_workers(runner, attempt);
+  rl_attempt_result result = await_started_workers(runner, attempt, begin_ns);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
@@ -244,7 +276,7 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
                           (attempt->error.code == RL_WIRE_CLOSED || attempt->error.code == RL_WIRE_TRUNCATED);
   rl_worker_end(attempt->worker, exited_by_itself ? EXIT_WAIT_MS : 0, exit_status);
   if (result != RL_ATTEMPT_DIED) return;
-  double_restart_pause(runner);
+  double_restart_pause(&runner->crash_pause);
   pthread_mutex_lock(&runner->mutex);
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
@@ -279,7 +311,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   rl_attempt_result result = rl_attempt_discard_rows(&attempt);
   if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
   if (ends_worker(result) || runner->worker_layout->reads_upload) retire_worker(runner, &attempt, result);
-  if (!ends_worker(result)) runner->restart_pause_ms = 0;
+  if (!ends_worker(result)) runner->crash_pause.length_ms = 0;
   if (claim->source_json != NULL) keep_spares(runner);
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
@@ -293,8 +325,8 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
 static void prepare_idle_workers(rl_device_runner *runner) {
   if (atomic_load(&runner->stopping)) return;
   replace_workers_with_posted_code(runner, NULL);
-  if (runner->needs_spares) start_spares(runner);
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
+  if (runner->needs_spares) start_spares(runner);
   release_workers(runner, NULL);
 }
 

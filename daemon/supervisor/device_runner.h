@@ -2,7 +2,11 @@
  * processes execute them, one pass at a time. The runner starts a worker when a pass needs one. The workers of a job with posted
  * code must not execute another job, so the runner replaces them when that job has ended. The runner kills a worker that breaks
  * the protocol, ignores a cancellation or exceeds the job's deadline. After a crash the runner pauses before it starts a worker
- * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause. */
+ * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause.
+ *
+ * A spare worker is started before a pass needs it. A spare worker that a pass does not need and that has not sent HELLO is ended
+ * before that pass. If a spare worker sends no HELLO, the runner makes such pauses before it starts a spare worker of this role
+ * again, but a worker that a pass needs starts at once. */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cache.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/named_paths.h"
 
@@ -37,6 +38,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
   const char *const variables[] = {mnist, cache, includes, threads, log_level, NULL};
   const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, waits ? "--wait" : NULL, NULL};
   if (rl_process_start(arguments, variables, -1, inherited_fd, &worker->process, err) < 0) return -1;
+  worker->started_ns = rl_monotonic_ns();
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
   rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,

@@ -17,6 +17,7 @@ typedef struct rl_worker {
   rl_process process;  /* pid 0: not started */
   rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
   rl_frame_reader *reader;
+  int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
   bool is_ready;                                   /* the process has sent HELLO */
   int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */

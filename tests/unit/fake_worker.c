@@ -71,14 +71,16 @@ static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
-/* Returns whether FAKE_STARTS has only the line of this process. */
-static bool is_first_start(void) {
-  char text[64] = "";
+/* Returns the number of lines of FAKE_STARTS. Shortly after the start of this process it is the number of starts so far. */
+static int count_starts(void) {
   FILE *file = fopen(setting("FAKE_STARTS"), "re");
-  size_t size = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+  int count = 0;
+  for (int c; file != NULL && (c = getc(file)) != EOF;) count += c == '\n';
   if (file != NULL) fclose(file);
-  return size > 0 && strchr(text, '\n') == text + size - 1;
+  return count;
 }
+
+static bool is_first_start(void) { return count_starts() == 1; }
 
 static void wait_for_cancel(rl_frame_reader *reader) {
   rl_frame frame;
@@ -122,8 +124,10 @@ static void serve(rl_frame_reader *reader) {
   if (mode_is("rows-slowly")) send_rows(-1, 50000000);
   if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
   if (mode_is("slow")) wait_for_cancel(reader);
-  if (mode_is("") || mode_is("crash-once") || mode_is("chatter") || mode_is("same-epoch-twice") || mode_is("keeps-device"))
-    send_results();
+  static const char *const obedient_modes[] = {
+      "", "crash-once", "chatter", "same-epoch-twice", "keeps-device", "second-is-mute", "profiled-is-mute", "profiled-exits"};
+  for (size_t i = 0; i < sizeof obedient_modes / sizeof *obedient_modes; i++)
+    if (mode_is(obedient_modes[i])) send_results();
   if (mode_is("chatter")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
@@ -144,7 +148,9 @@ int main(int argc, char **argv) {
   const bool waits = argc == 6 && strcmp(argv[5], "--wait") == 0;
   if (argc != 5 && !waits) return 64; /* --device ID --role ROLE [--wait] */
   append_process_id("FAKE_STARTS");
-  if (mode_is("mute")) pause();
+  const bool is_profiled = strcmp(argv[4], "profiled") == 0;
+  if (mode_is("profiled-exits") && is_profiled) return 3;
+  if ((mode_is("second-is-mute") && count_starts() == 2) || (mode_is("profiled-is-mute") && is_profiled)) pause();
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
   rl_frame first;
   if (waits && (rl_frame_read(reader, -1, &first, &err) < 0 || first.type != RL_FRAME_OPEN)) return 65;

@@ -283,6 +283,56 @@ static void no_spare_worker_starts_if_the_setting_is_0(void **state) {
   assert_int_equal(kill(pids[3], 0), 0);
 }
 
+/* A spare worker whose role the job does not need hangs before its HELLO. */
+static void no_job_waits_for_a_spare_worker_of_another_role(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("profiled-is-mute");
+  pretend_cuda(test);
+  open_supervisor(test);
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 3);
+  const int64_t begin_ns = rl_monotonic_ns();
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  assert_in_range(rl_monotonic_ns() - begin_ns, 0, INT64_C(3000000000));
+}
+
+/* The spare worker that the job needs hangs before its HELLO. The job is executed by a new process. */
+static void a_spare_worker_that_hangs_is_replaced(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  rl_device_state device;
+  set_behaviour("second-is-mute");
+  open_supervisor(test);
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 2);
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 3);
+  assert_true(exits_within_10_s(pids[1]));
+  assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
+  assert_int_equal(device.restarts, 0);
+}
+
+/* A spare worker dies before its HELLO. The next spare worker starts after a pause, which grows, while the jobs, which need the
+ * worker of the other role, follow each other. */
+static void spare_workers_that_die_start_after_a_pause(void **state) {
+  enum { JOBS = 6 };
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("profiled-exits");
+  pretend_cuda(test);
+  open_supervisor(test);
+  int count = 0;
+  for (int i = 0; i < JOBS; i++) {
+    wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+    const int previous_count =
+        i == 0 ? 1 : count; /* the spare worker that executes the next job starts when the device is idle */
+    for (int turn = 0; turn < 1000 && (count = read_starts(test, pids)) <= previous_count; turn++)
+      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  assert_in_range(count, 1 + JOBS + 1, 1 + JOBS + JOBS - 2);
+}
+
 static void one_worker_releases_the_device_before_another_pass(void **state) {
   test_state *test = *state;
   pid_t workers[16], released[16];
@@ -640,6 +690,9 @@ int main(void) {
                                      TEST(jobs_of_posted_code_follow_each_other),
                                      TEST(both_roles_start_ahead_after_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
+                                     TEST(no_job_waits_for_a_spare_worker_of_another_role),
+                                     TEST(a_spare_worker_that_hangs_is_replaced),
+                                     TEST(spare_workers_that_die_start_after_a_pause),
                                      TEST(a_job_with_fresh_worker_never_uses_the_process_of_another_job),
                                      TEST(an_idle_supervisor_uses_no_cpu),
                                      TEST(one_worker_releases_the_device_before_another_pass),
