@@ -59,6 +59,7 @@ struct rl_device_runner {
   restart_pause crash_pause;               /* before a worker starts, after a crash during a pass */
   restart_pause spare_pauses[MAX_WORKERS]; /* before a spare worker of each role starts, after one that has sent no HELLO */
   bool needs_spares;                       /* posted code has run since spare workers were started */
+  char spare_build[65];                    /* rl_claim.worker_build of the last posted code; the next spare workers run it */
   int64_t spares_until_ns;                 /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
   rl_spill *spill; /* NULL: the spill file could not be allocated, or this is the runner of the importer */
   atomic_bool stopping;
@@ -139,6 +140,13 @@ static bool is_needed(const rl_device_runner *runner, const rl_worker *worker, c
   return needs_all_workers(claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
 }
 
+/* Ends the workers that the pass needs if they run another build than the job's. Called before workers are replaced and started,
+ * so that no process of another build starts only to be ended. */
+static void select_build(rl_device_runner *runner, const rl_claim *claim) {
+  for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++)
+    if (is_needed(runner, &runner->workers[i], claim)) rl_worker_select_build(&runner->workers[i], claim->worker_build);
+}
+
 /* Returns whether a spare worker may take the place of this worker now: no worker of its role has failed to start shortly
  * before. */
 static bool may_start_spare(const rl_device_runner *runner, const rl_worker *worker) {
@@ -166,14 +174,18 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
     rl_worker_complete_replacement(worker);
 }
 
-/* Starts the workers that have no process. Those that must pause are left to a later call. */
-static void start_spares(rl_device_runner *runner) {
+/* Starts the workers that have no process, in this build. Those that must pause are left to a later call. */
+static void start_spares(rl_device_runner *runner, const char *build) {
   runner->needs_spares = false;
   for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++) {
     rl_worker *worker = &runner->workers[i];
     if (worker->process.pid != 0) continue;
-    if (may_start_spare(runner, worker)) rl_worker_start_ahead(worker);
-    else runner->needs_spares = true;
+    if (may_start_spare(runner, worker)) {
+      rl_worker_select_build(worker, build);
+      rl_worker_start_ahead(worker);
+    } else {
+      runner->needs_spares = true;
+    }
   }
 }
 
@@ -191,9 +203,10 @@ static void end_spares(rl_device_runner *runner) {
 
 /* Called after a pass with posted code. If the setting spare_worker_s is 0, no spare worker starts, and a worker that was started
  * for the job but has not executed a pass ends when the device is idle. */
-static void keep_spares(rl_device_runner *runner) {
+static void keep_spares(rl_device_runner *runner, const rl_claim *claim) {
   const int64_t spare_worker_s = runner->workers->config->spare_worker_s;
   runner->needs_spares = spare_worker_s > 0;
+  snprintf(runner->spare_build, sizeof runner->spare_build, "%s", claim->worker_build);
   runner->spares_until_ns = rl_monotonic_ns() + spare_worker_s * NS_PER_S;
 }
 
@@ -255,13 +268,13 @@ static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attem
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   const int64_t begin_ns = rl_monotonic_ns();
+  select_build(runner, attempt->claim);
   replace_workers_with_posted_code(runner, attempt->claim);
-  if (needs_all_workers(attempt->claim)) start_spares(runner);
+  if (needs_all_workers(attempt->claim)) start_spares(runner, attempt->claim->worker_build);
   rl_attempt_result result = await_started_workers(runner, attempt, begin_ns);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
-  rl_worker_select_build(attempt->worker, attempt->claim->worker_build);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
   result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_check_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
@@ -312,7 +325,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
   if (ends_worker(result) || runner->worker_layout->reads_upload) retire_worker(runner, &attempt, result);
   if (!ends_worker(result)) runner->crash_pause.length_ms = 0;
-  if (claim->source_json != NULL) keep_spares(runner);
+  if (claim->source_json != NULL) keep_spares(runner, claim);
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
   if (runner->worker_layout->reads_upload) rl_upload_spool_collect(runner->uploads);
@@ -326,7 +339,7 @@ static void prepare_idle_workers(rl_device_runner *runner) {
   if (atomic_load(&runner->stopping)) return;
   replace_workers_with_posted_code(runner, NULL);
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
-  if (runner->needs_spares) start_spares(runner);
+  if (runner->needs_spares) start_spares(runner, runner->spare_build);
   release_workers(runner, NULL);
 }
 

@@ -124,8 +124,16 @@ static void serve(rl_frame_reader *reader) {
   if (mode_is("rows-slowly")) send_rows(-1, 50000000);
   if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
   if (mode_is("slow")) wait_for_cancel(reader);
-  static const char *const obedient_modes[] = {
-      "", "crash-once", "chatter", "same-epoch-twice", "keeps-device", "second-is-mute", "profiled-is-mute", "profiled-exits"};
+  if (mode_is("late")) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+  static const char *const obedient_modes[] = {"",
+                                               "late",
+                                               "crash-once",
+                                               "chatter",
+                                               "same-epoch-twice",
+                                               "keeps-device",
+                                               "second-is-mute",
+                                               "profiled-is-mute",
+                                               "profiled-exits"};
   for (size_t i = 0; i < sizeof obedient_modes / sizeof *obedient_modes; i++)
     if (mode_is(obedient_modes[i])) send_results();
   if (mode_is("chatter")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);

@@ -266,6 +266,45 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   assert_int_equal(device.restarts, 0);
 }
 
+/* Returns whether the command line of the process contains the text. */
+static bool runs_program_of(pid_t pid, const char *text) {
+  char path[64], command[512] = "";
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+  FILE *file = fopen(path, "re");
+  assert_non_null(file);
+  size_t size = fread(command, 1, sizeof command - 1, file); /* the program's path ends with a NUL byte */
+  fclose(file);
+  assert_true(size > 0);
+  return strstr(command, text) != NULL;
+}
+
+/* Two jobs with posted code follow each other in different builds. The workers of the second job and the spare workers after it
+ * run its build, and no other worker starts. */
+static void spare_workers_run_the_build_of_the_last_posted_code(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  char folder[RL_PATH_SIZE], program[2 * RL_PATH_SIZE];
+  rl_job_spec spec = make_spec("cpu", 1);
+  spec.source_json = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  strcpy(spec.request, "{\"worker_build\":\"other\"}");
+  pretend_cuda(test);
+  snprintf(folder, sizeof folder, "%s/other", test->store_fixture.folder);
+  snprintf(program, sizeof program, "%s/rooflined-worker-cuda", folder);
+  assert_int_equal(mkdir(folder, 0700), 0);
+  assert_int_equal(symlink(FAKE_WORKER_PROGRAM, program), 0);
+  snprintf(test->config.builds, sizeof test->config.builds, "other=%s", folder);
+  set_behaviour("late");
+  open_supervisor(test);
+  int64_t first = submit_source(test), second = submit_spec(test, &spec);
+  wait_for_state(test, first, RL_JOB_COMPLETED);
+  wait_for_state(test, second, RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 4);
+  assert_true(runs_program_of(pids[2], program) && runs_program_of(pids[3], program));
+  wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 5);
+}
+
 /* With spare_worker_s = 0 a worker starts for each job with posted code, and no spare worker starts. */
 static void no_spare_worker_starts_if_the_setting_is_0(void **state) {
   test_state *test = *state;
@@ -689,6 +728,7 @@ int main(void) {
                                      TEST(posted_code_never_shares_a_process_with_another_job),
                                      TEST(jobs_of_posted_code_follow_each_other),
                                      TEST(both_roles_start_ahead_after_posted_code),
+                                     TEST(spare_workers_run_the_build_of_the_last_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
                                      TEST(no_job_waits_for_a_spare_worker_of_another_role),
                                      TEST(a_spare_worker_that_hangs_is_replaced),
