@@ -64,15 +64,19 @@ static rl_attempt_result wait_for_frame(rl_attempt *attempt, int64_t until_ns, r
   }
 }
 
+int rl_attempt_accept_hello(rl_queue *jobs, rl_worker *worker, const rl_frame *frame, rl_error *err) {
+  if (rl_worker_check_hello(worker, frame, err) < 0) return -1;
+  /* New jobs are checked against the engines of the daemon's own workers, not against the engines of other builds. */
+  if (worker->build[0] == '\0') rl_queue_set_unsupported_engines(jobs, worker->device, worker->unsupported_engines);
+  return 0;
+}
+
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt, int wait_ms) {
   rl_frame frame;
   rl_attempt_result result = wait_for_frame(attempt, attempt->worker->started_ns + wait_ms * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
-  if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
-  /* New jobs are checked against the engines of the daemon's own workers, not against the engines of other builds. */
-  if (attempt->worker->build[0] == '\0')
-    rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
-  return RL_ATTEMPT_CONTINUE;
+  return rl_attempt_accept_hello(attempt->jobs, attempt->worker, &frame, &attempt->error) < 0 ? RL_ATTEMPT_DIED
+                                                                                              : RL_ATTEMPT_CONTINUE;
 }
 
 /* --- request ------------------------------------------------------------------------------------------------------------ */

@@ -53,6 +53,8 @@ rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt);
 /* Waits for the worker's HELLO until wait_ms after the worker's start; if that time has passed, for RL_POLL_INTERVAL_MS. Returns
  * CONTINUE when the worker can execute passes, else the result that ends the attempt. */
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt, int wait_ms);
+/* Checks a HELLO as rl_worker_check_hello does, and notes the engines that the device can't run. */
+int rl_attempt_accept_hello(rl_queue *jobs, rl_worker *worker, const rl_frame *frame, rl_error *err);
 /* Sends the request and reads frames until the attempt ends. Never returns CONTINUE. */
 rl_attempt_result rl_attempt_run(rl_attempt *attempt);
 /* Stores attempt->log, frees it and sets it to NULL. Does nothing if it is NULL. Fails with RL_STORAGE; attempt->log is then

@@ -170,8 +170,7 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
     if (rl_worker_has_run_other_posted_code(worker, job_id) && gets_successor(runner, worker, claim)) rl_worker_replace(worker);
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_end(worker, 0, exit_status);
-  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
-    rl_worker_complete_replacement(worker);
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) rl_worker_reap_replaced(worker);
 }
 
 /* Starts the workers that have no process, in this build. Those that must pause are left to a later call. */
@@ -210,34 +209,60 @@ static void keep_spares(rl_device_runner *runner, const rl_claim *claim) {
   runner->spares_until_ns = rl_monotonic_ns() + spare_worker_s * NS_PER_S;
 }
 
+/* Ends a worker that was started ahead and has sent no valid HELLO. */
+static void end_failed_spare(rl_device_runner *runner, rl_worker *worker, const rl_error *reason) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  rl_worker_end(worker, 0, exit_status);
+  double_restart_pause(&runner->spare_pauses[worker - runner->workers]);
+  rl_log(RL_LOG_WARNING, "%s: the %s worker that was started ahead was ended: %s", worker->device, worker->role, reason->message);
+}
+
+/* Lets the started spare workers open the device, each after the HELLO of the previous one, because a worker can't measure the
+ * memory of its CUDA context while another worker opens the device. Returns whether a spare worker has not sent HELLO yet. */
+static bool open_next_spare(rl_device_runner *runner) {
+  rl_frame frame;
+  rl_error err;
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
+    if (worker->process.pid == 0 || worker->is_ready) continue;
+    rl_worker_open_device(worker);
+    if (rl_worker_read_frame(worker, 0, &frame, &err) >= 0 && rl_attempt_accept_hello(runner->jobs, worker, &frame, &err) >= 0) {
+      runner->spare_pauses[worker - runner->workers] = (restart_pause){0};
+      continue;
+    }
+    if (err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT &&
+        rl_monotonic_ns() < worker->started_ns + RL_HELLO_WAIT_MS * NS_PER_MS)
+      return true;
+    end_failed_spare(runner, worker, &err);
+  }
+  return false;
+}
+
 /* Waits for the HELLO of a worker that was started before its pass, until wait_ms after its start. If the worker sends no valid
  * HELLO, ends the worker and returns CONTINUE: the pass that needs it starts another process. */
 static rl_attempt_result read_hello_of_idle_worker(rl_device_runner *runner, rl_attempt attempt, rl_worker *worker, int wait_ms) {
-  char exit_status[RL_EXIT_STATUS_SIZE];
-  restart_pause *pause = &runner->spare_pauses[worker - runner->workers];
   attempt.worker = worker;
   rl_attempt_result result = rl_attempt_handshake(&attempt, wait_ms);
-  if (result == RL_ATTEMPT_CONTINUE) *pause = (restart_pause){0};
+  if (result == RL_ATTEMPT_CONTINUE) runner->spare_pauses[worker - runner->workers] = (restart_pause){0};
   if (result != RL_ATTEMPT_DIED) return result;
-  rl_worker_end(worker, 0, exit_status);
-  double_restart_pause(pause);
-  rl_log(RL_LOG_WARNING, "%s: the %s worker that was started ahead was ended: %s", worker->device, worker->role,
-         attempt.error.message);
+  end_failed_spare(runner, worker, &attempt.error);
   return RL_ATTEMPT_CONTINUE;
 }
 
-/* Waits for the HELLO of the started workers that the pass needs, and ends the others that have not sent it: a process that is
- * still starting would disturb the measurements of another worker. attempt_begin_ns: rl_monotonic_ns; workers that were started
- * before are spare workers, which may hang, so the pass waits for them for a shorter time. */
+/* Ends the started workers that the pass does not need and that have not sent HELLO: a process that is still starting would
+ * disturb the measurements of another worker. Waits for the HELLO of those that it needs, which open the device meanwhile.
+ * attempt_begin_ns: rl_monotonic_ns; workers that were started before are spare workers, which may hang, so the pass waits for
+ * them for a shorter time. */
 static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt, int64_t attempt_begin_ns) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
-  for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
-    rl_worker *worker = &runner->workers[i];
-    if (worker->process.pid == 0 || worker->is_ready) continue;
-    int wait_ms = worker->started_ns >= attempt_begin_ns ? RL_HELLO_WAIT_MS : SPARE_HELLO_WAIT_MS;
-    if (!is_needed(runner, worker, attempt->claim)) wait_ms = 0;
-    result = read_hello_of_idle_worker(runner, *attempt, worker, wait_ms);
-  }
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
+    if (is_needed(runner, worker, attempt->claim)) rl_worker_open_device(worker);
+  for (int needed = 0; needed <= 1; needed++)
+    for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
+      if (worker->process.pid == 0 || worker->is_ready || is_needed(runner, worker, attempt->claim) != needed) continue;
+      const int wait_ms = worker->started_ns >= attempt_begin_ns ? RL_HELLO_WAIT_MS : SPARE_HELLO_WAIT_MS;
+      result = read_hello_of_idle_worker(runner, *attempt, worker, needed ? wait_ms : 0);
+      if (result != RL_ATTEMPT_CONTINUE) return result;
+    }
   return result;
 }
 
@@ -334,13 +359,15 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
 
 /* Called when there is no pass to execute. Replaces workers that executed posted code, and starts those without a process, so
  * that the next job with posted code finds them. Makes the other workers release the hardware counters, so that Nsight Compute
- * can use them. */
-static void prepare_idle_workers(rl_device_runner *runner) {
-  if (atomic_load(&runner->stopping)) return;
+ * can use them. Returns the time in ms after which it must be called again. */
+static int prepare_idle_workers(rl_device_runner *runner) {
+  if (atomic_load(&runner->stopping)) return 0;
   replace_workers_with_posted_code(runner, NULL);
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
   if (runner->needs_spares) start_spares(runner, runner->spare_build);
+  bool is_starting = open_next_spare(runner);
   release_workers(runner, NULL);
+  return is_starting ? RL_POLL_INTERVAL_MS : CLAIM_WAIT_MS;
 }
 
 /* --- the thread ---------------------------------------------------------------------------------------------------------- */
@@ -359,7 +386,7 @@ static void *run_device_thread(void *argument) {
       rl_claim_clear(&claim);
       wait_ms = runner->needs_spares ? 0 : IDLE_RELEASE_MS;
     }
-    if (rc == 0) prepare_idle_workers(runner);
+    if (rc == 0) wait_ms = prepare_idle_workers(runner);
     if (rc < 0 && can_claim) rl_log(RL_LOG_ERROR, "%s: can't claim passes: %s", runner->state.id, err.message);
     if (rc >= 0 && !can_claim) rl_log(RL_LOG_INFO, "%s: can claim passes again", runner->state.id);
     can_claim = rc >= 0;

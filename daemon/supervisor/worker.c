@@ -39,6 +39,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
   const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, waits ? "--wait" : NULL, NULL};
   if (rl_process_start(arguments, variables, -1, inherited_fd, &worker->process, err) < 0) return -1;
   worker->started_ns = rl_monotonic_ns();
+  worker->waits_for_open = waits;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
   rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
@@ -48,7 +49,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
 
 int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err) { return start(worker, inherited_fd, false, err); }
 
-static void reap_previous(rl_worker *worker) {
+void rl_worker_reap_replaced(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_process_terminate(&worker->previous, 0, exit_status);
 }
@@ -57,11 +58,11 @@ static void forget_process(rl_worker *worker) {
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_code_job_id = worker->last_job_id = 0;
-  worker->is_ready = worker->may_hold_device = false;
+  worker->is_ready = worker->may_hold_device = worker->waits_for_open = false;
 }
 
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
-  reap_previous(worker);
+  rl_worker_reap_replaced(worker);
   rl_process_terminate(&worker->process, grace_ms, exit_status);
   forget_process(worker);
 }
@@ -97,31 +98,29 @@ bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id
   return worker->posted_code_job_id != 0 && worker->posted_code_job_id != job_id;
 }
 
-static void start_ahead(rl_worker *worker, bool waits) {
+void rl_worker_start_ahead(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_error err;
-  if (start(worker, -1, waits, &err) >= 0) return;
+  if (start(worker, -1, true, &err) >= 0) return;
   rl_worker_end(worker, 0, exit_status);
   rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
 }
 
-void rl_worker_start_ahead(rl_worker *worker) { start_ahead(worker, false); }
-
 void rl_worker_replace(rl_worker *worker) {
-  rl_worker_complete_replacement(worker);
+  rl_worker_reap_replaced(worker);
   rl_process_kill(&worker->process);
   worker->previous = worker->process;
   worker->process = (rl_process){0};
   forget_process(worker);
-  start_ahead(worker, true);
+  rl_worker_start_ahead(worker);
 }
 
-void rl_worker_complete_replacement(rl_worker *worker) {
+void rl_worker_open_device(rl_worker *worker) {
   rl_error err;
-  if (worker->previous.pid == 0) return;
-  reap_previous(worker);
-  /* If this fails, the process has exited, and no HELLO arrives. */
-  if (worker->process.pid != 0) (void)rl_frame_write(worker->process.input, RL_FRAME_OPEN, NULL, 0, &err);
+  if (!worker->waits_for_open) return;
+  worker->waits_for_open = false;
+  (void)rl_frame_write(worker->process.input, RL_FRAME_OPEN, NULL, 0,
+                       &err); /* fails if the process has exited: no HELLO arrives */
 }
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {

@@ -18,6 +18,7 @@ typedef struct rl_worker {
   rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
   rl_frame_reader *reader;
   int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
+  bool waits_for_open;                             /* the process opens the device after rl_worker_open_device */
   bool is_ready;                                   /* the process has sent HELLO */
   int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
@@ -41,15 +42,18 @@ void rl_worker_release(rl_worker *worker);
 /* Returns whether the worker has executed the posted code of a job other than job_id. Posted code may have changed anything in
  * its process, so another job needs another process. */
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
-/* Starts a process ahead of the first pass that needs it. The caller must read its HELLO before its first request. If it can't be
- * started, logs that; the next pass tries again. */
+/* Starts a process ahead of the first pass that needs it. The process initializes its libraries and waits for
+ * rl_worker_open_device. The caller must then read its HELLO before its first request. If it can't be started, logs that; the
+ * next pass tries again. */
 void rl_worker_start_ahead(rl_worker *worker);
 /* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
- * one exits, which takes 0.2 s with a CUDA context, and waits for rl_worker_complete_replacement. */
+ * one exits, which takes 0.2 s with a CUDA context. Call rl_worker_reap_replaced before the device is opened. */
 void rl_worker_replace(rl_worker *worker);
-/* Waits for the exit of the killed process, so that it no longer holds device memory, and lets the new process open the device.
- * Does nothing if there is no killed process. */
-void rl_worker_complete_replacement(rl_worker *worker);
+/* Waits for the exit of the killed process, so that it no longer holds device memory. Does nothing if there is no killed
+ * process. */
+void rl_worker_reap_replaced(rl_worker *worker);
+/* Lets a process that was started ahead open the device. Does nothing if no process waits for that. */
+void rl_worker_open_device(rl_worker *worker);
 /* Ends a worker that has executed a pass of a job other than job_id. Called for jobs with the option fresh_worker, which must
  * start with a new process. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);

@@ -57,6 +57,9 @@ rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass);
 /* Returns the device memory that the driver, kernels and libraries allocated outside rl_device_ops.allocate, in bytes; NAN: not
  * measured. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass);
+/* Returns the reason for which rl_pass_cuda_context_bytes is NAN although the sensors measure device memory; "": there is none.
+ */
+const char *rl_pass_no_context_bytes_reason(const rl_pass_context *pass);
 /* Returns the device memory in use before this process opened the device, in bytes; NAN: not measured. */
 double rl_pass_used_bytes_before_open(const rl_pass_context *pass);
 

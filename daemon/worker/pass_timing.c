@@ -116,12 +116,14 @@ int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err) {
                                                            : "device memory was not read before the device was opened";
   double context_bytes = rl_pass_cuda_context_bytes(pass);
   bool shrank = context_bytes < 0; /* another process freed memory during the request */
+  const char *no_context_reason = rl_pass_no_context_bytes_reason(pass);
+  if (isnan(reading.memory_used_bytes) || no_context_reason[0] == '\0') no_context_reason = reason;
+  if (shrank) no_context_reason = "another process freed device memory during the run";
   struct rusage process_usage;
   getrusage(RUSAGE_SELF, &process_usage);
   const rl_named_value totals[] = {{"device_memory_before_bytes", rl_pass_used_bytes_before_open(pass), reason},
                                    {"device_memory_after_bytes", reading.memory_used_bytes, reason},
-                                   {"context_memory_bytes", shrank ? NAN : context_bytes,
-                                    shrank ? "another process freed device memory during the run" : reason},
+                                   {"context_memory_bytes", shrank ? NAN : context_bytes, no_context_reason},
                                    {"peak_rss_bytes", (double)process_usage.ru_maxrss * 1024, NULL}};
   return rl_pass_add_measurements(pass, totals, sizeof totals / sizeof *totals, err);
 }

@@ -37,9 +37,10 @@ struct rl_service {
   cached_instance *current;
   /* Bytes that are allocated for other instances: by purpose, and their sum. */
   uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes;
-  double cuda_context_bytes;       /* device memory that our allocator did not allocate, after the last request */
-  double used_bytes_at_start;      /* device memory in use when this request started */
-  double allocated_bytes_at_start; /* bytes that our allocator had allocated at that time */
+  double cuda_context_bytes;                    /* device memory that our allocator did not allocate, after the last request */
+  char no_context_bytes_reason[RL_REASON_SIZE]; /* why cuda_context_bytes is NAN; "": the sensors have the reason */
+  double used_bytes_at_start;                   /* device memory in use when this request started */
+  double allocated_bytes_at_start;              /* bytes that our allocator had allocated at that time */
 };
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
@@ -155,6 +156,10 @@ double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
   double grown_bytes = rl_sensors_read_used_bytes(service->options.sensors) - service->used_bytes_at_start;
   return service->cuda_context_bytes + grown_bytes -
          ((double)pass->device->memory_usage.total_bytes - service->allocated_bytes_at_start);
+}
+
+const char *rl_pass_no_context_bytes_reason(const rl_pass_context *pass) {
+  return ((const rl_service *)pass->context)->no_context_bytes_reason;
 }
 
 double rl_pass_used_bytes_before_open(const rl_pass_context *pass) {
@@ -391,6 +396,11 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   opened->cuda_context_bytes = rl_sensors_read_used_bytes(options->sensors) - options->used_bytes_before_open;
   *service = opened;
   return 0;
+}
+
+void rl_service_discard_context_bytes(rl_service *service, const char *reason) {
+  service->cuda_context_bytes = NAN;
+  snprintf(service->no_context_bytes_reason, sizeof service->no_context_bytes_reason, "%s", reason);
 }
 
 void rl_service_close(rl_service *service) {

@@ -1,6 +1,7 @@
 /* A worker for the tests of the supervisor. The environment variable FAKE_WORKER names the way in which it violates the protocol;
  * by default it follows it. Each process that serves a device appends its id as a line to the file FAKE_STARTS, and to the file
- * FAKE_RELEASES at each RELEASE. */
+ * FAKE_RELEASES at each RELEASE. A process that was started with --wait appends its id to the file FAKE_OPENINGS when it begins
+ * to open the device, and again when the device is open. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -162,6 +163,11 @@ int main(int argc, char **argv) {
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
   rl_frame first;
   if (waits && (rl_frame_read(reader, -1, &first, &err) < 0 || first.type != RL_FRAME_OPEN)) return 65;
+  if (waits) {
+    append_process_id("FAKE_OPENINGS");
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    append_process_id("FAKE_OPENINGS");
+  }
   send_hello(argv[2], argv[4]);
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
     if (frame.type == RL_FRAME_REQUEST) serve(reader);

@@ -19,7 +19,7 @@ typedef struct test_state {
   rl_config config;
   rl_queue *jobs;
   rl_supervisor *supervisor;
-  char started_pids_path[96], released_pids_path[96];
+  char started_pids_path[96], released_pids_path[96], opening_pids_path[96];
 } test_state;
 
 /* Sets how workers behave that start from now on (fake_worker.c). "": correctly. */
@@ -48,6 +48,8 @@ static int setup(void **state) {
   setenv("FAKE_STARTS", created->started_pids_path, 1);
   snprintf(created->released_pids_path, sizeof created->released_pids_path, "%s/releases", created->store_fixture.folder);
   setenv("FAKE_RELEASES", created->released_pids_path, 1);
+  snprintf(created->opening_pids_path, sizeof created->opening_pids_path, "%s/openings", created->store_fixture.folder);
+  setenv("FAKE_OPENINGS", created->opening_pids_path, 1);
   set_behaviour("");
   created->config =
       (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .spare_worker_s = 60, .mnist_dir = "/digits"};
@@ -243,6 +245,13 @@ static void pretend_cuda(test_state *test) {
   assert_int_equal(rename(old, program), 0);
 }
 
+/* Waits until `count` processes that were started ahead have begun to open the device or opened it, and reads their ids. */
+static void wait_for_openings(test_state *test, pid_t pids[16], int count) {
+  for (int i = 0; i < 1000 && read_pids(test->opening_pids_path, pids) < count; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  assert_int_equal(read_pids(test->opening_pids_path, pids), count);
+}
+
 /* After posted code the workers of both roles start, and if one of them dies before the next job, that job still runs at its
  * first attempt. */
 static void both_roles_start_ahead_after_posted_code(void **state) {
@@ -255,6 +264,7 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   pretend_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  wait_for_openings(test, pids, 4);
   wait_for_starts(test, pids, 4);
   assert_int_equal(kill(pids[3], SIGKILL), 0);
   wait_for_death(pids[3]);
@@ -264,6 +274,17 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   rl_device_state device;
   assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
   assert_int_equal(device.restarts, 0);
+}
+
+/* The spare workers open the device one after the other, because each measures the growth of the used device memory. */
+static void spare_workers_do_not_open_the_device_at_the_same_time(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  pretend_cuda(test);
+  open_supervisor(test);
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  wait_for_openings(test, pids, 4);
+  assert_true(pids[0] == pids[1] && pids[2] == pids[3] && pids[0] != pids[2]);
 }
 
 /* Returns whether the command line of the process contains the text. */
@@ -728,6 +749,7 @@ int main(void) {
                                      TEST(posted_code_never_shares_a_process_with_another_job),
                                      TEST(jobs_of_posted_code_follow_each_other),
                                      TEST(both_roles_start_ahead_after_posted_code),
+                                     TEST(spare_workers_do_not_open_the_device_at_the_same_time),
                                      TEST(spare_workers_run_the_build_of_the_last_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
                                      TEST(no_job_waits_for_a_spare_worker_of_another_role),

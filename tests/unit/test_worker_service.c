@@ -97,7 +97,7 @@ static void open_fixture(fixture *f, const char *role) {
                                 .sensors = f->sensors,
                                 .role = role,
                                 .no_profiler_reason = "none",
-                                .used_bytes_before_open = NAN,
+                                .used_bytes_before_open = current_reading->memory_used_bytes,
                                 .cancelled = on_cancelled,
                                 .instance_opened = on_instance_opened,
                                 .progress = on_progress,
@@ -256,6 +256,23 @@ static void memory_is_counted_for_each_instance(void **state) {
   }
   assert_true(find_measurement(&f, "peak_rss_bytes")->value > 100000);
   assert_true(find_measurement(&f, "launches_per_step")->value == 2);
+  close_fixture(&f);
+}
+
+static void context_memory_is_null_if_another_worker_opened_the_device(void **state) {
+  (void)state;
+  fixture f;
+  rl_sensor_reading reading = no_reading;
+  reading.memory_used_bytes = 3e9;
+  current_reading = &reading;
+  open_fixture(&f, "any");
+  rl_service_discard_context_bytes(f.service, "another worker");
+  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  const rl_measurement *context = find_measurement(&f, "context_memory_bytes");
+  assert_true(isnan(context->value));
+  assert_string_equal(context->reason, "another worker");
+  assert_true(find_measurement(&f, "device_memory_after_bytes")->value == 3e9);
+  current_reading = &no_reading;
   close_fixture(&f);
 }
 
@@ -621,6 +638,7 @@ int main(void) {
                                      cmocka_unit_test(the_least_recently_used_instance_is_closed),
                                      cmocka_unit_test(executables_are_created_when_first_needed_and_kept),
                                      cmocka_unit_test(memory_is_counted_for_each_instance),
+                                     cmocka_unit_test(context_memory_is_null_if_another_worker_opened_the_device),
                                      cmocka_unit_test(a_full_device_closes_idle_instances),
                                      cmocka_unit_test(bad_requests_name_the_field),
                                      cmocka_unit_test(a_failed_launch_fails_only_its_request),
