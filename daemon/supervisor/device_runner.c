@@ -61,6 +61,7 @@ struct rl_device_runner {
   bool needs_spares;                       /* posted code has run since spare workers were started */
   char spare_build[65];                    /* rl_claim.worker_build of the last posted code; the next spare workers run it */
   int64_t spares_until_ns;                 /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
+  int64_t out_of_memory_job_id;            /* id of the last job whose pass was repeated because it ran out of device memory */
   rl_spill *spill; /* NULL: the spill file could not be allocated, or this is the runner of the importer */
   atomic_bool stopping;
   pthread_t thread;
@@ -130,14 +131,21 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
     if (worker != except) rl_worker_release(worker);
 }
 
+/* Returns whether the passes of the claimed job need all device memory: only the worker of the pass may run. */
+static bool needs_all_memory(const rl_device_runner *runner, const rl_claim *claim) {
+  return claim->job_id == runner->out_of_memory_job_id;
+}
+
 /* Returns whether the passes of the claimed job need workers of every role: the job has posted code and a counters pass. The
- * workers of such a job start at the same time. For other jobs with posted code, the second worker starts after the pass, so
- * that the pass waits for one start only. */
-static bool needs_all_workers(const rl_claim *claim) { return claim->source_json != NULL && claim->profile[0] != '\0'; }
+ * workers of such a job start at the same time, unless it needs all device memory. For other jobs with posted code, the second
+ * worker starts after the pass, so that the pass waits for one start only. */
+static bool needs_all_workers(const rl_device_runner *runner, const rl_claim *claim) {
+  return claim->source_json != NULL && claim->profile[0] != '\0' && !needs_all_memory(runner, claim);
+}
 
 /* Returns whether the pass needs the worker, or the worker must start at the same time. */
 static bool is_needed(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
-  return needs_all_workers(claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
+  return needs_all_workers(runner, claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
 }
 
 /* Ends the workers that the pass needs if they run another build than the job's. Called before workers are replaced and started,
@@ -268,25 +276,29 @@ static rl_attempt_result await_started_workers(rl_device_runner *runner, const r
 
 static bool is_out_of_memory(const rl_error *err) { return err->domain == RL_CUDA && err->code == CUDA_OUT_OF_MEMORY; }
 
-/* Ends the idle workers, whose contexts and instances hold device memory. Returns whether there were any. */
+/* Ends the idle workers, whose contexts and instances hold device memory. Returns whether any was running. */
 static bool end_other_workers(rl_device_runner *runner, const rl_worker *active) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   bool ended = false;
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
-    if (worker == active || worker->process.pid == 0) continue;
+    if (worker == active) continue;
+    rl_worker_verify_idle(worker); /* ends a worker that has died, which is no longer holding memory */
+    if (worker->process.pid == 0) continue;
     rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
     ended = true;
   }
   return ended;
 }
 
-/* Runs the pass. If device memory is exhausted, ends the other workers and runs it once more. */
+/* Runs the pass. If device memory is exhausted and other workers hold a part of it, ends them and runs the pass once more. The
+ * later passes of the job then run without other workers from the start (attempt_pass), so none of them is run twice. */
 static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attempt) {
   rl_attempt_result result = rl_attempt_run(attempt);
   if (result != RL_ATTEMPT_FAILED || !is_out_of_memory(&attempt->error) || !end_other_workers(runner, attempt->worker))
     return result;
   rl_log(RL_LOG_INFO, "job %lld, %s pass: %s: ended the other workers of %s, and the pass is executed again",
          (long long)attempt->claim->job_id, rl_pass_names[attempt->claim->pass], attempt->error.message, runner->state.id);
+  runner->out_of_memory_job_id = attempt->claim->job_id;
   result = rl_attempt_discard_results(attempt);
   return result == RL_ATTEMPT_CONTINUE ? rl_attempt_run(attempt) : result;
 }
@@ -295,9 +307,10 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   const int64_t begin_ns = rl_monotonic_ns();
   select_build(runner, attempt->claim);
   replace_workers_with_posted_code(runner, attempt->claim);
-  if (needs_all_workers(attempt->claim)) start_spares(runner, attempt->claim->worker_build);
+  if (needs_all_workers(runner, attempt->claim)) start_spares(runner, attempt->claim->worker_build);
   rl_attempt_result result = await_started_workers(runner, attempt, begin_ns);
   if (result != RL_ATTEMPT_CONTINUE) return result;
+  if (needs_all_memory(runner, attempt->claim)) end_other_workers(runner, attempt->worker);
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);

@@ -283,6 +283,17 @@ def test_spare_workers_give_back_device_memory(start_with_gpu):
     assert [note["source"]["entry"] for note in daemon.notes()][-2:] == ["too_large", "too_large"]
 
 
+def test_only_the_pass_that_runs_out_of_memory_is_repeated(start_with_gpu):
+    daemon = start_with_gpu()
+    daemon.run(source())
+    used = daemon.notes()[-1]["pid"]
+    wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+    count = len(daemon.notes())
+    daemon.run(source(entry="large", passes=["timing", "activity", "counters"]))
+    timing, again, activity, counters = [note["pid"] for note in daemon.notes()[count:]]
+    assert timing == again and activity == counters != timing
+
+
 def test_total_buffer_bytes_are_bounded(gpu_daemon):
     buffers = [{"buffer": {"dtype": "fp64", "count": 256}}, {"buffer": {"dtype": "fp64", "count": 256}}]
     assert gpu_daemon.wait(gpu_daemon.submit(source(arguments=buffers)))["state"] == "completed"
