@@ -381,7 +381,7 @@ bool rl_service_device_works(rl_service *service) {
   void *memory;
   uint32_t word = 1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof word, &memory, NULL) < 0) return false;
-  int rc = device->ops->zero(device, memory, sizeof word, NULL);
+  int rc = device->ops->fill(device, memory, 0, sizeof word, NULL);
   if (!rc) rc = device->ops->download(device, &word, memory, sizeof word, NULL);
   device->ops->release(device, memory);
   return rc == 0 && word == 0;

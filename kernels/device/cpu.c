@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -57,9 +58,9 @@ static int cpu_download(rl_device *device, void *to_host, const void *from, size
   return 0;
 }
 
-static int cpu_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
+static int cpu_fill(rl_device *device, void *memory, uint8_t byte, size_t bytes, rl_error *err) {
   (void)device, (void)err;
-  memset(memory, 0, bytes);
+  memset(memory, byte, bytes);
   return 0;
 }
 
@@ -133,6 +134,18 @@ static size_t eviction_bytes(void) {
   return bytes < minimum ? minimum : bytes > maximum ? maximum : bytes;
 }
 
+/* Returns memory for evict_caches, which the caller frees; NULL: out of memory. With huge pages the first write of 64 MiB takes
+ * 6 ms in place of 270 (AMD EPYC, in a virtual machine). */
+static unsigned char *allocate_eviction_buffer(size_t bytes) {
+  enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
+  unsigned char *memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+  if (memory == NULL) return NULL;
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  /* Pages that were never written all map to the kernel's zero page. */
+  for (size_t offset = 0; offset < bytes; offset += PAGE_BYTES) memory[offset] = 1;
+  return memory;
+}
+
 static void evict_caches(const volatile unsigned char *memory, size_t bytes) {
   enum { LINE_BYTES = 64 };
   for (size_t offset = 0; offset < bytes; offset += LINE_BYTES) (void)memory[offset];
@@ -163,9 +176,8 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache_s
   if (once_ns < 0) return -1;
   const int64_t repeats = cache == RL_CACHE_WARM && !sequence->restore_launch ? warm_repeats(once_ns) : 1;
   if (cache == RL_CACHE_COLD) {
-    eviction_buffer = malloc(bytes);
+    eviction_buffer = allocate_eviction_buffer(bytes);
     if (!eviction_buffer) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for emptying the caches");
-    memset(eviction_buffer, 1, bytes); /* pages that were never written all map to the kernel's zero page */
   }
   for (uint32_t i = 0; i < count; i++) {
     rl_sequence_pause(sequence);
@@ -185,7 +197,7 @@ static const rl_device_ops cpu_ops = {.allocate = cpu_allocate,
                                       .release = cpu_release,
                                       .upload = cpu_upload,
                                       .download = cpu_download,
-                                      .zero = cpu_zero,
+                                      .fill = cpu_fill,
                                       .instantiate = cpu_instantiate,
                                       .free_executable = cpu_free_executable,
                                       .run = cpu_run,

@@ -63,9 +63,9 @@ static int cuda_download(rl_device *device, void *to_host, const void *from, siz
   return rl_cuda_wait(device, "downloading", err);
 }
 
-static int cuda_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
-  if (rl_cuda_check(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "writing zeros", err) < 0) return -1;
-  return rl_cuda_wait(device, "writing zeros", err);
+static int cuda_fill(rl_device *device, void *memory, uint8_t byte, size_t bytes, rl_error *err) {
+  if (rl_cuda_check(cudaMemsetAsync(memory, byte, bytes, rl_cuda_stream(device)), "filling memory", err) < 0) return -1;
+  return rl_cuda_wait(device, "filling memory", err);
 }
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static const rl_device_ops cuda_ops = {.allocate = cuda_allocate,
                                        .release = cuda_release,
                                        .upload = cuda_upload,
                                        .download = cuda_download,
-                                       .zero = cuda_zero,
+                                       .fill = cuda_fill,
                                        .instantiate = rl_cuda_instantiate,
                                        .free_executable = rl_cuda_free_executable,
                                        .run = rl_cuda_run,

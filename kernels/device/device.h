@@ -99,10 +99,10 @@ typedef struct rl_device_ops {
   /* Allocates uninitialised memory, 256-byte aligned, and counts it in device->memory_usage. CPU: with malloc. */
   int (*allocate)(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err);
   void (*release)(rl_device *device, void *memory); /* NULL is allowed */
-  /* upload and download copy `bytes` bytes, zero writes zeros; each waits until that is done. */
+  /* upload and download copy `bytes` bytes, fill sets each of them to `byte`. All three return when the device has finished. */
   int (*upload)(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err);
   int (*download)(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err);
-  int (*zero)(rl_device *device, void *memory, size_t bytes, rl_error *err);
+  int (*fill)(rl_device *device, void *memory, uint8_t byte, size_t bytes, rl_error *err);
   /* Prepares a sequence list to run; CUDA: captures graphs. The list and all that it points to must outlive the executable. */
   int (*instantiate)(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err);
   void (*free_executable)(rl_device *device, rl_executable *executable);

@@ -15,7 +15,7 @@
 
 enum {
   BLOCK_ELEMENTS = 1 << 14,   /* approximate number of elements of a block; a block has at least one segment */
-  STAGING_ELEMENTS = 1 << 24, /* elements that are downloaded at once; at least one block */
+  STAGING_ELEMENTS = 1 << 20, /* elements that are downloaded at once; at least one block */
   MAX_RANGES = 64             /* ranges of a sample */
 };
 static const double MAX_OPERATIONS = 0x1p31;
@@ -187,23 +187,16 @@ static int set_check(const output_comparison *comparison, rl_check *check, rl_er
 /* --- the check --------------------------------------------------------------------------------------------------------- */
 
 int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
-  enum { STAGING_BYTES = 1 << 26 };
+  enum { STEP_BYTES = 1 << 26 }; /* between two checks for cancellation */
   rl_device *device = kernel->base.device;
-  const int64_t elements = kernel->params.op->output_elements(&kernel->shape);
-  const int64_t bytes = elements * (int64_t)rl_dtype_size(kernel->params.dtype),
-                step = bytes < STAGING_BYTES ? bytes : STAGING_BYTES;
-  char *staging = malloc((size_t)step);
-  if (staging == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a kernel's buffers");
-  memset(staging, 0xff, (size_t)step);
-  int rc = 0;
-  for (int64_t start = 0; start < bytes && rc == 0; start += step) {
-    rc = rl_device_check_cancellation(device, err);
-    if (rc == 0)
-      rc = device->ops->upload(device, (char *)kernel->out + start, staging,
-                               (size_t)(bytes - start < step ? bytes - start : step), err);
+  const size_t bytes = (size_t)kernel->params.op->output_elements(&kernel->shape) * rl_dtype_size(kernel->params.dtype);
+  for (size_t start = 0; start < bytes; start += STEP_BYTES) {
+    const size_t count = bytes - start < STEP_BYTES ? bytes - start : STEP_BYTES;
+    if (rl_device_check_cancellation(device, err) < 0 ||
+        device->ops->fill(device, (char *)kernel->out + start, 0xff, count, err) < 0)
+      return -1;
   }
-  free(staging);
-  return rc;
+  return 0;
 }
 
 static int run_once(rl_kernel_instance *kernel, rl_error *err) {

@@ -8,7 +8,7 @@
 #include "kernel/parallel.h"
 
 enum {
-  STAGING_BYTES = 1 << 26, /* largest upload */
+  STAGING_BYTES = 1 << 22, /* largest upload */
   CHUNK_ELEMENTS = 1 << 15 /* elements that a thread generates per task */
 };
 RL_DEFINE_CLEANUP(free_memory, void *, free, NULL)

@@ -181,7 +181,7 @@ int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * sizeof *self->finished_blocks, &finished_blocks, err) < 0)
     return -1;
   self->finished_blocks = (uint32_t *)finished_blocks;
-  return device->ops->zero(device, finished_blocks, rows * sizeof *self->finished_blocks, err);
+  return device->ops->fill(device, finished_blocks, 0, rows * sizeof *self->finished_blocks, err);
 }
 
 void close_workspace(void *engine_state) {

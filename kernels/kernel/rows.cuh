@@ -117,7 +117,7 @@ static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   rl_device *device = self->device = instance->base.device;
   instance->engine_state = self;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &self->next_row_counter, err) < 0) return -1;
-  return device->ops->zero(device, self->next_row_counter, sizeof(uint32_t), err);
+  return device->ops->fill(device, self->next_row_counter, 0, sizeof(uint32_t), err);
 }
 
 static inline void close_workspace(void *engine_state) {

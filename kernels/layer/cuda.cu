@@ -505,7 +505,7 @@ static int allocate_state(rl_layer_instance *self, rl_error *err) {
                  {&state->next_row_counter, RL_MEMORY_WORKSPACE, sizeof(uint32_t)}};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
     if (device->ops->allocate(device, buffers[i].purpose, buffers[i].bytes, buffers[i].memory, err) < 0) return -1;
-  return device->ops->zero(device, state->next_row_counter, sizeof(uint32_t), err);
+  return device->ops->fill(device, state->next_row_counter, 0, sizeof(uint32_t), err);
 }
 
 static int open_handles(rl_layer_instance *self, rl_error *err) {

@@ -15,7 +15,7 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes
     return rl_fail(err, RL_ERRNO, 0, "an engine makes more than %d allocations", RL_CPU_MAX_ALLOCATIONS);
   if (device->ops->allocate(device, purpose, bytes, memory, err) < 0) return -1;
   train->allocations[train->allocation_count++] = *memory;
-  return device->ops->zero(device, *memory, bytes, err);
+  return device->ops->fill(device, *memory, 0, bytes, err);
 }
 
 /* --- layers that all engines share ----------------------------------------------------------------------------------- */

@@ -131,7 +131,7 @@ static int allocate_timestamps(engine *self, rl_error *err) {
   if (!self->host_timestamps) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the phase timestamps");
   if (rl_training_allocate(self, &buffer, 1, err) < 0) return -1;
   rl_device *device = self->base.base.device;
-  return device->ops->zero(device, self->timestamps, sizeof *self->timestamps, err);
+  return device->ops->fill(device, self->timestamps, 0, sizeof *self->timestamps, err);
 }
 
 static void free_timestamps(engine *self) {

@@ -97,7 +97,7 @@ static int read_overruns(const buffer *b) {
   int count = 0;
   rl_error err;
   assert_ok(device->ops->download(device, &count, b->overruns, sizeof count, &err), &err);
-  assert_ok(device->ops->zero(device, b->overruns, sizeof count, &err), &err);
+  assert_ok(device->ops->fill(device, b->overruns, 0, sizeof count, &err), &err);
   return count;
 }
 
@@ -119,8 +119,8 @@ static void each_repeat_is_restored(void) {
   rl_elapsed elapsed;
   assert_ok(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.next, &err), &err);
   assert_ok(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.overruns, &err), &err);
-  assert_ok(device->ops->zero(device, b.next, sizeof(int), &err), &err);
-  assert_ok(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
+  assert_ok(device->ops->fill(device, b.next, 0, sizeof(int), &err), &err);
+  assert_ok(device->ops->fill(device, b.overruns, 0, sizeof(int), &err), &err);
   const rl_launch launch = {"fill", "kernel", take_all_slots, &b}, restore = {"empty", "data", empty_buffer, &b};
   const rl_sequence bare = {"bare", &launch, 1, REPEATS, NULL}, restored = {"restored", &launch, 1, REPEATS, &restore};
   const rl_sequence_list sequence_list = {"whole", &restored, 1};

@@ -85,7 +85,7 @@ int rl_training_reset(rl_instance *instance, rl_error *err) {
   float *weights = allocate_parameters(err);
   if (!weights) return -1;
   rl_model_initialise((uint64_t)training->base.params.seed, weights);
-  int rc = device->ops->zero(device, training->first_moment, 2 * RL_PADDED_PARAMETERS * sizeof(float), err) < 0 ||
+  int rc = device->ops->fill(device, training->first_moment, 0, 2 * RL_PADDED_PARAMETERS * sizeof(float), err) < 0 ||
            write_state(training, err) < 0 || upload_parameters(training, weights, err) < 0;
   free(weights);
   return rc ? -1 : 0;
@@ -255,7 +255,7 @@ static int upload_dataset(rl_training_base *training, const rl_dataset *data, rl
       upload_new(device, data->test_labels, test_images, &training->test_labels, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, images * sizeof *training->order, (void **)&training->order, err) < 0)
     return -1;
-  return device->ops->zero(device, training->order, images * sizeof *training->order, err);
+  return device->ops->fill(device, training->order, 0, images * sizeof *training->order, err);
 }
 
 static int load_dataset(rl_training_base *training, const rl_train_params *params, rl_error *err) {
@@ -280,7 +280,7 @@ static int allocate_mutable_state(rl_training_base *training, const rl_training_
   training->state = (rl_train_state *)(training->mutable_state + floats + fp16_bytes);
   training->first_moment = (float *)(training->mutable_state + front);
   training->second_moment = training->first_moment + RL_PADDED_PARAMETERS;
-  return device->ops->zero(device, training->mutable_state, training->mutable_state_bytes, err);
+  return device->ops->fill(device, training->mutable_state, 0, training->mutable_state_bytes, err);
 }
 
 static int allocate_results(rl_training_base *training, rl_error *err) {
