@@ -41,12 +41,12 @@ template <int THREADS, int VECTORS, int PIPELINE_STAGES, int READ_AHEAD, int BLO
   enum {
     COMPUTE_THREADS = THREADS, /* compute threads of a block */
     COMPUTE_WARPS = COMPUTE_THREADS / WARP_SIZE,
-    BLOCK = COMPUTE_THREADS + WARP_SIZE, /* threads of a block, with the reduction warp */
+    BLOCK_THREADS = COMPUTE_THREADS + WARP_SIZE, /* threads of a block, with the reduction warp */
     BLOCKS_PER_SM = BLOCKS,
     VECTORS_PER_THREAD = VECTORS, /* 16-byte vectors of a row that a compute thread processes */
     STAGES = PIPELINE_STAGES,     /* stages of shared memory, and rows that are assigned to each cluster statically */
     SHARED_BYTES = 16 * STAGES * VECTORS_PER_THREAD * COMPUTE_THREADS,
-    READ_AHEAD_ROWS = READ_AHEAD, /* rows that a compute warp has reduced but not yet written */
+    READ_AHEAD_ROWS = READ_AHEAD, /* rows that a compute warp has reduced but not written yet */
     SLOTS = READ_AHEAD_ROWS + 1   /* slots of exchange_ring */
   };
   static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER_BLOCKS,
@@ -249,8 +249,8 @@ template <class CONFIG, class STATE, class OUTPUT> struct exchange_ring {
 
 /* --- the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* Indices in the table of COUNT successive rows of a cluster. An index of at least the table's number of rows means that there is
- * no row. */
+/* COUNT successive rows of a cluster, as indices in the table. An index that is not below the table's number of rows means that
+ * there is no row. */
 template <int COUNT> struct row_window {
   uint32_t rows[COUNT];
   /* Sets the first `leading` indices to no_row and the others to first, first + stride, … */
@@ -358,11 +358,11 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
   cluster_barrier();
   /* If all vectors are valid, the loops have no bounds checks, and the compiler interleaves the computation of several vectors.
    * With two weight vectors there are no registers left for that. */
-  const bool all_vectors_valid = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == CONFIG::VECTORS_PER_THREAD);
+  const bool omits_bounds_checks = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == CONFIG::VECTORS_PER_THREAD);
   for (uint32_t n = 0, drain_iterations = CONFIG::READ_AHEAD_ROWS; drain_iterations > 0 || window[READ_INDEX] < table.rows; n++) {
     if (window[READ_INDEX] < table.rows) {
       cp_async_wait_group<PREFETCH_INDEX - READ_INDEX - 1>();
-      ring.publish(n, all_vectors_valid
+      ring.publish(n, omits_bounds_checks
                           ? local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), CONFIG::VECTORS_PER_THREAD, elements_of_warp)
                           : local_reduce<OP, CONFIG, STATE>(stage_0.of_row(n), valid_vectors, elements_of_warp));
     } else drain_iterations--;
@@ -375,7 +375,7 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
         write_row<OP>(output, stage, vectors, weight_vectors, thread_row(table.y, window[0]),
                       thread_row(table.x, window[PREFETCH_INDEX]));
       };
-      if (all_vectors_valid) write(CONFIG::VECTORS_PER_THREAD);
+      if (omits_bounds_checks) write(CONFIG::VECTORS_PER_THREAD);
       else write(valid_vectors);
     } else stage.prefetch(thread_row(table.x, window[PREFETCH_INDEX]), valid_vectors);
     /* Appends a row as if it were assigned statically. wait_result overwrites this index before it is used. */
@@ -386,7 +386,7 @@ __device__ static void compute_warps(exchange_ring<CONFIG, STATE, OUTPUT> &ring,
 /* The kernel. x, y: [rows][columns]; w, b: [columns]. blocks: number of blocks of a cluster.
  * *next_row_counter must be zero before the launch, and is zero again after it. */
 template <class OP, class T>
-__global__ void __launch_bounds__(cluster_config_for<OP, T>::BLOCK, cluster_config_for<OP, T>::BLOCKS_PER_SM)
+__global__ void __launch_bounds__(cluster_config_for<OP, T>::BLOCK_THREADS, cluster_config_for<OP, T>::BLOCKS_PER_SM)
     cluster_per_row(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                     uint32_t columns, uint32_t blocks, uint32_t *next_row_counter) {
   typedef cluster_config_for<OP, T> CONFIG;

@@ -2,8 +2,9 @@
  * Winograd's, are excluded: they could be faster than the operator's floor, and they lose precision.
  *
  * Variants: `heuristic` takes the first plan of cuDNN's heuristic. `searched` times several plans and takes the fastest. For
- * IEEE fp32, cuDNN has few engines and rarely recommends them, so `searched` times all of them. For tensor cores, cuDNN has many
- * engines; each must be compiled, and the heuristic ranks them well, so `searched` times only the first MAX_PLANS. */
+ * IEEE fp32, cuDNN has few implementations and its heuristic rarely proposes them, so `searched` times all of them. For tensor
+ * cores, cuDNN has many. Each must be compiled, and the heuristic ranks them well, so `searched` times only the first MAX_PLANS.
+ */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 
@@ -27,7 +28,7 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                           fp32};
   search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
-  switch (PASS) { /* in[0], in[1]: x, weights; BACKWARD_DATA: dy, weights; BACKWARD_FILTER: x, dy */
+  switch (PASS) { /* in[0] and in[1] are: FORWARD: x, weights; BACKWARD_DATA: dy, weights; BACKWARD_FILTER: x, dy */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);
     case RL_CONV_BACKWARD_DATA:
       return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, plan, err);

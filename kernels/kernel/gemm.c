@@ -1,5 +1,4 @@
-/* The operator gemm: C[m×n] = A[m×k] · B[k×n], row-major. An output segment (kernel.h) is a row of C. Shape functions have the
- * parameter s, the shape.
+/* The operator gemm: C[m×n] = A[m×k] · B[k×n], row-major. An output segment (kernel.h) is a row of C.
  *
  * Variants of this operator, attention and the convolutions: `heuristic` takes the first algorithm that the library's heuristic
  * proposes; `searched` times the proposed algorithms and takes the fastest. */
@@ -8,27 +7,29 @@
 
 static const char *const variants[] = {"heuristic", "searched", NULL};
 
-enum { M, N, K };
+enum { M, N, K }; /* indices of the shape's sizes */
 static const rl_field shape_fields[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, "rows of A and C"),
                                         RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "columns of B and C"),
                                         RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"),
                                         {0}};
 
-static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
-  return rl_kernel_saturating_mul(s->size[K], s->size[input == 0 ? M : N]);
+static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) {
+  return rl_kernel_saturating_mul(shape->size[K], shape->size[input == 0 ? M : N]);
 }
-static int64_t output_elements(const rl_kernel_shape *s) { return rl_kernel_saturating_mul(s->size[M], s->size[N]); }
-static int64_t output_segment_count(const rl_kernel_shape *s) { return s->size[M]; }
-static void input_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+static int64_t output_elements(const rl_kernel_shape *shape) { return rl_kernel_saturating_mul(shape->size[M], shape->size[N]); }
+static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[M]; }
+static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                          int64_t *elements) {
-  *start = input == 0 ? first * s->size[K] : 0;
-  *elements = input == 0 ? count * s->size[K] : s->size[K] * s->size[N];
+  *start = input == 0 ? first * shape->size[K] : 0;
+  *elements = input == 0 ? count * shape->size[K] : shape->size[K] * shape->size[N];
 }
 
-static double operations(const rl_kernel_shape *s) { return 2.0 * (double)s->size[M] * (double)s->size[N] * (double)s->size[K]; }
-static double tolerance_ulps(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K]); }
-static double truncation_ulps(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
-static double output_scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
+static double operations(const rl_kernel_shape *shape) {
+  return 2.0 * (double)shape->size[M] * (double)shape->size[N] * (double)shape->size[K];
+}
+static double tolerance_ulps(const rl_kernel_shape *shape) { return rl_sum_ulps(shape->size[K]); }
+static double truncation_ulps(const rl_kernel_shape *shape) { return rl_sum_truncation_ulps(shape->size[K]); }
+static double output_scale(const rl_kernel_shape *shape) { return rl_sum_scale(shape->size[K]); }
 
 #define RL_LOOPS_HEADER "kernel/loops/gemm.h"
 #include "kernel/float_and_double.h"
@@ -48,6 +49,6 @@ const rl_kernel_operator rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, 
                                            .tolerance_ulps = tolerance_ulps,
                                            .truncation_ulps = truncation_ulps,
                                            .output_scale = output_scale,
-                                           .reference = product_double,
-                                           .compute_float = product_float,
-                                           .compute_double = product_double};
+                                           .reference = gemm_double,
+                                           .compute_float = gemm_float,
+                                           .compute_double = gemm_double};

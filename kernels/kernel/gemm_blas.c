@@ -66,23 +66,23 @@ typedef struct conversion {
 } conversion;
 
 static int widen(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const conversion *c = context;
+  const conversion *task = context;
   (void)thread, (void)err;
-  rl_dtype_to_float(c->dtype, (uint16_t *)c->storage + first, count, c->floats + first);
+  rl_dtype_to_float(task->dtype, (uint16_t *)task->storage + first, count, task->floats + first);
   return 0;
 }
 
 static int narrow(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const conversion *c = context;
+  const conversion *task = context;
   (void)thread, (void)err;
-  rl_dtype_from_float(c->dtype, c->floats + first, count, (uint16_t *)c->storage + first);
+  rl_dtype_from_float(task->dtype, task->floats + first, count, (uint16_t *)task->storage + first);
   return 0;
 }
 
 static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, void *storage, void *floats, int64_t count,
                    rl_error *err) {
-  conversion c = {kernel->params.dtype, storage, floats};
-  return rl_parallel_for(kernel->thread_pool, kernel->base.device, count, CHUNK_ELEMENTS, function, &c, err);
+  conversion task = {kernel->params.dtype, storage, floats};
+  return rl_parallel_for(kernel->thread_pool, kernel->base.device, count, CHUNK_ELEMENTS, function, &task, err);
 }
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {

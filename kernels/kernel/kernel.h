@@ -51,7 +51,7 @@ typedef struct rl_kernel_shape {
 /* Bits of rl_kernel_operator.dtypes: the types that most operators support. */
 #define RL_KERNEL_COMMON_DTYPES (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
 
-/* Computes output segments [first, first + count) from their input windows. */
+/* Computes output segments [first, first + count). in[i]: their window of input i. */
 typedef void rl_kernel_compute_double(const rl_kernel_shape *shape, const double *const *in, int64_t first, int64_t count,
                                       double *out);
 typedef void rl_kernel_compute_float(const rl_kernel_shape *shape, const float *const *in, int64_t first, int64_t count,
@@ -61,12 +61,12 @@ typedef struct rl_kernel_params rl_kernel_params;
 
 typedef struct rl_kernel_operator {
   rl_workload workload;
-  const rl_field *shape_fields; /* fields of rl_kernel_shape, under the API's names of the sizes */
+  const rl_field *shape_fields; /* fields of rl_kernel_shape, with the names of the sizes in the API */
   /* Checks relations between sizes. Returns -1 with RL_INPUT at /shape/SIZE. NULL: every combination is valid. */
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);
   uint32_t dtypes;             /* bit i: rl_dtype i is supported */
-  const char *const *variants; /* names, NULL-terminated, at most RL_RUNS_MAX; engines receive the index */
-  /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
+  const char *const *variants; /* names, NULL-terminated, at most RL_RUNS_MAX; engines receive the index of a name */
+  /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Bit 0 is 0. */
   uint32_t gpu_only_variants;
   /* Returns -1 with RL_INPUT for parameters that the operator supports but its GPU engine does not. NULL: the GPU engine supports
    * all of them. */
@@ -108,7 +108,7 @@ extern const rl_kernel_operator *const rl_kernel_operators[]; /* NULL-terminated
 extern const char *const rl_kernel_names[];                   /* names of the operators, in the same order */
 
 struct rl_kernel_params {
-  const rl_kernel_operator *op; /* set by the operator's defaults; not a field */
+  const rl_kernel_operator *op; /* set by the operator's defaults; not a field of a request */
   int dtype;                    /* rl_dtype */
   char variant[32];
   char build[16];                        /* "": the default */
@@ -148,15 +148,16 @@ int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, 
 int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err);
 /* Returns the index of the build, 0 for ""; -1 with RL_INPUT at /build. */
 int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err);
-/* Implement rl_field.describe. They list for each operator what it computes, its sizes, its types, its variants or its builds. */
+/* Implement rl_field.describe: each function writes one property of every operator: what it computes, its sizes, its types, its
+ * variants or its builds. */
 void rl_kernel_describe_operators(char *text, size_t size);
 void rl_kernel_describe_shapes(char *text, size_t size);
 void rl_kernel_describe_dtypes(char *text, size_t size);
 void rl_kernel_describe_variants(char *text, size_t size);
 void rl_kernel_describe_builds(char *text, size_t size);
-/* Returns the largest relative error ‖result − reference‖ / ‖reference‖ of a correct result. It is the operator's tolerance in
- * units in the last place of double (fp64) or of float (all other types), plus half a unit in the last place of the kernel's type
- * for each rounding to that type. */
+/* Returns the largest relative error ‖result − reference‖ / ‖reference‖ of a correct result. It is the sum of the operator's
+ * tolerance, in units in the last place of double (fp64) or of float (all other types), and of half a unit in the last place of
+ * the kernel's type for each rounding to that type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
 /* Generates elements [start, start + count) of an input in the kernel's type, from the seed. Any range can be generated at any
  * time, on any thread. */

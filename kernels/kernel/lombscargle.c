@@ -2,7 +2,7 @@
  * scipy.signal.lombscargle 1.10 computes). For each frequency w, with sums over the samples (t, y):
  *
  *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt,
- *   tan 2wτ = 2 cs / (cc - ss), c, s = cos, sin wτ
+ *   tan 2wτ = 2 cs / (cc - ss), c = cos wτ, s = sin wτ
  *   power = ½ ((c xc + s xs)² / (c² cc + 2 c s cs + s² ss) + (c xs - s xc)² / (c² ss - 2 c s cs + s² cc))
  * An output segment (kernel.h) is a frequency. Times are uniform in [0, 10π); frequencies are equally spaced from 0.01 to 10.
  *
@@ -12,10 +12,10 @@
  *   fast_math         typed with approximate functions (-use_fast_math)
  *   launch_bounds     fast_math with __launch_bounds__ of the block size
  *   capped_registers  fast_math with a maximum number of registers (-maxrregcount)
- *   uniform           uses that frequencies are equally spaced: see lombscargle_kernels.cu
+ *   uniform           relies on equally spaced frequencies (lombscargle_kernels.cu)
  * The CPU has the variants template and uniform. Builds: `fatbin` is compiled together with the program. `nvrtc` is compiled
- * when the instance is opened. `nvrtc_cached` is read from the cache, or compiled like `nvrtc` when the cache does not have the
- * code. */
+ * by NVRTC when the instance is opened. `nvrtc_cached` is read from the cache of compiled code; if it is not there, it is
+ * compiled like `nvrtc`. */
 #include "kernel/lombscargle.h"
 
 #include <math.h>

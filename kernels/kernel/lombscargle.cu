@@ -17,11 +17,12 @@
 
 extern "C" const rl_embedded rl_lombscargle_text[], rl_lombscargle_versions[], rl_lombscargle_fatbins[];
 
-enum { BLOCK = 128, BLOCKS_PER_SM = 20, MAX_FREQUENCIES_PER_BLOCK = 1024 };
-enum { BUILD_FATBIN = 0, BUILD_NVRTC_CACHED = 2 }; /* indices of the operator's builds */
+enum { BLOCK_THREADS = 128, BLOCKS_PER_SM = 20, MAX_FREQUENCIES_PER_BLOCK = 1024 };
+enum { BUILD_FATBIN = 0, BUILD_NVRTC_CACHED = 2 }; /* indices in rl_kernel_operator.builds */
 enum { MAX_OPTIONS = 8 };
-/* Limit of |2 t (w - w0)| in a block of the kernel `uniform`. With the expansion orders of lombscargle_versions.txt the error of
- * the expansion is then below a unit in the last place. */
+/* Limit of |2 t (w - w0)| for all frequencies w and times t of a block of the kernel `uniform`; w0 is the middle frequency of the
+ * block, and t is relative to the middle of the time span. Below this limit, the expansion orders of lombscargle_versions.txt
+ * suffice for an error below a unit in the last place. */
 static const double MAX_EXPANSION_ANGLE = 0.16;
 
 typedef struct version { /* a line of lombscargle_versions.txt */
@@ -37,7 +38,7 @@ typedef struct engine {
   bool is_uniform; /* the kernel is `uniform`, else `periodogram` */
   int samples, frequencies, blocks;
   int frequencies_per_block; /* used by the kernel `uniform` */
-  double first, step;        /* frequency i is first + i · step */
+  double first, step;        /* frequency i is first + i · step; used by the kernel `uniform`, like `origin` */
   double origin;             /* origin of the times (lombscargle_kernels.cu) */
   rl_open_measurement measurements[4];
 } engine;
@@ -98,12 +99,12 @@ static int load(engine *self, const void *image, const char *entry, rl_error *er
   return rl_cuda_check(cudaLibraryGetKernel(&self->kernel, self->library, entry), "finding a kernel", err);
 }
 
-/* Returns how many frequencies a block of `uniform` may compute without exceeding MAX_EXPANSION_ANGLE: a multiple of BLOCK, or
- * 0. */
+/* Returns how many frequencies a block of `uniform` may compute without exceeding MAX_EXPANSION_ANGLE: a multiple of
+ * BLOCK_THREADS, or 0. */
 static int max_frequencies_per_block(double step) {
   if (!(step > 0)) return 0;
   const double limit = MAX_EXPANSION_ANGLE / (RL_LOMBSCARGLE_TIME_SPAN / 2 * step);
-  return limit > MAX_FREQUENCIES_PER_BLOCK ? (int)MAX_FREQUENCIES_PER_BLOCK : (int)limit / BLOCK * BLOCK;
+  return limit > MAX_FREQUENCIES_PER_BLOCK ? (int)MAX_FREQUENCIES_PER_BLOCK : (int)limit / BLOCK_THREADS * BLOCK_THREADS;
 }
 
 /* Sets the kernel and its arguments from the shape. */
@@ -119,7 +120,7 @@ static int configure(const rl_kernel_instance *instance, engine *self, rl_error 
   self->origin = RL_LOMBSCARGLE_TIME_SPAN / 2;
   self->frequencies_per_block = max_frequencies_per_block(self->step);
   self->is_uniform = strcmp(instance->params.variant, "uniform") == 0 && self->frequencies_per_block > 0;
-  const int needed = (self->frequencies + BLOCK - 1) / BLOCK, limit = sm_count * BLOCKS_PER_SM;
+  const int needed = (self->frequencies + BLOCK_THREADS - 1) / BLOCK_THREADS, limit = sm_count * BLOCKS_PER_SM;
   self->blocks = self->is_uniform ? (self->frequencies + self->frequencies_per_block - 1) / self->frequencies_per_block
                  : needed < limit ? needed
                                   : limit;
@@ -138,7 +139,7 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
   const void *uniform_arguments[] = {
       &self->samples, &self->frequencies,       &self->frequencies_per_block, &self->first, &self->step,
       &self->origin,  &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE],    out};
-  return rl_cuda_check(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK),
+  return rl_cuda_check(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK_THREADS),
                                         (void **)(self->is_uniform ? uniform_arguments : periodogram_arguments), 0, stream),
                        "launching", err);
 }

@@ -2,12 +2,12 @@
  * includes no header. Macros select the version:
  *   REAL               float or double
  *   LITERAL(x)         a constant: either x, a double, which promotes float arithmetic to double; or ((REAL)x)
- *   LAUNCH_BOUNDS      __launch_bounds__(BLOCK), or nothing
+ *   LAUNCH_BOUNDS      __launch_bounds__(BLOCK_THREADS), or nothing
  *   EXPANSION_ORDER    if defined, the kernel `uniform` is compiled too, and this is the order of its Taylor expansion
  * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
  * scipy.signal.lombscargle (1.10):
  *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt. */
-enum { BLOCK = 128, WARP_SIZE = 32 };
+enum { BLOCK_THREADS = 128, WARP_SIZE = 32 };
 
 template <class T> struct math_functions;
 template <> struct math_functions<float> {
@@ -48,11 +48,12 @@ extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencie
       cs += c * s;
     }
     const REAL tau = math::atan2_of(LITERAL(2.0) * cs, cc - ss) / (LITERAL(2.0) * w);
-    REAL st, ct;
-    math::sincos_of(w * tau, &st, &ct);
-    const REAL ct2 = ct * ct, st2 = st * st, two_ct_st = LITERAL(2.0) * ct * st;
-    const REAL a = ct * xc + st * xs, b = ct * xs - st * xc;
-    power[i] = LITERAL(0.5) * (a * a / (ct2 * cc + two_ct_st * cs + st2 * ss) + b * b / (ct2 * ss - two_ct_st * cs + st2 * cc));
+    REAL sin_tau, cos_tau;
+    math::sincos_of(w * tau, &sin_tau, &cos_tau);
+    const REAL cos2_tau = cos_tau * cos_tau, sin2_tau = sin_tau * sin_tau, two_cos_sin = LITERAL(2.0) * cos_tau * sin_tau;
+    const REAL a = cos_tau * xc + sin_tau * xs, b = cos_tau * xs - sin_tau * xc;
+    power[i] = LITERAL(0.5) * (a * a / (cos2_tau * cc + two_cos_sin * cs + sin2_tau * ss) +
+                               b * b / (cos2_tau * ss - two_cos_sin * cs + sin2_tau * cc));
   }
 }
 
@@ -92,7 +93,7 @@ struct sample_angle {
 
 /* Adds the terms of order P and higher of one sample. y_factor is y t^P / P!. The terms of cc and cs use the double angle,
  * because cos² wt = (1 + cos 2wt) / 2 and cos wt sin wt = sin 2wt / 2; so double_angle_factor is (2 t)^P / P! / 2. The caller
- * adds the terms of order 0 of cc and cs. */
+ * adds the terms of order 0 of cc, ss and cs. */
 template <int P> struct terms_from {
   __device__ static inline void add(REAL *terms, const sample_angle &a, REAL y_factor, REAL double_angle_factor) {
     terms[XC + P] += y_factor * cos_derivative<P>(a.s, a.c);
@@ -136,7 +137,8 @@ __device__ static inline REAL series_without_constant(const REAL *terms, REAL x)
 }
 
 /* Returns the power from the five sums without trigonometric functions: tan(2 w tau) = 2 cs / (cc - ss) determines w tau up to a
- * right angle, and a right angle only swaps the two fractions. */
+ * right angle, and a right angle only swaps the two fractions. c2 and s2 are cosine and sine of 2 w tau, c and s those of w tau.
+ */
 __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL cs) {
   const REAL x = cc - ss, y = 2 * cs, r = math::sqrt_of(x * x + y * y);
   const REAL c2 = r > 0 ? math::divide(x, r) : (REAL)1, s2 = r > 0 ? math::divide(y, r) : (REAL)0;
@@ -147,17 +149,17 @@ __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL 
                       math::divide(b * b, c * c * ss - two_cs * cs + s * s * cc));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     uniform(int samples, int frequencies, int frequencies_per_block, double first, double step, double origin,
             const REAL *__restrict__ time, const REAL *__restrict__ value, REAL *__restrict__ power) {
-  __shared__ REAL warp_terms[BLOCK / WARP_SIZE][PADDED_TERMS];
+  __shared__ REAL warp_terms[BLOCK_THREADS / WARP_SIZE][PADDED_TERMS];
   __shared__ REAL block_terms[PADDED_TERMS];
   const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE, begin = blockIdx.x * frequencies_per_block;
   const double half_width = 0.5 * frequencies_per_block * step, w0 = first + begin * step + half_width;
   REAL terms[PADDED_TERMS];
 #pragma unroll
   for (int i = 0; i < PADDED_TERMS; i++) terms[i] = 0;
-  for (int j = threadIdx.x; j < samples; j += BLOCK) {
+  for (int j = threadIdx.x; j < samples; j += BLOCK_THREADS) {
     const double t = time[j] - origin;
     REAL s, c;
     math::sincos_reduced(w0 * t, &s, &c);
@@ -171,14 +173,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   for (int i = 0; i < PADDED_TERMS; i += WARP_SIZE)
     warp_terms[warp][i + lane] = warp_transpose_sum<WARP_SIZE / 2>::reduce(terms + i, lane);
   __syncthreads();
-  for (int i = threadIdx.x; i < PADDED_TERMS; i += BLOCK) {
+  for (int i = threadIdx.x; i < PADDED_TERMS; i += BLOCK_THREADS) {
     REAL sum = 0;
-    for (int k = 0; k < BLOCK / WARP_SIZE; k++) sum += warp_terms[k][i];
+    for (int k = 0; k < BLOCK_THREADS / WARP_SIZE; k++) sum += warp_terms[k][i];
     block_terms[i] = sum;
   }
   __syncthreads();
   const REAL scale = (REAL)2 / frequencies_per_block;
-  for (int i = threadIdx.x; i < frequencies_per_block && begin + i < frequencies; i += BLOCK) {
+  for (int i = threadIdx.x; i < frequencies_per_block && begin + i < frequencies; i += BLOCK_THREADS) {
     const REAL x = (i - frequencies_per_block / 2) * scale, cc_rest = series_without_constant(block_terms + CC, x);
     power[begin + i] =
         power_of(block_terms[XC] + series_without_constant(block_terms + XC, x),

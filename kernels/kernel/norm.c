@@ -19,8 +19,8 @@ static double layernorm_operations(const rl_kernel_shape *shape) { return 7 * (d
 
 static double rmsnorm_tolerance_ulps(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
-/* In short rows the values can be so close together that dividing by their deviation magnifies rounding errors, by up to 1 /
- * √ε. */
+/* In short rows the values can be so close together that dividing by their standard deviation magnifies rounding errors, by up to
+ * 1 / √ε. */
 static double layernorm_tolerance_ulps(const rl_kernel_shape *shape) {
   const double columns = (double)shape->size[RL_COLUMNS];
   return 8 + sqrt(columns) / 16 + 1024 / columns;

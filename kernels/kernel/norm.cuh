@@ -59,29 +59,29 @@ struct layernorm {
   };
 
   template <class M> struct state {
-    M count, mean, squares; /* squares: sum of the squared deviations from the mean */
+    M count, mean, squared_deviations; /* squared_deviations: their sum */
     template <class FRAGMENT, class GROUP> __device__ static state from_fragment(FRAGMENT &fragment, uint32_t valid_vectors,
                                                                                  const rows::element_count<M> &elements,
                                                                                  GROUP &&group) {
-      M sum = 0, squares = 0;
+      M sum = 0, squared_deviations = 0;
       RL_FOR_EACH_ELEMENT(sum += x[k])
       const M mean = group.sum(sum) * elements.reciprocal;
-      RL_FOR_EACH_ELEMENT(squares += (x[k] - mean) * (x[k] - mean))
-      return {elements.count, mean, group.sum(squares)};
+      RL_FOR_EACH_ELEMENT(squared_deviations += (x[k] - mean) * (x[k] - mean))
+      return {elements.count, mean, group.sum(squared_deviations)};
     }
     __device__ static state empty() { return {0, 0, 0}; }
     __device__ void add(M x) {
       const M deviation = x - mean;
       count += 1;
       mean += deviation / count;
-      squares += deviation * (x - mean);
+      squared_deviations += deviation * (x - mean);
     }
     template <class GROUP> __device__ state reduced(const rows::element_count<M> &elements, GROUP &&group) const {
       const M total_mean = group.sum(mean * count) * elements.reciprocal, deviation = mean - total_mean;
-      return {elements.count, total_mean, group.sum(squares + deviation * deviation * count)};
+      return {elements.count, total_mean, group.sum(squared_deviations + deviation * deviation * count)};
     }
     __device__ layernorm::output<M> output(const rows::element_count<M> &columns) const {
-      return {mean, normalization_scale(squares, columns)};
+      return {mean, normalization_scale(squared_deviations, columns)};
     }
     __device__ layernorm::output<M> output(const state &, const rows::element_count<M> &columns) const { return output(columns); }
   };

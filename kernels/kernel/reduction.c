@@ -1,6 +1,6 @@
-/* reduction: the sum of each row; with one row, of all elements.
- * Variants: in scalar one thread block sums a row, one element at a time; vector divides long rows among blocks and reads 16
- * bytes at a time. */
+/* The operator reduction: the sum of each row. A shape of one row gives the sum of all elements.
+ * Variants (reduction.cu): in `scalar` one thread block sums a row, one element at a time; `vector` divides long rows among
+ * blocks and reads 16 bytes at a time. */
 #include <math.h>
 
 #include "kernel/rows.h"
@@ -14,7 +14,7 @@ static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of a row, at most 134217728"),
     {0}};
 
-/* Pairwise summation: the error grows with the logarithm of the count. */
+/* Sums pairwise, so that the error grows only with the logarithm of the count. */
 static double sum_double(const double *x, int64_t count) {
   enum { LEAF = 32 };
   double sum = 0;

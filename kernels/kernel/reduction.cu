@@ -17,7 +17,7 @@
 namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
-enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* loads that a thread has in flight */, BLOCKS_PER_SM = 8 };
+enum { BLOCK_THREADS = 256, LOADS_IN_FLIGHT = 4 /* loads that a thread has in flight */, BLOCKS_PER_SM = 8 };
 /* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
 enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };
 
@@ -36,7 +36,7 @@ template <class M> __device__ M block_sum(M sum) {
   sum = warp_sum(sum);
   if (lane == 0) warp_sums[warp] = sum;
   __syncthreads();
-  return warp_sum(lane < BLOCK / WARP_SIZE ? warp_sums[lane] : (M)0);
+  return warp_sum(lane < BLOCK_THREADS / WARP_SIZE ? warp_sums[lane] : (M)0);
 }
 
 template <class M, class T> __device__ M sum_vector(const vec<T> &x) {
@@ -71,17 +71,19 @@ template <class M, class T> __device__ M sum_elements(const T *row, uint32_t fir
   return sum;
 }
 
-template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t columns) {
+template <class T> __global__ void __launch_bounds__(BLOCK_THREADS)
+    scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
-  const M sum = block_sum(sum_elements<M>(x + (size_t)blockIdx.x * columns, threadIdx.x, columns, BLOCK));
+  const M sum = block_sum(sum_elements<M>(x + (size_t)blockIdx.x * columns, threadIdx.x, columns, BLOCK_THREADS));
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
 /* Kernel for short rows. lanes_per_row is a power of two, at most the size of a warp. */
-template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
+template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK_THREADS)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t lanes_per_row) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t log2_lanes = 31 - __clz(lanes_per_row), row = blockIdx.x * (BLOCK >> log2_lanes) + (threadIdx.x >> log2_lanes),
+  const uint32_t log2_lanes = 31 - __clz(lanes_per_row),
+                 row = blockIdx.x * (BLOCK_THREADS >> log2_lanes) + (threadIdx.x >> log2_lanes),
                  lane = threadIdx.x & (lanes_per_row - 1);
   const T *from = x + (size_t)(row < rows ? row : 0) * columns;
   M sum = VECTORIZED ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), lanes_per_row)
@@ -90,15 +92,15 @@ template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
-/* The kernel for long rows: blocks_per_row blocks share a row, which is divided into chunks of BLOCK vectors. Block b of the row
- * adds up chunks b, b + blocks_per_row, … __threadfence before and after the atomic counter orders the partial sums before the
- * reads of the last block (RAW). */
-template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
+/* The kernel for long rows: blocks_per_row blocks share a row, which is divided into chunks of BLOCK_THREADS vectors. Block b of
+ * the row adds up chunks b, b + blocks_per_row, … __threadfence before and after the atomic counter orders the partial sums
+ * before the reads of the last block (RAW). */
+template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK_THREADS)
     split_rows(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t blocks_per_row, void *partial_sums,
                uint32_t *finished_blocks) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t row = blockIdx.x / blocks_per_row, block = blockIdx.x % blocks_per_row, first = block * BLOCK + threadIdx.x,
-                 step = blocks_per_row * BLOCK;
+  const uint32_t row = blockIdx.x / blocks_per_row, block = blockIdx.x % blocks_per_row,
+                 first = block * BLOCK_THREADS + threadIdx.x, step = blocks_per_row * BLOCK_THREADS;
   const T *from = x + (size_t)row * columns;
   M *partial = (M *)partial_sums + (size_t)row * blocks_per_row;
   __shared__ bool is_last_block;
@@ -114,7 +116,7 @@ template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     __syncthreads();
     if (!is_last_block) return;
     __threadfence();
-    sum = block_sum(sum_elements<M>((const volatile M *)partial, threadIdx.x, blocks_per_row, BLOCK));
+    sum = block_sum(sum_elements<M>((const volatile M *)partial, threadIdx.x, blocks_per_row, BLOCK_THREADS));
     if (threadIdx.x == 0) finished_blocks[row] = 0;
   }
   if (threadIdx.x == 0) narrow(sum, &y[row]);
@@ -128,12 +130,13 @@ int launch_grouped_or_split(const rl_kernel_instance *instance, cudaStream_t str
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
   const uint32_t vectors = VECTORIZED ? columns * (uint32_t)sizeof(T) / 16 : columns;
   if (self->blocks_per_row == 1 && columns * sizeof(T) <= (rows < MANY_ROWS ? SHORT_BYTES : SHORT_BYTES_IF_MANY_ROWS)) {
-    const uint32_t lanes_per_row = bit_ceil(vectors < WARP_SIZE ? vectors : WARP_SIZE), rows_per_block = BLOCK / lanes_per_row;
+    const uint32_t lanes_per_row = bit_ceil(vectors < WARP_SIZE ? vectors : WARP_SIZE),
+                   rows_per_block = BLOCK_THREADS / lanes_per_row;
     grouped<T, VECTORIZED>
-        <<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, lanes_per_row);
+        <<<(rows + rows_per_block - 1) / rows_per_block, BLOCK_THREADS, 0, stream>>>(x, y, rows, columns, lanes_per_row);
   } else {
-    split_rows<T, VECTORIZED><<<rows * self->blocks_per_row, BLOCK, 0, stream>>>(x, y, columns, self->blocks_per_row,
-                                                                                 self->partial_sums, self->finished_blocks);
+    split_rows<T, VECTORIZED><<<rows * self->blocks_per_row, BLOCK_THREADS, 0, stream>>>(
+        x, y, columns, self->blocks_per_row, self->partial_sums, self->finished_blocks);
   }
   return rl_cuda_check_launch("launching", err);
 }
@@ -143,7 +146,7 @@ template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStre
   if (instance->variant != SCALAR)
     return columns * sizeof(T) % 16 == 0 ? launch_grouped_or_split<T, true>(instance, stream, err)
                                          : launch_grouped_or_split<T, false>(instance, stream, err);
-  scalar<T><<<rows, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, columns);
+  scalar<T><<<rows, BLOCK_THREADS, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, columns);
   return rl_cuda_check_launch("launching", err);
 }
 
@@ -159,7 +162,7 @@ int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_p
     return -1;
   const int64_t rows = instance->shape.size[RL_ROWS], columns = instance->shape.size[RL_COLUMNS];
   const int64_t bytes = columns * (int64_t)rl_dtype_size(instance->params.dtype);
-  const int64_t wanted = (int64_t)sm_count * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK * LOADS_IN_FLIGHT);
+  const int64_t wanted = (int64_t)sm_count * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK_THREADS * LOADS_IN_FLIGHT);
   const int64_t chosen = wanted < useful ? wanted : useful;
   *blocks_per_row = chosen > 1 ? (uint32_t)chosen : 1;
   return 0;

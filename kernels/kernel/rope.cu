@@ -19,7 +19,7 @@ namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
 enum {
-  BLOCK = 256,
+  BLOCK_THREADS = 256,
   VECTORS_PER_THREAD = 8 /* approximate number of vectors that a thread of `vector` rotates */,
   MAX_SHARED_BYTES = 40 << 10
 };
@@ -27,7 +27,7 @@ enum {
 /* State of the engine: device memory in addition to the inputs and the output. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns_per_position; /* [head_size / 2]: full turns by which each pair rotates per position, as a double-double x + y */
+  double2 *turns_per_position; /* [head_size / 2]: full turns of each pair from one position to the next, as x + y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }
@@ -35,6 +35,7 @@ __device__ void sine_cosine(float half_turns, float *sine, float *cosine) { sinc
 
 template <class M> struct rotation { M sine, cosine; };
 
+/* Returns the rotation of a pair at a position, from the pair's full turns per position. */
 template <class M> __device__ rotation<M> rotation_at(uint32_t position, double2 turns_per_position) {
   const double turns = (double)position * turns_per_position.x,
                rounding_error = fma((double)position, turns_per_position.x, -turns) + (double)position * turns_per_position.y;
@@ -49,12 +50,13 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
   *x = rotated_x;
 }
 
-/* Kernel of the variant scalar. half_head is head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
-template <class T> __global__ void __launch_bounds__(BLOCK)
+/* Kernel of the variant scalar. half_head is head_size / 2, the number of pairs of a head. Pairs and heads are numbered through
+ * all tokens, in memory order. */
+template <class T> __global__ void __launch_bounds__(BLOCK_THREADS)
     scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half_head,
            const double2 *__restrict__ turns_per_position) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half_head, head = i / half_head;
+  const uint32_t i = blockIdx.x * BLOCK_THREADS + threadIdx.x, pair = i % half_head, head = i / half_head;
   if (i >= pairs) return;
   const size_t first = (size_t)head * 2 * half_head + pair;
   M left = widen(x[first]), right = widen(x[first + half_head]);
@@ -64,21 +66,21 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
 }
 
 /* Kernel of the variant vector. half_head is head_size / 2, the number of pairs of a head. */
-template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
+template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_THREADS)
     vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half_head,
            uint32_t tokens_per_block, const double2 *__restrict__ turns_per_position) {
   typedef typename arithmetic<T>::type M;
   extern __shared__ __align__(16) char smem[];
   rotation<M> *rotations = (rotation<M> *)smem;
-  const uint32_t token = blockIdx.x * tokens_per_block, block_tokens = min(tokens_per_block, total_tokens - token),
+  const uint32_t first_token = blockIdx.x * tokens_per_block, block_tokens = min(tokens_per_block, total_tokens - first_token),
                  vectors = half_head / WIDTH; /* vectors in half a head */
-  for (uint32_t i = threadIdx.x; i < block_tokens * half_head; i += BLOCK)
-    rotations[i] = rotation_at<M>(token + i / half_head, turns_per_position[i % half_head]);
+  for (uint32_t i = threadIdx.x; i < block_tokens * half_head; i += BLOCK_THREADS)
+    rotations[i] = rotation_at<M>(first_token + i / half_head, turns_per_position[i % half_head]);
   __syncthreads();
-  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)token * heads * 2 * half_head);
-  vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)token * heads * 2 * half_head);
-  for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK) {
-    const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* units of 16-byte vectors */
+  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)first_token * heads * 2 * half_head);
+  vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)first_token * heads * 2 * half_head);
+  for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK_THREADS) {
+    const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* in vectors */
     const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + column * WIDTH;
     vec<T, WIDTH> a = from[index], b = from[index + vectors];
     M left[WIDTH], right[WIDTH];
@@ -96,7 +98,7 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
 /* Returns the number of tokens of a block: as many as give each thread about VECTORS_PER_THREAD vectors, but at most as many as
  * have rotations that fit into MAX_SHARED_BYTES; at least one. */
 uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
-  const uint32_t wanted = BLOCK * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
+  const uint32_t wanted = BLOCK_THREADS * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
                  limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));
   const uint32_t tokens = wanted < limit ? wanted : limit;
   return tokens > 1 ? tokens : 1;
@@ -108,7 +110,7 @@ template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instan
   const uint32_t total_tokens = (uint32_t)instance->shape.size[RL_TOKENS], heads = (uint32_t)instance->shape.size[RL_HEADS];
   const uint32_t half_head = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
   const uint32_t tokens = choose_tokens_per_block(heads * half_head, half_head, sizeof(rotation<M>), WIDTH);
-  vector<T, WIDTH><<<(total_tokens + tokens - 1) / tokens, BLOCK, tokens * half_head * sizeof(rotation<M>), stream>>>(
+  vector<T, WIDTH><<<(total_tokens + tokens - 1) / tokens, BLOCK_THREADS, tokens * half_head * sizeof(rotation<M>), stream>>>(
       (const T *)instance->in[0], (T *)instance->out, total_tokens, heads, half_head, tokens, self->turns_per_position);
   return rl_cuda_check_launch("launching", err);
 }
@@ -120,8 +122,8 @@ template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStre
   const uint32_t pairs = (uint32_t)instance->shape.size[RL_TOKENS] * heads * half_head;
   if (instance->variant != SCALAR)
     return half_head % WIDTH == 0 ? launch_vector<T, WIDTH>(instance, stream, err) : launch_vector<T, 1>(instance, stream, err);
-  scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads,
-                                                               half_head, self->turns_per_position);
+  scalar<T><<<(pairs + BLOCK_THREADS - 1) / BLOCK_THREADS, BLOCK_THREADS, 0, stream>>>(
+      (const T *)instance->in[0], (T *)instance->out, pairs, heads, half_head, self->turns_per_position);
   return rl_cuda_check_launch("launching", err);
 }
 

@@ -9,7 +9,9 @@
 
 namespace rows {
 
-/* --- groups of threads. All threads of a group call sum(x) or max(x); each gets the sum or maximum of x over the group */
+/* --- groups of threads ------------------------------------------------------------------------------------------------------ */
+
+/* All threads of a group call sum(x) or max(x); each gets the sum or the maximum of x over the group. */
 
 /* A group of `size` neighbouring lanes of a warp, a power of two. */
 struct lane_group {
@@ -23,9 +25,9 @@ struct alignas(8) warp_partials {
   char bytes[8 * WARP_SIZE];
 };
 
-/* A group of `size` threads: neighbouring lanes, a power of two up to a warp, or the whole block. A whole block exchanges values
- * through two buffers in shared memory, which it uses alternately (WAR): between two uses of a buffer lies the __syncthreads of
- * the reduction that uses the other buffer. */
+/* A group of `size` threads, a power of two: neighbouring lanes of a warp, or the whole block. A whole block exchanges values
+ * through two buffers in shared memory, which its reductions use alternately. WAR: the __syncthreads of the reduction in between,
+ * which uses the other buffer, orders the reads of a buffer before the next writes to it. */
 struct thread_group {
   warp_partials *buffers;     /* two buffers in shared memory; used if size is greater than a warp */
   uint32_t size, last_buffer; /* last_buffer: index of the buffer that was used last */
@@ -84,8 +86,8 @@ __device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *
     if (i < assigned.count) fragment[i] = from[i * assigned.stride];
 }
 
-/* Runs BODY for each element of the first `valid_vectors` vectors of `fragment`. In BODY, x[k] is the element as M; x is the
- * whole vector, M[FRAGMENT::WIDTH], and k the element's index in it. */
+/* Runs BODY for each element of the first `valid_vectors` vectors of `fragment`. In BODY, x[k] is the element, converted to M; x
+ * is the whole vector, M[FRAGMENT::WIDTH]. The names fragment, FRAGMENT, M and valid_vectors are the caller's. */
 #define RL_FOR_EACH_ELEMENT(BODY)                                                        \
   _Pragma("unroll") for (int i = 0; i < FRAGMENT::VECTORS; i++) if (i < valid_vectors) { \
     M x[FRAGMENT::WIDTH];                                                                \
@@ -94,7 +96,7 @@ __device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *
     _Pragma("unroll") for (int k = 0; k < FRAGMENT::WIDTH; k++) BODY;                    \
   }
 
-/* Returns the largest of `initial` and all valid elements. */
+/* Returns the largest of `initial` and the elements of the first `valid_vectors` vectors. */
 template <class FRAGMENT, class M> __device__ static M max_element(const FRAGMENT &fragment, uint32_t valid_vectors, M initial) {
   enum { WIDTH = FRAGMENT::WIDTH };
   vec<typename FRAGMENT::type, WIDTH> maxima = fragment[0];

@@ -47,7 +47,7 @@
 
 namespace rows {
 
-enum { BLOCK = 256, MAX_BLOCK_IN_REGISTERS = 512, BLOCK_STREAMED = 1024 }; /* threads of a block */
+enum { BLOCK_THREADS = 256, MAX_IN_REGISTERS_BLOCK_THREADS = 512, STREAMED_BLOCK_THREADS = 1024 }; /* threads of a block */
 
 /* --- kernels ---------------------------------------------------------------------------------------------------------------- */
 
@@ -58,14 +58,15 @@ __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - _
  * __launch_bounds__ limits the registers so that three of the largest blocks are resident on a multiprocessor, because more
  * resident blocks have more loads in flight. With scalar accesses (WIDTH 1) there is no such limit, because a thread then holds
  * up to 16 separate elements and their addresses. */
-template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
+template <class OP, class T, int WIDTH, int VECTORS>
+__global__ void __launch_bounds__(MAX_IN_REGISTERS_BLOCK_THREADS, WIDTH > 1 ? 3 : 1)
     in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                  uint32_t columns, uint32_t group_threads) {
   typedef typename arithmetic<T>::type M;
   __shared__ warp_partials buffers[2];
   const uint32_t log2_group = log2_of(group_threads), row = blockIdx.x * (blockDim.x >> log2_group) + (threadIdx.x >> log2_group);
   const uint32_t first_vector = threadIdx.x & (group_threads - 1);
-  /* In the last block, some groups may have no row. */
+  /* In the last block, some groups may have no row; their threads have no valid vectors. */
   const uint32_t valid_vectors = row < rows ? count_strided(first_vector, group_threads, columns / WIDTH) : 0;
   const thread_vectors assigned = {first_vector, group_threads, valid_vectors};
   row_fragment<T, WIDTH, VECTORS> fragment;
@@ -77,7 +78,7 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
 }
 
 /* The kernel `streamed`: each block processes one row and reads it twice; the second read may hit L2. */
-template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
+template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(STREAMED_BLOCK_THREADS)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
   typedef vec<T, WIDTH> vector;
@@ -136,15 +137,15 @@ template <class T> struct launch_arguments {
 };
 
 template <class OP, class T, int WIDTH, int VECTORS>
-static int launch_in_registers(const launch_arguments<T> &a, uint32_t group_threads, rl_error *err) {
-  const uint32_t block = group_threads > WARP_SIZE ? group_threads : BLOCK;
-  in_registers<OP, T, WIDTH, VECTORS>
-      <<<ceil_div(a.rows, block / group_threads), block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.rows, a.columns, group_threads);
+static int launch_in_registers(const launch_arguments<T> &arguments, uint32_t group_threads, rl_error *err) {
+  const uint32_t block = group_threads > WARP_SIZE ? group_threads : BLOCK_THREADS;
+  in_registers<OP, T, WIDTH, VECTORS><<<ceil_div(arguments.rows, block / group_threads), block, 0, arguments.stream>>>(
+      arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows, arguments.columns, group_threads);
   return rl_cuda_check_launch("launching", err);
 }
 
-/* Returns how many clusters can be resident at once: 0 if a block needs more shared memory, or a cluster more
- * blocks, than the device allows. */
+/* Returns how many clusters can be resident at once: 0 if a block needs more shared memory, or a cluster needs more blocks, than
+ * the device allows. */
 template <class KERNEL> static uint32_t resident_clusters(KERNEL kernel, const cudaLaunchConfig_t &config) {
   int clusters = 0;
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) == cudaSuccess &&
@@ -158,7 +159,7 @@ template <class KERNEL> static uint32_t resident_clusters(KERNEL kernel, const c
 /* Launches clusters of `blocks` blocks: at most one per row, and only as many as can be resident. If none can, sets *launched to
  * false and launches nothing. */
 template <class OP, class T>
-static int launch_cluster_per_row(const launch_arguments<T> &a, uint32_t blocks, bool *launched, rl_error *err) {
+static int launch_cluster_per_row(const launch_arguments<T> &arguments, uint32_t blocks, bool *launched, rl_error *err) {
   typedef cluster_config_for<OP, T> CONFIG;
   const auto kernel = cluster_per_row<OP, T>;
   cudaLaunchAttribute attribute = {};
@@ -166,60 +167,65 @@ static int launch_cluster_per_row(const launch_arguments<T> &a, uint32_t blocks,
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  launch.blockDim = dim3(CONFIG::BLOCK);
+  launch.blockDim = dim3(CONFIG::BLOCK_THREADS);
   launch.gridDim = dim3(blocks);
   launch.dynamicSmemBytes = CONFIG::SHARED_BYTES;
-  launch.stream = a.stream;
+  launch.stream = arguments.stream;
   launch.attrs = &attribute;
   launch.numAttrs = 1;
   const uint32_t clusters = resident_clusters(kernel, launch);
   *launched = clusters > 0;
   if (!*launched) return 0;
-  launch.gridDim.x *= clusters < a.rows ? clusters : a.rows;
-  return rl_cuda_check(cudaLaunchKernelEx(&launch, kernel, a.x, a.w, a.b, a.y, a.rows, a.columns, blocks, a.next_row_counter),
+  launch.gridDim.x *= clusters < arguments.rows ? clusters : arguments.rows;
+  return rl_cuda_check(cudaLaunchKernelEx(&launch, kernel, arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows,
+                                          arguments.columns, blocks, arguments.next_row_counter),
                        "launching", err);
 }
 
-template <class OP, class T, int WIDTH> static int launch_streamed(const launch_arguments<T> &a, uint32_t block, rl_error *err) {
-  streamed<OP, T, WIDTH><<<a.rows, block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.columns);
+template <class OP, class T, int WIDTH>
+static int launch_streamed(const launch_arguments<T> &arguments, uint32_t block, rl_error *err) {
+  streamed<OP, T, WIDTH>
+      <<<arguments.rows, block, 0, arguments.stream>>>(arguments.x, arguments.w, arguments.b, arguments.y, arguments.columns);
   return rl_cuda_check_launch("launching", err);
 }
 
 /* Launches in_registers with the smallest group that can hold a row, or `streamed` if a block cannot hold one. */
 template <class OP, class T, int WIDTH, int VECTORS>
-static int launch_in_registers_or_streamed(const launch_arguments<T> &a, rl_error *err) {
-  const uint32_t threads = bit_ceil(ceil_div(a.columns / WIDTH, VECTORS));
-  return threads <= MAX_BLOCK_IN_REGISTERS ? launch_in_registers<OP, T, WIDTH, VECTORS>(a, threads, err)
-                                           : launch_streamed<OP, T, WIDTH>(a, BLOCK_STREAMED, err);
+static int launch_in_registers_or_streamed(const launch_arguments<T> &arguments, rl_error *err) {
+  const uint32_t threads = bit_ceil(ceil_div(arguments.columns / WIDTH, VECTORS));
+  return threads <= MAX_IN_REGISTERS_BLOCK_THREADS ? launch_in_registers<OP, T, WIDTH, VECTORS>(arguments, threads, err)
+                                                   : launch_streamed<OP, T, WIDTH>(arguments, STREAMED_BLOCK_THREADS, err);
 }
 
-/* Chooses the kernel for rows whose length is a multiple of 16 bytes. A cluster has at least two blocks: cluster_per_row relies
- * on messages between blocks. */
-template <class OP, class T> static int launch_aligned(const launch_arguments<T> &a, bool clusters_supported, rl_error *err) {
+/* Launches a kernel for rows whose length is a multiple of 16 bytes. A cluster has at least two blocks, because cluster_per_row
+ * relies on messages between blocks. */
+template <class OP, class T>
+static int launch_aligned(const launch_arguments<T> &arguments, bool clusters_supported, rl_error *err) {
   enum { WIDTH = 16 / sizeof(T), VECTORS = 4 };
   typedef cluster_config_for<OP, T> CONFIG;
-  const uint32_t vectors = a.columns / WIDTH,
+  const uint32_t vectors = arguments.columns / WIDTH,
                  blocks = 2 * bit_ceil(ceil_div(vectors, 2 * CONFIG::COMPUTE_THREADS * CONFIG::VECTORS_PER_THREAD));
-  bool launched = clusters_supported && vectors > MAX_BLOCK_IN_REGISTERS * VECTORS && blocks <= MAX_CLUSTER_BLOCKS;
-  const int rc = launched ? launch_cluster_per_row<OP, T>(a, blocks, &launched, err) : 0;
-  return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
+  bool in_clusters = clusters_supported && vectors > MAX_IN_REGISTERS_BLOCK_THREADS * VECTORS && blocks <= MAX_CLUSTER_BLOCKS;
+  const int rc = in_clusters ? launch_cluster_per_row<OP, T>(arguments, blocks, &in_clusters, err) : 0;
+  return in_clusters ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(arguments, err);
 }
 
-/* Chooses the kernel. If the length of a row is no multiple of 16 bytes, not all rows are aligned to 16 bytes; they are then read
- * element by element. */
+/* Chooses the kernel and launches it. If the length of a row is no multiple of 16 bytes, not all rows are aligned to 16 bytes;
+ * they are then read element by element. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), MAX_ELEMENTS_PER_THREAD = 16 };
-  const launch_arguments<T> a = {(const T *)instance->in[0],
-                                 (const T *)instance->in[1],
-                                 (const T *)instance->in[2],
-                                 (T *)instance->out,
-                                 (uint32_t)instance->shape.size[RL_ROWS],
-                                 (uint32_t)instance->shape.size[RL_COLUMNS],
-                                 (uint32_t *)((const workspace *)instance->engine_state)->next_row_counter,
-                                 stream};
-  if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(a, BLOCK, err);
-  if (a.columns % WIDTH == 0) return launch_aligned<OP, T>(a, supports_clusters(instance->base.device->index), err);
-  return launch_in_registers_or_streamed<OP, T, 1, MAX_ELEMENTS_PER_THREAD>(a, err);
+  const launch_arguments<T> arguments = {(const T *)instance->in[0],
+                                         (const T *)instance->in[1],
+                                         (const T *)instance->in[2],
+                                         (T *)instance->out,
+                                         (uint32_t)instance->shape.size[RL_ROWS],
+                                         (uint32_t)instance->shape.size[RL_COLUMNS],
+                                         (uint32_t *)((const workspace *)instance->engine_state)->next_row_counter,
+                                         stream};
+  if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(arguments, BLOCK_THREADS, err);
+  if (arguments.columns % WIDTH == 0)
+    return launch_aligned<OP, T>(arguments, supports_clusters(instance->base.device->index), err);
+  return launch_in_registers_or_streamed<OP, T, 1, MAX_ELEMENTS_PER_THREAD>(arguments, err);
 }
 
 template <class OP> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {

@@ -27,7 +27,7 @@ const rl_field rl_kernel_sequence_member_fields[] = {
     RL_FIELD(member, build, RL_FIELD_TEXT, .summary = "default: the kernel's first build"),
     {0}};
 
-/* Puts "/kernels/INDEX" before the error's pointer into a member. Returns -1. */
+/* Puts "/kernels/INDEX" before the error's JSON pointer, which is relative to the member. Returns -1. */
 static int fail_in_member(size_t index, rl_error *err) {
   char member_pointer[sizeof err->json_pointer];
   if (err == NULL || err->domain != RL_INPUT) return -1;

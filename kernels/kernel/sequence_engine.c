@@ -33,16 +33,17 @@ static int supports(const void *params, rl_error *err) {
 
 /* --- operations on all members ----------------------------------------------------------------------------------------- */
 
-#define FOR_EACH_MEMBER(NAME)                                                                                               \
+/* Defines a function that calls rl_instance_ops.NAME of each member. */
+#define DEFINE_FOR_MEMBERS(NAME)                                                                                            \
   static int NAME(rl_instance *instance, rl_error *err) {                                                                   \
     sequence *self = (sequence *)instance;                                                                                  \
     for (size_t i = 0; i < self->count; i++)                                                                                \
       if (self->members[i]->ops->NAME(self->members[i], err) < 0) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
     return 0;                                                                                                               \
   }
-FOR_EACH_MEMBER(reset)
-FOR_EACH_MEMBER(save)
-FOR_EACH_MEMBER(restore)
+DEFINE_FOR_MEMBERS(reset)
+DEFINE_FOR_MEMBERS(save)
+DEFINE_FOR_MEMBERS(restore)
 
 static int read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   (void)instance, (void)err;
@@ -50,19 +51,20 @@ static int read_results(rl_instance *instance, rl_iteration_results *results, rl
   return 0;
 }
 
-/* Returns the check of the member whose error is the largest share of its tolerance. Fails with the name of a wrong member. */
+/* Sets *check to the result of the member whose error is the largest share of its tolerance. Returns -1 with the member's name if
+ * the result of a member is wrong. */
 static int check(rl_instance *instance, rl_check *check, rl_error *err) {
   sequence *self = (sequence *)instance;
   double largest_share = -1;
   for (size_t i = 0; i < self->count; i++) {
-    rl_check member;
-    if (self->members[i]->ops->check(self->members[i], &member, err) < 0)
+    rl_check member_check;
+    if (self->members[i]->ops->check(self->members[i], &member_check, err) < 0)
       return rl_wrap(err, "kernel %zu, %s", i, self->names[i]);
-    if (!(member.relative_error <= member.tolerance)) /* NAN fails too */
+    if (!(member_check.relative_error <= member_check.tolerance)) /* NAN fails too */
       return rl_fail(err, RL_ERRNO, EDOM, "the result of kernel %zu, %s, is wrong: its relative error of %.3g is more than %.3g",
-                     i, self->names[i], member.relative_error, member.tolerance);
-    const double tolerance_share = member.tolerance > 0 ? member.relative_error / member.tolerance : 0;
-    if (tolerance_share > largest_share) *check = member;
+                     i, self->names[i], member_check.relative_error, member_check.tolerance);
+    const double tolerance_share = member_check.tolerance > 0 ? member_check.relative_error / member_check.tolerance : 0;
+    if (tolerance_share > largest_share) *check = member_check;
     largest_share = fmax(largest_share, tolerance_share);
   }
   return 0;

@@ -1,4 +1,4 @@
-/* softmax: y = exp(x - max) / Σ exp(x - max), row by row.
+/* The operator softmax: y = exp(x - max) / Σ exp(x - max), row by row.
  * Variants (softmax.cu): scalar reads a row twice, one element at a time; vector reads it once, 16 bytes at a time. */
 #include <math.h>
 

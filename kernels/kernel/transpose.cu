@@ -26,26 +26,26 @@
 namespace {
 
 enum { NAIVE, SHARED, PADDED }; /* indices of the variants */
-enum { BLOCK = 256 /* threads */, SMALL_TILE = 32 /* rows and columns of a tile of `shared` */ };
+enum { BLOCK_THREADS = 256, SMALL_TILE = 32 /* rows and columns of a tile of `shared` */ };
 
-template <class T> __global__ void __launch_bounds__(BLOCK)
+template <class T> __global__ void __launch_bounds__(BLOCK_THREADS)
     naive(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
-  const size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
+  const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
   const size_t row = i / columns, column = i % columns;
   if (row < rows) y[column * rows + row] = x[i];
 }
 
 /* The kernel of the variant shared. tiles_across: number of tiles in a row of tiles; tiles are numbered row by row. */
-template <class T> __global__ void __launch_bounds__(BLOCK)
+template <class T> __global__ void __launch_bounds__(BLOCK_THREADS)
     shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t tiles_across) {
   __shared__ alignas(16) char smem[SMALL_TILE * SMALL_TILE * sizeof(T)];
   T(*tile)[SMALL_TILE] = (T(*)[SMALL_TILE])smem;
   const uint32_t top = blockIdx.x / tiles_across * SMALL_TILE, left = blockIdx.x % tiles_across * SMALL_TILE;
   const uint32_t lane = threadIdx.x % SMALL_TILE, warp = threadIdx.x / SMALL_TILE;
-  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK / SMALL_TILE)
+  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK_THREADS / SMALL_TILE)
     if (top + i < rows && left + lane < columns) tile[i][lane] = x[(size_t)(top + i) * columns + left + lane];
   __syncthreads();
-  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK / SMALL_TILE)
+  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK_THREADS / SMALL_TILE)
     if (left + i < columns && top + lane < rows) y[(size_t)(left + i) * rows + top + lane] = tile[lane][i];
 }
 
@@ -76,64 +76,64 @@ template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word
 
 /* A thread's share of a padded tile. A thread reads READ_GROUPS groups of vectors along rows; a group consists of ROWS_OF_WORD
  * vectors at the same columns of adjacent rows, whose elements share words of the tile. After the barrier the thread writes
- * WRITTEN_VECTORS vectors along columns. LANES neighbouring threads process neighbouring vectors; the work that these threads do
- * together is called a unit. */
+ * WRITTEN_VECTORS vectors along columns. LANES neighbouring threads process neighbouring vectors; what these threads read or
+ * write together in one step is a unit. */
 template <class T> struct thread_share {
   enum {
     WIDTH = 16 / sizeof(T), /* elements of a vector */
     ROWS_OF_WORD = tile_config<T>::ROWS_OF_WORD,
     WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD, /* rows of words of a tile */
-    LANES = 8,                                       /* threads of a unit of work */
-    UNIT_STRIDE = tile_config<T>::THREADS / LANES,   /* units from one of a thread's units to its next */
+    LANES = 8,                                       /* threads that process a unit */
+    UNIT_STRIDE = tile_config<T>::THREADS / LANES,   /* distance from a thread's unit to its next one, in units */
     WRITTEN_VECTORS = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
     READ_GROUPS = WRITTEN_VECTORS / ROWS_OF_WORD
   };
 };
 
-/* Transposes one tile with vector accesses. INSIDE: the whole tile is inside the table; else each access checks the bounds. In
- * each loop, r and c are a row and a column of the tile of x; in the last loop, r counts vectors of rows instead. */
+/* Transposes one tile with vector accesses. INSIDE: the whole tile is inside the matrix; else each access checks the bounds. row
+ * and column are relative to the tile of x; row_vector is the index of a vector in a column of this tile. */
 template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[tile_config<T>::PITCH], const T *x, T *y,
                                                                uint32_t rows, uint32_t columns, tile_corner corner) {
   const uint32_t top = corner.row, left = corner.column;
-  typedef thread_share<T> S;
-  enum { WIDTH = S::WIDTH, SKEW = tile_config<T>::SKEW };
-  const uint32_t lane = threadIdx.x % S::LANES, first = threadIdx.x / S::LANES;
-  vec<T> values[S::READ_GROUPS][S::ROWS_OF_WORD];
+  typedef thread_share<T> share;
+  enum { WIDTH = share::WIDTH, SKEW = tile_config<T>::SKEW };
+  const uint32_t lane = threadIdx.x % share::LANES, first = threadIdx.x / share::LANES;
+  vec<T> values[share::READ_GROUPS][share::ROWS_OF_WORD];
 #pragma unroll
-  for (int step = 0; step < S::READ_GROUPS; step++) {
-    const uint32_t unit = first + step * S::UNIT_STRIDE, r = unit % S::WORD_ROWS * S::ROWS_OF_WORD,
-                   c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
+  for (int step = 0; step < share::READ_GROUPS; step++) {
+    const uint32_t unit = first + step * share::UNIT_STRIDE, row = unit % share::WORD_ROWS * share::ROWS_OF_WORD,
+                   column = (unit / share::WORD_ROWS * share::LANES + lane) * WIDTH;
 #pragma unroll
-    for (int i = 0; i < S::ROWS_OF_WORD; i++)
-      if (INSIDE || (top + r < rows && left + c < columns))
-        values[step][i] = *(const vec<T> *)(x + (size_t)(top + r + i) * columns + left + c);
+    for (int i = 0; i < share::ROWS_OF_WORD; i++)
+      if (INSIDE || (top + row < rows && left + column < columns))
+        values[step][i] = *(const vec<T> *)(x + (size_t)(top + row + i) * columns + left + column);
   }
 #pragma unroll
-  for (int step = 0; step < S::READ_GROUPS; step++) {
-    const uint32_t unit = first + step * S::UNIT_STRIDE, c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
+  for (int step = 0; step < share::READ_GROUPS; step++) {
+    const uint32_t unit = first + step * share::UNIT_STRIDE, column = (unit / share::WORD_ROWS * share::LANES + lane) * WIDTH;
 #pragma unroll
     for (int k = 0; k < WIDTH; k++) {
       word<T> gathered;
 #pragma unroll
-      for (int i = 0; i < S::ROWS_OF_WORD; i++) gathered.elements[i] = values[step][i].elements[k];
-      tile[unit % S::WORD_ROWS][c + c / 32 * SKEW + k] = gathered;
+      for (int i = 0; i < share::ROWS_OF_WORD; i++) gathered.elements[i] = values[step][i].elements[k];
+      tile[unit % share::WORD_ROWS][column + column / 32 * SKEW + k] = gathered;
     }
   }
   __syncthreads();
 #pragma unroll
-  for (int step = 0; step < S::WRITTEN_VECTORS; step++) {
-    const uint32_t unit = first + step * S::UNIT_STRIDE, c = unit % tile_config<T>::SIDE,
-                   r = unit / tile_config<T>::SIDE * S::LANES + lane;
+  for (int step = 0; step < share::WRITTEN_VECTORS; step++) {
+    const uint32_t unit = first + step * share::UNIT_STRIDE, column = unit % tile_config<T>::SIDE,
+                   row_vector = unit / tile_config<T>::SIDE * share::LANES + lane;
     vec<T> value;
 #pragma unroll
-    for (int k = 0; k < WIDTH / S::ROWS_OF_WORD; k++)
-      ((word<T> *)value.elements)[k] = tile[r * (WIDTH / S::ROWS_OF_WORD) + k][c + c / 32 * SKEW];
-    if (INSIDE || (left + c < columns && top + r * WIDTH < rows))
-      *(vec<T> *)(y + (size_t)(left + c) * rows + top + r * WIDTH) = value;
+    for (int k = 0; k < WIDTH / share::ROWS_OF_WORD; k++)
+      ((word<T> *)value.elements)[k] = tile[row_vector * (WIDTH / share::ROWS_OF_WORD) + k][column + column / 32 * SKEW];
+    if (INSIDE || (left + column < columns && top + row_vector * WIDTH < rows))
+      *(vec<T> *)(y + (size_t)(left + column) * rows + top + row_vector * WIDTH) = value;
   }
 }
 
-/* The variant padded, if rows and columns are multiples of 16 bytes. Each block transposes a tile. */
+/* Kernel of the variant padded if the rows of x and of y are multiples of 16 bytes. Each block transposes a tile. */
 template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
     padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = tile_config<T>::SIDE };
@@ -144,26 +144,28 @@ template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
   else transpose_tile<T, false>(tile, x, y, rows, columns, corner);
 }
 
-/* Kernel of the variant padded for any numbers of rows and columns. It moves single elements. Two elements of 2 bytes share a
- * bank; their pitch is an odd number of 4-byte words. */
-template <class T> __global__ void __launch_bounds__(BLOCK)
+/* Kernel of the variant padded for any numbers of rows and columns. It moves single elements: SIDE neighbouring threads, a group,
+ * access a row of x or of y. The pitch avoids bank conflicts: it is an odd number of elements or, for types of 2 bytes, an odd
+ * number of 4-byte words, because two elements share a bank. */
+template <class T> __global__ void __launch_bounds__(BLOCK_THREADS)
     padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
-  enum { SIDE = tile_config<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), STEPS = SIDE * SIDE / BLOCK };
+  enum { SIDE = tile_config<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), STEPS = SIDE * SIDE / BLOCK_THREADS };
   __shared__ alignas(16) char smem[SIDE * PITCH * sizeof(T)];
   T(*tile)[PITCH] = (T(*)[PITCH])smem;
   const tile_corner corner = corner_of_block(rows, SIDE);
   const uint32_t top = corner.row, left = corner.column;
-  const uint32_t lane = threadIdx.x % SIDE, line = threadIdx.x / SIDE;
+  const uint32_t position = threadIdx.x % SIDE, group = threadIdx.x / SIDE;
 #pragma unroll
   for (int step = 0; step < STEPS; step++) {
-    const uint32_t r = line + step * (BLOCK / SIDE);
-    if (top + r < rows && left + lane < columns) tile[r][lane] = x[(size_t)(top + r) * columns + left + lane];
+    const uint32_t row = group + step * (BLOCK_THREADS / SIDE);
+    if (top + row < rows && left + position < columns) tile[row][position] = x[(size_t)(top + row) * columns + left + position];
   }
   __syncthreads();
 #pragma unroll
   for (int step = 0; step < STEPS; step++) {
-    const uint32_t c = line + step * (BLOCK / SIDE);
-    if (left + c < columns && top + lane < rows) y[(size_t)(left + c) * rows + top + lane] = tile[lane][c];
+    const uint32_t column = group + step * (BLOCK_THREADS / SIDE);
+    if (left + column < columns && top + position < rows)
+      y[(size_t)(left + column) * rows + top + position] = tile[position][column];
   }
 }
 
@@ -174,12 +176,14 @@ template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStre
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
-  if (instance->variant == NAIVE) naive<T><<<ceil_div(rows * columns, BLOCK), BLOCK, 0, stream>>>(x, y, rows, columns);
+  if (instance->variant == NAIVE)
+    naive<T><<<ceil_div(rows * columns, BLOCK_THREADS), BLOCK_THREADS, 0, stream>>>(x, y, rows, columns);
   else if (instance->variant == SHARED)
-    shared<T><<<tile_count(rows, columns, SMALL_TILE), BLOCK, 0, stream>>>(x, y, rows, columns, ceil_div(columns, SMALL_TILE));
+    shared<T>
+        <<<tile_count(rows, columns, SMALL_TILE), BLOCK_THREADS, 0, stream>>>(x, y, rows, columns, ceil_div(columns, SMALL_TILE));
   else if (rows % WIDTH == 0 && columns % WIDTH == 0)
     padded<T><<<tile_count(rows, columns, SIDE), tile_config<T>::THREADS, 0, stream>>>(x, y, rows, columns);
-  else padded_any<T><<<tile_count(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
+  else padded_any<T><<<tile_count(rows, columns, SIDE), BLOCK_THREADS, 0, stream>>>(x, y, rows, columns);
   return rl_cuda_check_launch("launching", err);
 }
 

@@ -31,8 +31,8 @@ __device__ static inline float2 widen_pair(__nv_bfloat162 x) {
   return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
 }
 
-/* widen_all and narrow_all convert COUNT elements. RL_CONVERT_IN_PAIRS defines them for types of two bytes, which are converted
- * in pairs, with half the instructions. */
+/* widen_all and narrow_all convert COUNT elements. For types of two bytes, RL_CONVERT_IN_PAIRS below defines these functions and
+ * update_maxima: they process elements in pairs, with half the instructions. */
 template <int COUNT> __device__ static inline void widen_all(const double *x, double *y) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) y[i] = x[i];
@@ -50,6 +50,7 @@ template <int COUNT, class T> __device__ static inline void update_maxima(const 
   for (int i = 0; i < COUNT; i++) maxima[i] = x[i] > maxima[i] ? x[i] : maxima[i];
 }
 
+/* PAIR: two elements of type T. FROM_PAIR converts a PAIR to a float2, and TO_PAIR two floats to a PAIR. */
 #define RL_CONVERT_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                    \
   template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {      \
     if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                                 \
@@ -76,7 +77,8 @@ RL_CONVERT_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
 RL_CONVERT_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
 #undef RL_CONVERT_IN_PAIRS
 
-/* Returns CALL, in which T is the element type of DTYPE. DTYPE is one of RL_KERNEL_COMMON_DTYPES (kernel.h). */
+/* Evaluates the expression CALL, in which T is the element type that DTYPE stands for, and returns its value from the calling
+ * function. DTYPE is one of RL_KERNEL_COMMON_DTYPES (kernel.h). */
 #define RL_KERNEL_BY_DTYPE(DTYPE, CALL) \
   switch (DTYPE) {                      \
     case RL_DTYPE_FP64: {               \

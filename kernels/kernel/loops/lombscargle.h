@@ -2,11 +2,14 @@
  * are processed in groups of GROUP_FREQUENCIES equally spaced frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine
  * of a sample's angle are computed for the first frequency of each group. Rotations turn them into those of the group's other
  * frequencies; the rotations are the same for all groups of a chunk. The variant template passes single frequencies, for which
- * nothing is rotated. */
+ * nothing is rotated. The sums xc to cs are those of lombscargle.c, each for all frequencies of a chunk. */
 typedef struct TYPED(sums) {
   T xc[CHUNK_FREQUENCIES], xs[CHUNK_FREQUENCIES], cc[CHUNK_FREQUENCIES], ss[CHUNK_FREQUENCIES], cs[CHUNK_FREQUENCIES];
 } TYPED(sums);
 
+/* Adds the terms of a sample with the value y to the sums of a group, whose first frequency is number `offset` of the chunk. c0,
+ * s0: cosine and sine of the sample's angle for the first frequency of the group; rotation_c, rotation_s: those of the rotations.
+ */
 static void TYPED(add_group)(T y, T c0, T s0, const T *rotation_c, const T *rotation_s, int64_t offset, int64_t count,
                              TYPED(sums) * sums) {
   for (int64_t k = 0; k < count; k++) {
@@ -19,6 +22,7 @@ static void TYPED(add_group)(T y, T c0, T s0, const T *rotation_c, const T *rota
   }
 }
 
+/* Adds the terms of the sample (t, y) to the sums of the frequencies w[0 … count - 1], which are `step` apart. */
 static void TYPED(add_sample)(T t, T y, const T *w, T step, int64_t count, TYPED(sums) * sums) {
   T rotation_c[GROUP_FREQUENCIES] = {1}, rotation_s[GROUP_FREQUENCIES] = {0};
   for (int64_t k = 1; k < GROUP_FREQUENCIES && k < count; k++)
