@@ -104,14 +104,15 @@ static int compute_attention(checked_rows *checked, rl_error *err) {
 }
 
 static int compute_stage(checked_rows *checked, int stage, rl_error *err) {
-  const rl_layer_reference *r = &checked->reference;
+  const rl_layer_reference *reference = &checked->reference;
   double *const *stages = checked->stages;
   switch (stage) {
-    case RL_LAYER_QKV: return rl_layer_reference_qkv(r, checked->x, checked->expected, err);
+    case RL_LAYER_QKV: return rl_layer_reference_qkv(reference, checked->x, checked->expected, err);
     case RL_LAYER_ATTENTION: return compute_attention(checked, err);
-    case RL_LAYER_HIDDEN: return rl_layer_reference_hidden(r, checked->x, stages[RL_LAYER_ATTENTION], checked->expected, err);
-    case RL_LAYER_GATED: return rl_layer_reference_gated(r, stages[RL_LAYER_HIDDEN], checked->expected, err);
-    default: return rl_layer_reference_output(r, stages[RL_LAYER_HIDDEN], stages[RL_LAYER_GATED], checked->expected, err);
+    case RL_LAYER_HIDDEN:
+      return rl_layer_reference_hidden(reference, checked->x, stages[RL_LAYER_ATTENTION], checked->expected, err);
+    case RL_LAYER_GATED: return rl_layer_reference_gated(reference, stages[RL_LAYER_HIDDEN], checked->expected, err);
+    default: return rl_layer_reference_output(reference, stages[RL_LAYER_HIDDEN], stages[RL_LAYER_GATED], checked->expected, err);
   }
 }
 

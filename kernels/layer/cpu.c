@@ -2,8 +2,8 @@
  * rounded to the layer's type. There are two variants:
  *
  *   baseline  each operation reads its input from memory and writes its result to memory
- *   fused     q, k and v are one product; the residual is added to a panel of a product, and the gate is applied to it, while the
- *             panel is in cache */
+ *   fused     q, k and v are one product. A thread adds the residual to a panel (some columns) of a product, or applies the gate
+ *             to it, while the panel is in cache */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define RL_LOOPS_HEADER "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
-enum { MIN_PANEL = 16, MAX_PANEL = 512 }; /* bounds of the number of columns of a product that a thread computes per task */
+enum { MIN_PANEL = 16, MAX_PANEL = 512 }; /* bounds of the number of columns of a panel, which a thread computes per task */
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
 
@@ -55,16 +55,16 @@ typedef struct norm {
 } norm;
 
 static int norm_rows(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const norm *n = context;
+  const norm *task = context;
   (void)thread, (void)err;
   for (int64_t row = first; row < first + count; row++)
-    norm_row_float(n->x + row * n->columns, n->weight, n->bias, n->columns, n->y + row * n->columns);
+    norm_row_float(task->x + row * task->columns, task->weight, task->bias, task->columns, task->y + row * task->columns);
   return 0;
 }
 
 static int normalize(rl_layer_instance *self, const float *x, int weight, rl_error *err) {
-  norm n = {x, input_of(self, weight), input_of(self, weight + 1), state_of(self)->normed, self->params.hidden};
-  return run_over_rows(self, norm_rows, &n, err);
+  norm task = {x, input_of(self, weight), input_of(self, weight + 1), state_of(self)->normed, self->params.hidden};
+  return run_over_rows(self, norm_rows, &task, err);
 }
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
@@ -75,9 +75,10 @@ typedef struct product {
   const rl_layer_instance *self;
   const float *x, *weight;
   float *out;
-  int64_t outputs, inputs, out_stride, sequence_stride;
-  const float *residual;  /* [rows][outputs]; NULL: none */
-  const float *up_weight; /* out = silu(x · weightᵀ) · (x · up_weightᵀ); NULL: no gate */
+  int64_t outputs, inputs;
+  int64_t out_stride, sequence_stride; /* elements between rows, and between sequences, of `out`; 0: no gaps */
+  const float *residual;               /* [rows][outputs]; NULL: none */
+  const float *up_weight;              /* out = silu(x · weightᵀ) · (x · up_weightᵀ); NULL: no gate */
 } product;
 
 static void multiply(const product *p, const float *x, int64_t rows, const float *weight, int64_t first, int64_t count,
@@ -131,7 +132,7 @@ static int enqueue_norm1(void *arg, rl_stream stream, rl_error *err) {
   return normalize(arg, input_of(arg, RL_LAYER_X), RL_LAYER_NORM1_WEIGHT, err);
 }
 
-/* Computes `count` of the three projections q, k and v, starting with number `first`, into the rows of the new tokens. */
+/* Computes projections [first, first + count) of q, k and v (0, 1 and 2) into the rows of the new tokens. */
 static int project_qkv(rl_layer_instance *self, int64_t first, int64_t count, rl_error *err) {
   const rl_layer_params *p = &self->params;
   const product projection = {.x = state_of(self)->normed,
@@ -144,15 +145,15 @@ static int project_qkv(rl_layer_instance *self, int64_t first, int64_t count, rl
   return run_product(self, projection, err);
 }
 
-#define PROJECTION(NAME, FIRST, COUNT)                          \
+#define DEFINE_ENQUEUE_PROJECTION(NAME, FIRST, COUNT)           \
   static int NAME(void *arg, rl_stream stream, rl_error *err) { \
     (void)stream;                                               \
     return project_qkv(arg, FIRST, COUNT, err);                 \
   }
-PROJECTION(enqueue_q, 0, 1)
-PROJECTION(enqueue_k, 1, 1)
-PROJECTION(enqueue_v, 2, 1)
-PROJECTION(enqueue_qkv, 0, 3)
+DEFINE_ENQUEUE_PROJECTION(enqueue_q, 0, 1)
+DEFINE_ENQUEUE_PROJECTION(enqueue_k, 1, 1)
+DEFINE_ENQUEUE_PROJECTION(enqueue_v, 2, 1)
+DEFINE_ENQUEUE_PROJECTION(enqueue_qkv, 0, 3)
 
 static int rope_rows(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const rl_layer_instance *self = context;
@@ -216,31 +217,32 @@ static int enqueue_o_residual(void *arg, rl_stream stream, rl_error *err) {
 
 /* --- launches: residuals and feed-forward -------------------------------------------------------------------------------- */
 
-typedef struct sum {
+typedef struct addition { /* out = x + y */
   const float *x, *y;
   float *out;
   int64_t columns;
-} sum;
+} addition;
 
 static int add_rows(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const sum *s = context;
+  const addition *task = context;
   (void)thread, (void)err;
-  for (int64_t i = first * s->columns; i < (first + count) * s->columns; i++) s->out[i] = s->x[i] + s->y[i];
+  for (int64_t i = first * task->columns; i < (first + count) * task->columns; i++) task->out[i] = task->x[i] + task->y[i];
   return 0;
 }
 
 static int enqueue_residual1(void *arg, rl_stream stream, rl_error *err) {
   rl_layer_instance *self = arg;
-  sum s = {input_of(self, RL_LAYER_X), state_of(self)->projected, stage_of(self, RL_LAYER_HIDDEN), self->params.hidden};
+  addition task = {input_of(self, RL_LAYER_X), state_of(self)->projected, stage_of(self, RL_LAYER_HIDDEN), self->params.hidden};
   (void)stream;
-  return run_over_rows(self, add_rows, &s, err);
+  return run_over_rows(self, add_rows, &task, err);
 }
 
 static int enqueue_residual2(void *arg, rl_stream stream, rl_error *err) {
   rl_layer_instance *self = arg;
-  sum s = {stage_of(self, RL_LAYER_HIDDEN), state_of(self)->projected, stage_of(self, RL_LAYER_OUTPUT), self->params.hidden};
+  addition task = {stage_of(self, RL_LAYER_HIDDEN), state_of(self)->projected, stage_of(self, RL_LAYER_OUTPUT),
+                   self->params.hidden};
   (void)stream;
-  return run_over_rows(self, add_rows, &s, err);
+  return run_over_rows(self, add_rows, &task, err);
 }
 
 static int enqueue_norm2(void *arg, rl_stream stream, rl_error *err) {

@@ -1,6 +1,6 @@
 /* The engine "cuda" of the layer. cuBLASLt computes products, cuDNN computes attention, and our kernels (elementwise.h,
- * hopper/product.h) the other operations. For one row, row_product.h and decode_attention.h can compute the whole layer. plans[]
- * lists the properties of each variant. */
+ * hopper/product.h) the other operations. For one row, row_product.h and decode_attention.h can compute the whole layer.
+ * variants[] has the properties of each variant. */
 #include <cstdlib>
 #include <errno.h>
 #include <math.h>
@@ -17,18 +17,21 @@
 #include "library/gemm.h"
 #include "library/tune.h"
 
-enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 10 };
+enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED_ALGORITHMS = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 10 };
 
 /* Properties of a variant. */
-typedef struct plan {
+typedef struct variant_properties {
   bool joins_products;      /* q, k and v are one product, gate and up are one product, and products add the residual */
   bool uses_two_streams;    /* gate and up are two products on two streams */
-  bool searches_algorithms; /* the fastest algorithm of each library is found by measuring */
-  bool uses_our_kernels;    /* hopper/product.h and, for one row, our kernels for one row are used where they are faster */
-} plan;
-static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, {false, false, false, false},
-                                                   {true, false, false, false},  {true, true, false, false},
-                                                   {true, false, true, false},   {true, false, true, true}};
+  bool searches_algorithms; /* takes the fastest of several algorithms of each library, by timing them */
+  bool uses_our_kernels;    /* uses hopper/product.h and, for one row, our kernels for one row, where they are faster */
+} variant_properties;
+static const variant_properties variants[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, /* baseline */
+                                                                    {false, false, false, false}, /* graph */
+                                                                    {true, false, false, false},  /* fused */
+                                                                    {true, true, false, false},   /* streams */
+                                                                    {true, false, true, false},   /* tuned */
+                                                                    {true, false, true, true}};   /* best */
 
 typedef enum layer_product { Q, K, V, QKV, O, GATE, UP, GATE_UP, DOWN, PRODUCT_COUNT } layer_product;
 
@@ -40,14 +43,15 @@ typedef struct cuda_layer {
   rl_gemm *products[PRODUCT_COUNT];               /* NULL: the variant does not use this product */
   rl_hopper_product *our_products[PRODUCT_COUNT]; /* for QKV, O, GATE_UP and DOWN only; NULL: cuBLASLt computes the product */
   rl_dnn *attention;
-  void *workspaces[2], *attention_workspace;
+  void *workspaces[2]; /* of the products; the second one is for UP on the side stream */
+  void *attention_workspace;
   void *normed;    /* [rows][hidden] */
   void *projected; /* [rows][hidden]: result of a product before the residual is added */
   void *gate_up;   /* [rows][2 · ffn]; with two products: gate [rows][ffn], then up [rows][ffn] */
   void *rotations; /* float [context][head_size], filled by rl_layer_fill_rotations */
   void *next_row_counter;
   cudaStream_t side_stream;
-  cudaEvent_t forked, joined;
+  cudaEvent_t forked, joined; /* recorded on the main stream before, and on the side stream after, the side stream's work */
   bool has_clusters;
   int multiprocessors;
   rl_open_measurement measurements[MEASUREMENTS_MAX];
@@ -75,7 +79,7 @@ static void close_state(void *engine_state) {
 static const char attention_part[] = "attention", feed_forward_part[] = "feed_forward"; /* NVTX ranges */
 
 static cuda_layer *state_of(const rl_layer_instance *self) { return (cuda_layer *)self->engine_state; }
-static const plan *plan_of(const rl_layer_instance *self) { return &plans[self->params.variant]; }
+static const variant_properties *properties_of(const rl_layer_instance *self) { return &variants[self->params.variant]; }
 
 /* Returns the address of an element of a tensor; types have 2 bytes. */
 static char *element_address(const void *tensor, int64_t element) { return (char *)tensor + element * 2; }
@@ -217,18 +221,19 @@ static int open_product(rl_layer_instance *self, layer_product product, projecti
   shape.input = shape.output = cuda_type(self);
   shape.exact_split_k = true;
   shape.addend = p.addend;
-  void *workspace = state->workspaces[plan_of(self)->uses_two_streams &&
-                                      product == UP]; /* two products that run at the same time need two workspaces */
+  /* Two products that run at the same time need two workspaces. */
+  void *workspace = state->workspaces[properties_of(self)->uses_two_streams && product == UP];
   return rl_gemm_open(state->cublas, &shape, p.weight, p.x, p.out, workspace, WORKSPACE_BYTES,
-                      plan_of(self)->searches_algorithms ? MAX_SEARCHED : 1, self->base.device->stream, &state->products[product],
-                      err);
+                      properties_of(self)->searches_algorithms ? MAX_SEARCHED_ALGORITHMS : 1, self->base.device->stream,
+                      &state->products[product], err);
 }
 
 static int open_qkv_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, stride = qkv_stride(&self->params);
   const void *normed = state_of(self)->normed, *weight = self->inputs[RL_LAYER_QKV_WEIGHT];
   char *out = new_qkv(self);
-  if (plan_of(self)->joins_products) return open_product(self, QKV, {normed, weight, out, 3 * hidden, hidden, stride, NULL}, err);
+  if (properties_of(self)->joins_products)
+    return open_product(self, QKV, {normed, weight, out, 3 * hidden, hidden, stride, NULL}, err);
   for (int i = 0; i < 3; i++)
     if (open_product(self, (layer_product)(Q + i),
                      {normed, element_address(weight, i * hidden * hidden), element_address(out, i * hidden), hidden, hidden,
@@ -242,7 +247,7 @@ static int open_gate_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, ffn = self->params.ffn, rows = rl_layer_rows(&self->params);
   cuda_layer *state = state_of(self);
   const void *weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
-  if (plan_of(self)->joins_products && !plan_of(self)->uses_two_streams)
+  if (properties_of(self)->joins_products && !properties_of(self)->uses_two_streams)
     return open_product(self, GATE_UP, {state->normed, weight, state->gate_up, 2 * ffn, hidden, 2 * ffn, NULL}, err);
   return open_product(self, GATE, {state->normed, weight, state->gate_up, ffn, hidden, ffn, NULL}, err) < 0
              ? -1
@@ -255,7 +260,7 @@ static int open_gate_products(rl_layer_instance *self, rl_error *err) {
 /* Opens the products O and DOWN, whose results are added to a residual. */
 static int open_residual_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, ffn = self->params.ffn;
-  const bool joins = plan_of(self)->joins_products;
+  const bool joins = properties_of(self)->joins_products;
   void *const *stages = self->stages, *projected = state_of(self)->projected;
   return open_product(self, O,
                       {stages[RL_LAYER_ATTENTION], self->inputs[RL_LAYER_O_WEIGHT], joins ? stages[RL_LAYER_HIDDEN] : projected,
@@ -275,35 +280,35 @@ static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product pr
   const rl_layer_params *p = &self->params;
   const cuda_layer *state = state_of(self);
   void *const *stages = self->stages;
-  rl_hopper_shape s = {};
-  s.dtype = self->stored_dtype;
-  s.rows = rl_layer_rows(p);
-  s.columns = s.out_stride = product == GATE_UP ? p->ffn : p->hidden;
-  s.inputs = product == DOWN ? p->ffn : p->hidden;
-  s.epilogue = product == QKV ? RL_HOPPER_ROPE : product == GATE_UP ? RL_HOPPER_GATE : RL_HOPPER_ADD;
-  s.x = product == O ? stages[RL_LAYER_ATTENTION] : product == DOWN ? stages[RL_LAYER_GATED] : state->normed;
+  rl_hopper_shape shape = {};
+  shape.dtype = self->stored_dtype;
+  shape.rows = rl_layer_rows(p);
+  shape.columns = shape.out_stride = product == GATE_UP ? p->ffn : p->hidden;
+  shape.inputs = product == DOWN ? p->ffn : p->hidden;
+  shape.epilogue = product == QKV ? RL_HOPPER_ROPE : product == GATE_UP ? RL_HOPPER_GATE : RL_HOPPER_ADD;
+  shape.x = product == O ? stages[RL_LAYER_ATTENTION] : product == DOWN ? stages[RL_LAYER_GATED] : state->normed;
   switch (product) {
     case QKV:
-      s.weight = self->inputs[RL_LAYER_QKV_WEIGHT];
-      s.out = new_qkv(self);
-      s.columns = 3 * p->hidden;
-      s.out_stride = qkv_stride(p);
-      s.rotations = (const float *)state->rotations;
-      s.head_size = rl_layer_head_size(p);
-      s.rotated_columns = 2 * p->hidden;
-      s.tokens = p->tokens;
-      s.first_position = p->cached_tokens;
-      return s;
+      shape.weight = self->inputs[RL_LAYER_QKV_WEIGHT];
+      shape.out = new_qkv(self);
+      shape.columns = 3 * p->hidden;
+      shape.out_stride = qkv_stride(p);
+      shape.rotations = (const float *)state->rotations;
+      shape.head_size = rl_layer_head_size(p);
+      shape.rotated_columns = 2 * p->hidden;
+      shape.tokens = p->tokens;
+      shape.first_position = p->cached_tokens;
+      return shape;
     case GATE_UP:
-      s.weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
-      s.up_weight = element_address(s.weight, p->ffn * p->hidden);
-      s.out = stages[RL_LAYER_GATED];
-      return s;
+      shape.weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
+      shape.up_weight = element_address(shape.weight, p->ffn * p->hidden);
+      shape.out = stages[RL_LAYER_GATED];
+      return shape;
     default:
-      s.weight = self->inputs[product == O ? RL_LAYER_O_WEIGHT : RL_LAYER_DOWN_WEIGHT];
-      s.out = stages[product == O ? RL_LAYER_HIDDEN : RL_LAYER_OUTPUT];
-      s.addend = product == O ? self->inputs[RL_LAYER_X] : stages[RL_LAYER_HIDDEN];
-      return s;
+      shape.weight = self->inputs[product == O ? RL_LAYER_O_WEIGHT : RL_LAYER_DOWN_WEIGHT];
+      shape.out = stages[product == O ? RL_LAYER_HIDDEN : RL_LAYER_OUTPUT];
+      shape.addend = product == O ? self->inputs[RL_LAYER_X] : stages[RL_LAYER_HIDDEN];
+      return shape;
   }
 }
 
@@ -324,46 +329,47 @@ static const kernel_choice kernel_choices[] = {
 
 /* Adds measurements of both times, which were taken with a warm cache. The times are NAN if the choice came from the tuning
  * cache. */
-static void add_time_measurements(rl_layer_instance *self, const kernel_choice *c, double library_us, double our_us) {
+static void add_time_measurements(rl_layer_instance *self, const kernel_choice *choice, double library_us, double our_us) {
   static const char reason[] = "the choice was taken from the tuning cache";
   rl_open_measurement *next = state_of(self)->measurements + self->base.open_measurement_count;
-  next[0] = {c->library_measurement, library_us, reason};
-  next[1] = {c->our_measurement, our_us, reason};
+  next[0] = {choice->library_measurement, library_us, reason};
+  next[1] = {choice->our_measurement, our_us, reason};
   self->base.open_measurements = state_of(self)->measurements;
   self->base.open_measurement_count += 2;
 }
 
 /* Sets *is_faster to the choice in the tuning cache. If there is none, measures whether our kernel takes less time. */
-static int compare_with_library(rl_layer_instance *self, const kernel_choice *c, bool *is_faster, rl_error *err) {
+static int compare_with_library(rl_layer_instance *self, const kernel_choice *choice, bool *is_faster, rl_error *err) {
   const rl_layer_params *p = &self->params;
   double library_us = NAN, our_us = NAN;
   char key[160];
-  snprintf(key, sizeof key, "layer %s %lld %lld %lld %lld %lld %d", c->name, (long long)rl_layer_rows(p), (long long)p->hidden,
-           (long long)p->heads, (long long)p->ffn, (long long)rl_layer_context(p), self->stored_dtype);
+  snprintf(key, sizeof key, "layer %s %lld %lld %lld %lld %lld %d", choice->name, (long long)rl_layer_rows(p),
+           (long long)p->hidden, (long long)p->heads, (long long)p->ffn, (long long)rl_layer_context(p), self->stored_dtype);
   const int64_t cached = rl_tuning_cache_find(key);
   *is_faster = cached == 1;
   if (cached >= 0) {
-    add_time_measurements(self, c, NAN, NAN);
+    add_time_measurements(self, choice, NAN, NAN);
     return 0;
   }
-  if (rl_tune_measure_us(c->library, self, self->base.device->stream, &library_us, err) < 0 ||
-      rl_tune_measure_us(c->ours, self, self->base.device->stream, &our_us, err) < 0)
+  if (rl_tune_measure_us(choice->library, self, self->base.device->stream, &library_us, err) < 0 ||
+      rl_tune_measure_us(choice->ours, self, self->base.device->stream, &our_us, err) < 0)
     return -1;
   *is_faster = our_us < library_us;
   rl_tuning_cache_add(key, *is_faster);
-  add_time_measurements(self, c, library_us, our_us);
+  add_time_measurements(self, choice, library_us, our_us);
   return 0;
 }
 
 /* Opens our kernel for each product where it is faster than the library's. */
 static int choose_our_products(rl_layer_instance *self, rl_error *err) {
   cuda_layer *state = state_of(self);
-  for (const kernel_choice *c = kernel_choices; c < kernel_choices + sizeof kernel_choices / sizeof *kernel_choices; c++) {
-    const rl_hopper_shape shape = our_shape(self, c->product);
-    rl_hopper_product **ours = &state->our_products[c->product];
+  for (const kernel_choice *choice = kernel_choices; choice < kernel_choices + sizeof kernel_choices / sizeof *kernel_choices;
+       choice++) {
+    const rl_hopper_shape shape = our_shape(self, choice->product);
+    rl_hopper_product **ours = &state->our_products[choice->product];
     bool is_faster;
     if (!rl_hopper_product_supports(self->base.device, &shape)) continue;
-    if (rl_hopper_product_open(&shape, ours, err) < 0 || compare_with_library(self, c, &is_faster, err) < 0) return -1;
+    if (rl_hopper_product_open(&shape, ours, err) < 0 || compare_with_library(self, choice, &is_faster, err) < 0) return -1;
     if (is_faster) continue;
     rl_hopper_product_close(*ours);
     *ours = NULL;
@@ -376,23 +382,23 @@ static int choose_our_products(rl_layer_instance *self, rl_error *err) {
 static rl_row_product row_product(const rl_layer_instance *self, layer_product product) {
   const rl_layer_params *p = &self->params;
   const rl_hopper_shape shape = our_shape(self, product);
-  rl_row_product r = {};
-  r.dtype = shape.dtype;
-  r.epilogue = shape.epilogue;
-  r.columns = shape.columns;
-  r.inputs = shape.inputs;
-  r.x = product == QKV ? self->inputs[RL_LAYER_X] : product == GATE_UP ? self->stages[RL_LAYER_HIDDEN] : shape.x;
-  r.weight = shape.weight;
-  r.up_weight = shape.up_weight;
-  r.norm_weight = self->inputs[product == QKV ? RL_LAYER_NORM1_WEIGHT : RL_LAYER_NORM2_WEIGHT];
-  r.norm_bias = self->inputs[product == QKV ? RL_LAYER_NORM1_BIAS : RL_LAYER_NORM2_BIAS];
-  r.addend = shape.addend;
-  r.out = shape.out;
-  if (product == QKV) r.rotations = shape.rotations + p->cached_tokens * shape.head_size;
-  r.head_size = shape.head_size;
-  r.rotated_columns = shape.rotated_columns;
-  r.multiprocessors = state_of(self)->multiprocessors;
-  return r;
+  rl_row_product row = {};
+  row.dtype = shape.dtype;
+  row.epilogue = shape.epilogue;
+  row.columns = shape.columns;
+  row.inputs = shape.inputs;
+  row.x = product == QKV ? self->inputs[RL_LAYER_X] : product == GATE_UP ? self->stages[RL_LAYER_HIDDEN] : shape.x;
+  row.weight = shape.weight;
+  row.up_weight = shape.up_weight;
+  row.norm_weight = self->inputs[product == QKV ? RL_LAYER_NORM1_WEIGHT : RL_LAYER_NORM2_WEIGHT];
+  row.norm_bias = self->inputs[product == QKV ? RL_LAYER_NORM1_BIAS : RL_LAYER_NORM2_BIAS];
+  row.addend = shape.addend;
+  row.out = shape.out;
+  if (product == QKV) row.rotations = shape.rotations + p->cached_tokens * shape.head_size;
+  row.head_size = shape.head_size;
+  row.rotated_columns = shape.rotated_columns;
+  row.multiprocessors = state_of(self)->multiprocessors;
+  return row;
 }
 
 template <layer_product PRODUCT> static int enqueue_row_product(void *arg, rl_stream stream, rl_error *err) {
@@ -443,13 +449,13 @@ static int choose_row_launches(rl_layer_instance *self, rl_error *err) {
     return 0;
   if (compare_with_library(self, &whole_step, &is_faster, err) < 0) return -1;
   if (!is_faster) return 0;
-  self->base.deterministic_note = NULL; /* open_attention has described cuDNN's attention, which is not launched */
+  self->base.deterministic_note = NULL; /* the note is about cuDNN's attention, which is not launched */
   self->step.launch_count = 0;
   for (const auto &launch : row_launches) rl_layer_add_launch(self, launch.name, launch.part, launch.enqueue);
   return 0;
 }
 
-/* --- opening: the rest -------------------------------------------------------------------------------------------------- */
+/* --- opening: attention, memory and handles ------------------------------------------------------------------------------- */
 
 static int open_attention(rl_layer_instance *self, rl_error *err) {
   const rl_layer_params *p = &self->params;
@@ -462,7 +468,7 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
   shape.q = shape.kv = of_qkv;
   shape.o = {p->tokens * hidden, head_size, hidden};
   void *qkv = self->stages[RL_LAYER_QKV];
-  const rl_dnn_search search = {WORKSPACE_BYTES, plan_of(self)->searches_algorithms ? MAX_SEARCHED_PLANS : 1};
+  const rl_dnn_search search = {WORKSPACE_BYTES, properties_of(self)->searches_algorithms ? MAX_SEARCHED_PLANS : 1};
   if (rl_attention_open(state->cudnn, &shape, new_qkv(self), element_address(qkv, hidden), element_address(qkv, 2 * hidden),
                         self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
     return -1;
@@ -497,12 +503,13 @@ static int allocate_state(rl_layer_instance *self, rl_error *err) {
     void **memory;
     rl_memory_purpose purpose;
     size_t bytes;
-  } buffers[] = {{&state->workspaces[0], RL_MEMORY_WORKSPACE, WORKSPACE_BYTES},
-                 {&state->workspaces[1], RL_MEMORY_WORKSPACE, (size_t)(plan_of(self)->uses_two_streams ? WORKSPACE_BYTES : 0)},
-                 {&state->normed, RL_MEMORY_ACTIVATIONS, row_bytes * (size_t)p->hidden},
-                 {&state->projected, RL_MEMORY_ACTIVATIONS, plan_of(self)->joins_products ? 0 : row_bytes * (size_t)p->hidden},
-                 {&state->gate_up, RL_MEMORY_ACTIVATIONS, row_bytes * 2 * (size_t)p->ffn},
-                 {&state->next_row_counter, RL_MEMORY_WORKSPACE, sizeof(uint32_t)}};
+  } buffers[] = {
+      {&state->workspaces[0], RL_MEMORY_WORKSPACE, WORKSPACE_BYTES},
+      {&state->workspaces[1], RL_MEMORY_WORKSPACE, (size_t)(properties_of(self)->uses_two_streams ? WORKSPACE_BYTES : 0)},
+      {&state->normed, RL_MEMORY_ACTIVATIONS, row_bytes * (size_t)p->hidden},
+      {&state->projected, RL_MEMORY_ACTIVATIONS, properties_of(self)->joins_products ? 0 : row_bytes * (size_t)p->hidden},
+      {&state->gate_up, RL_MEMORY_ACTIVATIONS, row_bytes * 2 * (size_t)p->ffn},
+      {&state->next_row_counter, RL_MEMORY_WORKSPACE, sizeof(uint32_t)}};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
     if (device->ops->allocate(device, buffers[i].purpose, buffers[i].bytes, buffers[i].memory, err) < 0) return -1;
   return device->ops->fill(device, state->next_row_counter, 0, sizeof(uint32_t), err);
@@ -525,7 +532,7 @@ static int open_handles(rl_layer_instance *self, rl_error *err) {
       rl_cublas_check(cublasLtCreate(&state->cublas), "starting cuBLASLt", err) < 0 ||
       rl_cudnn_check(cudnnCreate(&state->cudnn), "starting cuDNN", err) < 0)
     return -1;
-  if (!plan_of(self)->uses_two_streams) return 0;
+  if (!properties_of(self)->uses_two_streams) return 0;
   return rl_cuda_check(cudaStreamCreateWithFlags(&state->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
                  rl_cuda_check(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming), "creating an event", err) < 0 ||
                  rl_cuda_check(cudaEventCreateWithFlags(&state->joined, cudaEventDisableTiming), "creating an event", err) < 0
@@ -546,9 +553,9 @@ static void add_attention_launches(rl_layer_instance *self) {
   if (state->our_products[QKV]) rl_layer_add_launch(self, "qkv_rope", attention_part, enqueue_our_product<QKV>);
   else rl_layer_add_launch(self, "rope", attention_part, enqueue_rope);
   rl_layer_add_launch(self, "attention", attention_part, enqueue_attention);
-  rl_layer_add_launch(self, plan_of(self)->joins_products ? "o_residual" : "o", attention_part,
+  rl_layer_add_launch(self, properties_of(self)->joins_products ? "o_residual" : "o", attention_part,
                       state->our_products[O] ? enqueue_our_product<O> : enqueue_product<O>);
-  if (!plan_of(self)->joins_products) rl_layer_add_launch(self, "residual1", attention_part, enqueue_residual1);
+  if (!properties_of(self)->joins_products) rl_layer_add_launch(self, "residual1", attention_part, enqueue_residual1);
 }
 
 static void add_gate_launches(rl_layer_instance *self) {
@@ -557,8 +564,9 @@ static void add_gate_launches(rl_layer_instance *self) {
     rl_layer_add_launch(self, "gate_up_silu", feed_forward_part, enqueue_our_product<GATE_UP>);
     return;
   }
-  if (plan_of(self)->uses_two_streams) rl_layer_add_launch(self, "gate_beside_up", feed_forward_part, enqueue_gate_beside_up);
-  else if (plan_of(self)->joins_products) rl_layer_add_launch(self, "gate_up", feed_forward_part, enqueue_product<GATE_UP>);
+  if (properties_of(self)->uses_two_streams)
+    rl_layer_add_launch(self, "gate_beside_up", feed_forward_part, enqueue_gate_beside_up);
+  else if (properties_of(self)->joins_products) rl_layer_add_launch(self, "gate_up", feed_forward_part, enqueue_product<GATE_UP>);
   else {
     rl_layer_add_launch(self, "gate", feed_forward_part, enqueue_product<GATE>);
     rl_layer_add_launch(self, "up", feed_forward_part, enqueue_product<UP>);
@@ -569,9 +577,9 @@ static void add_gate_launches(rl_layer_instance *self) {
 static void add_feed_forward_launches(rl_layer_instance *self) {
   rl_layer_add_launch(self, "norm2", feed_forward_part, enqueue_norm2);
   add_gate_launches(self);
-  rl_layer_add_launch(self, plan_of(self)->joins_products ? "down_residual" : "down", feed_forward_part,
+  rl_layer_add_launch(self, properties_of(self)->joins_products ? "down_residual" : "down", feed_forward_part,
                       state_of(self)->our_products[DOWN] ? enqueue_our_product<DOWN> : enqueue_product<DOWN>);
-  if (!plan_of(self)->joins_products) rl_layer_add_launch(self, "residual2", feed_forward_part, enqueue_residual2);
+  if (!properties_of(self)->joins_products) rl_layer_add_launch(self, "residual2", feed_forward_part, enqueue_residual2);
 }
 
 static int open_layer(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
@@ -580,17 +588,17 @@ static int open_layer(rl_device *device, const void *params, rl_instance **insta
   if (rl_layer_open(device, p, rl_layer_element_dtype(p), &self, err) < 0) return -1;
   if (open_handles(self, err) < 0 || allocate_state(self, err) < 0 || upload_rotations(self, err) < 0 ||
       open_qkv_products(self, err) < 0 || open_gate_products(self, err) < 0 || open_residual_products(self, err) < 0 ||
-      open_attention(self, err) < 0 || (plan_of(self)->uses_our_kernels && choose_our_products(self, err) < 0)) {
+      open_attention(self, err) < 0 || (properties_of(self)->uses_our_kernels && choose_our_products(self, err) < 0)) {
     self->base.ops->close(&self->base);
     return -1;
   }
   add_attention_launches(self);
   add_feed_forward_launches(self);
-  if (plan_of(self)->uses_our_kernels && choose_row_launches(self, err) < 0) {
+  if (properties_of(self)->uses_our_kernels && choose_row_launches(self, err) < 0) {
     self->base.ops->close(&self->base);
     return -1;
   }
-  if (!self->base.deterministic_note && plan_of(self)->searches_algorithms)
+  if (!self->base.deterministic_note && properties_of(self)->searches_algorithms)
     self->base.deterministic_note = rl_tuning_cache_nondeterminism_reason();
   self->base.deterministic = !self->base.deterministic_note;
   *instance = &self->base;

@@ -1,4 +1,4 @@
-/* Implements layer/elementwise.h. Each thread processes vectors of 16 bytes. Arithmetic is in float. */
+/* Implements layer/elementwise.h. Each thread processes vectors of 16 bytes, and computes in float. */
 #include "layer/elementwise.h"
 
 #include "cuda_check.h"
@@ -6,7 +6,7 @@
 #include "kernel/norm.cuh"
 #include "kernel/types.cuh"
 
-/* Evaluates CALL with T defined as the element type, and returns its result. */
+/* Evaluates the expression CALL, in which T is the element type, and returns its value from the calling function. */
 #define BY_TYPE(DTYPE, CALL)      \
   if ((DTYPE) == RL_DTYPE_FP16) { \
     typedef __half T;             \
@@ -22,59 +22,61 @@ enum { THREADS = 256, WIDTH = 8 /* elements of a vector */ };
 
 /* --- norm -------------------------------------------------------------------------------------------------------------- */
 
-template <class T> int launch_norm(const rl_layer_norm *n, cudaStream_t stream, rl_error *err) {
-  const rows::launch_arguments<T> arguments = {(const T *)n->x,   (const T *)n->weight, (const T *)n->bias,  (T *)n->y,
-                                               (uint32_t)n->rows, (uint32_t)n->columns, n->next_row_counter, stream};
-  return rows::launch_aligned<layernorm, T>(arguments, n->has_clusters, err);
+template <class T> int launch_norm(const rl_layer_norm *norm, cudaStream_t stream, rl_error *err) {
+  const rows::launch_arguments<T> arguments = {
+      (const T *)norm->x,   (const T *)norm->weight, (const T *)norm->bias,  (T *)norm->y,
+      (uint32_t)norm->rows, (uint32_t)norm->columns, norm->next_row_counter, stream};
+  return rows::launch_aligned<layernorm, T>(arguments, norm->has_clusters, err);
 }
 
 /* --- rope -------------------------------------------------------------------------------------------------------------- */
 
-/* Each block rotates q and k of one token. VECTOR is the number of elements per vector; it divides half_head. */
-template <class T, int VECTOR> __global__ void __launch_bounds__(THREADS)
+/* Each block rotates q and k of one token. VECTOR_WIDTH, the number of elements of a vector, must divide half_head, which is half
+ * the size of a head. The other parameters are members of rl_layer_rope. */
+template <class T, int VECTOR_WIDTH> __global__ void __launch_bounds__(THREADS)
     rotate(T *__restrict__ qkv, uint32_t tokens, uint32_t first_position, uint32_t context, uint32_t hidden, uint32_t half_head,
            const float2 *__restrict__ rotations) {
-  const uint32_t sequence = blockIdx.x / tokens, token = blockIdx.x % tokens, vectors = half_head / VECTOR;
+  const uint32_t sequence = blockIdx.x / tokens, token = blockIdx.x % tokens, vectors = half_head / VECTOR_WIDTH;
   T *row = qkv + ((size_t)sequence * context + token) * 3 * hidden;
   const float2 *pairs = rotations + (size_t)(first_position + token) * half_head;
   /* q and k have 2 · hidden elements, which are `hidden` pairs. */
-  for (uint32_t i = threadIdx.x; i < hidden / VECTOR; i += THREADS) {
-    const uint32_t head = i / vectors, pair = i % vectors * VECTOR;
-    vec<T, VECTOR> *first = (vec<T, VECTOR> *)(row + head * 2 * half_head + pair),
-                   *second = (vec<T, VECTOR> *)(row + head * 2 * half_head + half_head + pair);
-    vec<T, VECTOR> a = *first, b = *second;
-    float x[VECTOR], y[VECTOR];
-    widen_all<VECTOR>(a.elements, x);
-    widen_all<VECTOR>(b.elements, y);
+  for (uint32_t i = threadIdx.x; i < hidden / VECTOR_WIDTH; i += THREADS) {
+    const uint32_t head = i / vectors, pair = i % vectors * VECTOR_WIDTH;
+    vec<T, VECTOR_WIDTH> *first = (vec<T, VECTOR_WIDTH> *)(row + head * 2 * half_head + pair),
+                         *second = (vec<T, VECTOR_WIDTH> *)(row + head * 2 * half_head + half_head + pair);
+    vec<T, VECTOR_WIDTH> a = *first, b = *second;
+    float x[VECTOR_WIDTH], y[VECTOR_WIDTH];
+    widen_all<VECTOR_WIDTH>(a.elements, x);
+    widen_all<VECTOR_WIDTH>(b.elements, y);
 #pragma unroll
-    for (int k = 0; k < VECTOR; k++) {
+    for (int k = 0; k < VECTOR_WIDTH; k++) {
       const float2 rotation = pairs[pair + k];
       const float rotated = x[k] * rotation.x - y[k] * rotation.y;
       y[k] = y[k] * rotation.x + x[k] * rotation.y;
       x[k] = rotated;
     }
-    narrow_all<VECTOR>(x, a.elements);
-    narrow_all<VECTOR>(y, b.elements);
+    narrow_all<VECTOR_WIDTH>(x, a.elements);
+    narrow_all<VECTOR_WIDTH>(y, b.elements);
     *first = a;
     *second = b;
   }
 }
 
-template <class T> int launch_rope(const rl_layer_rope *r, cudaStream_t stream, rl_error *err) {
-  const uint32_t half_head = (uint32_t)r->head_size / 2, blocks = (uint32_t)(r->batch * r->tokens);
+template <class T> int launch_rope(const rl_layer_rope *rope, cudaStream_t stream, rl_error *err) {
+  const uint32_t half_head = (uint32_t)rope->head_size / 2, blocks = (uint32_t)(rope->batch * rope->tokens);
   const auto kernel = half_head % WIDTH == 0 ? rotate<T, WIDTH> : rotate<T, WIDTH / 2>;
-  kernel<<<blocks, THREADS, 0, stream>>>((T *)r->qkv, (uint32_t)r->tokens, (uint32_t)r->first_position, (uint32_t)r->context,
-                                         (uint32_t)r->hidden, half_head, r->rotations);
+  kernel<<<blocks, THREADS, 0, stream>>>((T *)rope->qkv, (uint32_t)rope->tokens, (uint32_t)rope->first_position,
+                                         (uint32_t)rope->context, (uint32_t)rope->hidden, half_head, rope->rotations);
   return rl_cuda_check_launch("launching rope", err);
 }
 
 /* --- residual and gate -------------------------------------------------------------------------------------------------- */
 
 template <class T> __global__ void __launch_bounds__(THREADS)
-    add(const T *__restrict__ x, const T *__restrict__ r, T *__restrict__ y, size_t vectors) {
+    add(const T *__restrict__ x, const T *__restrict__ residual, T *__restrict__ y, size_t vectors) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= vectors) return;
-  vec<T> a = ((const vec<T> *)x)[i], b = ((const vec<T> *)r)[i];
+  vec<T> a = ((const vec<T> *)x)[i], b = ((const vec<T> *)residual)[i];
   float left[WIDTH], right[WIDTH];
   widen_all<WIDTH>(a.elements, left);
   widen_all<WIDTH>(b.elements, right);
@@ -84,9 +86,11 @@ template <class T> __global__ void __launch_bounds__(THREADS)
   ((vec<T> *)y)[i] = a;
 }
 
-template <class T> int launch_add(const void *x, const void *r, void *y, int64_t count, cudaStream_t stream, rl_error *err) {
+template <class T>
+int launch_add(const void *x, const void *residual, void *y, int64_t count, cudaStream_t stream, rl_error *err) {
   const size_t vectors = (size_t)count / WIDTH;
-  add<T><<<(uint32_t)((vectors + THREADS - 1) / THREADS), THREADS, 0, stream>>>((const T *)x, (const T *)r, (T *)y, vectors);
+  add<T>
+      <<<(uint32_t)((vectors + THREADS - 1) / THREADS), THREADS, 0, stream>>>((const T *)x, (const T *)residual, (T *)y, vectors);
   return rl_cuda_check_launch("launching a residual", err);
 }
 
@@ -106,10 +110,10 @@ template <class T> __global__ void __launch_bounds__(THREADS)
   ((vec<T> *)(y + (size_t)row * columns))[i] = a;
 }
 
-template <class T> int launch_gate(const rl_layer_gate *g, cudaStream_t stream, rl_error *err) {
-  const int64_t blocks_per_row = (g->columns / WIDTH + THREADS - 1) / THREADS;
-  apply_gate<T><<<(uint32_t)(g->rows * blocks_per_row), THREADS, 0, stream>>>((const T *)g->gate, (const T *)g->up,
-                                                                              (size_t)g->stride, (T *)g->y, (uint32_t)g->columns);
+template <class T> int launch_gate(const rl_layer_gate *gate, cudaStream_t stream, rl_error *err) {
+  const int64_t blocks_per_row = (gate->columns / WIDTH + THREADS - 1) / THREADS;
+  apply_gate<T><<<(uint32_t)(gate->rows * blocks_per_row), THREADS, 0, stream>>>(
+      (const T *)gate->gate, (const T *)gate->up, (size_t)gate->stride, (T *)gate->y, (uint32_t)gate->columns);
   return rl_cuda_check_launch("launching the gate", err);
 }
 
@@ -123,8 +127,9 @@ int rl_layer_rope_launch(int dtype, const rl_layer_rope *rope, cudaStream_t stre
   BY_TYPE(dtype, launch_rope<T>(rope, stream, err))
 }
 
-int rl_layer_add_launch(int dtype, const void *x, const void *r, void *y, int64_t count, cudaStream_t stream, rl_error *err) {
-  BY_TYPE(dtype, launch_add<T>(x, r, y, count, stream, err))
+int rl_layer_add_launch(int dtype, const void *x, const void *residual, void *y, int64_t count, cudaStream_t stream,
+                        rl_error *err) {
+  BY_TYPE(dtype, launch_add<T>(x, residual, y, count, stream, err))
 }
 
 int rl_layer_gate_launch(int dtype, const rl_layer_gate *gate, cudaStream_t stream, rl_error *err) {

@@ -18,15 +18,18 @@ typedef struct rl_layer_norm { /* y[rows][columns] = layernorm(x) · weight + bi
 } rl_layer_norm;
 int rl_layer_norm_launch(int dtype, const rl_layer_norm *norm, cudaStream_t stream, rl_error *err);
 
-typedef struct rl_layer_rope { /* rotates all heads of q and k of the new tokens in place */
-  void *qkv;                   /* address of q of the first new token; new tokens of a sequence have adjacent rows */
-  int64_t batch, tokens, first_position, context, hidden, head_size;
+typedef struct rl_layer_rope {     /* rotates all heads of q and k of the new tokens in place */
+  void *qkv;                       /* address of q of the first new token; new tokens of a sequence have adjacent rows */
+  int64_t batch, tokens;           /* sequences; new tokens of a sequence */
+  int64_t first_position, context; /* position of the first new token; rows of a sequence in qkv */
+  int64_t hidden, head_size;
   const float2 *rotations; /* [context][head_size / 2]: cosine and sine */
 } rl_layer_rope;
 int rl_layer_rope_launch(int dtype, const rl_layer_rope *rope, cudaStream_t stream, rl_error *err);
 
-/* Computes y[count] = x + r. count must be a multiple of 8. */
-int rl_layer_add_launch(int dtype, const void *x, const void *r, void *y, int64_t count, cudaStream_t stream, rl_error *err);
+/* Computes y[count] = x + residual. count must be a multiple of 8. */
+int rl_layer_add_launch(int dtype, const void *x, const void *residual, void *y, int64_t count, cudaStream_t stream,
+                        rl_error *err);
 
 typedef struct rl_layer_gate { /* y[rows][columns] = silu(gate) · up */
   const void *gate, *up;

@@ -33,7 +33,7 @@ static int fill_chunk(void *context, int64_t first, int64_t count, uint32_t thre
   return 0;
 }
 
-static int fill(rl_layer_instance *self, int input, void *to, rl_error *err) {
+static int fill_input(rl_layer_instance *self, int input, void *to, rl_error *err) {
   const int64_t elements = rl_layer_input_elements(&self->params, input);
   const size_t size = rl_dtype_size(self->stored_dtype);
   const int64_t step = elements < STAGED_ELEMENTS ? elements : STAGED_ELEMENTS;
@@ -58,7 +58,7 @@ static int allocate_tensors(rl_layer_instance *self, rl_error *err) {
   for (int input = 0; input < RL_LAYER_CACHE; input++)
     if (device->ops->allocate(device, purpose_of(input), (size_t)rl_layer_input_elements(&self->params, input) * size,
                               &self->inputs[input], err) < 0 ||
-        fill(self, input, self->inputs[input], err) < 0)
+        fill_input(self, input, self->inputs[input], err) < 0)
       return -1;
   for (int stage = 0; stage < RL_LAYER_STAGE_COUNT; stage++)
     if (device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)rl_layer_stage_elements(&self->params, stage) * size,
@@ -90,7 +90,7 @@ static int poison_sequence(rl_layer_instance *self, int stage, int64_t sequence,
 }
 
 int rl_layer_poison(rl_layer_instance *self, rl_error *err) {
-  if (self->params.cached_tokens > 0 && fill(self, RL_LAYER_CACHE, self->stages[RL_LAYER_QKV], err) < 0) return -1;
+  if (self->params.cached_tokens > 0 && fill_input(self, RL_LAYER_CACHE, self->stages[RL_LAYER_QKV], err) < 0) return -1;
   for (int stage = 0; stage < RL_LAYER_STAGE_COUNT; stage++)
     for (int64_t sequence = 0; sequence < self->params.batch; sequence++)
       if (poison_sequence(self, stage, sequence, err) < 0) return -1;

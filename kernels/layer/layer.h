@@ -31,8 +31,8 @@ typedef enum rl_layer_variant {
   RL_LAYER_FUSED,    /* like graph, but q, k and v are one product, gate and up are one product, and products add the residual */
   RL_LAYER_STREAMS,  /* like fused, but gate and up are two products on two streams */
   RL_LAYER_TUNED,    /* like fused, but each library algorithm is the fastest of several measured ones */
-  RL_LAYER_BEST,     /* like tuned, but with our kernel for each product where it is faster (its epilogue computes rope, gate or
-                        residual), and with our kernels for the whole layer where it has one row and they are faster */
+  RL_LAYER_BEST, /* like tuned, but our kernel computes each product for which it is faster (its epilogue computes rope, gate or
+                    residual); if the layer has one row, our kernels compute the whole layer if they are faster */
   RL_LAYER_VARIANT_COUNT
 } rl_layer_variant;
 enum { RL_LAYER_GPU_HEAD_SIZE_MAX = 256 };

@@ -28,7 +28,7 @@ static double *allocate(int64_t count, rl_error *err) {
 /* The product out[count][out_stride] = in[count][inputs] · Wᵀ, where W is the weight without its first `first_output` rows. */
 typedef struct product {
   const rl_layer_reference *reference;
-  int weight;
+  int weight; /* rl_layer_input */
   int64_t first_output, inputs;
   const double *in;
   double *out;
@@ -56,17 +56,18 @@ static int multiply(product p, int64_t outputs, rl_error *err) {
 
 /* Returns layernorm(x) of all rows in malloc'ed memory; NULL and err after a failure. weight: the rl_layer_input with the norm's
  * weights; the next rl_layer_input has its biases. */
-static double *normalize(const rl_layer_reference *r, int weight, const double *x, rl_error *err) {
-  const int64_t hidden = r->params->hidden;
-  double *normed = allocate(r->count * hidden, err);
+static double *normalize(const rl_layer_reference *reference, int weight, const double *x, rl_error *err) {
+  const int64_t hidden = reference->params->hidden;
+  double *normed = allocate(reference->count * hidden, err);
   RL_CLEANUP(free_doubles) double *weights = allocate(2 * hidden, err);
   if (normed == NULL || weights == NULL) {
     free(normed);
     return NULL;
   }
-  rl_layer_fill_input(r->params, weight, 0, hidden, weights);
-  rl_layer_fill_input(r->params, weight + 1, 0, hidden, weights + hidden);
-  for (int64_t i = 0; i < r->count; i++) norm_row_double(x + i * hidden, weights, weights + hidden, hidden, normed + i * hidden);
+  rl_layer_fill_input(reference->params, weight, 0, hidden, weights);
+  rl_layer_fill_input(reference->params, weight + 1, 0, hidden, weights + hidden);
+  for (int64_t i = 0; i < reference->count; i++)
+    norm_row_double(x + i * hidden, weights, weights + hidden, hidden, normed + i * hidden);
   return normed;
 }
 
@@ -80,14 +81,14 @@ static void set_rotations(const rl_layer_params *p, int64_t position, double *ro
   }
 }
 
-int rl_layer_reference_qkv(const rl_layer_reference *r, const double *x, double *qkv, rl_error *err) {
-  const rl_layer_params *p = r->params;
-  RL_CLEANUP(free_doubles) double *normed = normalize(r, RL_LAYER_NORM1_WEIGHT, x, err);
+int rl_layer_reference_qkv(const rl_layer_reference *reference, const double *x, double *qkv, rl_error *err) {
+  const rl_layer_params *p = reference->params;
+  RL_CLEANUP(free_doubles) double *normed = normalize(reference, RL_LAYER_NORM1_WEIGHT, x, err);
   RL_CLEANUP(free_doubles) double *rotations = allocate(rl_layer_head_size(p), err);
-  const product projection = {r, RL_LAYER_QKV_WEIGHT, 0, p->hidden, normed, qkv, 3 * p->hidden};
+  const product projection = {reference, RL_LAYER_QKV_WEIGHT, 0, p->hidden, normed, qkv, 3 * p->hidden};
   if (normed == NULL || rotations == NULL || multiply(projection, 3 * p->hidden, err) < 0) return -1;
-  for (int64_t i = 0; i < r->count; i++) {
-    set_rotations(p, rl_layer_position(p, r->rows[i]), rotations);
+  for (int64_t i = 0; i < reference->count; i++) {
+    set_rotations(p, rl_layer_position(p, reference->rows[i]), rotations);
     rope_row_double(qkv + i * 3 * p->hidden, 2 * p->heads, rl_layer_head_size(p), rotations);
   }
   return 0;
@@ -114,42 +115,44 @@ static int attend_heads(void *context, int64_t first, int64_t count, uint32_t th
   return 0;
 }
 
-int rl_layer_reference_attention(const rl_layer_reference *r, int64_t index, const double *sequence, double *attention,
+int rl_layer_reference_attention(const rl_layer_reference *reference, int64_t index, const double *sequence, double *attention,
                                  rl_error *err) {
-  const rl_layer_params *p = r->params;
+  const rl_layer_params *p = reference->params;
   attention_row row = {.params = p,
-                       .query = sequence + rl_layer_position(p, r->rows[index]) * 3 * p->hidden,
+                       .query = sequence + rl_layer_position(p, reference->rows[index]) * 3 * p->hidden,
                        .sequence = sequence,
-                       .attended = rl_layer_attended_tokens(p, r->rows[index]),
+                       .attended = rl_layer_attended_tokens(p, reference->rows[index]),
                        .out = attention};
-  return rl_parallel_for(r->thread_pool, r->device, p->heads, 1, attend_heads, &row, err);
+  return rl_parallel_for(reference->thread_pool, reference->device, p->heads, 1, attend_heads, &row, err);
 }
 
-/* Computes out[count][hidden] = residual + in · weightᵀ. */
-static int project_and_add(const rl_layer_reference *r, int weight, int64_t inputs, const double *in, const double *residual,
-                           double *out, rl_error *err) {
-  const int64_t hidden = r->params->hidden;
-  if (multiply((product){r, weight, 0, inputs, in, out, hidden}, hidden, err) < 0) return -1;
-  for (int64_t i = 0; i < r->count * hidden; i++) out[i] += residual[i];
+/* Computes out[count][hidden] = residual + in · weightᵀ. weight: rl_layer_input. */
+static int project_and_add(const rl_layer_reference *reference, int weight, int64_t inputs, const double *in,
+                           const double *residual, double *out, rl_error *err) {
+  const int64_t hidden = reference->params->hidden;
+  if (multiply((product){reference, weight, 0, inputs, in, out, hidden}, hidden, err) < 0) return -1;
+  for (int64_t i = 0; i < reference->count * hidden; i++) out[i] += residual[i];
   return 0;
 }
 
-int rl_layer_reference_hidden(const rl_layer_reference *r, const double *x, const double *attention, double *h, rl_error *err) {
-  return project_and_add(r, RL_LAYER_O_WEIGHT, r->params->hidden, attention, x, h, err);
+int rl_layer_reference_hidden(const rl_layer_reference *reference, const double *x, const double *attention, double *h,
+                              rl_error *err) {
+  return project_and_add(reference, RL_LAYER_O_WEIGHT, reference->params->hidden, attention, x, h, err);
 }
 
-int rl_layer_reference_gated(const rl_layer_reference *r, const double *h, double *gated, rl_error *err) {
-  const rl_layer_params *p = r->params;
-  RL_CLEANUP(free_doubles) double *normed = normalize(r, RL_LAYER_NORM2_WEIGHT, h, err);
-  RL_CLEANUP(free_doubles) double *up = allocate(r->count * p->ffn, err);
+int rl_layer_reference_gated(const rl_layer_reference *reference, const double *h, double *gated, rl_error *err) {
+  const rl_layer_params *p = reference->params;
+  RL_CLEANUP(free_doubles) double *normed = normalize(reference, RL_LAYER_NORM2_WEIGHT, h, err);
+  RL_CLEANUP(free_doubles) double *up = allocate(reference->count * p->ffn, err);
   if (normed == NULL || up == NULL) return -1;
-  const product gate_projection = {r, RL_LAYER_GATE_UP_WEIGHT, 0, p->hidden, normed, gated, p->ffn};
-  const product up_projection = {r, RL_LAYER_GATE_UP_WEIGHT, p->ffn, p->hidden, normed, up, p->ffn};
+  const product gate_projection = {reference, RL_LAYER_GATE_UP_WEIGHT, 0, p->hidden, normed, gated, p->ffn};
+  const product up_projection = {reference, RL_LAYER_GATE_UP_WEIGHT, p->ffn, p->hidden, normed, up, p->ffn};
   if (multiply(gate_projection, p->ffn, err) < 0 || multiply(up_projection, p->ffn, err) < 0) return -1;
-  for (int64_t i = 0; i < r->count * p->ffn; i++) gated[i] = gated_double(gated[i], up[i]);
+  for (int64_t i = 0; i < reference->count * p->ffn; i++) gated[i] = gated_double(gated[i], up[i]);
   return 0;
 }
 
-int rl_layer_reference_output(const rl_layer_reference *r, const double *h, const double *gated, double *output, rl_error *err) {
-  return project_and_add(r, RL_LAYER_DOWN_WEIGHT, r->params->ffn, gated, h, output, err);
+int rl_layer_reference_output(const rl_layer_reference *reference, const double *h, const double *gated, double *output,
+                              rl_error *err) {
+  return project_and_add(reference, RL_LAYER_DOWN_WEIGHT, reference->params->ffn, gated, h, output, err);
 }

@@ -1,7 +1,7 @@
-/* Each warp computes pairs of outputs, which the epilogue combines: neighbours (ADD), gate and up (GATE), or the two elements
- * that rope rotates (ROPE). A lane reads vectors of 16 bytes of both rows of weights. It keeps UNROLL vectors of each row in
- * registers. As soon as it has used one, it replaces it by the vector UNROLL places ahead, which may belong to the warp's next
- * pair, so the number of loads in flight is constant.
+/* Implements row_product.h. Each warp computes pairs of outputs, which the epilogue combines: neighbours (ADD), gate and up
+ * (GATE), or the two elements that rope rotates (ROPE). A lane reads vectors of 16 bytes of both rows of weights, and holds
+ * UNROLL vectors of each row in registers. As soon as it has used a vector, it loads the vector UNROLL places ahead into the same
+ * registers. That vector may belong to the warp's next pair, so the number of loads in flight is constant.
  *
  * A block occupies all registers of a multiprocessor. The blocks of the next kernel therefore start one by one, as those of this
  * kernel exit, and load their first vectors while the last blocks of this kernel run. */
@@ -25,8 +25,11 @@ struct weight_rows { /* indices of the rows of weights of a pair of outputs */
   uint32_t first, second;
 };
 
-/* Each epilogue has rows_of; load, which returns what finish needs besides the sums; and finish, which stores the outputs of a
- * pair. */
+/* An epilogue is a struct with
+ *   NORMALIZES                            whether the product multiplies layernorm(x) instead of x
+ *   rows_of(pair)                         returns the rows of weights of a pair
+ *   load(pair)                            returns the operands of `finish` in addition to the sums
+ *   finish(pair, first, second, operands) computes a pair of outputs from its two sums, and stores them */
 template <class T> struct add_epilogue {
   enum { NORMALIZES = false };
   const T *addend;
@@ -119,8 +122,8 @@ template <class T> __device__ void normalize(vec<T> *x, uint32_t vectors, row_no
   }
 }
 
-/* Copies a row to shared memory and pads it with zeros to whole steps. Reads from L2, because the previous kernel may write the
- * row while this one runs. */
+/* Copies a row to shared memory and pads it with zeros to a multiple of STEP vectors. Reads from L2, because the previous kernel
+ * may write the row while this kernel runs. */
 template <class T> __device__ void copy_row(const vec<T> *from, vec<T> *to, uint32_t vectors) {
   for (uint32_t i = threadIdx.x; i < (vectors + STEP - 1) / STEP * STEP; i += THREADS)
     *(uint4 *)&to[i] = i < vectors ? __ldcg((const uint4 *)&from[i]) : make_uint4(0, 0, 0, 0);
@@ -128,11 +131,12 @@ template <class T> __device__ void copy_row(const vec<T> *from, vec<T> *to, uint
 
 /* --- the product --------------------------------------------------------------------------------------------------------- */
 
-/* Loads the vectors of a warp's pairs in order, STEP vectors of a pair at a time. */
+/* Loads the weights of a warp's pairs in order, STEP vectors of each of a pair's two rows at a time. */
 template <class T, class EPILOGUE> struct weight_stream {
   const vec<T> *weight;
   const EPILOGUE &epilogue;
-  uint32_t vectors, pairs, pair, first; /* first: index of the lane's next vector in its row */
+  uint32_t vectors, pairs; /* vectors of a row; number of pairs of the product */
+  uint32_t pair, first;    /* current pair; index of the lane's next vector in each of its rows */
   const vec<T> *rows[2];
 
   __device__ void begin_pair(uint32_t next) {
@@ -142,7 +146,7 @@ template <class T, class EPILOGUE> struct weight_stream {
     rows[0] = weight + (size_t)indices.first * vectors;
     rows[1] = weight + (size_t)indices.second * vectors;
   }
-  /* Loads vector j of the step. Returns zeros beyond the row and after the last pair. */
+  /* Loads vector j of the step from both rows; zeros beyond the end of a row and after the last pair. */
   __device__ void load(int j, vec<T> (&to)[2]) const {
     const uint32_t i = first + (uint32_t)j * WARP_SIZE;
     const bool exists = pair < pairs && i < vectors;
@@ -166,18 +170,19 @@ template <class T> __device__ void multiply_add(const vec<T> &x, const vec<T> (&
   }
 }
 
-/* The pairs of a warp are gridDim.x · WARPS apart, so that the last ones are spread over all multiprocessors. */
+/* The kernel. The pairs of a warp are gridDim.x · WARPS apart, so that the last pairs of the product are spread over all
+ * multiprocessors. */
 template <class T, class EPILOGUE> __global__ void __launch_bounds__(THREADS, 1)
     multiply_row(const vec<T> *__restrict__ x, const vec<T> *__restrict__ weight, uint32_t vectors, uint32_t pairs,
                  row_norm<T> norm, EPILOGUE epilogue) {
   extern __shared__ uint4 row_memory[];
-  vec<T> *const row = (vec<T> *)row_memory, ring[UNROLL][2];
+  vec<T> *const row = (vec<T> *)row_memory, prefetched[UNROLL][2];
   const uint32_t lane = threadIdx.x % WARP_SIZE;
   weight_stream<T, EPILOGUE> stream = {weight, epilogue, vectors, pairs};
   stream.begin_pair(blockIdx.x + gridDim.x * (threadIdx.x / WARP_SIZE));
   uint32_t pair = stream.pair;
 #pragma unroll
-  for (int j = 0; j < UNROLL; j++) stream.load(j, ring[j]);
+  for (int j = 0; j < UNROLL; j++) stream.load(j, prefetched[j]);
   stream.advance();
   pdl_wait(); /* the loads above do not depend on the previous kernel */
   copy_row(x, row, vectors);
@@ -189,8 +194,8 @@ template <class T, class EPILOGUE> __global__ void __launch_bounds__(THREADS, 1)
     for (uint32_t i = lane; i - lane < vectors; i += STEP) {
 #pragma unroll
       for (int j = 0; j < UNROLL; j++) {
-        multiply_add(row[i + (uint32_t)j * WARP_SIZE], ring[j], sums);
-        stream.load(j, ring[j]);
+        multiply_add(row[i + (uint32_t)j * WARP_SIZE], prefetched[j], sums);
+        stream.load(j, prefetched[j]);
       }
       stream.advance();
     }

@@ -1,6 +1,6 @@
 /* Matrix products of one row x[inputs], for decoding one token: out = epilogue(x · weightᵀ), for fp16 and bf16. Such a product is
- * bound by the memory bandwidth, because it reads each weight once. Matrices are row-major. Sums are FP32, and are rounded after
- * the epilogue. The epilogues are those of hopper/product.h, but GATE and ROPE multiply layernorm(x) instead of x.
+ * bound by the memory bandwidth, because it reads each weight once. Matrices are row-major. Sums are FP32. The epilogue rounds
+ * its results, not the sums. The epilogues are those of hopper/product.h, but GATE and ROPE multiply layernorm(x) instead of x.
  *
  * Kernels are launched with programmatic dependent launch: a kernel begins to load weights, which no kernel writes, while the
  * previous kernel of the stream runs. Included by .cu files only. */

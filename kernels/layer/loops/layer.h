@@ -40,4 +40,5 @@ static inline void TYPED(attention_head)(const T *query, const T *keys, const T 
   for (int64_t d = 0; d < head_size; d++) out[d] /= total;
 }
 
+/* Returns silu(gate) · up. */
 static inline T TYPED(gated)(T gate, T up) { return gate / (1 + exp(-gate)) * up; }
