@@ -15,8 +15,8 @@ static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool cha
 }
 
 /* Describes the convolution, which computes in FP32. Returns NULL when cuDNN refuses. */
-static descriptor create_convolution(const rl_conv_shape *s) {
-  const int64_t rank = 2, pads[2] = {s->pad, s->pad}, strides[2] = {s->stride, s->stride}, ones[2] = {1, 1};
+static descriptor create_convolution(const rl_conv_shape *shape) {
+  const int64_t rank = 2, pads[2] = {shape->pad, shape->pad}, strides[2] = {shape->stride, shape->stride}, ones[2] = {1, 1};
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   descriptor convolution = rl_dnn_create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -52,20 +52,24 @@ static const struct operation_attributes {
 };
 
 /* Returns the number of output pixels along a side of `size` input pixels. */
-static int64_t output_side(const rl_conv_shape *s, int64_t size) { return (size + 2 * s->pad - s->kernel) / s->stride + 1; }
+static int64_t output_side(const rl_conv_shape *shape, int64_t size) {
+  return (size + 2 * shape->pad - shape->kernel) / shape->stride + 1;
+}
 
-static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x, void *weights, void *y) {
-  const struct operation_attributes *attributes = &passes[s->pass];
+static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *shape, void *x, void *weights, void *y) {
+  const struct operation_attributes *attributes = &passes[shape->pass];
   const float one = 1.0f, zero = 0.0f;
-  const bool channels_last = s->channels_last;
-  rl_dnn_owned convolution = create_convolution(s), operation = rl_dnn_create(attributes->operation);
+  const bool channels_last = shape->channels_last;
+  rl_dnn_owned convolution = create_convolution(shape), operation = rl_dnn_create(attributes->operation);
   if (!rl_dnn_set_descriptor(operation, attributes->convolution, convolution) ||
-      !rl_dnn_set_descriptor(operation, attributes->x, add_tensor(graph, s->type, channels_last, s->n, s->c, s->h, s->w, x)) ||
-      !rl_dnn_set_descriptor(operation, attributes->w,
-                             add_tensor(graph, s->weight_type, channels_last, s->k, s->c, s->kernel, s->kernel, weights)) ||
+      !rl_dnn_set_descriptor(operation, attributes->x,
+                             add_tensor(graph, shape->type, channels_last, shape->n, shape->c, shape->h, shape->w, x)) ||
       !rl_dnn_set_descriptor(
-          operation, attributes->y,
-          add_tensor(graph, s->type, channels_last, s->n, s->k, output_side(s, s->h), output_side(s, s->w), y)) ||
+          operation, attributes->w,
+          add_tensor(graph, shape->weight_type, channels_last, shape->k, shape->c, shape->kernel, shape->kernel, weights)) ||
+      !rl_dnn_set_descriptor(operation, attributes->y,
+                             add_tensor(graph, shape->type, channels_last, shape->n, shape->k, output_side(shape, shape->h),
+                                        output_side(shape, shape->w), y)) ||
       !rl_dnn_set(operation, attributes->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
       !rl_dnn_set(operation, attributes->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);
@@ -73,14 +77,15 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
   operation = NULL; /* the graph owns it now */
 }
 
-int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *weights, void *y, rl_dnn_search search,
+int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search search,
                  rl_stream stream, rl_dnn **plan, rl_error *err) {
   __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
   char key[144];
-  add_convolution(&graph, s, x, weights, y);
-  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n,
-           (long long)s->c, (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride,
-           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->allow_tf32, search.no_winograd, search.max_trials);
-  search.strict_fp32 = s->type == CUDNN_DATA_FLOAT && !s->allow_tf32;
+  add_convolution(&graph, shape, x, weights, y);
+  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", shape->pass, (long long)shape->n,
+           (long long)shape->c, (long long)shape->h, (long long)shape->w, (long long)shape->k, (long long)shape->kernel,
+           (long long)shape->stride, (long long)shape->pad, shape->channels_last, shape->type, shape->weight_type,
+           shape->allow_tf32, search.no_winograd, search.max_trials);
+  search.strict_fp32 = shape->type == CUDNN_DATA_FLOAT && !shape->allow_tf32;
   return rl_dnn_open(handle, &graph, "a convolution", key, &search, stream, plan, err);
 }

@@ -8,7 +8,8 @@ typedef enum rl_conv_pass { RL_CONV_FORWARD, RL_CONV_BACKWARD_DATA, RL_CONV_BACK
 
 typedef struct rl_conv_shape {
   rl_conv_pass pass;
-  /* x: n×c×h×w, weights: k×c×kernel×kernel, y: n×k×p×q with p = (h + 2 pad - kernel) / stride + 1, q likewise */
+  /* cuDNN's names. x: n×c×h×w, weights: k×c×kernel×kernel, y: n×k×p×q with p = (h + 2 pad - kernel) / stride + 1, and q from w
+   * likewise */
   int64_t n, c, h, w, k, kernel, stride, pad;
   bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
   cudnnDataType_t type;        /* type of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */

@@ -10,7 +10,7 @@
 typedef rl_dnn_descriptor descriptor;
 
 enum { MAX_CONFIGURATIONS = 192 };
-/* A deterministic configuration is used if it takes at most this many times as long as the fastest (dnn.h). */
+/* A deterministic configuration is preferred if it takes at most this many times as long as the fastest one (dnn.h). */
 static const double DETERMINISTIC_MARGIN = 1.05;
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------- */
@@ -35,8 +35,8 @@ bool rl_dnn_set_descriptor(descriptor d, cudnnBackendAttributeName_t name, descr
 }
 
 static bool get_attribute(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity,
-                          int64_t *got, void *values) {
-  return d && cudnnBackendGetAttribute(d, name, type, capacity, got, values) == CUDNN_STATUS_SUCCESS;
+                          int64_t *returned, void *values) {
+  return d && cudnnBackendGetAttribute(d, name, type, capacity, returned, values) == CUDNN_STATUS_SUCCESS;
 }
 
 static bool finalize(descriptor d) { return d && cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS; }
@@ -119,47 +119,48 @@ typedef struct configurations { /* engine configurations, best first */
   int64_t count;
 } configurations;
 
-__attribute__((unused)) static void configurations_close(configurations *c) {
-  for (int64_t i = 0; i < c->count; i++) cudnnBackendDestroyDescriptor(c->list[i]);
-  c->count = 0;
+__attribute__((unused)) static void configurations_close(configurations *found) {
+  for (int64_t i = 0; i < found->count; i++) cudnnBackendDestroyDescriptor(found->list[i]);
+  found->count = 0;
 }
 
 /* Appends the configurations that cuDNN's heuristic proposes, best first. */
-static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, configurations *c) {
+static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, configurations *found) {
   rl_dnn_owned heuristic = rl_dnn_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   if (!rl_dnn_set_descriptor(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
       !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finalize(heuristic))
     return;
-  int64_t capacity = MAX_CONFIGURATIONS - c->count, allocated = 0, got = 0;
+  int64_t capacity = MAX_CONFIGURATIONS - found->count, allocated = 0, returned = 0;
   for (; allocated < capacity; allocated++)
-    if (!(c->list[c->count + allocated] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
-  if (!get_attribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &got,
-                     &c->list[c->count]))
-    got = 0;
-  for (int64_t i = got; i < allocated; i++) rl_dnn_release(&c->list[c->count + i]);
-  c->count += got;
+    if (!(found->list[found->count + allocated] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
+  if (!get_attribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &returned,
+                     &found->list[found->count]))
+    returned = 0;
+  for (int64_t i = returned; i < allocated; i++) rl_dnn_release(&found->list[found->count + i]);
+  found->count += returned;
 }
 
-/* Appends every engine with its default knobs: the heuristics do not propose some that are the fastest for small shapes. */
-static void add_engines(descriptor graph, configurations *c) {
-  int64_t engines = 0, got = 0;
-  get_attribute(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &engines);
-  for (int64_t i = 0; i < engines && c->count < MAX_CONFIGURATIONS; i++) {
+/* Appends every engine with its default knobs, because the heuristics do not propose some engines that are the fastest for small
+ * shapes. */
+static void add_engines(descriptor graph, configurations *found) {
+  int64_t engines = 0, returned = 0;
+  get_attribute(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &returned, &engines);
+  for (int64_t i = 0; i < engines && found->count < MAX_CONFIGURATIONS; i++) {
     rl_dnn_owned engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
     if (rl_dnn_set_descriptor(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph) &&
         rl_dnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i) && finalize(engine) &&
         (configuration = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) &&
         rl_dnn_set_descriptor(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine) && finalize(configuration)) {
-      c->list[c->count++] = configuration;
+      found->list[found->count++] = configuration;
       configuration = NULL;
     }
   }
 }
 
 static descriptor create_engine_of(descriptor configuration) {
-  int64_t got = 0;
+  int64_t returned = 0;
   descriptor engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  if (!get_attribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got, &engine))
+  if (!get_attribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &returned, &engine))
     rl_dnn_release(&engine);
   return engine;
 }
@@ -168,12 +169,12 @@ static descriptor create_engine_of(descriptor configuration) {
 static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl_dnn_choice *choice) {
   rl_dnn_owned engine = create_engine_of(configuration);
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-  int64_t got = 0;
-  if (!get_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got,
-                     notes))
+  int64_t returned = 0;
+  if (!get_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                     &returned, notes))
     return false;
   choice->deterministic = true;
-  for (int64_t i = 0; i < got; i++) switch (notes[i]) {
+  for (int64_t i = 0; i < returned; i++) switch (notes[i]) {
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         if (search->strict_fp32) return false;
@@ -192,8 +193,8 @@ static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl
 
 static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
   rl_dnn_owned engine = create_engine_of(configuration);
-  int64_t index = -1, got = 0;
-  get_attribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got, &index);
+  int64_t index = -1, returned = 0;
+  get_attribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &returned, &index);
   int used = snprintf(choice->name, sizeof choice->name, "engine %lld", (long long)index);
   descriptor knobs[CUDNN_KNOB_TYPE_COUNTS] = {};
   int64_t allocated = 0, knob_count = 0;
@@ -204,8 +205,8 @@ static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
     cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
     int64_t value = 0;
     if (i < knob_count && used < (int)sizeof choice->name - 16 &&
-        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &got, &type) &&
-        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got, &value))
+        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &returned, &type) &&
+        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &returned, &value))
       used += snprintf(choice->name + used, sizeof choice->name - (size_t)used, " %d=%lld", (int)type, (long long)value);
     rl_dnn_release(&knobs[i]);
   }
@@ -222,41 +223,43 @@ struct rl_dnn {
   rl_dnn_choice choice;
 };
 
-static bool create_plan(rl_dnn *p, descriptor configuration, size_t workspace_limit) {
-  int64_t bytes = 0, got = 0;
-  p->plan = rl_dnn_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  if (!rl_dnn_set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle) ||
-      !rl_dnn_set_descriptor(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(p->plan) ||
-      !get_attribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes) || bytes < 0 ||
+static bool create_plan(rl_dnn *self, descriptor configuration, size_t workspace_limit) {
+  int64_t bytes = 0, returned = 0;
+  self->plan = rl_dnn_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  if (!rl_dnn_set(self->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &self->handle) ||
+      !rl_dnn_set_descriptor(self->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(self->plan) ||
+      !get_attribute(self->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &returned, &bytes) || bytes < 0 ||
       (size_t)bytes > workspace_limit)
     return false;
-  p->choice.workspace_bytes = (size_t)bytes;
+  self->choice.workspace_bytes = (size_t)bytes;
   return true;
 }
 
-static bool create_variant_pack(rl_dnn *p) {
+static bool create_variant_pack(rl_dnn *self) {
   void *pointers[RL_DNN_TENSORS_MAX];
-  for (int64_t i = 0; i < p->memory.count; i++)
-    pointers[i] = p->memory.addresses[i] ? p->memory.addresses[i] : &p->memory.scalars[i];
-  p->variant_pack = rl_dnn_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  return rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, p->memory.count, p->memory.uids) &&
-         rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->memory.count, pointers) &&
-         rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &p->workspace) &&
-         finalize(p->variant_pack);
+  for (int64_t i = 0; i < self->memory.count; i++)
+    pointers[i] = self->memory.addresses[i] ? self->memory.addresses[i] : &self->memory.scalars[i];
+  self->variant_pack = rl_dnn_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  return rl_dnn_set(self->variant_pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, self->memory.count,
+                    self->memory.uids) &&
+         rl_dnn_set(self->variant_pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, self->memory.count,
+                    pointers) &&
+         rl_dnn_set(self->variant_pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &self->workspace) &&
+         finalize(self->variant_pack);
 }
 
-int rl_dnn_enqueue(rl_dnn *p, rl_stream stream, rl_error *err) {
-  if (rl_cudnn_check(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
-  return rl_cudnn_check(cudnnBackendExecute(p->handle, p->plan, p->variant_pack), p->name, err);
+int rl_dnn_enqueue(rl_dnn *self, rl_stream stream, rl_error *err) {
+  if (rl_cudnn_check(cudnnSetStream(self->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
+  return rl_cudnn_check(cudnnBackendExecute(self->handle, self->plan, self->variant_pack), self->name, err);
 }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_dnn_enqueue((rl_dnn *)arg, stream, err); }
 
 /* Creates a plan of the configuration. Returns false when the search does not allow the configuration or cuDNN refuses it. */
-static bool create_allowed_plan(rl_dnn *p, descriptor configuration, const rl_dnn_search *search) {
-  p->choice = (rl_dnn_choice){};
-  if (is_allowed(search, configuration, &p->choice) && create_plan(p, configuration, search->workspace_limit)) return true;
-  rl_dnn_release(&p->plan);
+static bool create_allowed_plan(rl_dnn *self, descriptor configuration, const rl_dnn_search *search) {
+  self->choice = (rl_dnn_choice){};
+  if (is_allowed(search, configuration, &self->choice) && create_plan(self, configuration, search->workspace_limit)) return true;
+  rl_dnn_release(&self->plan);
   return false;
 }
 
@@ -266,56 +269,56 @@ typedef struct candidate {
   int64_t index; /* index in configurations.list */
 } candidate;
 
-/* Moves the plan of p to *best when it is faster. The plan itself is kept, because creating it again can take a compilation, and
- * in cuDNN 9.14 fails for attention. */
-static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
-  if (best->plan && best->choice.us <= p->choice.us) return;
+/* Moves the plan of self to *best when it is faster. Keeps the plan itself and not only its configuration, because creating it
+ * again can take a compilation and, in cuDNN 9.14, fails for attention. */
+static void keep_faster(rl_dnn *self, int64_t index, candidate *best) {
+  if (best->plan && best->choice.us <= self->choice.us) return;
   rl_dnn_release(&best->plan);
-  *best = (candidate){p->plan, p->choice, index};
-  p->plan = NULL;
+  *best = (candidate){self->plan, self->choice, index};
+  self->plan = NULL;
 }
 
-/* Times the configurations, moves the plan to use into p and returns its index; returns -1 if none ran. */
-static int64_t choose(rl_dnn *p, const configurations *c, const rl_dnn_search *search, rl_stream stream) {
+/* Times the configurations, moves the plan of the chosen one into self and returns its index; returns -1 if none ran. */
+static int64_t choose(rl_dnn *self, const configurations *found, const rl_dnn_search *search, rl_stream stream) {
   candidate best = {}, best_deterministic = {};
   int tried = 0;
-  for (int64_t i = 0; i < c->count && tried < search->max_trials; i++) {
-    if (create_allowed_plan(p, c->list[i], search) && create_variant_pack(p) &&
-        rl_tune_measure_us(enqueue_trial, p, stream, &p->choice.us, NULL) == 0) {
+  for (int64_t i = 0; i < found->count && tried < search->max_trials; i++) {
+    if (create_allowed_plan(self, found->list[i], search) && create_variant_pack(self) &&
+        rl_tune_measure_us(enqueue_trial, self, stream, &self->choice.us, NULL) == 0) {
       tried++;
-      keep_faster(p, i, p->choice.deterministic ? &best_deterministic : &best);
+      keep_faster(self, i, self->choice.deterministic ? &best_deterministic : &best);
     }
-    rl_dnn_release(&p->plan);
-    rl_dnn_release(&p->variant_pack);
+    rl_dnn_release(&self->plan);
+    rl_dnn_release(&self->variant_pack);
   }
   if (tried == 0) return -1;
   bool prefers_deterministic =
       !best.plan || (best_deterministic.plan && best_deterministic.choice.us <= best.choice.us * DETERMINISTIC_MARGIN);
   candidate *chosen = prefers_deterministic ? &best_deterministic : &best;
   rl_dnn_release(prefers_deterministic ? &best.plan : &best_deterministic.plan);
-  p->plan = chosen->plan;
-  p->choice = chosen->choice;
+  self->plan = chosen->plan;
+  self->choice = chosen->choice;
   return chosen->index;
 }
 
 /* Creates the plan of the cached choice, or of the fastest configuration. */
-static int search_plan(rl_dnn *p, const configurations *found, const char *key, const rl_dnn_search *search, rl_stream stream,
+static int search_plan(rl_dnn *self, const configurations *found, const char *key, const rl_dnn_search *search, rl_stream stream,
                        rl_error *err) {
   int64_t best = rl_tuning_cache_find(key);
-  if (best < 0 || best >= found->count || !create_allowed_plan(p, found->list[best], search)) {
-    /* Only the trials need this memory, so it is not counted as the instance's. */
-    if (rl_cuda_check(cudaMalloc(&p->workspace, search->workspace_limit), "allocating workspace to try engines", err) < 0)
+  if (best < 0 || best >= found->count || !create_allowed_plan(self, found->list[best], search)) {
+    /* Only the trials need this memory, so it is not counted as memory of the instance. */
+    if (rl_cuda_check(cudaMalloc(&self->workspace, search->workspace_limit), "allocating workspace to try engines", err) < 0)
       return -1;
-    best = choose(p, found, search, stream);
-    cudaFree(p->workspace);
-    p->workspace = NULL;
+    best = choose(self, found, search, stream);
+    cudaFree(self->workspace);
+    self->workspace = NULL;
     if (best < 0)
       return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no engine for %s of this shape and type (%lld tried)",
-                     p->name, (long long)found->count);
+                     self->name, (long long)found->count);
     rl_tuning_cache_add(key, best);
   }
-  p->choice.rank = best;
-  name_choice(found->list[best], &p->choice);
+  self->choice.rank = best;
+  name_choice(found->list[best], &self->choice);
   return 0;
 }
 
@@ -342,17 +345,17 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *nam
   return 0;
 }
 
-int rl_dnn_set_workspace(rl_dnn *p, void *workspace, rl_error *err) {
-  p->workspace = workspace;
-  rl_dnn_release(&p->variant_pack);
-  return create_variant_pack(p) ? 0 : fail_refused(p->name, err);
+int rl_dnn_set_workspace(rl_dnn *self, void *workspace, rl_error *err) {
+  self->workspace = workspace;
+  rl_dnn_release(&self->variant_pack);
+  return create_variant_pack(self) ? 0 : fail_refused(self->name, err);
 }
 
-void rl_dnn_close(rl_dnn *p) {
-  if (!p) return;
-  rl_dnn_release(&p->plan);
-  rl_dnn_release(&p->variant_pack);
-  free(p);
+void rl_dnn_close(rl_dnn *self) {
+  if (!self) return;
+  rl_dnn_release(&self->plan);
+  rl_dnn_release(&self->variant_pack);
+  free(self);
 }
 
-const rl_dnn_choice *rl_dnn_read_choice(const rl_dnn *p) { return &p->choice; }
+const rl_dnn_choice *rl_dnn_read_choice(const rl_dnn *self) { return &self->choice; }

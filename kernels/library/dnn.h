@@ -1,6 +1,7 @@
 /* Operation graphs of cuDNN's backend API, and plans that run them with the fastest of the engine configurations that cuDNN
- * proposes (tune.h times them). conv.cu and attention.cu build the graphs. A graph or a plan belongs to one thread. The caller
- * owns the buffers. Only .cu files include this header. */
+ * proposes (tune.h times them). In this header and in dnn.cu, an engine is cuDNN's: one of its implementations of a graph, which
+ * its knobs configure. conv.cu and attention.cu build the graphs. A graph or a plan belongs to one thread. The caller owns the
+ * buffers. Only .cu files include this header. */
 #ifndef RL_LIBRARY_DNN_H
 #define RL_LIBRARY_DNN_H
 
@@ -54,7 +55,7 @@ typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
   double us;                   /* measured time; 0: taken from the tuning cache without timing */
   size_t workspace_bytes;
-  int64_t rank; /* position in the order of cuDNN's heuristics, from 0 */
+  int64_t rank; /* position in the list of configurations, from 0; those that the heuristics propose come first, best first */
   bool deterministic;
 } rl_dnn_choice;
 

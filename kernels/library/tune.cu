@@ -12,69 +12,69 @@
 enum { MAX_RUNS_PER_GRAPH = 12, ROUNDS = 3 };
 static const double ACCURATE_RUN_US = 20000;
 
-typedef struct timer {
+typedef struct graph_timer {
   cudaGraph_t graph;
   cudaGraphExec_t graph_exec;
   cudaEvent_t start, stop;
-} timer;
+} graph_timer;
 
 /* The attribute `unused` is needed because nvcc does not see the use in the attribute `cleanup`. */
-__attribute__((unused)) static void timer_close(timer *t) {
-  if (t->graph_exec) cudaGraphExecDestroy(t->graph_exec);
-  if (t->graph) cudaGraphDestroy(t->graph);
-  if (t->start) cudaEventDestroy(t->start);
-  if (t->stop) cudaEventDestroy(t->stop);
+__attribute__((unused)) static void timer_close(graph_timer *timer) {
+  if (timer->graph_exec) cudaGraphExecDestroy(timer->graph_exec);
+  if (timer->graph) cudaGraphDestroy(timer->graph);
+  if (timer->start) cudaEventDestroy(timer->start);
+  if (timer->stop) cudaEventDestroy(timer->stop);
 }
 
 /* Records the stop event, waits for it, and sets *us to the time since the start event in microseconds. */
-static int stop_timer(timer *t, cudaStream_t stream, double *us, rl_error *err) {
+static int stop_timer(graph_timer *timer, cudaStream_t stream, double *us, rl_error *err) {
   float ms = 0;
-  if (rl_cuda_check(cudaEventRecord(t->stop, stream), "timing", err) < 0 ||
-      rl_cuda_check(cudaEventSynchronize(t->stop), "timing", err) < 0 ||
-      rl_cuda_check(cudaEventElapsedTime(&ms, t->start, t->stop), "timing", err) < 0)
+  if (rl_cuda_check(cudaEventRecord(timer->stop, stream), "timing", err) < 0 ||
+      rl_cuda_check(cudaEventSynchronize(timer->stop), "timing", err) < 0 ||
+      rl_cuda_check(cudaEventElapsedTime(&ms, timer->start, timer->stop), "timing", err) < 0)
     return -1;
   *us = ms * 1000.0;
   return 0;
 }
 
-/* Captures `runs` runs of the work into t->graph_exec. */
-static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t stream, int runs,
-                   rl_error *err) {
+/* Captures `runs` runs of the work into timer->graph_exec. */
+static int capture(graph_timer *timer, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t stream,
+                   int runs, rl_error *err) {
   if (rl_cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing", err) < 0) return -1;
   int failed = 0;
   for (int i = 0; i < runs && !failed; i++) failed = enqueue(arg, stream, err);
-  cudaError_t status = cudaStreamEndCapture(stream, &t->graph);
+  cudaError_t status = cudaStreamEndCapture(stream, &timer->graph);
   if (failed || status != cudaSuccess) {
     (void)cudaGetLastError();
     return failed ? -1 : rl_cuda_check(status, "capturing", err);
   }
-  return rl_cuda_check(cudaGraphInstantiate(&t->graph_exec, t->graph, 0), "instantiating", err);
+  return rl_cuda_check(cudaGraphInstantiate(&timer->graph_exec, timer->graph, 0), "instantiating", err);
 }
 
 int rl_tune_measure_us(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                        rl_error *err) {
   cudaStream_t cuda_stream = (cudaStream_t)stream;
-  __attribute__((cleanup(timer_close))) timer t = {};
+  __attribute__((cleanup(timer_close))) graph_timer timer = {};
   double single_run_us = 0;
-  if (rl_cuda_check(cudaEventCreate(&t.start), "creating an event", err) < 0 ||
-      rl_cuda_check(cudaEventCreate(&t.stop), "creating an event", err) < 0)
+  if (rl_cuda_check(cudaEventCreate(&timer.start), "creating an event", err) < 0 ||
+      rl_cuda_check(cudaEventCreate(&timer.stop), "creating an event", err) < 0)
     return -1;
   /* The first run is not timed: it loads modules. It fails when the work can't run. */
-  if (enqueue(arg, stream, err) < 0 || rl_cuda_check(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
-      enqueue(arg, stream, err) < 0 || stop_timer(&t, cuda_stream, &single_run_us, err) < 0)
+  if (enqueue(arg, stream, err) < 0 || rl_cuda_check(cudaEventRecord(timer.start, cuda_stream), "timing", err) < 0 ||
+      enqueue(arg, stream, err) < 0 || stop_timer(&timer, cuda_stream, &single_run_us, err) < 0)
     return -1;
   const bool is_accurate = single_run_us >= ACCURATE_RUN_US;
   const int runs = is_accurate                                             ? 1
                    : single_run_us * MAX_RUNS_PER_GRAPH <= ACCURATE_RUN_US ? MAX_RUNS_PER_GRAPH
                                                                            : (int)(ACCURATE_RUN_US / single_run_us);
   /* Captures even when the single run was accurate, so that work that can't be captured fails here. */
-  if (capture(&t, enqueue, arg, cuda_stream, runs, err) < 0) return -1;
+  if (capture(&timer, enqueue, arg, cuda_stream, runs, err) < 0) return -1;
   double shortest_us = single_run_us;
   for (int round = 0; round <= ROUNDS && !is_accurate; round++) { /* round 0 warms up */
     double round_us;
-    if (rl_cuda_check(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
-        rl_cuda_check(cudaGraphLaunch(t.graph_exec, cuda_stream), "timing", err) < 0 ||
-        stop_timer(&t, cuda_stream, &round_us, err) < 0)
+    if (rl_cuda_check(cudaEventRecord(timer.start, cuda_stream), "timing", err) < 0 ||
+        rl_cuda_check(cudaGraphLaunch(timer.graph_exec, cuda_stream), "timing", err) < 0 ||
+        stop_timer(&timer, cuda_stream, &round_us, err) < 0)
       return -1;
     if (round == 1 || (round > 1 && round_us / runs < shortest_us)) shortest_us = round_us / runs;
   }

@@ -85,8 +85,8 @@ void rl_tuning_cache_add(const char *key, int64_t algorithm) {
   if (!write_full_key(key, full_key) || !add(full_key, algorithm) || !cache_path(path, sizeof path)) return;
   RL_CLEANUP(rl_close_descriptor) int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   int length = snprintf(line, sizeof line, "%" PRId64 "\t%s\n", algorithm, full_key);
-  if (file < 0 || write(file, line, (size_t)length) != length)
-    write_failed = true; /* a single write, so that the lines of several processes do not mix */
+  /* A single write, so that the lines of several processes do not mix. */
+  if (file < 0 || write(file, line, (size_t)length) != length) write_failed = true;
 }
 
 bool rl_tuning_cache_is_persistent(void) {

@@ -1,8 +1,7 @@
-/* The tuning cache: for each operation and shape, the algorithm that was the fastest when tune.h timed it. The choices are
- * stored in $ROOFLINED_CACHE_DIR/choices.tsv. Other processes (the device's other worker, a later daemon) read the file, so that
- * they run the same kernels, get bit-identical results and need no timing. Without the variable, entries last as long as the
- * process. When the file can't be read or written, and after the 4096th entry, algorithms are timed again. Only one thread of a
- * process may use the cache. */
+/* The tuning cache: for each operation and shape, the algorithm that was the fastest when tune.h timed it. The choices are stored
+ * in $ROOFLINED_CACHE_DIR/choices.tsv. Other worker processes read the file, so that they run the same kernels, get bit-identical
+ * results and need no timing. Without the variable, entries last as long as the process. When the file can't be read or written,
+ * and after the 4096th entry, algorithms are timed again. Only one thread of a process may use the cache. */
 #ifndef RL_LIBRARY_TUNING_CACHE_H
 #define RL_LIBRARY_TUNING_CACHE_H
 
