@@ -1,8 +1,9 @@
 /* The program rooflined-nvrtc: reads CUDA C++ from standard input, compiles it with NVRTC and writes the result (output.h) to
  * standard output. It loads NVRTC, enters the sandbox (base/sandbox.h) and compiles once.
  *
- *   rooflined-nvrtc --version                 prints the version of NVRTC and a hash of the standard headers that
- *                                             posted code can include: "13.0 SHA256"
+ *   rooflined-nvrtc --version                 prints the version of NVRTC, a hash of the standard headers that posted
+ *                                             code can include, and an option of every compilation:
+ *                                             "13.0 SHA256 --generate-line-info"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...    compiles for the architecture ARCH; ENTRY is the kernel to launch */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 enum {
   MAX_CODE_BYTES = 1 << 20,
   MAX_INCLUDE_OPTIONS = 16,
-  OTHER_OPTIONS = 3 /* -arch, --ptxas-options and --generate-line-info */
+  FIXED_OPTIONS = 3 /* options of every compilation: -arch, --ptxas-options and --generate-line-info */
 };
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
@@ -75,7 +76,7 @@ static int find_folder(nvrtc *api, rl_error *err) {
   return 0;
 }
 
-/* Loads libnvrtc-builtins, which NVRTC would load while compiling, when the sandbox no longer allows it. */
+/* Loads libnvrtc-builtins. NVRTC would otherwise load it while compiling, which the sandbox does not allow. */
 static int load_builtins(const nvrtc *api, rl_error *err) {
   char path[PATH_MAX + 64];
   int major = 0, minor = 0;
@@ -175,10 +176,10 @@ static int write_unavailable(const char *reason) { return write_output(RL_NVRTC_
 static char *read_code(void) {
   char *code = malloc(MAX_CODE_BYTES + 1);
   size_t used = 0;
-  ssize_t got = 1;
-  while (code != NULL && got > 0 && used < MAX_CODE_BYTES) {
-    got = read(STDIN_FILENO, code + used, MAX_CODE_BYTES - used);
-    if (got > 0) used += (size_t)got;
+  ssize_t received = 1;
+  while (code != NULL && received > 0 && used < MAX_CODE_BYTES) {
+    received = read(STDIN_FILENO, code + used, MAX_CODE_BYTES - used);
+    if (received > 0) used += (size_t)received;
   }
   if (code != NULL) code[used] = '\0';
   return code;
@@ -222,13 +223,13 @@ static int enter_sandbox(const include_folders *folders, rl_error *err) {
   return rl_sandbox_enter(&limits, err);
 }
 
-/* For reports. The machine code stays the same. */
+/* Adds source lines to the compiled code, for reports. The machine code stays the same. */
 static const char LINE_INFO_OPTION[] = "--generate-line-info";
 
 /* Compiles the code on standard input and returns the exit status. The options that this function adds follow those of the
  * command line, so that the command line can't change which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
-  const char *options[RL_NVRTC_OPTIONS_MAX + OTHER_OPTIONS + MAX_INCLUDE_OPTIONS];
+  const char *options[RL_NVRTC_OPTIONS_MAX + FIXED_OPTIONS + MAX_INCLUDE_OPTIONS];
   static include_folders folders;
   char arch[64];
   int option_count = 0;
@@ -260,7 +261,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (load_nvrtc(&api, &err) < 0) return prints_version ? EXIT_FAILURE : write_unavailable(err.message);
-  if (!prints_version) _exit(run(&api, argc, argv, &err)); /* _exit runs no exit handlers, which the sandbox restricts */
+  if (!prints_version)
+    _exit(run(&api, argc, argv, &err)); /* _exit runs no exit handlers, which might do what the sandbox forbids */
   char headers_sha256[RL_SHA256_SIZE];
   int major = 0, minor = 0;
   api.version(&major, &minor);

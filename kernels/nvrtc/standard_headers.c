@@ -1,24 +1,26 @@
 /* Implements standard_headers.h: the table of headers and their texts. */
 #include "nvrtc/standard_headers.h"
 
-/* NAME is a header of C++ and of CCCL. */
-#define IN_STD "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
-#define CPP(X, NAME) X(#NAME, "#include <cuda/std/" #NAME ">\n" IN_STD)
-/* <cNAME> of C++ and <NAME.h> of C. CCCL has cNAME; its types and functions are in the global namespace too. MACROS are the
- * macros that CCCL lacks when NVRTC compiles. */
-#define C(X, NAME, MACROS)                                       \
-  X("c" #NAME, MACROS "#include <cuda/std/c" #NAME ">\n" IN_STD) \
+/* The macros CPP_HEADER, C_HEADER and BUILT_IN_HEADER call X(name, text) for the headers that they define. USE_IN_STD makes the
+ * names of cuda::std visible in std. */
+#define USE_IN_STD "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
+/* The header <NAME> of C++, which CCCL has as <cuda/std/NAME>. */
+#define CPP_HEADER(X, NAME) X(#NAME, "#include <cuda/std/" #NAME ">\n" USE_IN_STD)
+/* The headers <cNAME> of C++ and <NAME.h> of C. CCCL has <cuda/std/cNAME>, whose types and functions are in the global namespace
+ * too. MACROS: definitions of the header's macros that CCCL lacks when NVRTC compiles. */
+#define C_HEADER(X, NAME, MACROS)                                       \
+  X("c" #NAME, MACROS "#include <cuda/std/c" #NAME ">\n" USE_IN_STD) \
   X(#NAME ".h", MACROS "#include <cuda/std/c" #NAME ">\n")
-/* NVRTC itself declares what kernels use of the header: assert, printf, placement new. */
-#define BUILT_IN(X, NAME) X("c" #NAME, "") X(#NAME ".h", "")
+/* Empty headers <cNAME> and <NAME.h>: NVRTC itself declares what kernels use of them (assert, printf). */
+#define BUILT_IN_HEADER(X, NAME) X("c" #NAME, "") X(#NAME ".h", "")
 
-/* CUDA 13.0's CCCL has <algorithm> only for its own use. */
+/* The CCCL of CUDA 13.0 has <algorithm> only under an internal name. */
 #define ALGORITHM                             \
   "#if __has_include(<cuda/std/algorithm>)\n" \
   "#include <cuda/std/algorithm>\n"           \
   "#else\n"                                   \
   "#include <cuda/std/__algorithm_>\n"        \
-  "#endif\n" IN_STD
+  "#endif\n" USE_IN_STD
 
 /* The types of the driver API that kernels have as parameters. Its functions are host functions, which NVRTC refuses. */
 #define DRIVER_TYPES                                                                             \
@@ -68,12 +70,13 @@
 
 /* clang-format off */
 #define STANDARD_HEADERS(X)                                                                                                    \
-  X("algorithm", ALGORITHM) X("new", "") X("stdbool.h", "") X("cuda.h", DRIVER_TYPES)                                          \
-  CPP(X, array) CPP(X, atomic) CPP(X, bit) CPP(X, complex) CPP(X, concepts) CPP(X, expected) CPP(X, functional)                \
-  CPP(X, initializer_list) CPP(X, iterator) CPP(X, limits) CPP(X, memory) CPP(X, numbers) CPP(X, numeric) CPP(X, optional)     \
-  CPP(X, ratio) CPP(X, span) CPP(X, tuple) CPP(X, type_traits) CPP(X, utility) CPP(X, variant)                                 \
-  C(X, float, FLOAT_MACROS) C(X, limits, "") C(X, math, MATH_MACROS) C(X, stddef, "") C(X, stdint, "") C(X, stdlib, "")        \
-  C(X, string, "") BUILT_IN(X, assert) BUILT_IN(X, stdio)
+  X("algorithm", ALGORITHM) X("new", "") X("stdbool.h", "") X("cuda.h", DRIVER_TYPES) CPP_HEADER(X, array)                     \
+  CPP_HEADER(X, atomic) CPP_HEADER(X, bit) CPP_HEADER(X, complex) CPP_HEADER(X, concepts) CPP_HEADER(X, expected)              \
+  CPP_HEADER(X, functional) CPP_HEADER(X, initializer_list) CPP_HEADER(X, iterator) CPP_HEADER(X, limits)                      \
+  CPP_HEADER(X, memory) CPP_HEADER(X, numbers) CPP_HEADER(X, numeric) CPP_HEADER(X, optional) CPP_HEADER(X, ratio)             \
+  CPP_HEADER(X, span) CPP_HEADER(X, tuple) CPP_HEADER(X, type_traits) CPP_HEADER(X, utility) CPP_HEADER(X, variant)            \
+  C_HEADER(X, float, FLOAT_MACROS) C_HEADER(X, limits, "") C_HEADER(X, math, MATH_MACROS) C_HEADER(X, stddef, "")              \
+  C_HEADER(X, stdint, "") C_HEADER(X, stdlib, "") C_HEADER(X, string, "") BUILT_IN_HEADER(X, assert) BUILT_IN_HEADER(X, stdio)
 /* clang-format on */
 
 #define NAME_OF(NAME, TEXT) NAME,

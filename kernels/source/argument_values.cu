@@ -1,3 +1,4 @@
+/* Implements argument_values.h. */
 #include "source/argument_values.h"
 
 #include <cstdio>

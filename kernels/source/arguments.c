@@ -1,4 +1,4 @@
-/* Decodes buffers, scalars and expected contents from a request. */
+/* Implements arguments.h: decodes buffers, scalars and expected contents from a request. */
 #include "source/arguments.h"
 
 #include <math.h>
@@ -69,7 +69,8 @@ static int decode_scalar(const cJSON *object, const char *pointer, rl_source_arg
   char member_pointer[RL_SOURCE_POINTER_SIZE];
   scalar_request request = {0};
   if (rl_fields_decode(scalar_fields, object, pointer, &request, sizeof request, err) < 0) return -1;
-  bool is_signed = (request.dtype - RL_SOURCE_INT8) % 2 == 0;
+  const bool is_signed = (request.dtype - RL_SOURCE_INT8) % 2 == 0; /* in rl_source_type, signed and unsigned types alternate */
+  /* The limits are those of the type, but at most 2^53, up to which a double represents every integer. */
   double bits = 8 * (double)rl_source_type_size(request.dtype), maximum = fmin(exp2(is_signed ? bits - 1 : bits) - 1, 0x1p53);
   double minimum = is_signed ? -maximum - (bits < 64) : 0;
   if (!rl_source_type_is_floating(request.dtype) &&

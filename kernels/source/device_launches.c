@@ -1,4 +1,4 @@
-/* The layout of the entries' headers is that of fatbins that nvcc 13.0 wrote. */
+/* Implements device_launches.h. The layout of fatbin entries (fatbin_entry) is that of fatbins that nvcc 13.0 wrote. */
 #include "source/device_launches.h"
 
 #include <elf.h>
@@ -50,8 +50,8 @@ static int fail_decompression(rl_error *err) {
                     MAX_DECOMPRESSED_BYTES >> 20);
 }
 
-/* Searches the decompressed data, one zstd frame, in chunks. The end of each chunk is kept, because a name may be divided between
- * two. Adds the number of decompressed bytes to *total, which bounds the time for all entries of a fatbin. */
+/* Searches the decompressed data, one zstd frame, in chunks. The end of each chunk is kept, because a name may begin in one chunk
+ * and end in the next. Adds the number of decompressed bytes to *total, which bounds the time for all entries of a fatbin. */
 static int search_compressed(const unsigned char *data, size_t size, size_t *total, rl_error *err) {
   unsigned char text[MAX_NAME_BYTES + CHUNK_BYTES];
   size_t kept = 0, hint = 1;
@@ -73,8 +73,8 @@ static int search_compressed(const unsigned char *data, size_t size, size_t *tot
   return in.pos == in.size ? 0 : fail_decompression(err); /* a second frame would not have been searched */
 }
 
-/* Searches one entry if it is compressed; the other entries were searched with the whole binary. data: of the entry. total: as
- * for search_compressed. */
+/* Searches one entry if it is compressed; entries that are not compressed were searched with the whole binary. data: contents of
+ * the entry. total: as for search_compressed. */
 static int search_entry(const fatbin_entry *entry, const unsigned char *data, size_t *total, rl_error *err) {
   if (entry->kind != ENTRY_PTX && entry->kind != ENTRY_CUBIN)
     return rl_fail_at(err, "/binary", "the fatbin has an entry that is neither PTX nor a cubin");

@@ -60,7 +60,7 @@ static int reset(rl_instance *base, rl_error *err) {
   return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
-/* Copies the buffers to saved_buffers. */
+/* Copies the contents of the buffers to saved_buffers. */
 static int copy_to_saved(instance *self, rl_error *err) {
   const cudaStream_t stream = (cudaStream_t)self->base.device->stream;
   for (int i = 0; i < self->source.argument_count; i++) {
@@ -83,7 +83,7 @@ static int save(rl_instance *base, rl_error *err) {
   return copy_to_saved(self, err);
 }
 
-/* Restores the variables and fills the buffers. */
+/* Restores the module's variables and fills the buffers. */
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
   if (self->has_fresh_inputs) self->launch_number++;
@@ -132,7 +132,7 @@ static int run_reference(instance *self, void *expected, size_t bytes, rl_error 
   return device->ops->download(device, expected, buffers[self->source.expected_argument], bytes, err);
 }
 
-/* Compares one launch. contents: buffer for the result and the expected contents, `bytes` each. */
+/* Runs the kernel once and compares the result with the expected contents. contents: memory for both, `bytes` each. */
 static int compare_launch(instance *self, unsigned char *contents, size_t bytes, rl_check *check, rl_error *err) {
   const rl_source *source = &self->source;
   const int64_t index = source->expected_argument;

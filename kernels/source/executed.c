@@ -1,3 +1,4 @@
+/* Implements executed.h. */
 #include "source/executed.h"
 
 static bool executed;

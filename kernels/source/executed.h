@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Call this before posted code is launched, and before the driver loads a posted binary, which no compiler of ours has
- * written. */
+/* Call this before posted code is launched. For a posted binary, call it already before the driver loads the binary, because the
+ * client, not rooflined-nvrtc, produced its machine code. */
 void rl_source_set_executed(void);
 /* Returns whether rl_source_set_executed was called. */
 bool rl_source_has_executed(void);

@@ -1,3 +1,4 @@
+/* Implements kernel.h: compiles or loads a posted kernel, checks its parameters and its launch configuration, and launches it. */
 #include "source/kernel.h"
 
 #include <cuda.h>
@@ -87,7 +88,8 @@ static parameter_function *find_parameter_function(void) {
   return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? (parameter_function *)function : NULL;
 }
 
-/* Checks the number and the sizes of the kernel's parameters, because a launch reads as many bytes as they have. */
+/* Checks the number and the sizes of the kernel's parameters, because a launch reads from each argument as many bytes as the
+ * parameter has. */
 static int check_parameters(const rl_source *source, const rl_source_kernel *kernel, rl_error *err) {
   parameter_function *get_parameter = find_parameter_function();
   size_t offset, bytes;
@@ -108,11 +110,11 @@ static int check_parameters(const rl_source *source, const rl_source_kernel *ker
 
 /* --- the launch configuration ------------------------------------------------------------------------------------------ */
 
-static unsigned count_blocks(const int64_t extent[3]) { return (unsigned)(extent[0] * extent[1] * extent[2]); }
+static unsigned extent_product(const int64_t extent[3]) { return (unsigned)(extent[0] * extent[1] * extent[2]); }
 
 static dim3 to_dim3(const int64_t extent[3]) { return dim3((unsigned)extent[0], (unsigned)extent[1], (unsigned)extent[2]); }
 
-static bool has_cluster(const rl_source_request *request) { return count_blocks(request->cluster) > 1; }
+static bool has_cluster(const rl_source_request *request) { return extent_product(request->cluster) > 1; }
 
 /* Fills *config; its attributes are stored in `attributes`. */
 static void set_config(const rl_source_request *request, cudaLaunchAttribute attributes[MAX_ATTRIBUTES], cudaStream_t stream,
@@ -138,7 +140,7 @@ static void set_config(const rl_source_request *request, cudaLaunchAttribute att
 }
 
 static int check_block(const rl_source_kernel *kernel, rl_error *err) {
-  const int threads = (int)count_blocks(kernel->request->block);
+  const int threads = (int)extent_product(kernel->request->block);
   if (threads <= kernel->attributes.maxThreadsPerBlock) return 0;
   return rl_fail_at(err, "/block",
                     "a block has %d threads; the kernel uses %d registers per thread, which limits a block to %d threads",
@@ -185,7 +187,7 @@ static int check_cluster(const rl_source_kernel *kernel, rl_error *err) {
   cudaLaunchConfig_t config;
   int clusters = 0;
   if (!has_cluster(kernel->request)) return 0;
-  if (count_blocks(kernel->request->cluster) > PORTABLE_CLUSTER_BLOCKS &&
+  if (extent_product(kernel->request->cluster) > PORTABLE_CLUSTER_BLOCKS &&
       rl_cuda_check(cudaFuncSetAttribute(kernel->function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
                     "allowing clusters of more than 8 blocks", err) < 0)
     return -1;
@@ -193,23 +195,23 @@ static int check_cluster(const rl_source_kernel *kernel, rl_error *err) {
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel->function, &config) == cudaSuccess && clusters > 0) return 0;
   (void)cudaGetLastError();
   return rl_fail_at(err, "/cluster", "this device has no space for a cluster of %u such blocks",
-                    count_blocks(kernel->request->cluster));
+                    extent_product(kernel->request->cluster));
 }
 
-/* Checks that all blocks of a cooperative launch can be resident. Clusters may reduce their number further; the launch then
- * fails. */
+/* Checks that all blocks of a cooperative launch can be resident. Clusters may reduce the number of resident blocks further; in
+ * that case the launch fails. */
 static int check_cooperative(const rl_device *device, const rl_source_kernel *kernel, rl_error *err) {
   const rl_source_request *request = kernel->request;
-  int blocks_per_sm = 0, sms = 0;
+  int blocks_per_sm = 0, multiprocessors = 0;
   if (!request->cooperative) return 0;
   if (rl_cuda_check(
-          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_sm, kernel->function, (int)count_blocks(request->block),
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_sm, kernel->function, (int)extent_product(request->block),
                                                         (size_t)request->dynamic_shared_bytes),
           "computing the occupancy", err) < 0 ||
-      rl_cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device->index),
+      rl_cuda_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device->index),
                     "reading the number of multiprocessors", err) < 0)
     return -1;
-  const int64_t resident = (int64_t)blocks_per_sm * sms;
+  const int64_t resident = (int64_t)blocks_per_sm * multiprocessors;
   if (request->grid[0] * request->grid[1] <= resident && request->grid[0] * request->grid[1] * request->grid[2] <= resident)
     return 0;
   return rl_fail_at(err, "/grid", "a cooperative launch of this kernel has at most %lld blocks on this device",

@@ -1,3 +1,4 @@
+/* Implements l2_priority.h. */
 #include "source/l2_priority.h"
 
 #include "cuda_check.h"

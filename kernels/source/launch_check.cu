@@ -1,3 +1,6 @@
+/* Implements launch_check.h. For each checked launch, kernels on the device write a launch_record: digests of read-only buffers
+ * and of guard zones, and the sum of squared errors of the result. rl_launch_check_read copies the records to the host and judges
+ * them. */
 #include "source/launch_check.h"
 
 #include <cuda_bf16.h>
@@ -74,8 +77,8 @@ typedef struct guard_zones {
   uint64_t bytes[RL_SOURCE_ARGUMENTS_MAX];
 } guard_zones;
 
-/* Each block adds the guard zones of one argument. The zone after the buffer begins at the next multiple of 8 bytes; the bytes
- * between the buffer and the zone are added one by one. */
+/* Each block computes the digest of the two guard zones of one argument's buffer. The zone after the buffer begins at the next
+ * multiple of 8 bytes; the bytes between the buffer and the zone are added one by one. */
 __global__ static void add_guard_digests(guard_zones zones, unsigned long long *digests) {
   const unsigned char *buffer = zones.buffers[blockIdx.x];
   if (buffer == nullptr) return;
@@ -120,6 +123,7 @@ static int enqueue_digests(const rl_launch_check *check, launch_record *record, 
 
 /* --- the expected contents --------------------------------------------------------------------------------------------- */
 
+/* The unsigned integer type of this size. */
 template <int BYTES> struct word;
 template <> struct word<1> { typedef uint8_t type; };
 template <> struct word<2> { typedef uint16_t type; };
@@ -198,12 +202,12 @@ template <typename T> static void enqueue_compare(const rl_launch_check *check, 
                                                               check->source->tolerance, squared_norm, record);
 }
 
-#define FUNCTIONS(T) \
+#define FUNCTIONS_FOR(T) \
   { enqueue_mask<T>, enqueue_squared_norm<T>, enqueue_compare<T> }
 static const type_functions functions[RL_SOURCE_TYPE_COUNT] = {
-    FUNCTIONS(double),  FUNCTIONS(float),    FUNCTIONS(__half),  FUNCTIONS(__nv_bfloat16),
-    FUNCTIONS(int8_t),  FUNCTIONS(uint8_t),  FUNCTIONS(int16_t), FUNCTIONS(uint16_t),
-    FUNCTIONS(int32_t), FUNCTIONS(uint32_t), FUNCTIONS(int64_t), FUNCTIONS(uint64_t)};
+    FUNCTIONS_FOR(double),  FUNCTIONS_FOR(float),    FUNCTIONS_FOR(__half),  FUNCTIONS_FOR(__nv_bfloat16),
+    FUNCTIONS_FOR(int8_t),  FUNCTIONS_FOR(uint8_t),  FUNCTIONS_FOR(int16_t), FUNCTIONS_FOR(uint16_t),
+    FUNCTIONS_FOR(int32_t), FUNCTIONS_FOR(uint32_t), FUNCTIONS_FOR(int64_t), FUNCTIONS_FOR(uint64_t)};
 
 static double squared_norm(const rl_source *source) {
   const rl_source_argument *argument = &source->arguments[source->expected_argument];

@@ -1,3 +1,4 @@
+/* Implements module_variables.h. */
 #include "source/module_variables.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-/* A table lists the allowed options and the NVRTC option of each. */
+/* Implements options.h. The table allowed_options has the allowed options and the NVRTC option of each. */
 #include "source/options.h"
 
 #include <ctype.h>

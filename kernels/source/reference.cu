@@ -1,3 +1,4 @@
+/* Implements reference.h: opens the reference as an rl_source_kernel with separate buffers. */
 #include "source/reference.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+/* Implements tensor_map.h: decodes tensor maps, and checks them before the driver encodes them. */
 #include "source/tensor_map.h"
 
 #include <stdio.h>
