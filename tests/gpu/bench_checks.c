@@ -1,9 +1,10 @@
 /* bench_checks FILE...: measures whether the checks after each launch change the time of posted kernels that compute correctly.
- * Each file has a posted program as JSON (`code`, `entry`, `grid`, `arguments`, `expected`, ...). In each round the program takes
- * samples with the checks and without them, one after the other, in an order that alternates. It prints a line of JSON for each
- * file and cache state: medians over all samples, their ratio, and the smallest and largest ratio of a round.
+ * Each file has a posted program as JSON (`code`, `entry`, `grid`, `arguments`, `expected`, ...). In each round, bench_checks
+ * takes samples of the posted program with the checks and without them; every second round, the order is reversed. It prints a
+ * line of JSON for each file and cache state: medians over all samples, their ratio, and the smallest and largest ratio of a
+ * round.
  *
- * The program exits with 77 when there is no GPU, and with 1 on failure or when a launch is wrong. */
+ * bench_checks exits with 77 when there is no GPU, and with 1 on failure or when a launch is wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,12 @@ static double median(const double *us, size_t count) {
 }
 
 static void print_row(const char *path, const char *cache, const compared_times *times) {
-  double least = 1e9, most = 0;
+  double min_ratio = 1e9, max_ratio = 0;
   for (int round = 0; round < ROUND_COUNT; round++) {
     const double ratio = median(times->with_us + round * ROUND_SAMPLES, ROUND_SAMPLES) /
                          median(times->without_us + round * ROUND_SAMPLES, ROUND_SAMPLES);
-    if (ratio < least) least = ratio;
-    if (ratio > most) most = ratio;
+    if (ratio < min_ratio) min_ratio = ratio;
+    if (ratio > max_ratio) max_ratio = ratio;
   }
   const double with_us = median(times->with_us, ROUND_COUNT * ROUND_SAMPLES),
                without_us = median(times->without_us, ROUND_COUNT * ROUND_SAMPLES);
@@ -85,8 +86,8 @@ static void print_row(const char *path, const char *cache, const compared_times 
   printf(
       "{\"program\":\"%.*s\",\"cache\":\"%s\",\"checked_us\":%.4f,\"unchecked_us\":%.4f,\"ratio\":%.5f,\"least_ratio\":%.5f,"
       "\"most_ratio\":%.5f,\"samples\":%d,\"commit\":\"%s\"}\n",
-      (int)strcspn(name, "."), name, cache, with_us, without_us, with_us / without_us, least, most, ROUND_COUNT * ROUND_SAMPLES,
-      RL_COMMIT);
+      (int)strcspn(name, "."), name, cache, with_us, without_us, with_us / without_us, min_ratio, max_ratio,
+      ROUND_COUNT * ROUND_SAMPLES, RL_COMMIT);
   fflush(stdout);
 }
 

@@ -1,6 +1,6 @@
-/* bench_lombscargle measures the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU: for each
- * version of the kernel in the talk and for the variant "uniform", each type and each way of building the code, with SciPy's
- * samples and 2^20 frequencies. It prints a line of JSON for each, with these values:
+/* bench_lombscargle measures the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU: each
+ * version of the kernel in the talk and the variant "uniform", in each type and each build (kernel/lombscargle.c), with SciPy's
+ * samples and 2^20 frequencies. It prints a line of JSON for each of them, with these values:
  *
  *   first_ms   time to compile or load the code and run one launch
  *   median_ms  median time of a launch among consecutive launches

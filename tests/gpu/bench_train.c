@@ -93,9 +93,8 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   if (instance->ops->read_phase_timestamps(instance, &timestamps, err)) return -1;
   for (size_t i = 0; i < timestamps.phase_count; i++) {
     const rl_phase_durations times = rl_phase_summarize(&timestamps, i);
-    if (times.max_us > 0)
-      printf("  %-22s %7.2f us\n", timestamps.phases[i].name,
-             times.mean_us); /* a maximum of 0 means that the engine does not separate this phase from others */
+    /* A maximum of 0 means that the engine does not separate this phase from others. */
+    if (times.max_us > 0) printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us);
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);
@@ -104,58 +103,66 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   return 0;
 }
 
+static int hash_weights(rl_train_instance *train, uint64_t *hash, rl_error *err) {
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
+  if (!weights || train->parameters(train, weights, err)) return -1;
+  *hash = 0;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) {
+    uint32_t bits;
+    memcpy(&bits, &weights[i], sizeof bits);
+    *hash = rl_hash64(*hash ^ bits);
+  }
+  free(weights);
+  return 0;
+}
+
 static int bench(rl_device *device, const rl_engine *engine, const rl_train_params *params, rl_error *err) {
   rl_instance *instance = NULL;
   rl_executable *epoch = NULL, *test = NULL;
-  rl_elapsed took = {0}, evaluated = {0};
-  rl_iteration_results report = {0};
+  rl_elapsed epoch_elapsed = {0}, evaluation_elapsed = {0};
+  rl_iteration_results results = {0};
   double device_ms[1000], host_ms[1000];
-  int64_t begun = rl_monotonic_ns();
+  int64_t open_begin_ns = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
-  int64_t opened = rl_monotonic_ns();
+  int64_t open_end_ns = rl_monotonic_ns();
   const bool records_phases = prints_phases && instance->ops->set_phase_timestamps;
   if (records_phases && instance->ops->set_phase_timestamps(instance, true, err)) return -1;
   if (device->ops->instantiate(device, &instance->iteration, &epoch, err) ||
       device->ops->instantiate(device, &instance->evaluation, &test, err))
     return -1;
-  printf("%s: open %.0f ms, instantiate %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
-         (double)(rl_monotonic_ns() - opened) * 1e-6, instance->deterministic ? "deterministic" : "not deterministic: ",
+  printf("%s: open %.0f ms, instantiate %.0f ms, %s%s\n", instance->dataset, (double)(open_end_ns - open_begin_ns) * 1e-6,
+         (double)(rl_monotonic_ns() - open_end_ns) * 1e-6, instance->deterministic ? "deterministic" : "not deterministic: ",
          instance->deterministic ? "" : instance->deterministic_note);
   print_choices((rl_train_instance *)instance);
-  uint64_t checksum = 0;
+  uint64_t weights_hash = 0;
   for (int64_t i = -params->warmup_epochs; i < params->epochs; i++) {
-    int rc = is_eager ? device->ops->run_eager(device, &instance->iteration, NULL, &took, err)
-                      : device->ops->run(device, epoch, NULL, &took, err);
-    if (rc || device->ops->run(device, test, NULL, &evaluated, err) || instance->ops->read_results(instance, &report, err))
+    int rc = is_eager ? device->ops->run_eager(device, &instance->iteration, NULL, &epoch_elapsed, err)
+                      : device->ops->run(device, epoch, NULL, &epoch_elapsed, err);
+    if (rc || device->ops->run(device, test, NULL, &evaluation_elapsed, err) ||
+        instance->ops->read_results(instance, &results, err))
       return -1;
-    if (i >= 0) device_ms[i] = took.device_ms, host_ms[i] = took.host_ms;
+    if (i >= 0) device_ms[i] = epoch_elapsed.device_ms, host_ms[i] = epoch_elapsed.host_ms;
     printf("epoch %lld: device %.3f ms, host %.3f ms, %llu launches, loss %.5f, test loss %.5f, accuracy %.4f (in %.2f ms)\n",
-           (long long)i, took.device_ms, took.host_ms, (unsigned long long)took.stream_operations, report.train_loss,
-           report.test_loss, report.test_accuracy_ratio, evaluated.device_ms);
+           (long long)i, epoch_elapsed.device_ms, epoch_elapsed.host_ms, (unsigned long long)epoch_elapsed.stream_operations,
+           results.train_loss, results.test_loss, results.test_accuracy_ratio, evaluation_elapsed.device_ms);
   }
-  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
-  if (!weights || ((rl_train_instance *)instance)->parameters((rl_train_instance *)instance, weights, err)) return -1;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) {
-    uint32_t bits;
-    memcpy(&bits, &weights[i], sizeof bits);
-    checksum = rl_hash64(checksum ^ bits);
-  }
-  free(weights);
+  if (hash_weights((rl_train_instance *)instance, &weights_hash, err)) return -1;
   size_t count = (size_t)params->epochs;
-  double least = device_ms[0];
-  for (size_t i = 1; i < count; i++) least = fmin(least, device_ms[i]);
+  double fastest_ms = device_ms[0];
+  for (size_t i = 1; i < count; i++) fastest_ms = fmin(fastest_ms, device_ms[i]);
   printf(
       "{\"engine\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"seed\":%lld,\"dataset\":\"%s\",\"epochs\":%zu,"
       "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,"
       "\"test_accuracy_ratio\":%.4f,\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,"
       "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
       engine->description->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
-      instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
-      report.train_loss, evaluated.device_ms, (unsigned long long)took.stream_operations,
-      (unsigned long long)device->memory_usage.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
+      instance->dataset, count, median(device_ms, count), fastest_ms, median(host_ms, count), results.test_accuracy_ratio,
+      results.train_loss, evaluation_elapsed.device_ms, (unsigned long long)epoch_elapsed.stream_operations,
+      (unsigned long long)device->memory_usage.peak_total_bytes, (unsigned long long)weights_hash, RL_COMMIT);
   for (int i = 0; i < RL_MEMORY_PURPOSE_COUNT; i++)
     printf(",\"peak_%s_bytes\":%llu", rl_memory_purpose_names[i], (unsigned long long)device->memory_usage.peak_bytes[i]);
-  if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
+  if (!isnan(results.loss_scale))
+    printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", results.loss_scale, results.skipped_steps);
   printf("}\n");
   if (records_phases && print_phases(instance, err)) return -1;
   if (prints_launches && print_launches(device, instance, err)) return -1;

@@ -1,5 +1,5 @@
 """Posts the kernels of tests/attacks, most of which try to appear fast with wrong results, to a daemon with a GPU. Each is
-refused, or its job fails, or it computes the result in every launch.
+refused, or its job fails, or its job completes because every launch computed the right result.
 The comment at the top of each kernel names the trick, where it was seen, and the verdict."""
 
 import json
@@ -10,9 +10,11 @@ import pytest
 from test_source import N, buffer, daemon, pack_base64, scalar  # noqa: F401  (daemon is a fixture)
 
 ATTACKS = pathlib.Path(__file__).resolve().parents[1] / "attacks"
+# Cold and warm cache: 34 launches that warm up, and 100 samples.
+CHECKED_LAUNCHES = 2 * (34 + 100)
 RESULT = [2.0 * i for i in range(N)]  # of the input 0, 1, 2 ...
-# The job of each attack fails with one of its words, or completes if it may: then every launch was correct. scratch: dtype of a
-# fourth argument, a buffer of one element.
+# For each attack: `words`: the message of the failed job contains one of them; `may_complete`: the job may complete instead;
+# `scratch`: dtype of a fourth argument, a buffer of one element.
 VERDICTS = json.loads((ATTACKS / "verdicts.json").read_text())
 TWICE = """extern "C" __global__ void twice(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
@@ -42,7 +44,7 @@ def test_attack(daemon, name):  # noqa: F811
         assert verdict["may_complete"], job
         (run,) = daemon.call("GET", f"/jobs/{job['id']}/results")[1]["runs"]
         values = {item["name"]: item["value"] for item in run["measurements"]}
-        assert values["checked_launches"] == 2 * (34 + 100) and values["unrestored_variable_bytes"] == 0, values
+        assert values["checked_launches"] == CHECKED_LAUNCHES and values["unrestored_variable_bytes"] == 0, values
     else:
         assert job["state"] == "failed", job
         assert any(word in job["problem"]["message"] for word in verdict["words"]), job["problem"]
@@ -53,7 +55,7 @@ def test_every_timed_launch_has_other_inputs(daemon):  # noqa: F811
     for name, init in (("honest_rounding", "normal"), ("stale_output", "uniform")):
         arguments = [buffer(init=init, access="in"), *RANDOM[1:]]
         (run,) = daemon.run(attack_job(name, **{**BY_REFERENCE, "arguments": arguments}))
-        assert run["values"]["checked_launches"] == 2 * (34 + 100) and run["values"]["relative_error"] < 1e-6
+        assert run["values"]["checked_launches"] == CHECKED_LAUNCHES and run["values"]["relative_error"] < 1e-6
     job = daemon.finish(attack_job("writes_input", **BY_REFERENCE))
     assert job["state"] == "failed" and "argument 0, whose access is" in job["problem"]["message"], job["problem"]
     same_inputs = [buffer(access="in", bytes=pack_base64("f", [float(i) for i in range(1000)]), count=1000), *RANDOM[1:]]
@@ -70,8 +72,8 @@ def test_references_that_cannot_run_are_refused(daemon):  # noqa: F811
                               ("/expected/reference/dynamic_shared_bytes",))]:
         job = daemon.finish(attack_job("stale_output", **{**BY_REFERENCE, "expected": {"argument": 1, "reference": reference}}))
         assert job["state"] == "failed" and all(word in job["problem"]["message"] for word in words), job["problem"]
-    zeros = {"code": TWICE.replace("2 * x[i]", "nanf(\"\")"), "entry": "twice"}
-    job = daemon.finish(attack_job("stale_output", **{**BY_REFERENCE, "expected": {"argument": 1, "reference": zeros}}))
+    nan_reference = {"code": TWICE.replace("2 * x[i]", "nanf(\"\")"), "entry": "twice"}
+    job = daemon.finish(attack_job("stale_output", **{**BY_REFERENCE, "expected": {"argument": 1, "reference": nan_reference}}))
     assert job["state"] == "failed" and "wrong" in job["problem"]["message"], job["problem"]
 
 

@@ -57,9 +57,9 @@ static void rates_are_within_the_limits_of_the_chip(void **state) {
     assert_string_equal(rate->name, rl_ceiling_rate_names[i]);
     if (i == RL_CEILING_l3_read) assert_true(!rate->launch && rate->reason[0]);
     if (!rate->launch) continue;
-    double got = best_rate(rate), limit = limit_of((rl_ceiling)i, properties);
-    print_message("%-32s %.4g, %.1f %% of the limit\n", rate->name, got, 100 * got / limit);
-    if (!(got > 0 && got <= limit)) fail_msg("%s is %g, above %g", rate->name, got, limit);
+    double measured = best_rate(rate), limit = limit_of((rl_ceiling)i, properties);
+    print_message("%-32s %.4g, %.1f %% of the limit\n", rate->name, measured, 100 * measured / limit);
+    if (!(measured > 0 && measured <= limit)) fail_msg("%s is %g, above %g", rate->name, measured, limit);
   }
   cJSON_Delete(properties);
   free(text);

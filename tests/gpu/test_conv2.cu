@@ -1,7 +1,9 @@
 /* Tests the kernels of conv2 in train/cuda (conv2_half.cu, conv2_float.cu) against the double-precision functions of
  * train/oracle.h, on random values of the kernels' types. Before each test, every output buffer and a margin behind it are filled
  * with the byte 0xff; the margin must not change. The program uses no library, so that compute-sanitizer's racecheck and the
- * emulator of tests/simt can run it. Arguments: batch sizes to test instead of those in main. */
+ * emulator of tests/simt can run it. Arguments: batch sizes to test instead of those in main.
+ *
+ * Names: "d_x" is the gradient of the loss with respect to x. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,16 +62,15 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double random_value(void) {
-  return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
-} /* returns a random number in [-1, 1) */
+/* Returns a random number in [-1, 1). */
+static double random_value(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; }
 
 static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void store_rounded(double value, float *to) { *to = (float)value; }
 
-template <typename T> static std::vector<T> random_values(size_t count, double size) {
+template <typename T> static std::vector<T> random_values(size_t count, double magnitude) {
   std::vector<T> result(count);
-  for (T &value : result) store_rounded(size * random_value(), &value);
+  for (T &value : result) store_rounded(magnitude * random_value(), &value);
   return result;
 }
 
@@ -131,15 +132,15 @@ template <typename T> static void check_batch(uint32_t batch) {
                  d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_CONV2_CHANNELS);
   for (float &value : bias) value = (float)(0.1 * random_value());
-  device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
+  device_array<T> device_x(x), device_weights(weights), device_d_pooled(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
       d_x((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
-  device_array<float> dev_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
+  device_array<float> device_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
       partial_bias(row_count * RL_CONV2_CHANNELS);
   device_array<uint8_t> argmaxes((size_t)n * RL_FC1_INPUTS);
   device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-  if (forward(batch, dev_x.data, dev_w.data, dev_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
-      backward(batch, dev_x.data, dev_w.data, dev_d.data, argmaxes.data, d_x.data, partial.data, partial_bias.data, state.data,
-               &err) < 0) {
+  if (forward(batch, device_x.data, device_weights.data, device_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
+      backward(batch, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, d_x.data, partial.data,
+               partial_bias.data, state.data, &err) < 0) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
   }
@@ -164,8 +165,8 @@ template <typename T> static void check_batch(uint32_t batch) {
     for (int position = 0; position < 4; position++)
       greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
     best[i] = argmax_planes[i] < 4 ? corner[argmax_planes[i] / 2 * RL_CONV2_SIDE + argmax_planes[i] % 2] : 0;
-    right &= argmax_planes[i] <= RL_ARGMAX_RELU_ZERO &&
-             fabs(best[i] - greatest) < 1e-4; /* another value than the greatest may be chosen within rounding */
+    /* Within rounding, the engine may choose another value than the greatest. */
+    right &= argmax_planes[i] <= RL_ARGMAX_RELU_ZERO && fabs(best[i] - greatest) < 1e-4;
   }
   expect(right, "the greatest of four values is pooled", batch);
   expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
@@ -192,18 +193,20 @@ template <typename T> static void check_batch(uint32_t batch) {
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
-    std::vector<__half> x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, __float2half(100.0f)), d(RL_FC1_INPUTS, __float2half(1.0f)),
-        w(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
-    d[777] = __float2half(INFINITY);
+    std::vector<__half> x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, __float2half(100.0f)),
+        d_pooled(RL_FC1_INPUTS, __float2half(1.0f)), weights(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
+    d_pooled[777] = __float2half(INFINITY);
     std::vector<uint8_t> let_through(RL_FC1_INPUTS, 0);
-    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FC1_INPUTS), d_x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+    device_array<__half> device_x(x), device_weights(weights), device_d_pooled(d_pooled), pooled(RL_FC1_INPUTS),
+        d_x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
     device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
         partial_bias(RL_CONV2_CHANNELS);
     device_array<uint8_t> argmaxes(let_through);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, dev_x.data, dev_w.data, dev_d.data, argmaxes.data, d_x.data, partial.data,
-                                     partial_bias.data, state.data, NULL, &err)
-                 : rl_conv2_forward(1, dev_x.data, dev_w.data, bias.data, pooled.data, argmaxes.data, state.data, NULL, &err))
+    if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, d_x.data,
+                                     partial.data, partial_bias.data, state.data, NULL, &err)
+                 : rl_conv2_forward(1, device_x.data, device_weights.data, bias.data, pooled.data, argmaxes.data, state.data,
+                                    NULL, &err))
       exit(1);
     expect(state.host(1)[0].overflow == 1, backward ? "an infinite gradient is recorded" : "a negative overflow is recorded", 1);
   }

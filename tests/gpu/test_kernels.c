@@ -39,15 +39,15 @@ static void libraries_support_common_shapes_and_types(void **state) {
                {&rl_kernel_conv_wgrad, FLOATS, CONV}};
 #undef CONV
 #undef ATTENTION
-  for (size_t i = 0; i < 2 * RL_DTYPE_COUNT * (sizeof cases / sizeof *cases); i++) {
-    const int dtype = (int)(i / 2 % RL_DTYPE_COUNT);
-    if (!(cases[i / 2 / RL_DTYPE_COUNT].dtypes & 1 << dtype)) continue;
-    rl_kernel_params params = kernel_params(cases[i / 2 / RL_DTYPE_COUNT].op, dtype, i % 2 ? "searched" : "heuristic",
-                                            cases[i / 2 / RL_DTYPE_COUNT].shape);
-    rl_kernel_instance *kernel = open_kernel(device, &params);
-    assert_correct(kernel);
-    close_kernel(kernel);
-  }
+  static const char *const variants[] = {"heuristic", "searched"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++)
+      for (int variant = 0; variant < 2 && cases[i].dtypes & 1 << dtype; variant++) {
+        rl_kernel_params params = kernel_params(cases[i].op, dtype, variants[variant], cases[i].shape);
+        rl_kernel_instance *kernel = open_kernel(device, &params);
+        assert_correct(kernel);
+        close_kernel(kernel);
+      }
 }
 
 static void unsupported_requests_are_input_errors(void **state) {

@@ -18,7 +18,7 @@ static void every_variant_computes_the_layer(void **state) {
   assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
-/* The default layer, checked on a sample of rows; the last variant is no slower than the first. */
+/* Tests the default layer on a sample of rows, and that the last variant is no slower than the first. */
 static void the_default_layer_is_correct_and_has_its_launches(void **state) {
   (void)state;
   double first_us = 0;

@@ -63,40 +63,41 @@ static double round_to_half(double value) {
 
 /* Downloads a device tensor of `planes` planes of `map` values per image and returns it as doubles in the order image, plane,
  * pixel (NCHW), each multiplied by `factor`. The caller frees the result. */
-static double *fetch(const rl_training_tensors *t, const void *from, size_t planes, size_t map, double factor) {
-  size_t count = t->batch * planes * map, bytes = t->fp16 ? 2 : 4;
+static double *fetch(const rl_training_tensors *tensors, const void *from, size_t planes, size_t map, double factor) {
+  size_t count = tensors->batch * planes * map, bytes = tensors->fp16 ? 2 : 4;
   unsigned char *raw = malloc(count * bytes);
   double *result = new_doubles(count);
   must(device->ops->download(device, raw, from, count * bytes, e));
   for (size_t i = 0; i < count; i++) {
-    double value = t->fp16 ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
+    double value = tensors->fp16 ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
     size_t n = i / (planes * map), index = i % (planes * map);
-    result[t->channels_last ? (n * planes + index % planes) * map + index / planes : i] = value * factor;
+    result[tensors->channels_last ? (n * planes + index % planes) * map + index / planes : i] = value * factor;
   }
   free(raw);
   return result;
 }
 
 /* Returns the gradient of pooled1, the sum of its parts, as fetch does. */
-static double *fetch_d_pooled1(const rl_training_tensors *t, double factor) {
-  const size_t values = (size_t)t->batch * POOLED1_VALUES, part_bytes = values * (t->fp16 ? 2 : 4);
+static double *fetch_d_pooled1(const rl_training_tensors *tensors, double factor) {
+  const size_t values = (size_t)tensors->batch * POOLED1_VALUES, part_bytes = values * (tensors->fp16 ? 2 : 4);
   double *sum = new_doubles(values);
-  for (uint32_t i = 0; i < t->d_pooled1_parts; i++) {
-    double *part = fetch(t, (const unsigned char *)t->d_pooled1 + i * part_bytes, RL_CONV1_CHANNELS, POOLED1_PIXELS, factor);
+  for (uint32_t i = 0; i < tensors->d_pooled1_parts; i++) {
+    double *part =
+        fetch(tensors, (const unsigned char *)tensors->d_pooled1 + i * part_bytes, RL_CONV1_CHANNELS, POOLED1_PIXELS, factor);
     for (size_t value = 0; value < values; value++) sum[value] += part[value];
     free(part);
   }
   return sum;
 }
 
-static uint8_t *fetch_argmax(const rl_training_tensors *t, const uint8_t *from, size_t planes, size_t map) {
-  size_t count = t->batch * planes * map;
+static uint8_t *fetch_argmax(const rl_training_tensors *tensors, const uint8_t *from, size_t planes, size_t map) {
+  size_t count = tensors->batch * planes * map;
   uint8_t *raw = malloc(count), *result = malloc(count);
   assert_true(raw && result);
   must(device->ops->download(device, raw, from, count, e));
   for (size_t i = 0; i < count; i++) {
     size_t n = i / (planes * map), index = i % (planes * map);
-    result[t->channels_last ? (n * planes + index % planes) * map + index / planes : i] = raw[i];
+    result[tensors->channels_last ? (n * planes + index % planes) * map + index / planes : i] = raw[i];
   }
   free(raw);
   return result;
@@ -170,7 +171,7 @@ static double run_head(int n, const double *product, const double *parameters, c
  * positions that the two poolings take; NULL means the greatest values. */
 static double run_network(int n, const batch *b, const double *parameters, const uint8_t *argmax1, const uint8_t *argmax2,
                           const double *engine_d_fc1, double *gradients) {
-  static const double none[RL_FC1_OUTPUTS];
+  static const double zero_bias[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
   double *product1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS), *pooled1,
          *product2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS), *pooled2, *unused = new_doubles(RL_FC1_OUTPUTS);
@@ -188,7 +189,7 @@ static double run_network(int n, const batch *b, const double *parameters, const
                            pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS), exact_argmax2);
   double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
          *d_pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS);
-  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, &parameters[offsets[RL_FC1_W]], none, product);
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, &parameters[offsets[RL_FC1_W]], zero_bias, product);
   double loss = run_head(n, product, parameters, b->labels, engine_d_fc1, d_hidden, gradients);
   rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
   rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &parameters[offsets[RL_FC1_W]], d_pooled2);
@@ -245,18 +246,18 @@ static double *parameters_of(const float *from) {
 }
 
 static void fetch_layers(step_record *step, const training *t) {
-  rl_training_tensors v;
-  must(rl_training_read_tensors(t->train, &v, e));
-  assert_int_equal(v.batch, step->n);
-  const double unscale = 1.0 / v.loss_scale;
-  step->pooled1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
-  step->pooled2 = fetch(&v, v.pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, 1);
-  step->d_pooled1 = fetch_d_pooled1(&v, unscale);
-  step->d_pooled2 = fetch(&v, v.d_pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
-  step->d_product2 = v.d_product2 ? fetch(&v, v.d_product2, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale) : NULL;
-  step->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
-  step->argmax1 = fetch_argmax(&v, v.argmax1, RL_CONV1_CHANNELS, POOLED1_PIXELS);
-  step->argmax2 = fetch_argmax(&v, v.argmax2, RL_CONV2_CHANNELS, POOLED2_PIXELS);
+  rl_training_tensors tensors;
+  must(rl_training_read_tensors(t->train, &tensors, e));
+  assert_int_equal(tensors.batch, step->n);
+  const double unscale = 1.0 / tensors.loss_scale;
+  step->pooled1 = fetch(&tensors, tensors.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
+  step->pooled2 = fetch(&tensors, tensors.pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, 1);
+  step->d_pooled1 = fetch_d_pooled1(&tensors, unscale);
+  step->d_pooled2 = fetch(&tensors, tensors.d_pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
+  step->d_product2 = tensors.d_product2 ? fetch(&tensors, tensors.d_product2, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale) : NULL;
+  step->d_fc1 = fetch(&tensors, tensors.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
+  step->argmax1 = fetch_argmax(&tensors, tensors.argmax1, RL_CONV1_CHANNELS, POOLED1_PIXELS);
+  step->argmax2 = fetch_argmax(&tensors, tensors.argmax2, RL_CONV2_CHANNELS, POOLED2_PIXELS);
 }
 
 static step_record record_step(engine_case which, uint32_t count) {
@@ -313,13 +314,13 @@ static void check_convolutions_forward(const step_record *step, tolerances toler
 
 /* Checks fc1, the head and their gradients. */
 static void check_classifier(const step_record *step, tolerances tolerance) {
-  static const double none[RL_FC1_OUTPUTS];
+  static const double zero_bias[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)step->n;
   double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
          *d_pooled2 = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS),
          *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_linear_forward(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, &step->multiplied[offsets[RL_FC1_W]], none,
+  rl_oracle_linear_forward(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, &step->multiplied[offsets[RL_FC1_W]], zero_bias,
                            product);
   double loss = run_head(step->n, product, step->before, step->images.labels, step->d_fc1, d_hidden, expected);
   check("loss", &step->loss, &loss, 1, step->precision == RL_FP32 ? tolerance.exact : 1e-3);
@@ -409,11 +410,11 @@ static void test_exposing_tensors_changes_nothing(void **state) {
     if (strcmp(engine, "persistent") != 0) continue;
     for (int exposed = 0; exposed < 2; exposed++) {
       training t = open_training_as(small_training(engine_cases[which], step_images, 2 * step_images), exposed);
-      rl_training_tensors v;
+      rl_training_tensors tensors;
       run_epoch(&t);
       must(t.train->parameters(t.train, weights[exposed], e));
-      must(rl_training_read_tensors(t.train, &v, e));
-      assert_int_equal(v.d_pooled1 != NULL, exposed);
+      must(rl_training_read_tensors(t.train, &tensors, e));
+      assert_int_equal(tensors.d_pooled1 != NULL, exposed);
       close_training(&t);
     }
     assert_memory_equal(weights[0], weights[1], RL_PARAMETERS * sizeof(float));

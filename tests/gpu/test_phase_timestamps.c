@@ -53,8 +53,8 @@ static void timestamps_are_in_order(void **state) {
     assert_true(previous <= timestamps.end_ns);
   }
   must(t.instance->ops->set_phase_timestamps(t.instance, false, e));
-  assert_int_equal(t.instance->ops->read_phase_timestamps(t.instance, &timestamps, NULL),
-                   -1); /* there are no timestamps to read, since recording is off */
+  /* While recording is off, there are no timestamps to read. */
+  assert_int_equal(t.instance->ops->read_phase_timestamps(t.instance, &timestamps, NULL), -1);
   close_training(&t);
 }
 

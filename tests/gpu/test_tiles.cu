@@ -2,7 +2,9 @@
  * consists: each alone, in each format, against sums in double precision on random values. Rows beyond the valid images are NaN,
  * so that a result shows if a function reads them. Then, on a GPU, the program prints the cycles that each function takes. It
  * uses no library, so that compute-sanitizer's racecheck and the emulator of tests/simt can run it. Argument: repetitions for
- * timing; 0, the default, means no timing. */
+ * timing; 0, the default, means no timing.
+ *
+ * Names: "d_x" is the gradient of the loss with respect to x; "w" in the kernels are weights in shared memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-enum { SIDE2 = RL_CONV2_SIDE }; /* rows, and columns, of conv2's output before pooling */
+enum { CONV2_SIDE = RL_CONV2_SIDE }; /* rows, and columns, of conv2's output before pooling */
 
 static int failures;
 
@@ -44,9 +46,8 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double random_value(void) {
-  return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
-} /* returns a random number in [-1, 1) */
+/* Returns a random number in [-1, 1). */
+static double random_value(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; }
 static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void store_rounded(double value, float *to) { *to = (float)value; }
 static void store_rounded(double value, tensor_float *to) {
@@ -55,8 +56,8 @@ static void store_rounded(double value, tensor_float *to) {
   to->value = (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
 }
 
-/* A matrix of random values as a tile function reads it: `padded` has its rows `pitch` values apart, with NaN between and after
- * them; `values` has it as doubles without padding. */
+/* A matrix of random values. `padded` is the form that a tile function reads: rows are `pitch` values apart, with NaN between and
+ * after them. `values` has the matrix as doubles without padding. */
 template <typename T> struct matrix {
   size_t rows, columns;
   std::vector<double> values;
@@ -122,10 +123,10 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_forward(x, w, scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
       for (int position = 0; position < 4; position++) {
-        float *to = &result[channel * SIDE2 * SIDE2 + (pixel / RL_POOLED2_SIDE * 2 + position / 2) * SIDE2 +
+        float *to = &result[channel * CONV2_SIDE * CONV2_SIDE + (pixel / RL_POOLED2_SIDE * 2 + position / 2) * CONV2_SIDE +
                             pixel % RL_POOLED2_SIDE * 2 + position % 2];
         to[0] = a[position];
-        to[SIDE2 * SIDE2] = b[position];
+        to[CONV2_SIDE * CONV2_SIDE] = b[position];
       }
     });
     __syncthreads();
@@ -210,11 +211,12 @@ typedef std::vector<double> doubles;
 
 /* Calls f(output pixel, input pixel, tap) for each product of conv2. */
 template <class Each> static void each_tap(Each f) {
-  for (int out = 0; out < SIDE2 * SIDE2; out++)
-    for (int tap = 0; tap < TILE_TAPS; tap++) f(out, (out / SIDE2 + tap / 3) * RL_POOLED1_SIDE + out % SIDE2 + tap % 3, tap);
+  for (int out = 0; out < CONV2_SIDE * CONV2_SIDE; out++)
+    for (int tap = 0; tap < TILE_TAPS; tap++)
+      f(out, (out / CONV2_SIDE + tap / 3) * RL_POOLED1_SIDE + out % CONV2_SIDE + tap % 3, tap);
 }
 
-template <class F, class... P> static void launch(void (*kernel)(P...), P... parameters) {
+template <class F, class... Parameters> static void launch(void (*kernel)(Parameters...), Parameters... parameters) {
   enum { BYTES = 227 << 10 };
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
   kernel<<<1, F::THREADS, BYTES>>>(parameters...);
@@ -230,47 +232,53 @@ template <class F> static void check_conv2(const char *format, double tolerance)
       weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06), d_pooled(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> argmaxes(RL_POOLED2_PIXELS * TILE_CHANNELS);
   for (uint8_t &argmax : argmaxes) argmax = rl_hash64(seed++) % (RL_ARGMAX_RELU_ZERO + 1);
-  doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
+  doubles d_out((size_t)CONV2_SIDE * CONV2_SIDE * TILE_CHANNELS);
   for (size_t i = 0; i < argmaxes.size(); i++) {
     const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_POOLED2_SIDE * 2 + argmaxes[i] / 2,
                  x = pixel % RL_POOLED2_SIDE * 2 + argmaxes[i] % 2;
-    if (argmaxes[i] != RL_ARGMAX_RELU_ZERO) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.values[i];
+    if (argmaxes[i] != RL_ARGMAX_RELU_ZERO) d_out[(y * CONV2_SIDE + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.values[i];
   }
-  device_array<T> x(in.padded), w(weights.padded);
-  device_array<float> d(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
-  device_array<uint8_t> c(argmaxes);
-  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K),
+  device_array<T> device_in(in.padded), device_weights(weights.padded);
+  device_array<float> device_d_pooled(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
+  device_array<uint8_t> device_argmaxes(argmaxes);
+  device_array<float> product(TILE_CHANNELS * CONV2_SIDE * CONV2_SIDE), d_weights(TILE_CHANNELS * CONV2_K),
       d_in(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<long long> cycles(1);
-  doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
+  doubles expected_product(product.count), expected_d_weights(d_weights.count), expected_d_in(d_in.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
       for (int channel = 0; channel < RL_CONV1_CHANNELS; channel++) {
         const size_t weight = (size_t)k * CONV2_K + tap * RL_CONV1_CHANNELS + channel;
-        const double sent_back = d_out[pixel * TILE_CHANNELS + k];
-        product_ref[k * SIDE2 * SIDE2 + pixel] += in.values[from * RL_CONV1_CHANNELS + channel] * weights.values[weight];
-        weights_ref[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * sent_back;
-        in_ref[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * sent_back;
+        const double d_output = d_out[pixel * TILE_CHANNELS + k];
+        expected_product[k * CONV2_SIDE * CONV2_SIDE + pixel] +=
+            in.values[from * RL_CONV1_CHANNELS + channel] * weights.values[weight];
+        expected_d_weights[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * d_output;
+        expected_d_in[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * d_output;
       }
   });
-  const auto timed = [&](auto &&once, const char *what, const device_array<float> &result, const doubles &expected) {
-    once(1);
+  const auto check_and_time = [&](auto &&run_kernel, const char *what, const device_array<float> &result,
+                                  const doubles &expected) {
+    run_kernel(1);
     expect_close(result.host(), expected, tolerance, format, what);
     if (!timed_repeats) return;
-    once(timed_repeats);
+    run_kernel(timed_repeats);
     printf("  %s: %-24s %.0f cycles\n", format, what, cycles.host()[0] / timed_repeats);
   };
-  const auto run = launch<F, const T *, const T *, float *, int, long long *>;
-  timed([&](int repeats) { run(run_forward<F>, x.data, w.data, product.data, repeats, cycles.data); }, "conv2 forward", product,
-        product_ref);
+  const auto run_forward_kernel = launch<F, const T *, const T *, float *, int, long long *>;
+  check_and_time(
+      [&](int repeats) {
+        run_forward_kernel(run_forward<F>, device_in.data, device_weights.data, product.data, repeats, cycles.data);
+      },
+      "conv2 forward", product, expected_product);
   typedef void backward(const T *, const float *, const uint8_t *, float *, int, long long *);
-  const auto back = [&](backward *kernel, const T *of, float *to, int repeats) {
-    launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(kernel, of, d.data, c.data, to, repeats,
-                                                                                    cycles.data);
+  const auto run_backward = [&](backward *kernel, const T *of, float *to, int repeats) {
+    launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(
+        kernel, of, device_d_pooled.data, device_argmaxes.data, to, repeats, cycles.data);
   };
-  timed([&](int repeats) { back(run_weight_gradient<F>, x.data, d_weights.data, repeats); }, "conv2 weight gradient", d_weights,
-        weights_ref);
-  timed([&](int repeats) { back(run_input_gradient<F>, w.data, d_in.data, repeats); }, "conv2 input gradient", d_in, in_ref);
+  check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, d_weights.data, repeats); },
+                 "conv2 weight gradient", d_weights, expected_d_weights);
+  check_and_time([&](int repeats) { run_backward(run_input_gradient<F>, device_weights.data, d_in.data, repeats); },
+                 "conv2 input gradient", d_in, expected_d_in);
 }
 
 /* Returns a[rows][depth] · b[depth][columns], whose elements two functions return. */
@@ -290,11 +298,11 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
   device_array<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
   device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE_INPUTS);
   device_array<long long> cycles(2);
-  const auto once = [&](int repeats) {
+  const auto run_kernel = [&](int repeats) {
     launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(
         run_fc1<F, SLICE_INPUTS>, x.data, d.data, w.data, product.data, d_in.data, repeats, cycles.data);
   };
-  once(1);
+  run_kernel(1);
   const auto weight = [&](int output, int k) { return weights.values[output * SLICE_INPUTS + k]; };
   const auto input = [&](int n, int k) { return in.values[n * SLICE_INPUTS + k]; };
   expect_close(product.host(),
@@ -306,7 +314,7 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
           images, SLICE_INPUTS, RL_FC1_OUTPUTS, [&](int n, int o) { return d_fc1.values[n * RL_FC1_OUTPUTS + o]; }, weight),
       tolerance, format, "fc1 backward");
   if (!timed_repeats) return;
-  once(timed_repeats);
+  run_kernel(timed_repeats);
   printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE_INPUTS, cycles.host()[0] / timed_repeats,
          cycles.host()[1] / timed_repeats);
 }
@@ -317,18 +325,18 @@ template <class F> static void check_fc1_weight(const char *format, double toler
   device_array<T> d(d_fc1.padded), x(in.padded);
   device_array<float> result(TILE_ROWS * TILE_COLUMNS);
   device_array<long long> cycles(1);
-  const auto once = [&](int repeats) {
+  const auto run_kernel = [&](int repeats) {
     launch<F, const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, d.data, x.data, result.data, repeats,
                                                                cycles.data);
   };
-  once(1);
+  run_kernel(1);
   expect_close(result.host(),
                product_of(
                    TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return d_fc1.values[n * TILE_ROWS + row]; },
                    [&](int n, int column) { return in.values[n * TILE_COLUMNS + column]; }),
                tolerance, format, "fc1 weight gradient");
   if (!timed_repeats) return;
-  once(timed_repeats);
+  run_kernel(timed_repeats);
   printf("  %s: fc1 weight gradient %.0f cycles\n", format, cycles.host()[0] / timed_repeats);
 }
 

@@ -117,9 +117,9 @@ static void test_cancellation(void **state) {
   training t = open_training(small_training(engine_cases[0], 64, 1000));
   int polls = 0;
   rl_observer observer = {.context = &polls, .cancelled = cancel};
-  rl_elapsed took = {0};
+  rl_elapsed elapsed = {0};
   rl_error err = {0};
-  assert_int_equal(device->ops->run(device, t.epoch, &observer, &took, &err), -1);
+  assert_int_equal(device->ops->run(device, t.epoch, &observer, &elapsed, &err), -1);
   assert_int_equal(err.domain, RL_ERRNO);
   assert_int_equal(err.code, ECANCELED);
   assert_int_equal(polls, 1);
@@ -142,8 +142,8 @@ static void test_progress_ends_at_the_end(void **state) {
   training t = open_training(small_training((engine_case){"fused", RL_FP16}, 1, 1500));
   progress last = {0};
   rl_observer observer = {.context = &last, .progress = record_progress};
-  rl_elapsed took = {0};
-  must(device->ops->run(device, t.epoch, &observer, &took, e));
+  rl_elapsed elapsed = {0};
+  must(device->ops->run(device, t.epoch, &observer, &elapsed, e));
   assert_int_equal(last.done, 1501); /* the shuffle and 1500 steps of one image */
   assert_int_equal(last.total, 1501);
   assert_true(last.calls > 2);
@@ -165,9 +165,9 @@ static void test_learns_mnist(void **state) {
       }
       rl_iteration_results report = {0};
       for (int epoch = 1; epoch <= EPOCHS; epoch++) {
-        rl_elapsed took = {0};
+        rl_elapsed elapsed = {0};
         run_epoch(&t);
-        must(device->ops->run(device, t.test, NULL, &took, e));
+        must(device->ops->run(device, t.test, NULL, &elapsed, e));
         must(t.instance->ops->read_results(t.instance, &report, e));
         if (epoch == 1) after_one += report.test_accuracy_ratio / SEEDS;
       }

@@ -13,23 +13,23 @@ of both tools are left out and listed. The verdict on a metric of a kernel:
   derived        we derived 0 from the code, and ncu collects 0
   agrees         the medians differ by at most RATIO, or would if ncu printed more than two decimals
   within spread  the ranges over the runs overlap, or the medians differ no more than ncu's own runs
-  short          a time of a kernel, or a rate over it, when the kernel is so short that START_NS, the difference between the
-                 tools' fixed costs, is more than RATIO of its duration; the values differ by no more than that
+  short          times of a kernel, and rates over its time, that differ by no more than START_NS, the difference between the
+                 tools' fixed costs: for a short kernel this is more than RATIO of its duration
   small          percentages that differ by less than SMALL_POINTS; ratios, traffic or hit rates of kernels that move less than
                  SMALL_BYTES, most of which is code and constants; counts below SMALL_COUNT, also as rates
   known          bytes written that differ by up to KNOWN_WRITE_BYTES: dirty lines that the flush leaves in L2 are written back
                  during the kernel, and lines that are dirty at its end are written later. Also metrics of bytes read and
-                 written that agree without the bytes written
-  full L2        requests inside L2 and L2's throughput, up to FULL_L2_RATIO: ncu leaves L2 empty, we leave it full of clean
-                 lines, which causes more requests. After our flush ncu counts what we count
-  carveout       the shared-memory carveout and the blocks that fit: the driver keeps the carveout of the previous kernel, and
-                 each tool launches different work between two kernels
+                 written together, if their parts for reads agree
+  full L2        requests inside L2 and L2's throughput that differ by up to FULL_L2_RATIO: before a kernel, ncu empties L2, and
+                 we fill it with clean lines, which causes more requests. With our flush, ncu counts the same
+  carveout       the shared-memory carveout and the number of blocks that fit: the driver keeps the carveout of the previous
+                 kernel, and each tool launches different work between two kernels
   code           instruction and constant caches and the stalls on them, which depend on the timing of blocks that start together
   sampled        PC samples: a stall reason's share differs by less than SAMPLED_POINTS percentage points, or by less than
                  SAMPLED_DEVIATIONS standard deviations of so many samples
   varies         any metric of a kernel whose number of instructions differs between runs, as when blocks wait for each other
   no value       neither tool has a value
-  only ours, only ncu   one tool has no value
+  only ours, only ncu   only one tool has a value
   DIFFERS        everything else; --allow is the fraction of all metrics that may differ
 Writes comparison.md, comparison.csv (every metric of every kernel) and the first run's values to DIR. Exit codes: 0: no more than
 --allow differ, 1: more differ, 77: cannot run here."""
@@ -268,15 +268,15 @@ def compare(key, ours, theirs, metrics, ratio):
     rows = []
     derived = set().union(*(run.derived[key] for run in ours if key in run.kernels))
     for metric in metrics:
-        mine, other = ([found[metric] for found in values[tool] if metric in found] for tool in ("ours", "ncu"))
-        if not mine or not other:
+        our_values, ncu_values = ([found[metric] for found in values[tool] if metric in found] for tool in ("ours", "ncu"))
+        if not our_values or not ncu_values:
             continue
-        verdict, difference = judge(metric, mine, other, ratio, median_of)
+        verdict, difference = judge(metric, our_values, ncu_values, ratio, median_of)
         if metric in derived:
-            verdict = "derived" if set(mine) | set(other) == {0.0} else "DIFFERS"
+            verdict = "derived" if set(our_values) | set(ncu_values) == {0.0} else "DIFFERS"
         elif verdict == "DIFFERS" and instruction_counts_vary(values):
             verdict = "varies"
-        rows.append((metric, mine, other, difference, verdict))
+        rows.append((metric, our_values, ncu_values, difference, verdict))
     return rows
 
 
@@ -309,9 +309,9 @@ def write_csv(path, table):
     """Writes one row per metric: for each kernel the medians, their relative difference and the verdict."""
     kernels = list(dict.fromkeys(row[0] for row in table))
     rows = {}
-    for kernel, metric, mine, other, difference, verdict in table:
-        line = rows.setdefault(metric, {"runs": min(len(mine), len(other))})
-        medians = format_cell(median(mine), ".6g"), format_cell(median(other), ".6g")
+    for kernel, metric, our_values, ncu_values, difference, verdict in table:
+        line = rows.setdefault(metric, {"runs": min(len(our_values), len(ncu_values))})
+        medians = format_cell(median(our_values), ".6g"), format_cell(median(ncu_values), ".6g")
         line[kernel] = [*medians, format_cell(difference, ".4f"), verdict]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -329,17 +329,17 @@ def format_summary(table, left_out):
     lines = ["| kernel | metrics | " + " | ".join(verdicts) + " |", "| --- | --- |" + " --- |" * len(verdicts)]
     for kernel in kernels:
         counts = collections.Counter(row[-1] for row in table if row[0] == kernel)
-        lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[w]) for w in verdicts) + " |")
+        lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[verdict]) for verdict in verdicts) + " |")
     counts = collections.Counter(row[-1] for row in table)
-    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[w]) for w in verdicts) + " |")
+    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[verdict]) for verdict in verdicts) + " |")
     lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
-    for kernel, metric, mine, other, difference, verdict in table:
+    for kernel, metric, our_values, ncu_values, difference, verdict in table:
         if verdict not in ("equal", "derived", "agrees", "no value"):
-            cells = (kernel, metric, format_values(mine), format_values(other), format_percent(difference), verdict)
+            cells = (kernel, metric, format_values(our_values), format_values(ncu_values), format_percent(difference), verdict)
             lines.append("| " + " | ".join(cells) + " |")
     lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
-              "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items()))]
+              "", "verdicts: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))]
     return "\n".join(lines) + "\n"
 
 

@@ -197,7 +197,7 @@ template <typename T> T *from() { return (T *)buffers.from; }
 template <typename T> T *to() { return (T *)buffers.to; }
 float *sink() { return (float *)buffers.to; }
 
-/* Clusters of four blocks, if the device supports clusters. */
+/* Launches gallery_cluster in clusters of four blocks; without clusters if the device does not support them. */
 void launch_in_clusters(cudaStream_t stream) {
   int device = 0, clusters = 0;
   cudaGetDevice(&device);
@@ -266,7 +266,7 @@ void close_gallery(rl_instance *) {
 }
 const rl_instance_ops ops = {do_nothing, read_no_results, do_nothing, do_nothing, close_gallery};
 
-cudaError_t make_images() {
+cudaError_t create_texture_and_surface() {
   const cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
   cudaError_t result = cudaMallocArray(&buffers.array, &floats, SIDE, SIDE, cudaArraySurfaceLoadStore);
   cudaResourceDesc resource = {};
@@ -291,7 +291,7 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
       cudaMalloc((void **)&buffers.from, BUFFER_BYTES) != cudaSuccess ||
       cudaMalloc((void **)&buffers.to, BUFFER_BYTES) != cudaSuccess ||
       cudaMemset(buffers.from, 0x3c, BUFFER_BYTES) != cudaSuccess || cudaMemset(buffers.to, 0, BUFFER_BYTES) != cudaSuccess ||
-      make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+      create_texture_and_surface() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
     return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
   device->kind = RL_DEVICE_CUDA;
   device->stream = stream;

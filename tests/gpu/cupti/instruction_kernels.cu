@@ -1,6 +1,6 @@
 /* Implements instruction_kernels.h: the kernels, the buffers that they share and the step that launches them. The kernels' names
- * are extern "C", so that the profiler shows them unmangled. A kernel whose result is not used stores it under
- * a condition that is never true, so that the compiler cannot remove the work. */
+ * are extern "C", so that the profiler shows them unmangled. A kernel whose result is not used stores it under a
+ * condition that is never true, so that the compiler cannot remove the work. */
 #include "instruction_kernels.h"
 
 #include <cuda_runtime.h>
@@ -149,8 +149,8 @@ const rl_instance_ops ops = {do_nothing, NULL, do_nothing, do_nothing, NULL, NUL
 rl_launch launches[LAUNCH_COUNT];
 const rl_sequence sequences[] = {{"step", launches, LAUNCH_COUNT, 1}};
 
-/* Links each word of the ring with the word 1048583 places on. The ring's length is a power of two and this distance is odd, so a
- * walk along the links visits every word, each far from the one before. */
+/* Links each word of the ring to the word 1048583 places further on. The length of the ring is a power of two and this distance
+ * is odd, so a walk along the links visits every word, and each word is far from the previous one. */
 int fill_ring(rl_error *err) {
   std::vector<int> next(RING_INTS);
   for (size_t i = 0; i < RING_INTS; i++) next[i] = (int)((i + 1048583) % RING_INTS);

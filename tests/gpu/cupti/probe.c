@@ -95,8 +95,8 @@ static int collect(int argc, char **argv, int repeats) {
   profiler->device = instance->device;
   int result = 0;
   for (int i = 0; i < repeats && result == 0; i++) {
-    check(instance->ops->reset(instance, &err), "reset",
-          &err); /* otherwise the shuffle before the step would choose other images the second time */
+    /* Without the reset, the shuffle before the step would choose other images the second time. */
+    check(instance->ops->reset(instance, &err), "reset", &err);
     rl_records_clear(&records);
     result = profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err);
   }

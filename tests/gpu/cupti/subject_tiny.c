@@ -4,8 +4,8 @@
 #include "tiny.h"
 
 int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
-  static tiny_fixture rig;
+  static tiny_fixture fixture;
   (void)argc, (void)argv;
-  *instance = &rig.base;
-  return tiny_open(&rig, err);
+  *instance = &fixture.base;
+  return tiny_open(&fixture, err);
 }

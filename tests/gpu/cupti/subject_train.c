@@ -1,7 +1,7 @@
-/* The subject of a probe program (subject.h) that consists of the steps of one or more jobs. The arguments are triples WORKLOAD
- * ENGINE PARAMETERS, the parameters as JSON text; the steps of several triples become one step. The environment variable
- * PROBE_GAP_MIB gives the memory in MiB to leave unused before each buffer, because the duration of a kernel may depend on the
- * addresses of its buffers. */
+/* The subject of a probe program (subject.h) that consists of the steps of one or more jobs. The arguments are triples
+ * WORKLOAD ENGINE PARAMETERS, the parameters as JSON text; the steps of several triples become one step. The environment
+ * variable PROBE_GAP_MIB gives the memory in MiB to leave unused before each buffer, because the duration of a kernel may depend
+ * on the addresses of its buffers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,20 +18,21 @@ static struct {
   rl_launch launches[MAX_LAUNCHES];     /* of the joined step */
 } joined;
 
-#define EACH_PART(OPERATION)                                                    \
+/* Defines a function that calls OPERATION of each part. */
+#define DEFINE_FOR_PARTS(OPERATION)                                             \
   static int OPERATION##_all(rl_instance *instance, rl_error *err) {            \
     (void)instance;                                                             \
     for (size_t i = 0; i < joined.part_count; i++)                              \
       if (joined.parts[i]->ops->OPERATION(joined.parts[i], err) < 0) return -1; \
     return 0;                                                                   \
   }
-EACH_PART(reset)
-EACH_PART(save)
-EACH_PART(restore)
-#undef EACH_PART
+DEFINE_FOR_PARTS(reset)
+DEFINE_FOR_PARTS(save)
+DEFINE_FOR_PARTS(restore)
+#undef DEFINE_FOR_PARTS
 
-static int report_nothing(rl_instance *instance, rl_iteration_results *report, rl_error *err) {
-  (void)instance, (void)report, (void)err;
+static int read_no_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
+  (void)instance, (void)results, (void)err;
   return 0;
 }
 
@@ -44,25 +45,25 @@ static void close_all(rl_instance *instance) {
 }
 
 static const rl_instance_ops ops = {
-    .reset = reset_all, .read_results = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
+    .reset = reset_all, .read_results = read_no_results, .save = save_all, .restore = restore_all, .close = close_all};
 
-static const rl_device_ops *device_ops; /* the device's own */
+static const rl_device_ops *original_ops; /* operations of the device before add_gaps replaced them */
 static size_t gap_bytes;
 
 /* Allocates a gap before the buffer. The gap is never freed, so that no buffer is placed there. */
 static int allocate_with_gap(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   void *gap;
-  if (device_ops->allocate(device, purpose, gap_bytes, &gap, err) < 0) return -1;
-  return device_ops->allocate(device, purpose, bytes, memory, err);
+  if (original_ops->allocate(device, purpose, gap_bytes, &gap, err) < 0) return -1;
+  return original_ops->allocate(device, purpose, bytes, memory, err);
 }
 
 /* Puts a gap of `mib` MiB before each allocation of the device. */
 static void add_gaps(rl_device *device, const char *mib) {
   static rl_device_ops ops_with_gaps;
-  device_ops = device->ops;
+  original_ops = device->ops;
   gap_bytes = mib == NULL ? 0 : strtoull(mib, NULL, 10) << 20;
   if (gap_bytes == 0) return;
-  ops_with_gaps = *device_ops;
+  ops_with_gaps = *original_ops;
   ops_with_gaps.allocate = allocate_with_gap;
   device->ops = &ops_with_gaps;
 }
@@ -79,18 +80,18 @@ static int open_part(rl_device *device, char **arguments, rl_error *err) {
   return 0;
 }
 
-/* Joins the steps of all parts. */
+/* Joins the steps of all parts to one step. */
 static int join_parts(rl_device *device, rl_error *err) {
   rl_sequence step = {.name = "step", .launches = joined.launches, .repeat = 1};
   size_t sequences = 0;
   for (size_t i = 0; i < joined.part_count; i++) {
     const rl_instance *part = joined.parts[i];
-    const rl_sequence *steps = &part->iteration.sequences[part->step_sequence];
-    if (sequences + part->step_sequence >= MAX_SEQUENCES || step.launch_count + steps->launch_count > MAX_LAUNCHES)
+    const rl_sequence *part_step = &part->iteration.sequences[part->step_sequence];
+    if (sequences + part->step_sequence >= MAX_SEQUENCES || step.launch_count + part_step->launch_count > MAX_LAUNCHES)
       return rl_fail(err, RL_INPUT, 0, "the step would have more than %d sequences or %d launches", MAX_SEQUENCES, MAX_LAUNCHES);
     for (size_t s = 0; s < part->step_sequence; s++) joined.sequences[sequences++] = part->iteration.sequences[s];
-    memcpy(joined.launches + step.launch_count, steps->launches, steps->launch_count * sizeof *steps->launches);
-    step.launch_count += steps->launch_count;
+    memcpy(joined.launches + step.launch_count, part_step->launches, part_step->launch_count * sizeof *part_step->launches);
+    step.launch_count += part_step->launch_count;
   }
   joined.sequences[sequences] = step;
   joined.base = (rl_instance){

@@ -16,7 +16,7 @@
 #include "load_profiler.h"
 
 static rl_profiler *profiler;
-static tiny_fixture device;
+static tiny_fixture tiny;
 static rl_records records;
 static rl_error err;
 
@@ -67,9 +67,9 @@ static void assert_complete(double kernels) {
 
 static void test_a_kernel_lasts_as_long_as_it_sleeps(void **state) {
   (void)state;
-  ASSERT_OK(tiny_sleep(&device, &err)); /* loads the kernel */
+  ASSERT_OK(tiny_sleep(&tiny, &err)); /* loads the kernel */
   start_trace();
-  for (int i = 0; i < 5; i++) ASSERT_OK(tiny_sleep(&device, &err));
+  for (int i = 0; i < 5; i++) ASSERT_OK(tiny_sleep(&tiny, &err));
   stop_trace();
   assert_complete(5);
   for (size_t i = 0; i < records.row_count; i++) {
@@ -84,7 +84,7 @@ static void test_every_stream_launch_is_recorded(void **state) {
   (void)state;
   start_trace();
   int64_t before = rl_monotonic_ns();
-  ASSERT_OK(tiny_launch_empty(&device, 20000, &err));
+  ASSERT_OK(tiny_launch_empty(&tiny, 20000, &err));
   int64_t lasted = rl_monotonic_ns() - before;
   stop_trace();
   print_message("%.2f us per launch, traced\n", (double)lasted / 20000e3);
@@ -107,10 +107,10 @@ static void test_every_stream_launch_is_recorded(void **state) {
 
 static void assert_replays(void *graph, int nodes, int replays) {
   double plain = 0, traced = 0;
-  ASSERT_OK(tiny_graph_run(&device, graph, replays, &plain, &err));
-  ASSERT_OK(tiny_graph_run(&device, graph, replays, &plain, &err));
+  ASSERT_OK(tiny_graph_run(&tiny, graph, replays, &plain, &err));
+  ASSERT_OK(tiny_graph_run(&tiny, graph, replays, &plain, &err));
   start_trace();
-  ASSERT_OK(tiny_graph_run(&device, graph, replays, &traced, &err));
+  ASSERT_OK(tiny_graph_run(&tiny, graph, replays, &traced, &err));
   stop_trace();
   print_message("%d nodes x %d: %.3f us per node, traced %.3f us\n", nodes, replays, plain / nodes, traced / nodes);
   assert_complete((double)nodes * replays);
@@ -131,7 +131,7 @@ static void assert_replays(void *graph, int nodes, int replays) {
 static void test_every_node_of_an_older_graph_is_recorded(void **state) {
   (void)state;
   void *graph = NULL;
-  ASSERT_OK(tiny_graph_open(&device, TINY_NODES, &graph, &err));
+  ASSERT_OK(tiny_graph_open(&tiny, TINY_NODES, &graph, &err));
   assert_replays(graph, TINY_NODES, 1000);
   tiny_graph_close(graph);
 }
@@ -139,7 +139,7 @@ static void test_every_node_of_an_older_graph_is_recorded(void **state) {
 static void test_every_node_of_a_large_graph_is_recorded(void **state) {
   (void)state;
   void *graph = NULL;
-  ASSERT_OK(tiny_graph_open(&device, 2000, &graph, &err));
+  ASSERT_OK(tiny_graph_open(&tiny, 2000, &graph, &err));
   assert_replays(graph, 2000, 10);
   tiny_graph_close(graph);
 }
@@ -148,7 +148,7 @@ static void test_copies_memsets_and_allocations_have_their_bytes(void **state) {
   (void)state;
   const size_t bytes = 3 << 20;
   start_trace();
-  ASSERT_OK(tiny_copy_new_memory(&device, bytes, &err));
+  ASSERT_OK(tiny_copy_new_memory(&tiny, bytes, &err));
   stop_trace();
   assert_complete(0);
   assert_int_equal(find_row(RL_ACTIVITY_MEMSET, "memset")->bytes, bytes);
@@ -168,7 +168,7 @@ static void assert_memory(const rl_activity_row *row, rl_memory_kind source, rl_
 static void test_copies_have_the_kinds_of_their_memory(void **state) {
   (void)state;
   start_trace();
-  ASSERT_OK(tiny_copy_new_memory(&device, 3 << 20, &err));
+  ASSERT_OK(tiny_copy_new_memory(&tiny, 3 << 20, &err));
   stop_trace();
   assert_memory(find_row(RL_ACTIVITY_MEMSET, "memset"), RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE);
   assert_memory(find_row(RL_ACTIVITY_MEMCPY, "memcpy DtoD"), RL_MEMORY_DEVICE, RL_MEMORY_DEVICE);
@@ -178,7 +178,7 @@ static void test_copies_have_the_kinds_of_their_memory(void **state) {
 static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   (void)state;
   start_trace();
-  ASSERT_OK(tiny_launch_empty(&device, 1, &err));
+  ASSERT_OK(tiny_launch_empty(&tiny, 1, &err));
   stop_trace();
   uint32_t correlation = find_row(RL_ACTIVITY_KERNEL, "tiny_empty()")->correlation;
   size_t calls = 0;
@@ -202,9 +202,9 @@ static const rl_activity_row *find_call(const char *name) {
 
 static void test_a_wait_names_the_record_of_its_event(void **state) {
   (void)state;
-  ASSERT_OK(tiny_wait_for_stream(&device, &err)); /* loads the kernels */
+  ASSERT_OK(tiny_wait_for_stream(&tiny, &err)); /* loads the kernels */
   start_trace();
-  ASSERT_OK(tiny_wait_for_stream(&device, &err));
+  ASSERT_OK(tiny_wait_for_stream(&tiny, &err));
   stop_trace();
   assert_complete(2);
   const rl_activity_row *record = find_call("cudaEventRecord"), *wait = find_call("cudaStreamWaitEvent");
@@ -227,7 +227,7 @@ static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) 
   for (int i = 0; i < 3; i++) {
     rl_nvtx_range_push("forward");
     nvtxDomainRangePushEx(other, &event);
-    ASSERT_OK(tiny_launch_empty(&device, 1, &err));
+    ASSERT_OK(tiny_launch_empty(&tiny, 1, &err));
     nvtxDomainRangePop(other);
     rl_nvtx_range_pop();
   }
@@ -250,9 +250,9 @@ static void test_nothing_is_recorded_between_traces(void **state) {
   (void)state;
   start_trace();
   stop_trace();
-  ASSERT_OK(tiny_launch_empty(&device, 100, &err));
+  ASSERT_OK(tiny_launch_empty(&tiny, 100, &err));
   start_trace();
-  ASSERT_OK(tiny_launch_empty(&device, 7, &err));
+  ASSERT_OK(tiny_launch_empty(&tiny, 7, &err));
   stop_trace();
   assert_complete(7);
 }
@@ -268,7 +268,7 @@ static void test_occupancy_comes_from_the_calculator(void **state) {
 }
 
 int main(void) {
-  profiler = open_profiler(&device);
+  profiler = open_profiler(&tiny);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_kernel_lasts_as_long_as_it_sleeps),
       cmocka_unit_test(test_every_stream_launch_is_recorded),
@@ -285,6 +285,6 @@ int main(void) {
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_records_clear(&records);
   profiler->ops->close(profiler);
-  tiny_close(&device);
+  tiny_close(&tiny);
   return failed;
 }

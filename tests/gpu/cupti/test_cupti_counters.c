@@ -14,7 +14,7 @@
 #include "load_profiler.h"
 
 static rl_profiler *profiler;
-static tiny_fixture device;
+static tiny_fixture tiny;
 static rl_records records;
 static rl_error err;
 static char reason[RL_REASON_SIZE];
@@ -104,7 +104,7 @@ static void test_tensor_pipe_is_idle_without_matrix_instructions(void **state) {
 static void collect_once(void) {
   rl_records_clear(&records);
   int64_t before = rl_monotonic_ns();
-  int result = profiler->ops->collect_counters(profiler, &device.base, &profile_options, NULL, &records, reason, &err);
+  int result = profiler->ops->collect_counters(profiler, &tiny.base, &profile_options, NULL, &records, reason, &err);
   if (result == -1) fail_msg("%s", err.message);
   if (result == 1) fail_msg("refused: %s", reason);
   print_message("counted %zu kernels in %.2f s\n", records.kernel_count, (double)(rl_monotonic_ns() - before) / 1e9);
@@ -114,9 +114,9 @@ static void test_counting_restores_the_state_and_repeats(void **state) {
   (void)state;
   float *before = malloc(TINY_STATE_FLOATS * sizeof *before), *after = malloc(TINY_STATE_FLOATS * sizeof *after);
   double instructions = metric_value(UPDATE, "smsp__inst_executed.sum");
-  assert_int_equal(tiny_read_state(&device, before, &err), 0);
+  assert_int_equal(tiny_read_state(&tiny, before, &err), 0);
   collect_once();
-  assert_int_equal(tiny_read_state(&device, after, &err), 0);
+  assert_int_equal(tiny_read_state(&tiny, after, &err), 0);
   assert_memory_equal(before, after, TINY_STATE_FLOATS * sizeof *before);
   assert_true(metric_value(UPDATE, "smsp__inst_executed.sum") == instructions);
   free(before);
@@ -128,7 +128,7 @@ static void test_tracing_works_after_counting(void **state) {
   rl_records_clear(&records);
   profiler->ops->release_counters(profiler);
   assert_int_equal(profiler->ops->trace_start(profiler, &err), 0);
-  assert_int_equal(tiny_launch_empty(&device, 50, &err), 0);
+  assert_int_equal(tiny_launch_empty(&tiny, 50, &err), 0);
   assert_int_equal(profiler->ops->trace_stop(profiler, &records, &err), 0);
   size_t kernels = 0;
   for (size_t i = 0; i < records.row_count; i++) kernels += records.rows[i].kind == RL_ACTIVITY_KERNEL;
@@ -161,7 +161,7 @@ static void test_no_matching_kernel_is_an_input_error(void **state) {
   (void)state;
   rl_profile_options none = {.matching_index = 2, .kernel_pattern = "*multiplies*", .metrics = "smsp__inst_executed.sum"};
   rl_records_clear(&records);
-  assert_int_equal(profiler->ops->collect_counters(profiler, &device.base, &none, NULL, &records, reason, &err), -1);
+  assert_int_equal(profiler->ops->collect_counters(profiler, &tiny.base, &none, NULL, &records, reason, &err), -1);
   assert_int_equal(err.domain, RL_INPUT);
   assert_int_equal(records.kernel_count, 0);
 }
@@ -188,8 +188,8 @@ static void test_derived_zeros_equal_the_collected_values(void **state) {
   rl_records counted = {0};
   size_t derived = 0;
   rl_records_clear(&records);
-  assert_int_equal(profiler->ops->collect_counters(profiler, &device.base, &full, NULL, &counted, reason, &err), 0);
-  assert_int_equal(profiler->ops->collect_counters(profiler, &device.base, &full, NULL, &records, reason, &err), 0);
+  assert_int_equal(profiler->ops->collect_counters(profiler, &tiny.base, &full, NULL, &counted, reason, &err), 0);
+  assert_int_equal(profiler->ops->collect_counters(profiler, &tiny.base, &full, NULL, &records, reason, &err), 0);
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *repeated = &records.metrics[i];
     if (isnan(repeated->value) || repeated->reason[0] == '\0') continue;
@@ -240,7 +240,7 @@ static void test_counting_can_be_cancelled(void **state) {
   int cancel_checks = 0;
   rl_observer observer = {.context = &cancel_checks, .cancelled = cancel};
   rl_records_clear(&records);
-  assert_int_equal(profiler->ops->collect_counters(profiler, &device.base, &profile_options, &observer, &records, reason, &err),
+  assert_int_equal(profiler->ops->collect_counters(profiler, &tiny.base, &profile_options, &observer, &records, reason, &err),
                    -1);
   assert_int_equal(err.domain, RL_ERRNO);
   assert_int_equal(cancel_checks, 2);
@@ -253,7 +253,7 @@ static int collect_first(void **state) {
 }
 
 int main(void) {
-  profiler = open_profiler(&device);
+  profiler = open_profiler(&tiny);
   profile_options =
       rl_profile_options_resolve(RL_PROFILE_SET_AUTO, &(rl_profile_options){.matching_index = RL_ALL_MATCHING_KERNELS});
   const struct CMUnitTest tests[] = {
@@ -277,6 +277,6 @@ int main(void) {
   int failed = cmocka_run_group_tests(tests, collect_first, NULL);
   rl_records_clear(&records);
   profiler->ops->close(profiler);
-  tiny_close(&device);
+  tiny_close(&tiny);
   return failed;
 }

@@ -1,6 +1,6 @@
 /* Tests the collection of SASS metrics, PC samples, timelines and instructions, on kernels whose metrics are known in advance.
- * `run` launches the step once between cudaProfilerStart and cudaProfilerStop, to be profiled with ncu; `print` prints the
- * metrics as CSV. */
+ * With the argument `run`, the program only launches the step between cudaProfilerStart and cudaProfilerStop, so that ncu can
+ * profile it; with `print`, it prints the metrics as CSV. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static void check(int result, const char *operation) {
   exit(EXIT_FAILURE);
 }
 
-/* The kernels do not change their inputs, so nothing is restored. */
+/* Implements rl_instruction_profiler_request.restore. Restores nothing, because the kernels do not change their inputs. */
 static int synchronize(void *context, rl_error *why) {
   (void)context;
   return rl_cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", why);

@@ -136,36 +136,36 @@ static size_t count_left_out(const rl_metric_selection *selection) {
 /* Each counter of the catalogue is either collected or skipped with value 0; those that only the raw page has are left out. */
 static void test_counters_of_absent_instruction_classes_are_not_collected(void **state) {
   (void)state;
-  rl_metric_selection all = select_metrics("full", ""), some = select_without(all_classes, "full", "");
+  rl_metric_selection all = select_metrics("full", ""), reduced = select_without(all_classes, "full", "");
   const size_t left_out = count_left_out(&all);
   assert_true(left_out > 200);
-  assert_int_equal(some.count + left_out, all.count);
+  assert_int_equal(reduced.count + left_out, all.count);
   size_t known_zeros = 0;
-  for (size_t i = 0; i < some.count; i++) {
-    const rl_selected_metric *metric = &some.items[i];
+  for (size_t i = 0; i < reduced.count; i++) {
+    const rl_selected_metric *metric = &reduced.items[i];
     if (isnan(metric->known_value)) continue;
     known_zeros++;
-    assert_true(i >= some.counter_count && metric->known_value == 0 && rl_instruction_classes_of_metric(metric->name) != 0);
+    assert_true(i >= reduced.counter_count && metric->known_value == 0 && rl_instruction_classes_of_metric(metric->name) != 0);
     assert_non_null(strstr(metric->skip_reason, "not counted: the code has no "));
   }
-  assert_int_equal(all.counter_count, some.counter_count + known_zeros + left_out);
+  assert_int_equal(all.counter_count, reduced.counter_count + known_zeros + left_out);
   /* GH100 does not have two of these counters. */
   rl_error err = {0};
   size_t not_on_chip = 0;
-  assert_int_equal(rl_metric_selection_limit_to_chip(&some, "GH100", &err), 0);
-  for (size_t i = some.counter_count; i < some.count; i++) {
-    not_on_chip +=
-        some.items[i].skip_reason != NULL && strcmp(some.items[i].skip_reason, "CUPTI has no such metric for this chip") == 0;
-    if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 &&
-        strstr(some.items[i].name, "per_cycle") != NULL)
-      assert_true(isnan(some.items[i].known_value));
-    if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].known_value == 0);
+  assert_int_equal(rl_metric_selection_limit_to_chip(&reduced, "GH100", &err), 0);
+  for (size_t i = reduced.counter_count; i < reduced.count; i++) {
+    not_on_chip += reduced.items[i].skip_reason != NULL &&
+                   strcmp(reduced.items[i].skip_reason, "CUPTI has no such metric for this chip") == 0;
+    if (strncmp(reduced.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 &&
+        strstr(reduced.items[i].name, "per_cycle") != NULL)
+      assert_true(isnan(reduced.items[i].known_value));
+    if (strcmp(reduced.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(reduced.items[i].known_value == 0);
   }
   assert_int_equal(not_on_chip, 2);
   rl_metric_selection named = select_without(all_classes, "full", "smsp__inst_executed_op_texture.sum");
-  assert_int_equal(named.counter_count, some.counter_count + 1);
+  assert_int_equal(named.counter_count, reduced.counter_count + 1);
   rl_metric_selection_clear(&named);
-  rl_metric_selection_clear(&some);
+  rl_metric_selection_clear(&reduced);
   rl_metric_selection_clear(&all);
 }
 

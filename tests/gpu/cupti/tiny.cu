@@ -175,15 +175,15 @@ int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err) {
 int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   cudaGraph_t captured = NULL;
-  cudaGraphExec_t made = NULL;
+  cudaGraphExec_t graph_exec = NULL;
   if (check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", err) < 0) return -1;
   for (int i = 0; i < nodes; i++) tiny_empty<<<3, 64, 0, stream>>>();
   if (check(cudaStreamEndCapture(stream, &captured), "capture", err) < 0 ||
-      check(cudaGraphInstantiate(&made, captured, 0), "instantiate", err) < 0)
+      check(cudaGraphInstantiate(&graph_exec, captured, 0), "instantiate", err) < 0)
     return -1;
   cudaGraphDestroy(captured);
-  *graph = made;
-  return check(cudaGraphUpload(made, stream), "upload", err) < 0 ? -1 : synchronize(tiny, err);
+  *graph = graph_exec;
+  return check(cudaGraphUpload(graph_exec, stream), "upload", err) < 0 ? -1 : synchronize(tiny, err);
 }
 
 int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err) {

@@ -9,18 +9,18 @@ enum { CHAINS = 4, UNROLL = 16 }; /* independent values per thread; instructions
 
 }
 
-/* Defines the kernel NAME. Each thread repeats INSTRUCTION rounds * UNROLL times on each of CHAINS values of TYPE, which asm
- * knows by the letter REGISTER. An instruction needs the result of the one before it on the same value; the CHAINS values are
- * independent of each other. */
-#define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                                 \
-  __global__ void NAME(uint32_t *sink, int rounds) {                                                             \
-    TYPE value[CHAINS];                                                                                          \
-    for (int k = 0; k < CHAINS; k++) value[k] = (TYPE)(threadIdx.x + k);                                         \
-    for (int round = 0; round < rounds; round++)                                                                 \
-      _Pragma("unroll") for (int i = 0; i < UNROLL; i++)                                                         \
-          _Pragma("unroll") for (int k = 0; k < CHAINS; k++) asm volatile(INSTRUCTION : "+" REGISTER(value[k])); \
-    for (int k = 0; k < CHAINS; k++)                                                                             \
-      if (value[k] == (TYPE)12345) sink[k] = 1;                                                                  \
+/* Defines the kernel NAME. Each thread executes INSTRUCTION rounds * UNROLL times on each of CHAINS values of TYPE. CONSTRAINT is
+ * the letter for TYPE in asm. An instruction needs the result of the previous instruction on the same value; the CHAINS values
+ * are independent of each other. */
+#define CHAIN(NAME, TYPE, CONSTRAINT, INSTRUCTION)                                                                 \
+  __global__ void NAME(uint32_t *sink, int rounds) {                                                               \
+    TYPE value[CHAINS];                                                                                            \
+    for (int k = 0; k < CHAINS; k++) value[k] = (TYPE)(threadIdx.x + k);                                           \
+    for (int round = 0; round < rounds; round++)                                                                   \
+      _Pragma("unroll") for (int i = 0; i < UNROLL; i++)                                                           \
+          _Pragma("unroll") for (int k = 0; k < CHAINS; k++) asm volatile(INSTRUCTION : "+" CONSTRAINT(value[k])); \
+    for (int k = 0; k < CHAINS; k++)                                                                               \
+      if (value[k] == (TYPE)12345) sink[k] = 1;                                                                    \
   }
 
 CHAIN(fma_chains, float, "f", "fma.rn.f32 %0, %0, %0, %0;")

@@ -1,11 +1,11 @@
-/* Kernels that are typical of programs. The rules were written without their metrics (held out; see known_causes.c). */
+/* Kernels as real programs have them. They are held out: the rules were written without their metrics (known_causes.c). */
 #include <cuda_fp16.h>
 
 #include "kernels.h"
 
 namespace {
 
-enum { TRANSPOSED = 4096, MATRIX = 512, TREE_THREADS = 1024 };
+enum { TRANSPOSE_EXTENT = 4096, MATRIX_EXTENT = 512, TREE_THREADS = 1024 };
 
 }
 
@@ -23,7 +23,7 @@ __global__ void transpose_without_tiles(const float *from, float *to, int extent
   to[(size_t)x * extent + y] = from[(size_t)y * extent + x];
 }
 
-/* The data is skewed: all values fall into the first of 256 bins. */
+/* The data is skewed: all values are 0 and fall into the first of 256 bins. */
 __global__ void histogram_in_global(const uint32_t *values, uint32_t *bins, int count) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
     atomicAdd(&bins[values[i] & 255], 1 + (i & 1));
@@ -54,7 +54,7 @@ __global__ void multiply_without_tiles(const float *a, const float *b, float *c,
   c[row * extent + column] = sum;
 }
 
-/* Gravity of `count` bodies on each thread's body, by tiles in shared memory. */
+/* Computes the gravity of `count` bodies on each thread's body, by tiles in shared memory. */
 __global__ void gravity(const float4 *bodies, float4 *forces, int count) {
   __shared__ float4 tile[256];
   float4 self = make_float4(threadIdx.x, blockIdx.x, threadIdx.x * 2, 1), force = make_float4(0, 0, 0, 0);
@@ -72,7 +72,7 @@ __global__ void gravity(const float4 *bodies, float4 *forces, int count) {
   forces[blockIdx.x * 256 + threadIdx.x] = force;
 }
 
-/* Neighbouring points need different numbers of iterations. */
+/* Iterates a point per thread; neighbouring points need different numbers of iterations. */
 __global__ void escape_times(uint32_t *counts, int limit) {
   uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   int rounds = (int)((thread * 2654435761u) >> 16) % limit;
@@ -93,7 +93,7 @@ __global__ void iterate_exponentials(float *to, int rounds) {
   to[blockIdx.x * blockDim.x + threadIdx.x] = value[0] + value[1] + value[2] + value[3];
 }
 
-/* A tree in shared memory: after each barrier half as many threads have work. */
+/* Sums by a tree in shared memory: after each barrier half as many threads have work. */
 __global__ void __launch_bounds__(TREE_THREADS) reduce_by_tree(const float *from, float *to, int rounds) {
   __shared__ float sums[TREE_THREADS];
   float total = 0;
@@ -121,7 +121,7 @@ __global__ void iterate(float *to, int rounds) {
   to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/* The work of block i is proportional to 1 / (i + 1). */
+/* Gives block i an amount of work that is proportional to 1 / (i + 1). */
 __global__ void work_by_power_law(float *to, int max_rounds) {
   float value[4] = {1.f * threadIdx.x, 2, 3, 4};
   for (int round = 0; round < max_rounds / (int)(blockIdx.x + 1); round++)
@@ -135,7 +135,7 @@ __global__ void add_few(const float *a, const float *b, float *c, int count) {
   if (i < count) c[i] = a[i] + b[i];
 }
 
-/* A polynomial of degree 256 by Horner's scheme, at four points per thread. */
+/* Evaluates a polynomial of degree 256 by Horner's scheme, at four points per thread. */
 __global__ void polynomial_in_double(double *to, double c) {
   double x[4], y[4] = {};
   for (int k = 0; k < 4; k++) x[k] = 1e-3 * (threadIdx.x + k);
@@ -207,7 +207,7 @@ __global__ void scale_tile_by_tile(const float4 *from, float4 *to, int tiles) {
   }
 }
 
-/* Several passes over 16 MiB, which L2 holds and L1 does not. */
+/* Reads 16 MiB several times; they fit into L2 and not into L1. */
 __global__ void sum_repeatedly(const float4 *from, float *to, int count, int rounds) {
   float sum = 0;
   for (int round = 0; round < rounds; round++)
@@ -249,11 +249,11 @@ int launch_tiles(rl_stream stream, rl_error *err, Kernel kernel, int extent, Arg
 const rl_launch launches[] = {
     RULES_LAUNCH("triad", triad, buffers.sm_count * 16, 256, 0, (float4 *)buffers.from, (float4 *)buffers.from + bytes / 32,
                  (float4 *)buffers.to, (size_t)bytes / 32),
-    TILES_LAUNCH("transpose_naive", transpose_without_tiles, TRANSPOSED, (float *)buffers.from, (float *)buffers.to),
+    TILES_LAUNCH("transpose_naive", transpose_without_tiles, TRANSPOSE_EXTENT, (float *)buffers.from, (float *)buffers.to),
     RULES_LAUNCH("histogram_global", histogram_in_global, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 4 << 20),
     RULES_LAUNCH("histogram_shared", histogram_in_shared, buffers.sm_count * 8, 256, 0, buffers.from, buffers.to, 16 << 20),
     RULES_LAUNCH("linked_list", follow_lists, buffers.sm_count * 2, 128, 0, buffers.from, buffers.to, 100, (64u << 20) - 1),
-    TILES_LAUNCH("matmul_naive", multiply_without_tiles, MATRIX, (float *)buffers.from, (float *)buffers.from + 1048576,
+    TILES_LAUNCH("matmul_naive", multiply_without_tiles, MATRIX_EXTENT, (float *)buffers.from, (float *)buffers.from + 1048576,
                  (float *)buffers.to),
     RULES_LAUNCH("nbody", gravity, buffers.sm_count * 8, 256, 0, (float4 *)buffers.from, (float4 *)buffers.to, 2048),
     RULES_LAUNCH("escape_times", escape_times, buffers.sm_count * 32, 256, 0, buffers.to, 512),

@@ -1,6 +1,6 @@
-/* Judges the reports of the kernels with known causes: judge_known METRICS.csv [tuned|held-out|all] [LAUNCH...]. METRICS.csv: the
- * output of cupti_probe_rules count full. Prints a Markdown table; with names of launches, prints all findings on these launches
- * instead. */
+/* judge_known METRICS.csv [tuned|held-out|all] [LAUNCH...]: prints a Markdown table that says whether the reports of the kernels
+ * with known causes (known_causes.h) name these causes. METRICS.csv is the output of `cupti_probe_rules count full`. With names
+ * of launches, prints all findings on these launches instead. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -27,16 +27,16 @@ static char *next_field(char *text, const char *end, char *to, size_t size) {
 }
 
 /* Reads ordinal,launch,"kernel",grid,block,metric,"reason",value; no value: NAN. */
-static bool read_row(char *line, row *r) {
+static bool read_row(char *line, row *to) {
   char *rest = next_field(line, ",", NULL, 0), *number_end;
-  rest = next_field(rest, ",\"", r->launch, sizeof r->launch);
+  rest = next_field(rest, ",\"", to->launch, sizeof to->launch);
   rest = next_field(rest, "\",", NULL, 0);
   for (int skipped = 0; skipped < 2; skipped++) rest = next_field(rest, ",", NULL, 0);
-  rest = next_field(rest, ",\"", r->metric, sizeof r->metric);
-  rest = next_field(rest, "\",", r->reason, sizeof r->reason);
+  rest = next_field(rest, ",\"", to->metric, sizeof to->metric);
+  rest = next_field(rest, "\",", to->reason, sizeof to->reason);
   if (!rest) return false;
-  r->value = strtod(rest, &number_end);
-  if (number_end == rest) r->value = NAN;
+  to->value = strtod(rest, &number_end);
+  if (number_end == rest) to->value = NAN;
   return true;
 }
 
@@ -78,15 +78,15 @@ static void print_result(const known_kernel *kernel, const known_result *result)
   printf("%s | %s |\n", result->cause_is_found ? "" : " **missing**", result->false_rule ? result->false_rule->id : "");
 }
 
-static bool is_selected(const known_kernel *kernel, const char *half) {
-  return strcmp(half, "all") == 0 || kernel->held_out == (strcmp(half, "held-out") == 0);
+static bool is_selected(const known_kernel *kernel, const char *selection) {
+  return strcmp(selection, "all") == 0 || kernel->held_out == (strcmp(selection, "held-out") == 0);
 }
 
-static void print_table(const char *half) {
+static void print_table(const char *selection) {
   size_t right = 0, without_false = 0, found = 0, judged = 0;
   printf("| kernel | | verdict | first finding | false finding |\n| --- | --- | --- | --- | --- |\n");
   for (const known_kernel *kernel = known_kernels; kernel < known_kernels + known_kernel_count; kernel++) {
-    if (!is_selected(kernel, half)) continue;
+    if (!is_selected(kernel, selection)) continue;
     rl_metric_values values = values_of(kernel->launch);
     known_result result = known_kernel_judge(kernel, &values);
     print_result(kernel, &result);

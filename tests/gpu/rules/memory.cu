@@ -104,11 +104,11 @@ __global__ void write_partly_compressible(uint4 *to, size_t count, uint32_t ever
 
 namespace {
 
-constexpr size_t words = rules_buffers::bytes / 4, quads = words / 4; /* values of 4 and of 16 bytes in a buffer */
+constexpr size_t words = rules_buffers::bytes / 4, vectors = words / 4; /* values of 4 and of 16 bytes in a buffer */
 
 const rl_launch launches[] = {
-    RULES_LAUNCH("copy", copy_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, (uint4 *)buffers.to, quads),
-    RULES_LAUNCH("read", read_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, buffers.to, quads),
+    RULES_LAUNCH("copy", copy_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, (uint4 *)buffers.to, vectors),
+    RULES_LAUNCH("read", read_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, buffers.to, vectors),
     RULES_LAUNCH("relu", relu_fp16, 32768, 128, 0, (__half *)buffers.from, (__half *)buffers.to, (size_t)2048 * 2048),
     RULES_LAUNCH("read_apart", read_strided<32>, buffers.sm_count * 16, 256, 0, buffers.from, buffers.to, words),
     RULES_LAUNCH("write_apart", write_strided<32>, buffers.sm_count * 16, 256, 0, buffers.to, words),
@@ -120,10 +120,11 @@ const rl_launch launches[] = {
     RULES_LAUNCH("write_banks", write_with_bank_conflicts<32>, buffers.sm_count * 4, 256, 0, buffers.to, 100),
     RULES_LAUNCH("write_no_banks", write_with_bank_conflicts<1>, buffers.sm_count * 8, 256, 0, buffers.to, 400),
     RULES_LAUNCH("local", index_local_array, buffers.sm_count * 4, 256, 0, buffers.to, 500, 7),
-    RULES_LAUNCH("noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads, 4u),
-    RULES_LAUNCH("only_noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads,
+    RULES_LAUNCH("noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, vectors, 4u),
+    RULES_LAUNCH("only_noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, vectors,
                  0xffffffffu),
-    RULES_LAUNCH("no_noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads, 1u),
+    RULES_LAUNCH("no_noise", write_partly_compressible, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, vectors,
+                 1u),
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ __device__ void mbarrier_wait(uint64_t *barrier, uint32_t phase) {
 
 }  // namespace
 
-/* Sums `tiles` tiles per block, copied by cp.async, with STAGES - 1 tiles in flight beside the one that is summed (1: none). */
+/* Sums `tiles` tiles per block, which it copies by cp.async. While one tile is summed, STAGES - 1 tiles are in flight. */
 template <int STAGES> __global__ void sum_by_cp_async(const unsigned char *from, uint32_t *sink, int tiles) {
   __shared__ __align__(128) unsigned char stages[STAGES][TILE_BYTES];
   const unsigned char *source = from + (size_t)blockIdx.x * tiles * TILE_BYTES + threadIdx.x * BYTES_PER_THREAD;
@@ -54,7 +54,7 @@ template <int STAGES> __global__ void sum_by_cp_async(const unsigned char *from,
   if (sum == 12345) *sink = sum;
 }
 
-/* Sums the same tiles, copied by cp.async.bulk (TMA). */
+/* Sums the same tiles, which it copies by cp.async.bulk (TMA). */
 template <int STAGES> __global__ void sum_by_tma(const unsigned char *from, uint32_t *sink, int tiles) {
 #if __CUDA_ARCH__ >= 900
   __shared__ __align__(128) unsigned char stages[STAGES][TILE_BYTES];
@@ -78,7 +78,7 @@ template <int STAGES> __global__ void sum_by_tma(const unsigned char *from, uint
 #endif
 }
 
-/* D = A B + D by mma.sync; the operands of every product are loaded from shared memory again (REUSE 1) or used REUSE times. */
+/* Computes D = A B + D by mma.sync. REUSE: number of products that use operands once these are loaded from shared memory. */
 template <int REUSE> __global__ void mma_from_shared(uint32_t *sink, int rounds) {
   __shared__ __align__(16) uint32_t tile[16 * 32 * 4];
   for (int i = threadIdx.x; i < 16 * 32 * 4; i += blockDim.x) tile[i] = 0;

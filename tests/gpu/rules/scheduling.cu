@@ -15,7 +15,8 @@ __global__ void run_work(uint32_t *sink, int rounds) {
   if (work(rounds) == 12345) *sink = 1;
 }
 
-/* Dependent loads from L2, one line of 128 bytes for a warp, whose latency only more warps can hide. `from` holds zeros. */
+/* Loads lines of 128 bytes from L2, each of which depends on the previous one; a warp loads one line at a time. Only more warps
+ * can hide the latency. `from` holds zeros. */
 __device__ uint32_t wait_for_loads(const uint32_t *from, int steps) {
   uint32_t line = blockIdx.x * blockDim.x / 32 + threadIdx.x / 32;
   for (int step = 0; step < steps; step++) line = line * 5 + 32771 + __ldcg(&from[line % 131072 * 32 + threadIdx.x % 32]);

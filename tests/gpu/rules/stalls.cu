@@ -9,7 +9,7 @@ __global__ void waits_for_memory(const uint32_t *next, uint32_t *sink, int steps
   if (i == 0xffffffff) *sink = i;
 }
 
-/* As many loads, eight of which are in flight at a time: no address depends on a loaded value. */
+/* Loads as many values as waits_for_memory, with eight loads in flight at a time: no address depends on a loaded value. */
 __global__ void loads_ahead(const uint32_t *from, uint32_t *sink, int steps) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
   for (int step = 0; step < steps; step += 8) {
