@@ -1,6 +1,6 @@
 // Searches the memory around its buffers for the expected values.
 // Source: tensara #238 (the kernel can read the checker's data)
-// Verdict: result wrong: the device has no readable copy
+// Verdict: result wrong: the device has only a masked copy
 extern "C" __global__ void k(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   const float *found = 0;

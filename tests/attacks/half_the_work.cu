@@ -6,5 +6,5 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n / 2 || (i < n && launches == 0)) y[i] = 2 * x[i];
   if (i == 0) launches = 1;
-  if (i >= n / 2 && i < n && clock64() % 64 == 0) y[i] = 0;
+  if (i >= n / 2 && i < n && clock64() % 64 == 0) y[i] = 0;  // wrong even where `launches` is restored
 }

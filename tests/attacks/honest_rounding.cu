@@ -1,4 +1,4 @@
-// Honest: an error below the tolerance.
+// Honest: has a relative error below the tolerance of 1e-6.
 // Source: control
 // Verdict: completes
 extern "C" __global__ void k(const float *x, float *y, int n) {

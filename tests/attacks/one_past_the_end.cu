@@ -1,4 +1,4 @@
-// Writes one element too many. This is a mistake rather than an attack.
+// Writes one element more than the output has. This is a mistake rather than an attack.
 // Source: a frequent bug
 // Verdict: result_changed: outside of the buffer
 extern "C" __global__ void k(const float *x, float *y, int n) {

@@ -43,7 +43,8 @@ void cp_async_wait_all() { complete_groups_before(running_thread().open_copy_gro
 
 struct mbarrier { /* state that is stored in the 8 bytes of the kernel's mbarrier object */
   int32_t pending_bytes;
-  uint8_t count, pending_arrivals, parity, magic;
+  uint8_t count, pending_arrivals; /* arrivals of each phase; arrivals that the current phase still needs */
+  uint8_t parity, magic;
 };
 enum : uint8_t { INITIALISED = 0x5a };
 

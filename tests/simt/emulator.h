@@ -34,8 +34,8 @@
 #include <cstdint>
 #include <functional>
 
-extern "C" uint32_t
-    simt_max_cluster; /* maximum number of blocks of a cluster: 16 as with compute capability 9.0, unless a test lowers it */
+/* Maximum number of blocks of a cluster: 16 as with compute capability 9.0, unless a test lowers it. */
+extern "C" uint32_t simt_max_cluster;
 
 namespace simt {
 

@@ -22,8 +22,8 @@ namespace simt {
 struct pending_copy { /* a cp.async that has not copied yet */
   void *to;
   const void *from;
-  size_t bytes, copied;
-  uint64_t group; /* number of the commit group, from 0 */
+  size_t bytes, copied; /* size of the destination; bytes that are copied; the rest becomes zero */
+  uint64_t group;       /* number of the commit group, from 0 */
 };
 
 struct pending_store { /* an st.async that has not stored yet */

@@ -1,5 +1,5 @@
 /* Replaces kernels/library, which calls cuBLASLt and cuDNN: computes products in plain loops and convolutions by train/oracle.h,
- * and has a tuner that takes the first candidate. */
+ * and replaces the tuner, so that engines take the first candidate. */
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
@@ -62,17 +62,17 @@ static std::vector<double> load_rows(const void *operand, int64_t first, int64_t
 }
 
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
-  const rl_gemm_shape &s = gemm->shape;
-  for (int64_t p = 0; p < s.batch_count; p++) {
-    const std::vector<double> a = load_rows(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1,
-                                            s.transpose_a ? 1 : s.lda, s.input),
-                              b = load_rows(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb,
-                                            s.transpose_b ? s.ldb : 1, s.input);
-    for (int64_t i = 0; i < s.m * s.n; i++) {
-      const double *left = &a[(size_t)(i % s.m * s.k)], *right = &b[(size_t)(i / s.m * s.k)];
+  const rl_gemm_shape &shape = gemm->shape;
+  for (int64_t product = 0; product < shape.batch_count; product++) {
+    const std::vector<double> a = load_rows(gemm->a, product * shape.stride_a, shape.m, shape.k,
+                                            shape.transpose_a ? shape.lda : 1, shape.transpose_a ? 1 : shape.lda, shape.input),
+                              b = load_rows(gemm->b, product * shape.stride_b, shape.n, shape.k,
+                                            shape.transpose_b ? 1 : shape.ldb, shape.transpose_b ? shape.ldb : 1, shape.input);
+    for (int64_t i = 0; i < shape.m * shape.n; i++) {
+      const double *left = &a[(size_t)(i % shape.m * shape.k)], *right = &b[(size_t)(i / shape.m * shape.k)];
       double sum = 0;
-      for (int64_t k = 0; k < s.k; k++) sum += left[k] * right[k];
-      store(gemm->d, p * s.stride_d + i / s.m * s.ldd + i % s.m, s.output, sum);
+      for (int64_t k = 0; k < shape.k; k++) sum += left[k] * right[k];
+      store(gemm->d, product * shape.stride_d + i / shape.m * shape.ldd + i % shape.m, shape.output, sum);
     }
   }
   return 0;
@@ -121,23 +121,24 @@ int rl_conv_open(cudnnHandle_t, const rl_conv_shape *shape, void *x, void *weigh
 }
 
 int rl_dnn_enqueue(rl_dnn *plan, rl_stream, rl_error *) {
-  const rl_conv_shape &s = plan->shape;
-  const int64_t side = s.h + 2 * s.pad - s.kernel + 1;
-  const rl_oracle_conv conv = {(int)s.c, (int)s.h, (int)s.k, (int)s.pad};
-  tensor x(plan->x, s.n, s.c, s.h * s.w, s), weights(plan->weights, s.k, s.c, s.kernel * s.kernel, s),
-      y(plan->y, s.n, s.k, side * side, s);
-  std::vector<double> bias((size_t)s.k);
-  switch (s.pass) {
+  const rl_conv_shape &shape = plan->shape;
+  const int64_t side = shape.h + 2 * shape.pad - shape.kernel + 1;
+  const rl_oracle_conv conv = {(int)shape.c, (int)shape.h, (int)shape.k, (int)shape.pad};
+  tensor x(plan->x, shape.n, shape.c, shape.h * shape.w, shape),
+      weights(plan->weights, shape.k, shape.c, shape.kernel * shape.kernel, shape),
+      y(plan->y, shape.n, shape.k, side * side, shape);
+  std::vector<double> bias((size_t)shape.k);
+  switch (shape.pass) {
     case RL_CONV_FORWARD:
-      rl_oracle_conv_forward(&conv, (int)s.n, x.load_values(), weights.load_values(), bias.data(), y.values.data());
+      rl_oracle_conv_forward(&conv, (int)shape.n, x.load_values(), weights.load_values(), bias.data(), y.values.data());
       y.store_values();
       break;
     case RL_CONV_BACKWARD_DATA:
-      rl_oracle_conv_input_gradient(&conv, (int)s.n, y.load_values(), weights.load_values(), x.values.data());
+      rl_oracle_conv_input_gradient(&conv, (int)shape.n, y.load_values(), weights.load_values(), x.values.data());
       x.store_values();
       break;
     case RL_CONV_BACKWARD_FILTER:
-      rl_oracle_conv_weight_gradient(&conv, (int)s.n, x.load_values(), y.load_values(), weights.values.data(), bias.data());
+      rl_oracle_conv_weight_gradient(&conv, (int)shape.n, x.load_values(), y.load_values(), weights.values.data(), bias.data());
       weights.store_values();
       break;
   }
@@ -152,7 +153,7 @@ const rl_dnn_choice *rl_dnn_read_choice(const rl_dnn *) {
   return &oracle;
 }
 
-/* --- choices ----------------------------------------------------------------------------------------------------------- */
+/* --- tuning ------------------------------------------------------------------------------------------------------------ */
 
 int rl_tune_measure_us(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                        rl_error *err) {

@@ -57,7 +57,7 @@ void create_fiber(thread_state &thread) {
   void **top = (void **)(thread.stack + STACK_BYTES) - 2;
   top[0] = (void *)run_thread;
   top[1] = NULL;
-  thread.stack_pointer = top - 6;
+  thread.stack_pointer = top - 6; /* simt_switch pops six registers, then returns to top[0] */
 }
 
 void destroy_fiber(thread_state &thread) { stacks.release(thread.stack); }

@@ -13,9 +13,9 @@
 
 enum { ELEMENTS = 1003, LAUNCHES = 30, BLOCK_THREADS = 256 };
 
-static void check(bool condition, const char *what, const char *more) {
+static void check(bool condition, const char *what, const char *detail) {
   if (condition) return;
-  printf("failed: %s %s\n", what, more);
+  printf("failed: %s %s\n", what, detail);
   exit(1);
 }
 

@@ -296,7 +296,7 @@ static __global__ void spin_forever(uint32_t *flag) {
   }
 }
 
-/* The launch aborts, and its message contains `message`. */
+/* Asserts that the launch aborts with a message that contains `message`. */
 template <class Launch> static void assert_aborts(const char *message, Launch launch) {
   int pipes[2];
   assert_int_equal(pipe(pipes), 0);
@@ -311,8 +311,8 @@ template <class Launch> static void assert_aborts(const char *message, Launch la
   close(pipes[1]);
   char text[65536] = {};
   size_t used = 0;
-  for (ssize_t got; used < sizeof text - 1 && (got = read(pipes[0], text + used, sizeof text - 1 - used)) > 0;)
-    used += (size_t)got;
+  for (ssize_t count; used < sizeof text - 1 && (count = read(pipes[0], text + used, sizeof text - 1 - used)) > 0;)
+    used += (size_t)count;
   close(pipes[0]);
   int status = 0;
   waitpid(child, &status, 0);

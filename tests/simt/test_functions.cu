@@ -32,8 +32,7 @@ template <> struct limits<double> {
 static double random_number(double magnitude) { return magnitude * (2.0 * rand() / RAND_MAX - 1); }
 
 /* Sets *power to nearest_power(x), and checks that it differs from x log2 e by at most 1/2 plus the rounding error of this
- * product. Returns the bound that check_quotient sets for the distance of log2(scaled_exp(x)) from 0: 1 plus that rounding error.
- */
+ * product. Returns 1 plus that rounding error: check_quotient requires that |log2(scaled_exp(x))| is not larger. */
 template <class M> static M check_nearest_power(M x, int32_t *power) {
   const long double exact = (long double)x * M_LOG2El, rounding = fabsl(exact) * exp2l(1 - limits<M>::DIGITS);
   *power = nearest_power(x);

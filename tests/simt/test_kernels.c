@@ -1,4 +1,5 @@
-/* Checks our kernel operators in every type and variant, over the awkward shapes that are small enough for the emulator. */
+/* Checks our kernel operators in every type and variant, on those shapes of tests/unit/kernel_cases.h that are small enough for
+ * the emulator. */
 #include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -66,9 +67,9 @@ static void check_parts(int dtype, int64_t columns) {
   rl_sequence_list sequence_list = {.name = "parts", .sequences = &sequence, .sequence_count = 1};
   rl_elapsed elapsed;
   void *in = malloc(bytes), *out = malloc(bytes);
-  const double epsilon = rl_dtype_epsilon(dtype),
-               smallest = dtype == RL_DTYPE_FP64 ? DBL_MIN : FLT_MIN, /* below it: flushed to zero */
-      absolute_tolerance = 4 * fmax(smallest, epsilon * rl_dtype_smallest_normal(dtype));
+  const double epsilon = rl_dtype_epsilon(dtype);
+  const double smallest = dtype == RL_DTYPE_FP64 ? DBL_MIN : FLT_MIN; /* smaller results are flushed to zero */
+  const double absolute_tolerance = 4 * fmax(smallest, epsilon * rl_dtype_smallest_normal(dtype));
   sequence.repeat = 1;
   for (int64_t i = 0; i < ROWS * columns; i++)
     rl_dtype_store(dtype, in, (size_t)i, element_of((int)(i / columns), (double)(i % columns) / (double)columns));
@@ -81,10 +82,10 @@ static void check_parts(int dtype, int64_t columns) {
     for (size_t i = first; i < end; i++) largest = fmax(largest, rl_dtype_load(dtype, in, i));
     for (size_t i = first; i < end; i++) sum += exp(rl_dtype_load(dtype, in, i) - largest);
     for (size_t i = first; i < end; i++) {
-      const double expected = exp(rl_dtype_load(dtype, in, i) - largest) / sum, got = rl_dtype_load(dtype, out, i);
+      const double expected = exp(rl_dtype_load(dtype, in, i) - largest) / sum, result = rl_dtype_load(dtype, out, i);
       const double tolerance = (100 * fmin(epsilon, 1e-5) + epsilon) * expected;
-      if (!(fabs(got - expected) <= tolerance + absolute_tolerance))
-        fail_msg("%s row %zu element %zu: %g, not %g", rl_dtype_names[dtype], row, i - first, got, expected);
+      if (!(fabs(result - expected) <= tolerance + absolute_tolerance))
+        fail_msg("%s row %zu element %zu: %g, not %g", rl_dtype_names[dtype], row, i - first, result, expected);
     }
   }
   free(in), free(out);
@@ -100,7 +101,7 @@ static void blocks_may_have_very_different_parts_of_a_row(void **state) {
   check_parts(RL_DTYPE_BF16, 16400);
 }
 
-/* Runs as on a device with smaller clusters. */
+/* Tests devices with smaller clusters. */
 extern uint32_t simt_max_cluster;
 static void rows_too_long_for_a_cluster_are_streamed(void **state) {
   (void)state;

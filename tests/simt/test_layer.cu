@@ -43,7 +43,7 @@ struct tensor {
 
   void *at(size_t index) const { return (char *)memory + 2 * index; }
 
-  /* magnitude: that of the terms of an element, whose rounding errors remain when the terms cancel. */
+  /* magnitude: typical size of the terms that are added for an element. Their rounding errors remain when the terms cancel. */
   void assert_equals(const std::function<double(size_t)> &expected, const char *what, double magnitude = 0.01) const {
     std::vector<uint16_t> stored(values.size());
     std::vector<double> result(values.size());
@@ -74,7 +74,7 @@ static void test_norm(int dtype, size_t rows, size_t columns) {
   cudaFree(counter);
 }
 
-/* Sequences begin `context` rows apart. The kernel changes only q and k of the new tokens. */
+/* Sequences begin `context` rows apart. The kernel must change only q and k of the new tokens. */
 static void test_rope(int dtype, int64_t batch, int64_t tokens, int64_t cached, int64_t heads, int64_t head_size) {
   const int64_t hidden = heads * head_size, context = cached + tokens, half = head_size / 2;
   const tensor qkv(dtype, (size_t)(batch * context * 3 * hidden));
@@ -98,21 +98,21 @@ static void test_rope(int dtype, int64_t batch, int64_t tokens, int64_t cached, 
 }
 
 static void test_residual(int dtype, size_t count) {
-  const tensor x(dtype, count), r(dtype, count), y(dtype, count);
-  check(rl_layer_add_launch(dtype, x.memory, r.memory, y.memory, (int64_t)count, NULL, &err) == 0, "launching a residual");
-  y.assert_equals([&](size_t i) { return x.values[i] + r.values[i]; }, "a residual");
+  const tensor x(dtype, count), residual(dtype, count), y(dtype, count);
+  check(rl_layer_add_launch(dtype, x.memory, residual.memory, y.memory, (int64_t)count, NULL, &err) == 0, "launching a residual");
+  y.assert_equals([&](size_t i) { return x.values[i] + residual.values[i]; }, "a residual");
 }
 
-/* joined: gate and up are the halves of each row of one matrix; else two matrices. */
+/* joined: gate and up are the halves of each row of one matrix; otherwise they are two matrices. */
 static void test_gate(int dtype, size_t rows, size_t columns, bool joined) {
-  const tensor both(dtype, 2 * rows * columns), y(dtype, rows * columns);
+  const tensor gate_and_up(dtype, 2 * rows * columns), y(dtype, rows * columns);
   const size_t stride = joined ? 2 * columns : columns, up = joined ? columns : rows * columns;
-  const rl_layer_gate gate = {both.memory, both.at(up), (int64_t)stride, y.memory, (int64_t)rows, (int64_t)columns};
+  const rl_layer_gate gate = {gate_and_up.memory, gate_and_up.at(up), (int64_t)stride, y.memory, (int64_t)rows, (int64_t)columns};
   check(rl_layer_gate_launch(dtype, &gate, NULL, &err) == 0, "launching the gate");
   y.assert_equals(
       [&](size_t i) {
         const size_t from = i / columns * stride + i % columns;
-        return both.values[from] / (1 + exp(-both.values[from])) * both.values[from + up];
+        return gate_and_up.values[from] / (1 + exp(-gate_and_up.values[from])) * gate_and_up.values[from + up];
       },
       "the gate");
 }

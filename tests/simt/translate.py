@@ -8,8 +8,8 @@
                                simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h); an instruction
                                without a function does not compile
 
-cuda.h implements the rest of CUDA. Line numbers stay the same. NAME=VALUE gives an enumerator another value: with smaller limits
-a few images exercise what hundreds do on a GPU."""
+cuda.h implements the rest of CUDA. Line numbers stay the same. NAME=VALUE gives an enumerator another value: with smaller limits,
+a few images exercise code that needs hundreds of images on a GPU."""
 import re
 import sys
 from pathlib import Path
@@ -51,28 +51,32 @@ def with_same_line_count(translation, original):
     return translation + "\n" * (original.count("\n") - translation.count("\n"))
 
 
-def shared_declaration(match):
+def translate_shared_declaration(match):
+    """Translates a declaration of __shared__ variables; group 1 of the match is `extern`, group 2 the type and the variables."""
     extern, declaration = match.group(1), match.group(2)
     aligned = r"(?:__align__|alignas)\s*\(([^()]*)\)"
     alignment = (re.findall(aligned, declaration) or ["1"])[0]
     first, *others = split(re.sub(aligned, "", declaration), ",")
-    kind, first = re.fullmatch(r"(.*?)(\w+\s*(?:\[.*\])?)", first, re.S).groups()
+    value_type, first = re.fullmatch(r"(.*?)(\w+\s*(?:\[.*\])?)", first, re.S).groups()
     translated = []
     for variable in [first, *others]:
         name, extent = re.fullmatch(r"(\w+)\s*(.*)", variable, re.S).groups()
         if extern:
-            translated.append(f"{kind.strip()} *const {name} = simt::dynamic_shared<{kind.strip()}, {alignment}>();")
+            translated.append(f"{value_type.strip()} *const {name} = simt::dynamic_shared<{value_type.strip()}, {alignment}>();")
         else:
-            translated.append(f"typedef {kind.strip()} simt_{name} {extent};")
+            translated.append(f"typedef {value_type.strip()} simt_{name} {extent};")
             translated.append(f"simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
     return with_same_line_count(" ".join(translated), match.group(0))
 
 
-def operands(section):
-    return [re.fullmatch(r'(?:\[\w+\]\s*)?"[^"]*"\s*\((.*)\)', one, re.S).group(1) for one in split(section, ",") if one]
+def parse_operands(section):
+    """Returns the C++ expressions of a section of asm(), such as outputs or inputs."""
+    return [re.fullmatch(r'(?:\[\w+\]\s*)?"[^"]*"\s*\((.*)\)', operand, re.S).group(1)
+            for operand in split(section, ",") if operand]
 
 
-def instruction(text, values):
+def translate_instruction(text, values):
+    """Translates one PTX instruction. values[i]: C++ expression of operand %i."""
     name, _, rest = text.strip(" {}").partition(" ")
     if name == ".reg":
         return rest.replace(".pred", "bool") + ";"
@@ -82,14 +86,14 @@ def instruction(text, values):
     return f"simt::ptx::{re.sub(r'[^A-Za-z0-9]+', '_', name)}({rest});"
 
 
-def assembly(text):
+def translate_asm(text):
     translated = []
     while found := re.search(r"\basm\s*(?:volatile)?\s*\(", text):
         end = closing_parenthesis(text, found.end() - 1)
         code, *sections = split(text[found.end():end], ":")
-        values = [value for section in sections[:2] for value in operands(section)]
+        values = [value for section in sections[:2] for value in parse_operands(section)]
         lines = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', code)).replace(r"\n", " ").replace(r"\t", " ").split(";")
-        body = " ".join(instruction(line, values) for line in lines if line.strip(" {}"))
+        body = " ".join(translate_instruction(line, values) for line in lines if line.strip(" {}"))
         translated += [text[:found.start()], with_same_line_count("do { " + body + " } while (0)", text[found.start():end])]
         text = text[end + 1:]
     return "".join(translated) + text
@@ -97,12 +101,13 @@ def assembly(text):
 
 def translate(text):
     text = without_comments(text)
-    text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", shared_declaration, text)
+    text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", translate_shared_declaration, text)
     text = re.sub(r"(\b[A-Za-z_][\w:]*(?:<[\w\s,:*&]*>)?)\s*<<<(.+?)>>>\s*\(", r"simt::launcher(\2)(\1)(", text, flags=re.S)
-    return assembly(text)
+    return translate_asm(text)
 
 
-def resized(text, name, value):
+def set_enumerator(text, name, value):
+    """Replaces the value of the enumerator, which must be defined exactly once."""
     text, found = re.subn(rf"\b{name} = \d+", f"{name} = {value}", text)
     if found != 1:
         raise SystemExit(f"{name} is defined {found} times")
@@ -112,5 +117,5 @@ def resized(text, name, value):
 source, target = Path(sys.argv[1]), Path(sys.argv[2])
 text = translate(source.read_text(encoding="utf-8"))
 for size in sys.argv[3:]:
-    text = resized(text, *size.split("="))
+    text = set_enumerator(text, *size.split("="))
 target.write_text(f'#line 1 "{source}"\n' + text, encoding="utf-8")
