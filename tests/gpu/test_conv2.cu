@@ -97,6 +97,32 @@ template <typename T> static std::vector<double> planar(const std::vector<T> &fr
   return result;
 }
 
+/* The kernels have conv2's weights as [filter][tap][channel], the oracle as [filter][channel][tap]. Returns the oracle's index of
+ * element i of the kernels' weights. */
+static size_t oracle_weight_index(size_t i) {
+  const size_t filter = i / (TAPS * RL_CONV1_CHANNELS), tap = i / RL_CONV1_CHANNELS % TAPS, channel = i % RL_CONV1_CHANNELS;
+  return (filter * RL_CONV1_CHANNELS + channel) * TAPS + tap;
+}
+
+/* Pools y, conv2's output as planes, at the positions that a kernel has chosen: 0 to 3 in a window of 2 x 2, or
+ * RL_ARGMAX_RELU_ZERO for 0. Expects that each position has the greatest value of its window, or, within rounding, another one.
+ */
+static std::vector<double> pool_at_argmaxes(const std::vector<double> &y, const std::vector<uint8_t> &argmaxes, uint32_t batch) {
+  std::vector<double> pooled(argmaxes.size());
+  bool right = true;
+  for (size_t i = 0; i < pooled.size(); i++) {
+    const double *corner = &y[i / RL_POOLED2_PIXELS * RL_CONV2_PIXELS +
+                              i % RL_POOLED2_PIXELS / RL_POOLED2_SIDE * 2 * RL_CONV2_SIDE + i % RL_POOLED2_SIDE * 2];
+    double greatest = 0;
+    for (int position = 0; position < 4; position++)
+      greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
+    pooled[i] = argmaxes[i] < 4 ? corner[argmaxes[i] / 2 * RL_CONV2_SIDE + argmaxes[i] % 2] : 0;
+    right &= argmaxes[i] <= RL_ARGMAX_RELU_ZERO && fabs(pooled[i] - greatest) < 1e-4;
+  }
+  expect(right, "the greatest of four values is pooled", batch);
+  return pooled;
+}
+
 /* The functions below exist for FP16 and for FP32, so that check_batch can be a template: the number of rows of partial sums, the
  * tolerance, and the calls of the kernels. */
 static uint32_t partial_rows_of(const __half *, uint32_t batch) { return rl_conv2_partial_rows(batch); }
@@ -148,28 +174,16 @@ template <typename T> static void check_batch(uint32_t batch) {
   expect(state.host(batch)[0].overflow == 0, "finite values raise no overflow", batch);
 
   std::vector<double> w(RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * TAPS), b(bias.begin(), bias.end());
-  for (size_t i = 0; i < w.size(); i++)
-    w[(i / (TAPS * RL_CONV1_CHANNELS) * RL_CONV1_CHANNELS + i % RL_CONV1_CHANNELS) * TAPS + i / RL_CONV1_CHANNELS % TAPS] =
-        (double)(float)weights[i];
+  for (size_t i = 0; i < w.size(); i++) w[oracle_weight_index(i)] = (double)(float)weights[i];
   std::vector<double> in = planar(x, RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), y((size_t)n * RL_CONV2_CHANNELS * RL_CONV2_PIXELS),
-                      best((size_t)n * RL_FC1_INPUTS), d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_CONV2_CHANNELS);
+                      d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_CONV2_CHANNELS);
   std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), argmax_planes(raw_argmaxes.size());
   std::vector<double> planes = planar(raw_argmaxes, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS);
   for (size_t i = 0; i < argmax_planes.size(); i++) argmax_planes[i] = (uint8_t)planes[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, n, in.data(), w.data(), b.data(), y.data());
-  bool right = true;
-  for (size_t i = 0; i < best.size(); i++) {
-    const double *corner = &y[i / RL_POOLED2_PIXELS * RL_CONV2_PIXELS +
-                              i % RL_POOLED2_PIXELS / RL_POOLED2_SIDE * 2 * RL_CONV2_SIDE + i % RL_POOLED2_SIDE * 2];
-    double greatest = 0;
-    for (int position = 0; position < 4; position++)
-      greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
-    best[i] = argmax_planes[i] < 4 ? corner[argmax_planes[i] / 2 * RL_CONV2_SIDE + argmax_planes[i] % 2] : 0;
-    /* Within rounding, the engine may choose another value than the greatest. */
-    right &= argmax_planes[i] <= RL_ARGMAX_RELU_ZERO && fabs(best[i] - greatest) < 1e-4;
-  }
-  expect(right, "the greatest of four values is pooled", batch);
-  expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
+  const std::vector<double> expected_pooled = pool_at_argmaxes(y, argmax_planes, batch);
+  expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), expected_pooled, tolerance_of(type), "pooled",
+               batch);
 
   rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE,
                           planar(d_pooled, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), argmax_planes.data(), d_y.data());
@@ -178,11 +192,7 @@ template <typename T> static void check_batch(uint32_t batch) {
   expect_close(planar(d_x.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_CONV2_CHANNELS);
-  for (size_t i = 0; i < rows.size(); i++) {
-    size_t index = i % w.size();
-    sum[(index / (TAPS * RL_CONV1_CHANNELS) * RL_CONV1_CHANNELS + index % RL_CONV1_CHANNELS) * TAPS +
-        index / RL_CONV1_CHANNELS % TAPS] += rows[i];
-  }
+  for (size_t i = 0; i < rows.size(); i++) sum[oracle_weight_index(i % w.size())] += rows[i];
   for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_CONV2_CHANNELS] += bias_rows[i];
   expect_close(sum, d_w, 1e-5, "weight gradient", batch);
   expect_close(bias_sum, d_b, 1e-5, "bias gradient", batch);
