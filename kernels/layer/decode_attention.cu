@@ -185,7 +185,7 @@ template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
   ((vec<T, 2> *)out)[head * head_size / 2 + pair] = rounded;
 }
 
-/* Returns a power of two: as many blocks per head as have a multiprocessor each, but at most MAX_CLUSTER_BLOCKS. */
+/* Returns the largest power of two up to MAX_CLUSTER_BLOCKS with which each block has its own multiprocessor; at least 1. */
 uint32_t choose_blocks_per_head(const rl_decode_attention *attention) {
   uint32_t blocks_per_head = 1;
   while (2 * blocks_per_head * attention->heads <= attention->multiprocessors && blocks_per_head < MAX_CLUSTER_BLOCKS)

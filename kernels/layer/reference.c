@@ -25,10 +25,10 @@ static double *allocate(int64_t count, rl_error *err) {
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* The product out[count][out_stride] = in[count][inputs] · Wᵀ, where W is the weight without its first `first_output` rows. */
+/* The product out[count][out_stride] = in[count][inputs] · Wᵀ, where W is a weight matrix without its first `first_output` rows. */
 typedef struct product {
   const rl_layer_reference *reference;
-  int weight; /* rl_layer_input */
+  int weight; /* the matrix, an rl_layer_input */
   int64_t first_output, inputs;
   const double *in;
   double *out;
@@ -126,7 +126,7 @@ int rl_layer_reference_attention(const rl_layer_reference *reference, int64_t in
   return rl_parallel_for(reference->thread_pool, reference->device, p->heads, 1, attend_heads, &row, err);
 }
 
-/* Computes out[count][hidden] = residual + in · weightᵀ. weight: rl_layer_input. */
+/* Computes out[count][hidden] = residual + in · Wᵀ, where W is the input `weight` of the layer. */
 static int project_and_add(const rl_layer_reference *reference, int weight, int64_t inputs, const double *in,
                            const double *residual, double *out, rl_error *err) {
   const int64_t hidden = reference->params->hidden;

@@ -132,7 +132,8 @@ static int run_reference(instance *self, void *expected, size_t bytes, rl_error 
   return device->ops->download(device, expected, buffers[self->source.expected_argument], bytes, err);
 }
 
-/* Runs the kernel once and compares the result with the expected contents. contents: memory for both, `bytes` each. */
+/* Runs the kernel once and compares the result with the expected contents. contents: memory for the result and for the
+ * expected contents, `bytes` bytes each. */
 static int compare_launch(instance *self, unsigned char *contents, size_t bytes, rl_check *check, rl_error *err) {
   const rl_source *source = &self->source;
   const int64_t index = source->expected_argument;

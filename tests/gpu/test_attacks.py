@@ -10,11 +10,11 @@ import pytest
 from test_source import N, buffer, daemon, pack_base64, scalar  # noqa: F401  (daemon is a fixture)
 
 ATTACKS = pathlib.Path(__file__).resolve().parents[1] / "attacks"
-# Cold and warm cache: 34 launches that warm up, and 100 samples.
+# For each of the two cache states, cold and warm, there are 34 warm-up launches and 100 samples.
 CHECKED_LAUNCHES = 2 * (34 + 100)
-RESULT = [2.0 * i for i in range(N)]  # of the input 0, 1, 2 ...
-# For each attack: `words`: the message of the failed job contains one of them; `may_complete`: the job may complete instead;
-# `scratch`: dtype of a fourth argument, a buffer of one element.
+RESULT = [2.0 * i for i in range(N)]  # correct output for the input 0, 1, 2 ...
+# Properties of each attack. `words`: the message of the failed job contains one of these words. `may_complete`: the job may also
+# complete. `scratch`: the attack has a fourth argument, a buffer of one element of this type.
 VERDICTS = json.loads((ATTACKS / "verdicts.json").read_text())
 TWICE = """extern "C" __global__ void twice(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];

@@ -101,7 +101,7 @@ static void blocks_may_have_very_different_parts_of_a_row(void **state) {
   check_parts(RL_DTYPE_BF16, 16400);
 }
 
-/* Tests devices with smaller clusters. */
+/* The maximum number of blocks of a cluster on the emulated device. */
 extern uint32_t simt_max_cluster;
 static void rows_too_long_for_a_cluster_are_streamed(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-/* A matrix gemm; float_and_double.h defines gemm_double and gemm_float from this file. The inner loop runs along a row
+/* A matrix product; float_and_double.h defines gemm_double and gemm_float from this file. The inner loop runs along a row
  * of B and is no reduction, so that the compiler vectorises it. */
 static void TYPED(gemm)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t n = shape->size[N], k = shape->size[K];

@@ -16,7 +16,7 @@ enum {
   FMAS_PER_THREAD = 1000,   /* FFMA instructions of fma_kernel */
   ACCESSES_PER_THREAD = 64, /* loads of bank_conflict_kernel from shared memory, and of strided_kernel from global memory */
   CONFLICT_WAYS = 8,        /* lanes of a warp that access the same bank in bank_conflict_kernel */
-  STRIDE_FLOATS = 32,       /* distance of the words that neighbouring threads of strided_kernel read; each has its own sector */
+  STRIDE_FLOATS = 32,       /* distance of the words that neighbouring threads of strided_kernel read, each in its own sector */
   DIVERGENT_BRANCHES = 64,  /* branches of divergent_kernel at which the lanes of each warp diverge */
   PHASE_US = 1000,          /* two_phase_kernel computes for this time, then reads memory for this time */
 };

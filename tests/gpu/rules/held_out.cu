@@ -72,7 +72,7 @@ __global__ void gravity(const float4 *bodies, float4 *forces, int count) {
   forces[blockIdx.x * 256 + threadIdx.x] = force;
 }
 
-/* Iterates a point per thread; neighbouring points need different numbers of iterations. */
+/* Iterates z² + c in each thread; neighbouring threads need different numbers of iterations. */
 __global__ void escape_times(uint32_t *counts, int limit) {
   uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   int rounds = (int)((thread * 2654435761u) >> 16) % limit;

@@ -33,7 +33,7 @@ enum { MAX_GIVEN = 2 };
 typedef struct rule_case {
   const char *rule;              /* identifier of the rule */
   const char *triggering;        /* name of a launch on which the rule has a finding */
-  const char *silent;            /* name of a launch on which it has none */
+  const char *silent;            /* name of a launch on which the rule has no finding */
   given_metric given[MAX_GIVEN]; /* metrics that the test adds to those of the triggering launch */
 } rule_case;
 
