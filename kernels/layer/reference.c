@@ -25,7 +25,7 @@ static double *allocate(int64_t count, rl_error *err) {
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* The product out[count][out_stride] = in[count][inputs] · Wᵀ, where W is a weight matrix without its first `first_output` rows. */
+/* The product out[count][out_stride] = in[count][inputs] · Wᵀ. W is a weight matrix without its first `first_output` rows. */
 typedef struct product {
   const rl_layer_reference *reference;
   int weight; /* the matrix, an rl_layer_input */
