@@ -32,7 +32,11 @@ static rl_gemm_shape column_major_shape(const rl_kernel_instance *kernel) {
   static const cudaDataType_t types[RL_DTYPE_COUNT] = {CUDA_R_64F, CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
   const int64_t m = kernel->shape.size[M], n = kernel->shape.size[N], k = kernel->shape.size[K];
   const cudaDataType_t type = types[kernel->params.dtype];
-  rl_gemm_shape shape = {n, m, k, false, false, n, k, n, 1, 0, 0, 0, type, type};
+  rl_gemm_shape shape = {};
+  shape.m = n, shape.n = m, shape.k = k;
+  shape.lda = n, shape.ldb = k, shape.ldd = n;
+  shape.batch_count = 1;
+  shape.input = shape.output = type;
   shape.allow_tf32 = kernel->params.dtype == RL_DTYPE_TF32;
   shape.exact_split_k = true;
   return shape;

@@ -1,5 +1,5 @@
-/* The Lomb-Scargle periodogram. This file is compiled in several versions, by nvcc into fatbins and by NVRTC on request; so it
- * includes no header. Macros select the version:
+/* The Lomb-Scargle periodogram. This file is compiled in several versions, by nvcc into fatbins and by NVRTC on request.
+ * NVRTC gets this text alone, so it includes no header. Macros select the version:
  *   REAL               float or double
  *   LITERAL(x)         a constant: either x, a double, which promotes float arithmetic to double; or ((REAL)x)
  *   LAUNCH_BOUNDS      __launch_bounds__(BLOCK_THREADS), or nothing
@@ -59,7 +59,7 @@ extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencie
 
 #ifdef EXPANSION_ORDER
 /* The kernel `uniform`, for evenly spaced frequencies first + i · step. The five sums are smooth functions of the frequency:
- * they hardly change over a frequency range of 1 / (time span), which has many frequencies. A block computes
+ * they hardly change over a frequency range of 1 / (time span), which contains many of the frequencies. A block computes
  * frequencies_per_block frequencies, an even number, around a frequency w0, and expands the sums as Taylor series in w - w0.
  * Each thread computes the terms of the series for its samples, and the block adds them up. After that, the sums of a frequency
  * are four polynomials; no sine or cosine is computed for it.

@@ -59,7 +59,7 @@ struct layernorm {
   };
 
   template <class M> struct state {
-    M count, mean, squared_deviations; /* squared_deviations: their sum */
+    M count, mean, squared_deviations; /* squared_deviations: sum of the squared deviations from the mean */
     template <class FRAGMENT, class GROUP> __device__ static state from_fragment(FRAGMENT &fragment, uint32_t valid_vectors,
                                                                                  const rows::element_count<M> &elements,
                                                                                  GROUP &&group) {

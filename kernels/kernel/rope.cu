@@ -27,7 +27,7 @@ enum {
 /* State of the engine: device memory in addition to the inputs and the output. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns_per_position; /* [head_size / 2]: full turns of each pair from one position to the next, as x + y */
+  double2 *turns_per_position; /* [head_size / 2]: full turns of each pair from one position to the next; the sum of x and y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }
@@ -82,21 +82,21 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_THREADS)
   for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK_THREADS) {
     const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* in vectors */
     const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + column * WIDTH;
-    vec<T, WIDTH> a = from[index], b = from[index + vectors];
+    vec<T, WIDTH> left_vector = from[index], right_vector = from[index + vectors];
     M left[WIDTH], right[WIDTH];
-    widen_all<WIDTH>(a.elements, left);
-    widen_all<WIDTH>(b.elements, right);
+    widen_all<WIDTH>(left_vector.elements, left);
+    widen_all<WIDTH>(right_vector.elements, right);
 #pragma unroll
     for (int k = 0; k < WIDTH; k++) rotate(pair_rotations[k], &left[k], &right[k]);
-    narrow_all<WIDTH>(left, a.elements);
-    narrow_all<WIDTH>(right, b.elements);
-    to[index] = a;
-    to[index + vectors] = b;
+    narrow_all<WIDTH>(left, left_vector.elements);
+    narrow_all<WIDTH>(right, right_vector.elements);
+    to[index] = left_vector;
+    to[index + vectors] = right_vector;
   }
 }
 
-/* Returns the number of tokens of a block: as many as give each thread about VECTORS_PER_THREAD vectors, but at most as many as
- * have rotations that fit into MAX_SHARED_BYTES; at least one. */
+/* Returns the number of tokens of a block, at least one. With `wanted` tokens, each thread rotates about VECTORS_PER_THREAD
+ * vectors. `limit` is the number of tokens whose rotations fit into MAX_SHARED_BYTES. */
 uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
   const uint32_t wanted = BLOCK_THREADS * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
                  limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));

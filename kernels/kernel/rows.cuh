@@ -71,9 +71,9 @@ __global__ void __launch_bounds__(MAX_IN_REGISTERS_BLOCK_THREADS, WIDTH > 1 ? 3 
   const thread_vectors assigned = {first_vector, group_threads, valid_vectors};
   row_fragment<T, WIDTH, VECTORS> fragment;
   load(fragment, x + (size_t)row * columns, assigned);
-  thread_group threads = {buffers, group_threads, 0};
+  thread_group group = {buffers, group_threads, 0};
   const element_count<M> count(columns);
-  const auto state = OP::template state<M>::from_fragment(fragment, assigned.count, count, threads);
+  const auto state = OP::template state<M>::from_fragment(fragment, assigned.count, count, group);
   store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, assigned);
 }
 
@@ -93,9 +93,9 @@ template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(STREAM
 #pragma unroll
     for (int k = 0; k < WIDTH; k++) state.add(widen(loaded.elements[k]));
   }
-  thread_group threads = {buffers, blockDim.x, 0};
+  thread_group group = {buffers, blockDim.x, 0};
   const element_count<M> count(columns);
-  const auto output = state.reduced(count, threads).output(count);
+  const auto output = state.reduced(count, group).output(count);
   for (uint32_t i = threadIdx.x; i < vectors; i += blockDim.x) to[i] = output_vector<OP, false>(output, from[i], w, b, i);
 }
 
@@ -138,9 +138,10 @@ template <class T> struct launch_arguments {
 
 template <class OP, class T, int WIDTH, int VECTORS>
 static int launch_in_registers(const launch_arguments<T> &arguments, uint32_t group_threads, rl_error *err) {
-  const uint32_t block = group_threads > WARP_SIZE ? group_threads : BLOCK_THREADS;
-  in_registers<OP, T, WIDTH, VECTORS><<<ceil_div(arguments.rows, block / group_threads), block, 0, arguments.stream>>>(
-      arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows, arguments.columns, group_threads);
+  const uint32_t block_threads = group_threads > WARP_SIZE ? group_threads : BLOCK_THREADS;
+  in_registers<OP, T, WIDTH, VECTORS>
+      <<<ceil_div(arguments.rows, block_threads / group_threads), block_threads, 0, arguments.stream>>>(
+          arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows, arguments.columns, group_threads);
   return rl_cuda_check_launch("launching", err);
 }
 
@@ -163,29 +164,29 @@ static int launch_cluster_per_row(const launch_arguments<T> &arguments, uint32_t
   typedef cluster_config_for<OP, T> CONFIG;
   const auto kernel = cluster_per_row<OP, T>;
   cudaLaunchAttribute attribute = {};
-  cudaLaunchConfig_t launch = {};
+  cudaLaunchConfig_t config = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  launch.blockDim = dim3(CONFIG::BLOCK_THREADS);
-  launch.gridDim = dim3(blocks);
-  launch.dynamicSmemBytes = CONFIG::SHARED_BYTES;
-  launch.stream = arguments.stream;
-  launch.attrs = &attribute;
-  launch.numAttrs = 1;
-  const uint32_t clusters = resident_clusters(kernel, launch);
+  config.blockDim = dim3(CONFIG::BLOCK_THREADS);
+  config.gridDim = dim3(blocks);
+  config.dynamicSmemBytes = CONFIG::SHARED_BYTES;
+  config.stream = arguments.stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const uint32_t clusters = resident_clusters(kernel, config);
   *launched = clusters > 0;
   if (!*launched) return 0;
-  launch.gridDim.x *= clusters < arguments.rows ? clusters : arguments.rows;
-  return rl_cuda_check(cudaLaunchKernelEx(&launch, kernel, arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows,
+  config.gridDim.x *= clusters < arguments.rows ? clusters : arguments.rows;
+  return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, arguments.x, arguments.w, arguments.b, arguments.y, arguments.rows,
                                           arguments.columns, blocks, arguments.next_row_counter),
                        "launching", err);
 }
 
 template <class OP, class T, int WIDTH>
-static int launch_streamed(const launch_arguments<T> &arguments, uint32_t block, rl_error *err) {
-  streamed<OP, T, WIDTH>
-      <<<arguments.rows, block, 0, arguments.stream>>>(arguments.x, arguments.w, arguments.b, arguments.y, arguments.columns);
+static int launch_streamed(const launch_arguments<T> &arguments, uint32_t block_threads, rl_error *err) {
+  streamed<OP, T, WIDTH><<<arguments.rows, block_threads, 0, arguments.stream>>>(arguments.x, arguments.w, arguments.b,
+                                                                                 arguments.y, arguments.columns);
   return rl_cuda_check_launch("launching", err);
 }
 

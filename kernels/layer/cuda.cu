@@ -216,7 +216,10 @@ typedef struct projection {
 
 static int open_product(rl_layer_instance *self, layer_product product, projection p, rl_error *err) {
   cuda_layer *state = state_of(self);
-  rl_gemm_shape shape = {p.outputs, rl_layer_rows(&self->params), p.inputs, true, false, p.inputs, p.inputs, p.out_stride};
+  rl_gemm_shape shape = {};
+  shape.m = p.outputs, shape.n = rl_layer_rows(&self->params), shape.k = p.inputs;
+  shape.transpose_a = true;
+  shape.lda = shape.ldb = p.inputs, shape.ldd = p.out_stride;
   shape.batch_count = 1;
   shape.input = shape.output = cuda_type(self);
   shape.exact_split_k = true;

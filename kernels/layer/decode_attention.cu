@@ -1,8 +1,8 @@
 /* Implements decode_attention.h. The blocks of a cluster share one head. A group of LANES lanes reads the k or v of a token by
  * one load of 16 bytes per lane. The tokens are divided into units, which the warps of the cluster process in turn; a group
  * processes GROUP_TOKENS tokens of a unit. Each group has its own maximum and sums (online softmax, Milakov and Gimelshein 2018).
- * They are combined at the end: in the warp by shuffles, in the block through shared memory, and in the cluster by st.async to
- * block 0. */
+ * These partial results are combined at the end: in the warp by shuffles, in the block through shared memory, and in the cluster
+ * by st.async to block 0. */
 #include "layer/decode_attention.h"
 
 #include <float.h>
@@ -46,8 +46,8 @@ template <class T, int LANES> struct head_tokens {
   enum { GROUPS = WARP_SIZE / LANES, UNIT_TOKENS = GROUP_TOKENS * GROUPS };
   const T *keys, *values; /* the lane's elements of token 0 */
   size_t stride;          /* elements between tokens */
-  uint32_t context;
-  bool has_elements; /* whether the lane's elements are inside the head, which may have fewer than LANES · WIDTH elements */
+  uint32_t context;       /* number of tokens */
+  bool has_elements;      /* whether the lane's elements are inside the head, which may have fewer than LANES · WIDTH elements */
 
   /* Returns the token that the calling lane's group reads as number j of a unit. */
   __device__ static uint32_t token_of(uint32_t unit, int j) {
@@ -122,16 +122,19 @@ __device__ partial<2> combine(const head_partial *partials, uint32_t count, uint
   return result;
 }
 
+/* The kernel. The grid has blocks_per_head blocks for each head. hidden: number of elements of a token's q; context: number of
+ * tokens, of which the last one is new. */
 template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
     attend(const T *qkv, T *out, uint32_t hidden, uint32_t head_size, uint32_t context, uint32_t blocks_per_head,
            float score_scale) {
   __shared__ head_partial warp_partials[WARPS], block_partials[MAX_CLUSTER_BLOCKS];
   __shared__ mbarrier partials_received;
   const uint32_t rank = blockIdx.x % blocks_per_head, head = blockIdx.x / blocks_per_head, warp = threadIdx.x / WARP_SIZE;
-  const uint32_t lane = threadIdx.x % LANES, element = head * head_size + lane * WIDTH, stride = blocks_per_head * WARPS;
-  const T *const tokens_of_head = qkv + element;
-  const head_tokens<T, LANES> tokens = {tokens_of_head + hidden, tokens_of_head + 2 * hidden, (size_t)3 * hidden, context,
-                                        lane * WIDTH < head_size};
+  const uint32_t group_lane = threadIdx.x % LANES, element = head * head_size + group_lane * WIDTH,
+                 unit_stride = blocks_per_head * WARPS;
+  const T *const first_query = qkv + element;
+  const head_tokens<T, LANES> tokens = {first_query + hidden, first_query + 2 * hidden, (size_t)3 * hidden, context,
+                                        group_lane * WIDTH < head_size};
   if (blocks_per_head > 1) {
     if (threadIdx.x == 0) mbarrier_init(&partials_received);
     cluster_arrive();
@@ -143,15 +146,16 @@ template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
   if (!includes_new_token) tokens.load(tokens.keys, unit, k), tokens.load(tokens.values, unit, v);
   pdl_wait(); /* the loads above read only cached tokens, which the previous kernel does not write */
   if (includes_new_token) tokens.load(tokens.keys, unit, k), tokens.load(tokens.values, unit, v);
-  if (tokens.has_elements) *(uint4 *)&query = __ldcg((const uint4 *)(tokens_of_head + (size_t)(context - 1) * 3 * hidden));
+  if (tokens.has_elements) *(uint4 *)&query = __ldcg((const uint4 *)(first_query + (size_t)(context - 1) * 3 * hidden));
   partial<WIDTH> result = {-FLT_MAX};
-  for (; unit * tokens.UNIT_TOKENS < context; unit += stride)
-    add_unit(tokens, query, score_scale, unit, unit + stride, k, v, result);
+  for (; unit * tokens.UNIT_TOKENS < context; unit += unit_stride)
+    add_unit(tokens, query, score_scale, unit, unit + unit_stride, k, v, result);
   combine_groups<LANES>(result);
   if (threadIdx.x % WARP_SIZE < LANES && tokens.has_elements) {
-    if (lane == 0) warp_partials[warp].maximum_and_total = {result.maximum, result.total};
+    if (group_lane == 0) warp_partials[warp].maximum_and_total = {result.maximum, result.total};
 #pragma unroll
-    for (int i = 0; i < WIDTH; i += 2) warp_partials[warp].sums[(lane * WIDTH + i) / 2] = {result.sums[i], result.sums[i + 1]};
+    for (int i = 0; i < WIDTH; i += 2)
+      warp_partials[warp].sums[(group_lane * WIDTH + i) / 2] = {result.sums[i], result.sums[i + 1]};
   }
   __syncthreads();
 

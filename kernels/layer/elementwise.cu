@@ -38,7 +38,7 @@ template <class T, int VECTOR_WIDTH> __global__ void __launch_bounds__(THREADS)
            const float2 *__restrict__ rotations) {
   const uint32_t sequence = blockIdx.x / tokens, token = blockIdx.x % tokens, vectors = half_head / VECTOR_WIDTH;
   T *row = qkv + ((size_t)sequence * context + token) * 3 * hidden;
-  const float2 *pairs = rotations + (size_t)(first_position + token) * half_head;
+  const float2 *pair_rotations = rotations + (size_t)(first_position + token) * half_head;
   /* q and k have 2 · hidden elements, which are `hidden` pairs. */
   for (uint32_t i = threadIdx.x; i < hidden / VECTOR_WIDTH; i += THREADS) {
     const uint32_t head = i / vectors, pair = i % vectors * VECTOR_WIDTH;
@@ -50,7 +50,7 @@ template <class T, int VECTOR_WIDTH> __global__ void __launch_bounds__(THREADS)
     widen_all<VECTOR_WIDTH>(b.elements, y);
 #pragma unroll
     for (int k = 0; k < VECTOR_WIDTH; k++) {
-      const float2 rotation = pairs[pair + k];
+      const float2 rotation = pair_rotations[pair + k];
       const float rotated = x[k] * rotation.x - y[k] * rotation.y;
       y[k] = y[k] * rotation.x + x[k] * rotation.y;
       x[k] = rotated;

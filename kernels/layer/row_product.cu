@@ -36,13 +36,13 @@ template <class T> struct add_epilogue {
   T *out;
   __device__ weight_rows rows_of(uint32_t pair) const { return {2 * pair, 2 * pair + 1}; }
   __device__ float2 load(uint32_t pair) const {
-    vec<T, 2> added;
-    *(uint32_t *)&added = __ldcg((const uint32_t *)addend + pair);
-    return {widen(added.elements[0]), widen(added.elements[1])};
+    vec<T, 2> addends;
+    *(uint32_t *)&addends = __ldcg((const uint32_t *)addend + pair);
+    return {widen(addends.elements[0]), widen(addends.elements[1])};
   }
-  __device__ void finish(uint32_t pair, float first, float second, float2 added) const {
-    narrow(first + added.x, &out[2 * pair]);
-    narrow(second + added.y, &out[2 * pair + 1]);
+  __device__ void finish(uint32_t pair, float first, float second, float2 addends) const {
+    narrow(first + addends.x, &out[2 * pair]);
+    narrow(second + addends.y, &out[2 * pair + 1]);
   }
 };
 
@@ -136,7 +136,7 @@ template <class T, class EPILOGUE> struct weight_stream {
   const vec<T> *weight;
   const EPILOGUE &epilogue;
   uint32_t vectors, pairs; /* vectors of a row; number of pairs of the product */
-  uint32_t pair, first;    /* current pair; index of the lane's next vector in each of its rows */
+  uint32_t pair, first;    /* current pair; index of the lane's first vector of the step in each row */
   const vec<T> *rows[2];
 
   __device__ void begin_pair(uint32_t next) {

@@ -36,20 +36,21 @@ int64_t rl_layer_input_elements(const rl_layer_params *p, int input) {
   return elements[input];
 }
 
-/* An input's values are uniform in [center - radius, center + radius). */
+/* An input's values are uniform in [center - radius, center + radius). The radius of a matrix of weights is √(3 / inputs), with
+ * which a product has about the variance of its input. */
 typedef struct range {
   double center, radius;
 } range;
 
 static range range_of(const rl_layer_params *p, int input) {
-  const double of_hidden = sqrt(3 / (double)p->hidden), of_ffn = sqrt(3 / (double)p->ffn);
+  const double hidden_radius = sqrt(3 / (double)p->hidden), ffn_radius = sqrt(3 / (double)p->ffn);
   switch (input) {
     case RL_LAYER_NORM1_WEIGHT:
     case RL_LAYER_NORM2_WEIGHT: return (range){1, 0.5};
     case RL_LAYER_QKV_WEIGHT:
     case RL_LAYER_O_WEIGHT:
-    case RL_LAYER_GATE_UP_WEIGHT: return (range){0, of_hidden};
-    case RL_LAYER_DOWN_WEIGHT: return (range){0, of_ffn};
+    case RL_LAYER_GATE_UP_WEIGHT: return (range){0, hidden_radius};
+    case RL_LAYER_DOWN_WEIGHT: return (range){0, ffn_radius};
     default: return (range){0, 2};
   }
 }

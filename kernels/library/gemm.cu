@@ -17,7 +17,7 @@ struct rl_gemm {
   const void *a, *b, *addend;
   void *d, *workspace;
   size_t workspace_bytes;
-  bool is_fp64; /* sums and factors are FP64 */
+  bool is_fp64; /* sums, and the factors alpha and beta, are FP64 */
   double us;    /* time of the algorithm, as rl_gemm_algorithm_us returns it */
   int rank;     /* position of the algorithm in the heuristic's order */
 };

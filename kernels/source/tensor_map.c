@@ -41,7 +41,7 @@ int rl_source_decode_tensor_map(const cJSON *object, const char *pointer, rl_sou
   return 0;
 }
 
-/* Fails at a member of argument `index`. */
+/* Fails with a JSON pointer to a member of the tensor map that is argument `index`. Returns -1. */
 static int fail_at(int index, const char *member, rl_error *err, const char *reason) {
   char pointer[RL_SOURCE_POINTER_SIZE];
   snprintf(pointer, sizeof pointer, "/arguments/%d/tensor_map/%s", index, member);
@@ -72,11 +72,11 @@ static int set_packed_strides(int index, rl_source_tensor_map *map, int64_t elem
 }
 
 static int check_strides(int index, rl_source_tensor_map *map, int64_t element_bytes, rl_error *err) {
-  const int given = count_dimensions(map->strides_bytes);
-  if (given == 0) return set_packed_strides(index, map, element_bytes, err);
-  if (given != map->rank - 1)
+  const int stride_count = count_dimensions(map->strides_bytes);
+  if (stride_count == 0) return set_packed_strides(index, map, element_bytes, err);
+  if (stride_count != map->rank - 1)
     return fail_at(index, "strides_bytes", err, "strides_bytes needs one stride less than shape has dimensions");
-  for (int i = 0; i < given; i++)
+  for (int i = 0; i < stride_count; i++)
     if (map->strides_bytes[i] % ALIGNMENT != 0)
       return fail_at(index, "strides_bytes", err, "a stride is not a multiple of 16 bytes");
   return 0;

@@ -116,6 +116,6 @@ def set_enumerator(text, name, value):
 
 source, target = Path(sys.argv[1]), Path(sys.argv[2])
 text = translate(source.read_text(encoding="utf-8"))
-for size in sys.argv[3:]:
-    text = set_enumerator(text, *size.split("="))
+for setting in sys.argv[3:]:
+    text = set_enumerator(text, *setting.split("="))
 target.write_text(f'#line 1 "{source}"\n' + text, encoding="utf-8")
