@@ -82,8 +82,8 @@ static double truncation_ulps(const rl_kernel_shape *shape) {
   return 4 * rl_sum_truncation_ulps(shape->size[HEAD_SIZE]) + rl_sum_truncation_ulps(shape->size[SEQUENCE]);
 }
 
-/* Returns the standard deviation of an output element: that of an element of V, 2/√3, times √Σw², where w are the softmax
- * weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
+/* Returns the standard deviation of an output element. It is 2/√3, the standard deviation of an element of V, times √Σw², where w
+ * are the softmax weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
 static double output_scale(const rl_kernel_shape *shape) {
   return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)shape->size[SEQUENCE]));
 }

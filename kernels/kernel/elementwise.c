@@ -109,8 +109,9 @@ DEFINE_LOOP(residual_add, float, vector, float, SAME_ELEMENT, A + B)
 DEFINE_LOOP(residual_add, double, vector, double, SAME_ELEMENT, A + B)
 OPERATOR(residual_add, "y = x + r", vector, 2, 1, 1)
 
-/* bias_gelu uses erfc, because 1 + erf would cancel for negative v. For negative v the rounding of v changes the small result by
- * up to v² ulps, hence the tolerance. Operations: the sum x + b, and gelu as 1/2 v (1 + erf(v / √2)). */
+/* bias_gelu uses erfc, because 1 + erf would lose digits by cancellation for negative v. For negative v the rounding of v changes
+ * the small result by up to v² ulps, which the tolerance allows. Operations: the sum x + b, and gelu as 1/2 v (1 + erf(v / √2)).
+ */
 DEFINE_LOOP(bias_gelu, reference, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
 DEFINE_LOOP(bias_gelu, float, matrix, float, SAME_COLUMN, (A + B) * 0.5f * erfcf(-(A + B) * (float)M_SQRT1_2))
 DEFINE_LOOP(bias_gelu, double, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))

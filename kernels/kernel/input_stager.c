@@ -101,7 +101,7 @@ static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
 }
 
 /* Finds each input's window of `segments` output segments; a full input gets an empty window. Returns the number of values that
- * the thread's buffer must hold: those of the windows and those of the output segments. */
+ * the thread's buffer must hold: the values of the windows and of the output segments. */
 static int64_t find_windows(const rl_input_stager *stager, int64_t first_segment, int64_t segments,
                             window windows[RL_KERNEL_INPUTS_MAX]) {
   const rl_kernel_instance *kernel = stager->kernel;

@@ -50,8 +50,8 @@ static void input_window(const rl_kernel_shape *shape, uint32_t input, int64_t f
 }
 /* Returns the operations of all pairs, each of which needs four products, a difference and a sum. */
 static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
-/* Returns the accepted error in units in the last place. The angle between two positions is rounded to 64 bits, and at position p
- * this rounding error is multiplied by p; hence the part that grows with the number of tokens. */
+/* Returns the accepted error in units in the last place. A part of it grows with the number of tokens, because the angle between
+ * two positions is rounded to 64 bits, and at position p this rounding error is multiplied by p. */
 static double tolerance_ulps(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
 /* Returns the magnitude of outputs to which errors are relative. A rotation preserves the norm of a pair, which is about 1, but
  * can make one of its two elements much smaller. */

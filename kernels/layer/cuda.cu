@@ -191,7 +191,7 @@ static int enqueue_gate_beside_up(void *arg, rl_stream stream, rl_error *err) {
 }
 
 /* Each of the next two functions launches a product of cuBLASLt and the kernel after it. choose_our_products compares their time
- * with that of our product, whose epilogue does the work of the second kernel. */
+ * with the time of our product, whose epilogue does the work of the second kernel. */
 static int enqueue_qkv_then_rope(void *arg, rl_stream stream, rl_error *err) {
   return enqueue_product<QKV>(arg, stream, err) < 0 ? -1 : enqueue_rope(arg, stream, err);
 }

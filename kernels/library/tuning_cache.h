@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Sets the text that precedes the keys of all later calls. It names the device and the versions of the libraries. Call this
- * function before the other ones. */
+ * function before the other functions. */
 void rl_tuning_cache_set_key_prefix(const char *prefix);
 /* Returns the algorithm stored under this key (operation and shape): an index, whose meaning is the caller's. Returns -1 if
  * there is none. */

@@ -21,13 +21,13 @@ int rl_launch_check_open(const rl_source *source, void *const *buffers, rl_strea
  * further calls return -1 with RL_ERRNO, EOVERFLOW. */
 int rl_launch_check_enqueue(rl_launch_check *check, rl_stream stream, rl_error *err);
 /* If the source has a reference, call rl_launch_check_enqueue, then rl_launch_check_enqueue_inputs, run the reference, and call
- * rl_launch_check_enqueue_result. The inputs check compares the buffers with access "in" with those of the reference; the result
- * check compares the results. */
+ * rl_launch_check_enqueue_result. rl_launch_check_enqueue_inputs compares the buffers with access "in" with the reference's
+ * buffers, and rl_launch_check_enqueue_result compares the results. */
 int rl_launch_check_enqueue_inputs(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err);
 int rl_launch_check_enqueue_result(rl_launch_check *check, void *const *reference_buffers, rl_stream stream, rl_error *err);
 /* Waits for the stream. Sets *count to the number of launches that were checked since the last call. Returns -1 with RL_ERRNO,
- * EDOM when one of them had a wrong result or wrote memory that it must not write; the message begins with result_changed and
- * names the launch. */
+ * EDOM when one of these launches had a wrong result or wrote memory that it must not write; the message begins with
+ * result_changed and names the launch. */
 int rl_launch_check_read(rl_launch_check *check, rl_stream stream, uint64_t *count, rl_error *err);
 void rl_launch_check_close(rl_launch_check *check); /* NULL is allowed */
 

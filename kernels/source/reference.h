@@ -8,7 +8,7 @@
 
 typedef struct rl_source_reference rl_source_reference;
 
-/* Compiles source->reference with the posted options, without those of a variant, and allocates its buffers. *source must
+/* Compiles source->reference with the posted options, but not with those of a variant, and allocates its buffers. *source must
  * outlive the reference. Returns -1 with RL_INPUT and a JSON pointer below /expected/reference when the reference does not
  * compile or can't be launched. */
 int rl_source_reference_open(rl_device *device, const rl_source *source, rl_source_reference **reference, rl_error *err);

@@ -260,20 +260,20 @@ static void fetch_layers(step_record *step, const training *t) {
   step->argmax2 = fetch_argmax(&tensors, tensors.argmax2, RL_CONV2_CHANNELS, POOLED2_PIXELS);
 }
 
-static step_record record_step(engine_case which, uint32_t count) {
+static step_record record_step(engine_case tested, uint32_t count) {
   static float raw[RL_PARAMETERS];
   float loss;
-  rl_train_params params = small_training(which, count, count);
+  rl_train_params params = small_training(tested, count, count);
   training t = open_training_as(params, true);
   step_record step = {.n = (int)count,
-                      .precision = which.precision,
+                      .precision = tested.precision,
                       .learning_rate = params.learning_rate,
                       .images = gather(0, count, count, params.seed, 0),
                       .multiplied = new_doubles(RL_PARAMETERS)};
   rl_model_initialise((uint64_t)params.seed, raw);
   step.before = parameters_of(raw);
   for (int i = 0; i < RL_PARAMETERS; i++)
-    step.multiplied[i] = which.precision == RL_FP16 ? round_to_half(step.before[i]) : step.before[i];
+    step.multiplied[i] = tested.precision == RL_FP16 ? round_to_half(step.before[i]) : step.before[i];
   run_epoch(&t);
   must(t.train->gradients(t.train, raw, e));
   step.gradients = parameters_of(raw);
@@ -381,15 +381,15 @@ static void check_network(const step_record *step) {
 }
 
 /* Checks each layer alone, on the inputs that the engine itself gave it. */
-static void check_step(engine_case which, uint32_t count) {
-  printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[which.precision], count);
-  const tolerances tolerance = tolerances_of(which.precision);
-  step_record step = record_step(which, count);
+static void check_step(engine_case tested, uint32_t count) {
+  printf("  %s, %s, batch %u\n", tested.engine, rl_precision_names[tested.precision], count);
+  const tolerances tolerance = tolerances_of(tested.precision);
+  step_record step = record_step(tested, count);
   check_convolutions_forward(&step, tolerance);
   check_classifier(&step, tolerance);
   check_convolutions_backward(&step, tolerance);
   check_update(&step);
-  if (which.precision == RL_FP32) check_network(&step);
+  if (tested.precision == RL_FP32) check_network(&step);
   free_step_record(&step);
 }
 
@@ -441,8 +441,8 @@ static void test_losses_follow_the_oracle(void **state) {
     free(b.x);
     free(b.labels);
   }
-  /* Rounding differences grow from step to step, because Adam divides by the size of the gradient: a hundredfold from the first
-   * ten steps to the last is common. TF32 and FP16 both have 11 bits of significand. */
+  /* Rounding differences grow from step to step, because Adam divides by the size of the gradient. They are often a hundred
+   * times as large in the last step as in the first ten. TF32 and FP16 both have 11 bits of significand. */
   static const double early_tolerance[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
                       tolerance[] = {[RL_FP32] = 1e-2, [RL_TF32] = 1e-1, [RL_FP16] = 1e-1};
   for (int which = 0; which < engine_case_count; which++) {

@@ -1,6 +1,6 @@
 /* Tests every training engine on the GPU: results repeat bit for bit, with and without a CUDA graph; an overflow of FP16 skips
- * the step; cancellation and progress work; the network learns MNIST. Arguments: [ENGINE [BATCH]]. With BATCH, the program only
- * runs the test of overflows at that batch size, because the emulator of tests/simt is too slow for the others. */
+ * the step; cancellation and progress work; the network learns MNIST. Arguments: [ENGINE [BATCH]]. With BATCH, the program runs
+ * only the test of overflows, at that batch size; the emulator of tests/simt is too slow for the other tests. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -59,9 +59,9 @@ static int64_t batch = 64;
 /* Sets the weights of one tensor so large that FP16 overflows, and trains two steps. With conv2.weight, the activations overflow;
  * with fc2.weight, whose sign alternates from class to class, only the gradients do. The engine must skip both steps: the weights
  * stay the same, and the loss scale is halved twice. */
-static void check_overflow(engine_case which, rl_tensor tensor) {
+static void check_overflow(engine_case tested, rl_tensor tensor) {
   const bool alternating = tensor == RL_FC2_W;
-  training t = open_training(small_training(which, batch, 2 * batch));
+  training t = open_training(small_training(tested, batch, 2 * batch));
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   must(t.train->parameters(t.train, weights, e));
   for (uint32_t i = 0; i < rl_tensor_sizes[tensor]; i++)

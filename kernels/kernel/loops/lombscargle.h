@@ -8,8 +8,8 @@ typedef struct TYPED(sums) {
 } TYPED(sums);
 
 /* Adds the terms of a sample with the value y to the sums of a group, whose first frequency is number `offset` of the chunk. c0,
- * s0: cosine and sine of the sample's angle for the first frequency of the group; rotation_c, rotation_s: those of the rotations.
- */
+ * s0: cosine and sine of the sample's angle for the first frequency of the group. rotation_c[k], rotation_s[k]: cosine and sine
+ * of the angle between the first frequency and frequency k. */
 static void TYPED(add_group)(T y, T c0, T s0, const T *rotation_c, const T *rotation_s, int64_t offset, int64_t count,
                              TYPED(sums) * sums) {
   for (int64_t k = 0; k < count; k++) {

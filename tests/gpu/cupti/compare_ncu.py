@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares our metrics with Nsight Compute's for the same kernels, collected one after the other.
+"""Compares rooflined's metrics ("ours") with Nsight Compute's for the same kernels. The tools run one after the other.
 
   compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] [--gap-mib 0] PROBE [PROBE-ARGUMENT...]
 
-For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. A metric that differs is collected again
-with each later set, also when the set does not contain it, so that its spread over the runs is known. --gap-mib 0,6,14,18 sets
-$PROBE_GAP_MIB of both programs to these values in turn, so that the buffers have other addresses with each set. Kernels are
+For each set, the program runs `PROBE recount SET`, and `ncu PROBE run` for the same metrics. A metric that differs is collected
+again with each later set, also when the set does not contain it, so that its spread over the runs is known. --gap-mib 0,6,14,18
+sets $PROBE_GAP_MIB of both programs to these values in turn, so that the buffers have other addresses with each set. Kernels are
 matched by function, grid and block. Where a library chooses kernels by timing, kernels that did not appear in at least two runs
-of both tools are left out and listed. The verdict on a metric of a kernel:
+of each tool are left out and listed. The verdict on a metric of a kernel:
   equal          the program determines the value (a count or a launch attribute), and it is the same in every run of both tools,
                  to the decimals that ncu prints
   derived        we derived 0 from the code, and ncu collects 0
@@ -18,16 +18,17 @@ of both tools are left out and listed. The verdict on a metric of a kernel:
   small          percentages that differ by less than SMALL_POINTS; ratios, traffic or hit rates of kernels that move less than
                  SMALL_BYTES, most of which is code and constants; counts below SMALL_COUNT, also as rates
   known          bytes written that differ by up to KNOWN_WRITE_BYTES: dirty lines that the flush leaves in L2 are written back
-                 during the kernel, and lines that are dirty at its end are written later. Also metrics of bytes read and
-                 written together, if their parts for reads agree
+                 during the kernel, and lines that are dirty at its end are written later. Metrics of bytes read and written
+                 together get this verdict too, if their parts for reads agree
   full L2        requests inside L2 and L2's throughput that differ by up to FULL_L2_RATIO: before a kernel, ncu empties L2, and
                  we fill it with clean lines, which causes more requests. With our flush, ncu counts the same
   carveout       the shared-memory carveout and the number of blocks that fit: the driver keeps the carveout of the previous
                  kernel, and each tool launches different work between two kernels
   code           instruction and constant caches and the stalls on them, which depend on the timing of blocks that start together
   sampled        PC samples: a stall reason's share differs by less than SAMPLED_POINTS percentage points, or by less than
-                 SAMPLED_DEVIATIONS standard deviations of so many samples
-  varies         any metric of a kernel whose number of instructions differs between runs, as when blocks wait for each other
+                 SAMPLED_DEVIATIONS standard deviations of a share of that many samples
+  varies         any metric of a kernel whose number of instructions differs between runs, for example because blocks wait for
+                 each other in loops
   no value       neither tool has a value
   only ours, only ncu   only one tool has a value
   DIFFERS        everything else; --allow is the fraction of all metrics that may differ
@@ -54,7 +55,7 @@ EXACT_METRICS = re.compile(
     r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|"
     r"l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
 ENUM_VALUES = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
-         "PolicySpread": 1, "PolicyLoadBalancing": 2}
+               "PolicySpread": 1, "PolicyLoadBalancing": 2}
 # Metrics that do not belong to a kernel, or that ncu computes in a section and does not accept by name.
 NOT_IN_NCU = re.compile(r"^(code__|numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
@@ -64,7 +65,7 @@ START_NS = 400
 ROUNDING_ERROR = 0.00501
 CODE_CACHES = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
 SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
-MAX_NAMES_BYTES = 2000  # in a profile
+MAX_NAMES_BYTES = 2000  # of the metrics of one profile, which are collected together
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
 READ_AND_WRITTEN = re.compile(r"(dram__bytes\.sum|dram__cycles_active|gpu__dram_throughput|fbpa__dram_sectors)\b")
@@ -126,12 +127,13 @@ def collect(probe, metrics, arguments):
     run = Run(process.stdout)
     kernels = {}
     for ordinal, launch, name, grid, block, metric, reason, value in csv.reader(io.StringIO(process.stdout)):
-        kernel = kernels.setdefault(int(ordinal), (name, parse_numbers(grid), parse_numbers(block), launch, {}, []))
-        kernel[4][metric] = parse_number(value)
+        kernel = kernels.setdefault(int(ordinal), {"name": name, "grid": parse_numbers(grid), "block": parse_numbers(block),
+                                                   "launch": launch, "values": {}, "derived": []})
+        kernel["values"][metric] = parse_number(value)
         if reason.startswith("not counted"):
-            kernel[5].append(metric)
+            kernel["derived"].append(metric)
     for kernel in kernels.values():
-        run.add(*kernel)
+        run.add(**kernel)
     return run
 
 
@@ -146,16 +148,17 @@ def split_into_profiles(names):
 
 
 def collect_with_repeats(probe, metric_set, arguments, repeated):
-    """Collects the set, and the metrics of `repeated` that it does not have."""
+    """Collects the set, and the metrics of `repeated` that the set does not contain."""
     run = collect(probe, metric_set, arguments)
-    has = set(run.metrics())
-    for names in split_into_profiles(name for name in repeated if name not in has):
+    collected = set(run.metrics())
+    for names in split_into_profiles(name for name in repeated if name not in collected):
         run.extend(collect(probe, names, arguments))
     return run
 
 
 def collect_with_ncu(ncu, probe, arguments, wanted, refused):
-    """refused: metrics that ncu does not know; extended by those that ncu names in its errors."""
+    """Collects the metrics `wanted` except those in `refused`, the set of metrics that ncu does not know. Adds the metrics that
+    ncu names in its errors to `refused`."""
     while True:
         metrics = [metric for metric in wanted if metric not in refused]
         process = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none",
@@ -194,6 +197,7 @@ def explained_by_writes(metric, our_median, ncu_median, ratio, median_of):
     if not abs(written[0] - written[1]) < KNOWN_WRITE_BYTES:
         return False
     medians = zip((our_median, ncu_median), traffic, written)
+    # The part of each median that comes from reads.
     read = [value * (1 - written_bytes / max(1, all_bytes)) for value, all_bytes, written_bytes in medians]
     if metric.startswith((WRITTEN, "dram__sectors_write")):
         return True

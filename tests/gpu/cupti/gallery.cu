@@ -152,7 +152,7 @@ __global__ void gallery_atomics(unsigned *bins) {
 }
 
 /* Multiplies two matrices of n rows and columns, c = a b, in FP16 on the tensor cores. Each warp computes a tile of 16 x 16
- * values; a block has 4 warps, one below the other. */
+ * values; the four tiles of a block are below each other. */
 __global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n) {
   using namespace nvcuda::wmma;
   int warp = threadIdx.x / 32, row = 16 * (blockIdx.y * 4 + warp), column = 16 * blockIdx.x;

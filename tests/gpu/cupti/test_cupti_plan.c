@@ -59,8 +59,8 @@ static size_t index_of_first_metric(const char *unit, const rl_counter_group *gr
   return index;
 }
 
-/* The minimum of metrics detects misspelt names, which look like metrics that the chip does not have. The passes are
- * those of CUPTI 13.0; a change may only lower them. */
+/* min_metrics detects misspelt names, which look like metrics that the chip does not have. max_passes are the numbers of passes
+ * with CUPTI 13.0; a change may only lower them. */
 static void test_hopper_has_the_metrics_of_the_sets(void **state) {
   (void)state;
   static const struct {

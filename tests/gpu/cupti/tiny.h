@@ -35,7 +35,8 @@ void tiny_close(tiny_fixture *tiny);
 /* Copies the TINY_STATE_FLOATS floats of the state from the device to `state` on the host. */
 int tiny_read_state(tiny_fixture *tiny, float *state, rl_error *err);
 
-/* tiny_run_step issues every launch of the step, tiny_sleep only TINY_SLEEP; both wait until the device has finished. */
+/* tiny_run_step issues every launch of the step, and tiny_sleep only TINY_SLEEP. Both functions wait until the device has
+ * finished. */
 int tiny_run_step(tiny_fixture *tiny, rl_error *err);
 int tiny_sleep(tiny_fixture *tiny, rl_error *err);
 /* Launches a kernel without instructions, with 3 blocks of 64 threads, `count` times, and waits until the device has finished. */
@@ -46,7 +47,7 @@ int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err);
 int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err);
 void tiny_graph_close(void *graph);
 /* Runs the sleeping kernel in another stream and, in the device's own stream, an empty kernel that waits for the first one by an
- * event. Waits for both. */
+ * event. Waits for both kernels. */
 int tiny_wait_for_stream(tiny_fixture *tiny, rl_error *err);
 /* Allocates `bytes` of device memory, fills them by memset, copies them within the device and to the host, and frees them. */
 int tiny_copy_new_memory(tiny_fixture *tiny, size_t bytes, rl_error *err);

@@ -57,12 +57,13 @@ __global__ void limited_by_barriers(const uint32_t *from, uint32_t *sink, int st
   if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
 }
 
-/* Gives the first warp of each block `rounds` rounds of work and the other warps one, so that it runs after they have ended. */
+/* Gives the first warp of each block `rounds` rounds of work and the other warps one round, so that the first warp still runs
+ * after the others have ended. */
 __global__ void one_warp_ends_late(uint32_t *sink, int rounds) {
   if (work(threadIdx.x < 32 ? rounds : 1) == 12345) *sink = 1;
 }
 
-/* Gives one of `every` blocks `factor` times the work of the others. */
+/* Gives every block whose index is a multiple of `every` `factor` times the work of the other blocks. */
 __global__ void uneven_blocks(uint32_t *sink, int rounds, int every, int factor) {
   if (work(blockIdx.x % every == 0 ? factor * rounds : rounds) == 12345) *sink = 1;
 }
