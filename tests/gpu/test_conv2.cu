@@ -105,8 +105,7 @@ static size_t oracle_weight_index(size_t i) {
 }
 
 /* Pools y, conv2's output as planes, at the positions that a kernel has chosen: 0 to 3 in a window of 2 x 2, or
- * RL_ARGMAX_RELU_ZERO for 0. Expects that each position has the greatest value of its window, or, within rounding, another one.
- */
+ * RL_ARGMAX_RELU_ZERO for 0. Expects that the value at each position is the greatest of its window, apart from rounding. */
 static std::vector<double> pool_at_argmaxes(const std::vector<double> &y, const std::vector<uint8_t> &argmaxes, uint32_t batch) {
   std::vector<double> pooled(argmaxes.size());
   bool right = true;
@@ -206,12 +205,12 @@ static void check_overflow(void) {
     std::vector<__half> x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, __float2half(100.0f)),
         d_pooled(RL_FC1_INPUTS, __float2half(1.0f)), weights(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
     d_pooled[777] = __float2half(INFINITY);
-    std::vector<uint8_t> let_through(RL_FC1_INPUTS, 0);
+    std::vector<uint8_t> first_positions(RL_FC1_INPUTS, 0);
     device_array<__half> device_x(x), device_weights(weights), device_d_pooled(d_pooled), pooled(RL_FC1_INPUTS),
         d_x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
     device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
         partial_bias(RL_CONV2_CHANNELS);
-    device_array<uint8_t> argmaxes(let_through);
+    device_array<uint8_t> argmaxes(first_positions);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
     if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, d_x.data,
                                      partial.data, partial_bias.data, state.data, NULL, &err)

@@ -62,12 +62,15 @@ template <typename T> struct matrix {
   size_t rows, columns;
   std::vector<double> values;
   std::vector<T> padded;
-  matrix(size_t r, size_t c, size_t pitch, double size, size_t padded_rows = 0)
-      : rows(r), columns(c), values(r * c), padded((padded_rows > r ? padded_rows : r) * pitch) {
+  matrix(size_t row_count, size_t column_count, size_t pitch, double magnitude, size_t padded_rows = 0)
+      : rows(row_count),
+        columns(column_count),
+        values(row_count * column_count),
+        padded((padded_rows > row_count ? padded_rows : row_count) * pitch) {
     for (T &value : padded) store_rounded(NAN, &value);
-    for (size_t i = 0; i < r * c; i++) {
-      T *to = &padded[i / c * pitch + i % c];
-      store_rounded(size * random_value(), to);
+    for (size_t i = 0; i < row_count * column_count; i++) {
+      T *to = &padded[i / column_count * pitch + i % column_count];
+      store_rounded(magnitude * random_value(), to);
       values[i] = (double)(float)*to;
     }
   }
@@ -182,13 +185,13 @@ template <class F, int SLICE_INPUTS> static __global__ void __launch_bounds__(F:
     });
     __syncthreads();
   }
-  const long long between = clock64();
+  const long long forward_end = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::template fc1_backward<SLICE_INPUTS>(
         d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE_INPUTS + k] = make_float2(a, b); });
     __syncthreads();
   }
-  if (threadIdx.x == 0) cycles[0] = between - begin, cycles[1] = clock64() - between;
+  if (threadIdx.x == 0) cycles[0] = forward_end - begin, cycles[1] = clock64() - forward_end;
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
@@ -271,9 +274,9 @@ template <class F> static void check_conv2(const char *format, double tolerance)
       },
       "conv2 forward", product, expected_product);
   typedef void backward(const T *, const float *, const uint8_t *, float *, int, long long *);
-  const auto run_backward = [&](backward *kernel, const T *of, float *to, int repeats) {
+  const auto run_backward = [&](backward *kernel, const T *operand, float *result, int repeats) {
     launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(
-        kernel, of, device_d_pooled.data, device_argmaxes.data, to, repeats, cycles.data);
+        kernel, operand, device_d_pooled.data, device_argmaxes.data, result, repeats, cycles.data);
   };
   check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, d_weights.data, repeats); },
                  "conv2 weight gradient", d_weights, expected_d_weights);
@@ -295,12 +298,13 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
   const size_t pitch = SLICE_INPUTS + F::SLICE_PADDING;
   const matrix<T> in(images, SLICE_INPUTS, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1_OUTPUTS, F::D_FC1_PITCH, 1, TILE_IMAGES),
       weights(RL_FC1_OUTPUTS, SLICE_INPUTS, pitch, 0.02);
-  device_array<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
+  device_array<T> device_in(in.padded), device_d_fc1(d_fc1.padded), device_weights(weights.padded);
   device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE_INPUTS);
   device_array<long long> cycles(2);
   const auto run_kernel = [&](int repeats) {
-    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(
-        run_fc1<F, SLICE_INPUTS>, x.data, d.data, w.data, product.data, d_in.data, repeats, cycles.data);
+    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE_INPUTS>, device_in.data,
+                                                                                   device_d_fc1.data, device_weights.data,
+                                                                                   product.data, d_in.data, repeats, cycles.data);
   };
   run_kernel(1);
   const auto weight = [&](int output, int k) { return weights.values[output * SLICE_INPUTS + k]; };
@@ -322,12 +326,12 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
 template <class F> static void check_fc1_weight(const char *format, double tolerance) {
   typedef typename F::value T;
   const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::D_FC1_TILE_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::FC1_IN_TILE_PITCH, 1);
-  device_array<T> d(d_fc1.padded), x(in.padded);
+  device_array<T> device_d_fc1(d_fc1.padded), device_in(in.padded);
   device_array<float> result(TILE_ROWS * TILE_COLUMNS);
   device_array<long long> cycles(1);
   const auto run_kernel = [&](int repeats) {
-    launch<F, const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, d.data, x.data, result.data, repeats,
-                                                               cycles.data);
+    launch<F, const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, device_d_fc1.data, device_in.data, result.data,
+                                                               repeats, cycles.data);
   };
   run_kernel(1);
   expect_close(result.host(),

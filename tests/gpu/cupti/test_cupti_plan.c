@@ -87,7 +87,7 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
   }
 }
 
-/* Keeps the names of metrics that a section's rows need, and returns their number. */
+/* Removes the names of metrics that only the raw page shows, and returns how many names are left. */
 static size_t remove_raw_page_names(const char **names, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; i++)
@@ -95,7 +95,8 @@ static size_t remove_raw_page_names(const char **names, size_t count) {
   return kept;
 }
 
-/* The rollups of the raw page are evaluated from the counter data of set "full": the configuration image is the same. */
+/* The raw page shows further rollups of counters that the set "full" collects anyway, so that they need neither further passes
+ * nor a larger configuration image. */
 static void test_the_raw_page_needs_no_further_passes(void **state) {
   (void)state;
   for (int absent = 0; absent <= 1; absent++) {
@@ -133,7 +134,7 @@ static size_t count_left_out(const rl_metric_selection *selection) {
   return count;
 }
 
-/* Each counter of the catalogue is either collected or skipped with value 0; those that only the raw page has are left out. */
+/* Each counter of the catalogue is collected, skipped with the value 0, or, if only the raw page shows it, left out. */
 static void test_counters_of_absent_instruction_classes_are_not_collected(void **state) {
   (void)state;
   rl_metric_selection all = select_metrics("full", ""), reduced = select_without(all_classes, "full", "");
@@ -305,7 +306,7 @@ static void test_plans_come_from_the_build_or_the_cache(void **state) {
   assert_int_equal(system(command), 0);
 }
 
-/* One group of one pass, without metrics that need another pass and metrics that the chip does not have. */
+/* A plan for sampling has one group of one pass. It leaves out metrics that need another pass or that the chip does not have. */
 static void test_a_plan_for_sampling_has_one_pass(void **state) {
   (void)state;
   static const char *const list[] = {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed",

@@ -23,7 +23,7 @@ __global__ void transpose_without_tiles(const float *from, float *to, int extent
   to[(size_t)x * extent + y] = from[(size_t)y * extent + x];
 }
 
-/* The data is skewed: all values are 0 and fall into the first of 256 bins. */
+/* Counts values in 256 bins. The data is skewed: all values are 0 and fall into the first bin. */
 __global__ void histogram_in_global(const uint32_t *values, uint32_t *bins, int count) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
     atomicAdd(&bins[values[i] & 255], 1 + (i & 1));
@@ -207,7 +207,7 @@ __global__ void scale_tile_by_tile(const float4 *from, float4 *to, int tiles) {
   }
 }
 
-/* Reads 16 MiB several times; they fit into L2 and not into L1. */
+/* Reads several times the same 16 MiB, which fit into L2 but not into L1. */
 __global__ void sum_repeatedly(const float4 *from, float *to, int count, int rounds) {
   float sum = 0;
   for (int round = 0; round < rounds; round++)
