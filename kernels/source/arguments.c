@@ -133,15 +133,16 @@ static int decode_argument(const cJSON *object, int index, rl_source_argument *a
   } kinds[] = {{request.buffer, "buffer", decode_buffer},
                {request.scalar, "scalar", decode_scalar},
                {request.tensor_map, "tensor_map", rl_source_decode_tensor_map}};
-  int given = -1;
+  int posted_kind = -1;
   for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
     if (kinds[i].object == NULL) continue;
-    if (given >= 0) return rl_fail_at(err, pointer, "an argument is either a %s or a %s", kinds[given].name, kinds[i].name);
-    given = i;
+    if (posted_kind >= 0)
+      return rl_fail_at(err, pointer, "an argument is either a %s or a %s", kinds[posted_kind].name, kinds[i].name);
+    posted_kind = i;
   }
-  if (given < 0) return rl_fail_at(err, pointer, "an argument is a buffer, a scalar or a tensor_map");
-  snprintf(member_pointer, sizeof member_pointer, "%s/%s", pointer, kinds[given].name);
-  return kinds[given].decode(kinds[given].object, member_pointer, argument, err);
+  if (posted_kind < 0) return rl_fail_at(err, pointer, "an argument is a buffer, a scalar or a tensor_map");
+  snprintf(member_pointer, sizeof member_pointer, "%s/%s", pointer, kinds[posted_kind].name);
+  return kinds[posted_kind].decode(kinds[posted_kind].object, member_pointer, argument, err);
 }
 
 int rl_source_decode_arguments(rl_source *source, rl_error *err) {

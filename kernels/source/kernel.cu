@@ -98,10 +98,10 @@ static int check_parameters(const rl_source *source, const rl_source_kernel *ker
   for (; get_parameter((CUkernel)kernel->function, (size_t)count, &offset, &bytes) == CUDA_SUCCESS; count++) {
     char pointer[RL_SOURCE_POINTER_SIZE];
     if (count >= source->argument_count) continue;
-    const size_t given = rl_source_parameter_bytes(&source->arguments[count]);
+    const size_t argument_bytes = rl_source_parameter_bytes(&source->arguments[count]);
     snprintf(pointer, sizeof pointer, "/arguments/%d", count);
-    if (bytes != given)
-      return rl_fail_at(err, pointer, "the kernel's parameter has %zu bytes, and this argument has %zu", bytes, given);
+    if (bytes != argument_bytes)
+      return rl_fail_at(err, pointer, "the kernel's parameter has %zu bytes, and this argument has %zu", bytes, argument_bytes);
   }
   if (count == source->argument_count) return 0;
   return rl_fail_at(err, "/arguments", "the kernel has %d parameters, and %d arguments were posted", count,
@@ -175,8 +175,9 @@ static int check_declared_cluster(const rl_source_kernel *kernel, rl_error *err)
       return rl_fail_at(err, "/cluster", "the kernel declares clusters of %d x %d x %d blocks", declared[0], declared[1],
                         declared[2]);
     if (request->grid[i] % declared[i] != 0)
-      return rl_fail_at(err, pointers[i], "the kernel declares clusters of %d blocks here, of which grid must be a multiple",
-                        declared[i]);
+      return rl_fail_at(err, pointers[i],
+                        "the kernel declares clusters of %d blocks along this axis, so the grid must be a multiple of %d",
+                        declared[i], declared[i]);
   }
   return 0;
 }
