@@ -40,9 +40,9 @@ static sample choose_sample(const rl_kernel_instance *kernel) {
                    .seed = rl_hash64((uint64_t)kernel->params.seed)};
   chosen.range_segments = chosen.output_segment_count;
   if (work > MAX_OPERATIONS && chosen.output_segment_count > 1) {
-    const int64_t affordable = (int64_t)((double)chosen.output_segment_count * MAX_OPERATIONS / work);
-    chosen.range_count = affordable < 2 ? 2 : affordable < MAX_RANGES ? affordable : MAX_RANGES;
-    chosen.range_segments = affordable < MAX_RANGES ? 1 : affordable / MAX_RANGES;
+    const int64_t affordable_segments = (int64_t)((double)chosen.output_segment_count * MAX_OPERATIONS / work);
+    chosen.range_count = affordable_segments < 2 ? 2 : affordable_segments < MAX_RANGES ? affordable_segments : MAX_RANGES;
+    chosen.range_segments = affordable_segments < MAX_RANGES ? 1 : affordable_segments / MAX_RANGES;
   }
   chosen.block_segments = rl_kernel_output_segments_for_elements(kernel, BLOCK_ELEMENTS);
   chosen.range_blocks = (chosen.range_segments + chosen.block_segments - 1) / chosen.block_segments;
@@ -50,22 +50,22 @@ static sample choose_sample(const rl_kernel_instance *kernel) {
 }
 
 /* Returns the first segment of a range. */
-static int64_t range_start(const sample *s, int64_t range) {
+static int64_t range_start(const sample *chosen, int64_t range) {
   if (range == 0) return 0;
-  if (range == s->range_count - 1) return s->output_segment_count - s->range_segments;
-  const int64_t low = s->output_segment_count * range / s->range_count,
-                high = s->output_segment_count * (range + 1) / s->range_count;
-  return low + (int64_t)(rl_hash64(s->seed + (uint64_t)range) % (uint64_t)(high - low - s->range_segments + 1));
+  if (range == chosen->range_count - 1) return chosen->output_segment_count - chosen->range_segments;
+  const int64_t low = chosen->output_segment_count * range / chosen->range_count,
+                high = chosen->output_segment_count * (range + 1) / chosen->range_count;
+  return low + (int64_t)(rl_hash64(chosen->seed + (uint64_t)range) % (uint64_t)(high - low - chosen->range_segments + 1));
 }
 
 /* Returns the first segment of a block; blocks are numbered through all ranges. */
-static int64_t block_start(const sample *s, int64_t block) {
-  return range_start(s, block / s->range_blocks) + block % s->range_blocks * s->block_segments;
+static int64_t block_start(const sample *chosen, int64_t block) {
+  return range_start(chosen, block / chosen->range_blocks) + block % chosen->range_blocks * chosen->block_segments;
 }
 
-static int64_t segments_of_block(const sample *s, int64_t block) {
-  const int64_t remaining = s->range_segments - block % s->range_blocks * s->block_segments;
-  return remaining < s->block_segments ? remaining : s->block_segments;
+static int64_t segments_of_block(const sample *chosen, int64_t block) {
+  const int64_t remaining = chosen->range_segments - block % chosen->range_blocks * chosen->block_segments;
+  return remaining < chosen->block_segments ? remaining : chosen->block_segments;
 }
 
 /* --- comparing --------------------------------------------------------------------------------------------------------- */
@@ -132,12 +132,13 @@ static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t 
 /* Downloads blocks [first, first + count) into the staging buffer; neighbouring blocks of a range are downloaded in one copy. */
 static int download_blocks(output_comparison *comparison, int64_t first, int64_t count, rl_error *err) {
   rl_device *device = comparison->kernel->base.device;
-  const sample *s = &comparison->sample;
+  const sample *chosen = &comparison->sample;
   comparison->first_block = first;
   for (int64_t i = first, end; i < first + count; i = end) {
-    end = (i / s->range_blocks + 1) * s->range_blocks;
+    end = (i / chosen->range_blocks + 1) * chosen->range_blocks;
     if (end > first + count) end = first + count;
-    const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + segments_of_block(s, end - 1);
+    const int64_t begin_segment = block_start(chosen, i),
+                  end_segment = block_start(chosen, end - 1) + segments_of_block(chosen, end - 1);
     char *to = comparison->staging + (size_t)(i - first) * comparison->block_bytes;
     const char *from = (const char *)comparison->kernel->out + (size_t)begin_segment * comparison->segment_bytes;
     if (rl_device_check_cancellation(device, err) < 0 ||

@@ -1,5 +1,5 @@
 /* Reads a kernel's inputs on the host, converts their elements to float or double, and calls a function that computes the output
- * from them, a few output segments at a time. The CPU engine and the check use it.
+ * from them, a few output segments at a time. The CPU engine and the check use these functions.
  *
  *   output segment   contiguous part of the output that can be computed alone: an element, a row, an image. All segments have
  *                    the same size (rl_kernel_operator.output_segment_count)
@@ -23,7 +23,7 @@ typedef struct rl_thread_buffer { /* grows as needed */
 } rl_thread_buffer;
 
 typedef struct rl_input_stager {
-  /* The caller sets these four before rl_input_stager_open. */
+  /* The caller sets the first four members before rl_input_stager_open. */
   const rl_kernel_instance *kernel;
   size_t value_bytes; /* sizeof(float) or sizeof(double) */
   /* Limit of the number of values that one call of the function reads and writes. A call for one segment may exceed it. */

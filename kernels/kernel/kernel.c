@@ -132,8 +132,9 @@ int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, 
   int variant = rl_kernel_variant_find(op, name, err);
   if (variant < 0) return -1;
   if (!(op->gpu_only_variants & 1u << variant)) return 0;
-  return rl_fail_at(err, "/variant", "variant %s of %s exists only on GPUs: on the CPU its code would be that of another variant",
-                    name, op->workload.name);
+  return rl_fail_at(err, "/variant",
+                    "variant %s of %s exists only on GPUs: on the CPU its code would equal the code of another variant", name,
+                    op->workload.name);
 }
 
 int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err) {

@@ -26,13 +26,13 @@ typedef struct checked_rows {
 /* Chooses the first row, the last row and random rows between them, in ascending order. */
 static void choose_rows(checked_rows *checked) {
   const rl_layer_params *p = &checked->instance->params;
-  const int64_t all = rl_layer_rows(p), count = all < MAX_ROWS ? all : MAX_ROWS;
+  const int64_t row_count = rl_layer_rows(p), count = row_count < MAX_ROWS ? row_count : MAX_ROWS;
   for (int64_t i = 0; i < count; i++) {
-    const int64_t low = all * i / count, high = all * (i + 1) / count;
+    const int64_t low = row_count * i / count, high = row_count * (i + 1) / count;
     checked->rows[i] = low + (int64_t)(rl_hash64(rl_hash64((uint64_t)p->seed) + (uint64_t)i) % (uint64_t)(high - low));
   }
   checked->rows[0] = 0;
-  checked->rows[count - 1] = all - 1;
+  checked->rows[count - 1] = row_count - 1;
   checked->reference = (rl_layer_reference){.params = p,
                                             .thread_pool = checked->instance->thread_pool,
                                             .device = checked->instance->base.device,

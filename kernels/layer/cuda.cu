@@ -51,7 +51,8 @@ typedef struct cuda_layer {
   void *rotations; /* float [context][head_size], filled by rl_layer_fill_rotations */
   void *next_row_counter;
   cudaStream_t side_stream;
-  cudaEvent_t forked, joined; /* recorded on the main stream before, and on the side stream after, the side stream's work */
+  cudaEvent_t forked; /* recorded on the main stream before the work of the side stream */
+  cudaEvent_t joined; /* recorded on the side stream after its work */
   bool has_clusters;
   int multiprocessors;
   rl_open_measurement measurements[MEASUREMENTS_MAX];

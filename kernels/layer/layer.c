@@ -85,7 +85,7 @@ static int cpu_supports(const void *params, rl_error *err) {
   if (rl_layer_check_sizes(p, err) < 0) return -1;
   if (RL_LAYER_CPU_VARIANTS & 1 << p->variant) return 0;
   return rl_fail_at(err, "/variant",
-                    "variant %s of the layer exists only on GPUs: on the CPU its code would be that of another variant",
+                    "variant %s of the layer exists only on GPUs: on the CPU its code would equal the code of another variant",
                     rl_layer_variant_names[p->variant]);
 }
 
