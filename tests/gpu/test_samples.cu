@@ -145,14 +145,15 @@ static void each_repeat_is_restored(void) {
 static void restoring_is_not_timed(void) {
   static uint64_t long_ns = LONG_NS, short_ns = WAIT_NS;
   const rl_launch restore = {"restore", "data", wait_on_device, &long_ns}, one = {"wait", "kernel", wait_on_device, &short_ns};
-  const rl_launch several[] = {one, one};
-  const rl_sequence alone = {"one", &one, 1, 1, &restore}, pair = {"two", several, 2, 1, &restore};
+  const rl_launch two[] = {one, one};
+  const rl_sequence sequence_of_one = {"one", &one, 1, 1, &restore}, sequence_of_two = {"two", two, 2, 1, &restore};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    const double single = median_us(&alone, (rl_cache_state)cache), both = median_us(&pair, (rl_cache_state)cache);
+    const double one_us = median_us(&sequence_of_one, (rl_cache_state)cache),
+                 two_us = median_us(&sequence_of_two, (rl_cache_state)cache);
     printf("%s: a wait of %.0f us after restoring: %.2f us, two: %.2f us\n", cache == RL_CACHE_COLD ? "cold" : "warm",
-           WAIT_NS * 1e-3, single, both);
-    expect(single >= WAIT_NS * 1e-3 && single < 4 * WAIT_NS * 1e-3, "a sample of one launch excludes the restore");
-    expect(both >= 2 * WAIT_NS * 1e-3 && both < 5 * WAIT_NS * 1e-3, "a sample of two launches excludes the restore");
+           WAIT_NS * 1e-3, one_us, two_us);
+    expect(one_us >= WAIT_NS * 1e-3 && one_us < 4 * WAIT_NS * 1e-3, "a sample of one launch excludes the restore");
+    expect(two_us >= 2 * WAIT_NS * 1e-3 && two_us < 5 * WAIT_NS * 1e-3, "a sample of two launches excludes the restore");
   }
 }
 

@@ -17,10 +17,10 @@ struct emulator_state emulator;
 
 /* Returns the state from RL_SIMT_SEED or, without it, from the time, and prints the seed. */
 static uint64_t initial_random_state() {
-  const char *given = getenv("RL_SIMT_SEED");
+  const char *seed_text = getenv("RL_SIMT_SEED");
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  const uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
+  const uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
   fprintf(stderr, "simt: RL_SIMT_SEED=%llu\n", (unsigned long long)seed);
   return seed * 0x9e3779b97f4a7c15u | 1;
 }
