@@ -15,9 +15,9 @@ static const double DETERMINISTIC_MARGIN = 1.05;
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------- */
 
-void rl_dnn_release(descriptor *d) {
-  if (*d) cudnnBackendDestroyDescriptor(*d);
-  *d = NULL;
+void rl_dnn_release(descriptor *target) {
+  if (*target) cudnnBackendDestroyDescriptor(*target);
+  *target = NULL;
 }
 
 descriptor rl_dnn_create(cudnnBackendDescriptorType_t type) {
@@ -25,21 +25,21 @@ descriptor rl_dnn_create(cudnnBackendDescriptorType_t type) {
   return cudnnBackendCreateDescriptor(type, &created) == CUDNN_STATUS_SUCCESS ? created : NULL;
 }
 
-bool rl_dnn_set(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+bool rl_dnn_set(descriptor target, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                 const void *values) {
-  return d && cudnnBackendSetAttribute(d, name, type, count, values) == CUDNN_STATUS_SUCCESS;
+  return target && cudnnBackendSetAttribute(target, name, type, count, values) == CUDNN_STATUS_SUCCESS;
 }
 
-bool rl_dnn_set_descriptor(descriptor d, cudnnBackendAttributeName_t name, descriptor to) {
-  return to && rl_dnn_set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
+bool rl_dnn_set_descriptor(descriptor target, cudnnBackendAttributeName_t name, descriptor to) {
+  return to && rl_dnn_set(target, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
 }
 
-static bool get_attribute(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity,
+static bool get_attribute(descriptor target, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity,
                           int64_t *returned, void *values) {
-  return d && cudnnBackendGetAttribute(d, name, type, capacity, returned, values) == CUDNN_STATUS_SUCCESS;
+  return target && cudnnBackendGetAttribute(target, name, type, capacity, returned, values) == CUDNN_STATUS_SUCCESS;
 }
 
-static bool finalize(descriptor d) { return d && cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS; }
+static bool finalize(descriptor target) { return target && cudnnBackendFinalize(target) == CUDNN_STATUS_SUCCESS; }
 
 static int fail_refused(const char *name, rl_error *err) {
   char reason[256] = "";

@@ -83,19 +83,21 @@ static int open_part(rl_device *device, char **arguments, rl_error *err) {
 /* Joins the steps of all parts to one step. */
 static int join_parts(rl_device *device, rl_error *err) {
   rl_sequence step = {.name = "step", .launches = joined.launches, .repeat = 1};
-  size_t sequences = 0;
+  size_t sequence_count = 0;
   for (size_t i = 0; i < joined.part_count; i++) {
     const rl_instance *part = joined.parts[i];
     const rl_sequence *part_step = &part->iteration.sequences[part->step_sequence];
-    if (sequences + part->step_sequence >= MAX_SEQUENCES || step.launch_count + part_step->launch_count > MAX_LAUNCHES)
+    if (sequence_count + part->step_sequence >= MAX_SEQUENCES || step.launch_count + part_step->launch_count > MAX_LAUNCHES)
       return rl_fail(err, RL_INPUT, 0, "the step would have more than %d sequences or %d launches", MAX_SEQUENCES, MAX_LAUNCHES);
-    for (size_t s = 0; s < part->step_sequence; s++) joined.sequences[sequences++] = part->iteration.sequences[s];
+    for (size_t s = 0; s < part->step_sequence; s++) joined.sequences[sequence_count++] = part->iteration.sequences[s];
     memcpy(joined.launches + step.launch_count, part_step->launches, part_step->launch_count * sizeof *part_step->launches);
     step.launch_count += part_step->launch_count;
   }
-  joined.sequences[sequences] = step;
-  joined.base = (rl_instance){
-      .ops = &ops, .device = device, .iteration = {"parts", joined.sequences, sequences + 1}, .step_sequence = sequences};
+  joined.sequences[sequence_count] = step;
+  joined.base = (rl_instance){.ops = &ops,
+                              .device = device,
+                              .iteration = {"parts", joined.sequences, sequence_count + 1},
+                              .step_sequence = sequence_count};
   return 0;
 }
 

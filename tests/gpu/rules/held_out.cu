@@ -136,13 +136,13 @@ __global__ void add_few(const float *a, const float *b, float *c, int count) {
 }
 
 /* Evaluates a polynomial of degree 256 by Horner's scheme, at four points per thread. */
-__global__ void polynomial_in_double(double *to, double c) {
+__global__ void polynomial_in_double(double *to, double coefficient) {
   double x[4], y[4] = {};
   for (int k = 0; k < 4; k++) x[k] = 1e-3 * (threadIdx.x + k);
 #pragma unroll 16
   for (int i = 0; i < 256; i++)
 #pragma unroll
-    for (int k = 0; k < 4; k++) y[k] = y[k] * x[k] + c;
+    for (int k = 0; k < 4; k++) y[k] = y[k] * x[k] + coefficient;
   to[blockIdx.x * blockDim.x + threadIdx.x] = y[0] + y[1] + y[2] + y[3];
 }
 

@@ -255,8 +255,8 @@ static void operations_are_as_expected(void **state) {
       {"wgmma", RL_UNIT_TENSOR_FP16, 4. * 400 * 8 * 2 * 64 * 64 * 16},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    rl_roofline r = roofline_of(known[i].launch);
-    assert_amount(known[i].launch, &r.units[known[i].unit], r.duration_s, known[i].operations * rules_sm_count());
+    rl_roofline roofline = roofline_of(known[i].launch);
+    assert_amount(known[i].launch, &roofline.units[known[i].unit], roofline.duration_s, known[i].operations * rules_sm_count());
   }
 }
 
@@ -280,9 +280,9 @@ static void kernels_are_on_their_side_of_the_ridge(void **state) {
                {"dfma", RL_BOUND_COMPUTE},  {"wgmma", RL_BOUND_COMPUTE},     {"chase", RL_BOUND_LATENCY},
                {"asleep", RL_BOUND_LATENCY}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    rl_classification c = roofline_of(known[i].launch).classification;
-    print_message("%s: %s: %s\n", known[i].launch, rl_bound_names[c.bound], c.why);
-    assert_int_equal(c.bound, known[i].bound);
+    rl_classification found = roofline_of(known[i].launch).classification;
+    print_message("%s: %s: %s\n", known[i].launch, rl_bound_names[found.bound], found.why);
+    assert_int_equal(found.bound, known[i].bound);
   }
 }
 
