@@ -105,9 +105,11 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   sequence *self = calloc(1, sizeof *self);
   size_t count;
   if (self == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a sequence");
-  const rl_kernel_sequence_params *given = params;
-  self->step = (rl_sequence){
-      .name = "launch", .launches = self->launches, .repeat = (uint64_t)given->samples, .pause_ms = (uint32_t)given->pause_ms};
+  const rl_kernel_sequence_params *sequence_params = params;
+  self->step = (rl_sequence){.name = "launch",
+                             .launches = self->launches,
+                             .repeat = (uint64_t)sequence_params->samples,
+                             .pause_ms = (uint32_t)sequence_params->pause_ms};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,
                              .deterministic = true,

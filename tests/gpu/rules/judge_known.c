@@ -57,10 +57,10 @@ static rl_metric_values values_of(const char *launch) {
 
 static void print_findings(const char *launch) {
   rl_metric_values values = values_of(launch);
-  rl_kernel_verdict v = rl_kernel_verdict_make(&values);
+  rl_kernel_verdict verdict = rl_kernel_verdict_make(&values);
   static rl_finding findings[RL_MAX_FINDINGS];
-  printf("\n%s (%zu metrics): %s%s%s: %s\n", launch, values.count, rl_kernel_bound_names[v.bound], v.pipeline ? " " : "",
-         v.pipeline ? v.pipeline : "", v.message);
+  printf("\n%s (%zu metrics): %s%s%s: %s\n", launch, values.count, rl_kernel_bound_names[verdict.bound],
+         verdict.pipeline ? " " : "", verdict.pipeline ? verdict.pipeline : "", verdict.message);
   size_t count = rl_findings_combine(findings, rl_rules_apply(&values, findings, RL_MAX_FINDINGS), &values);
   for (size_t i = 0; i < count; i++)
     printf("%s%s %s %s %.1f %s: %s\n", findings[i].is_part ? "      " : "  ", rl_finding_kind_names[findings[i].kind],
@@ -70,9 +70,9 @@ static void print_findings(const char *launch) {
 }
 
 static void print_result(const known_kernel *kernel, const known_result *result) {
-  const rl_kernel_verdict *v = &result->verdict;
-  printf("| `%s` | %s | %s%s%s%s | ", kernel->launch, kernel->held_out ? "held out" : "", rl_kernel_bound_names[v->bound],
-         v->pipeline ? " " : "", v->pipeline ? v->pipeline : "", result->verdict_is_right ? "" : " **wrong**");
+  const rl_kernel_verdict *verdict = &result->verdict;
+  printf("| `%s` | %s | %s%s%s%s | ", kernel->launch, kernel->held_out ? "held out" : "", rl_kernel_bound_names[verdict->bound],
+         verdict->pipeline ? " " : "", verdict->pipeline ? verdict->pipeline : "", result->verdict_is_right ? "" : " **wrong**");
   if (result->first.rule)
     printf("`%s`%s %.0f", result->first.rule->id, result->first.global ? "" : " (local)", result->first.speedup_pct);
   printf("%s | %s |\n", result->cause_is_found ? "" : " **missing**", result->false_rule ? result->false_rule->id : "");

@@ -90,8 +90,8 @@ __global__ void index_local_array(uint32_t *sink, int rounds, int step) {
   if (index == 12345) *sink = index;
 }
 
-/* Writes `count` vectors of 16 bytes: zeros in one of `every` groups of 256 vectors, pseudo-random values in the others. L2 can
- * compress only the zeros. */
+/* Writes `count` vectors of 16 bytes in groups of 256: zeros in the groups whose index is a multiple of `every`, and
+ * pseudo-random values in all other groups. L2 can compress only the zeros. */
 __global__ void write_partly_compressible(uint4 *to, size_t count, uint32_t every) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
     uint32_t noise = (uint32_t)i * 2654435761u;
