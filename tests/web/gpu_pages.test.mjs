@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { assertAccessible, browserErrors, openPage, scratch, startDaemon } from './harness.mjs';
+import { assertAccessible, browserErrors, fitsWidth, openPage, scratch, startDaemon } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/data/h200.sqlite.xz');
 const folder = process.env.ROOFLINED_SCREENSHOTS;
@@ -64,6 +64,19 @@ const pages = () => [
 test('the pages of a GPU are complete, accessible and fit a phone', async () => {
   const checked = pages().filter(([name]) => ['training', 'report', 'source', 'regression'].includes(name));
   for (const [, where] of checked) await assertAccessible(daemon.url + where);
+});
+
+test('the pages of all jobs fit a phone and a tablet', async () => {
+  const page = await openPage('about:blank');
+  for (const width of [390, 820]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const id of Object.values(ids.jobs)) {
+      await page.goto(`${daemon.url}/job.html?id=${id}`);
+      await page.locator('body[data-loaded]').waitFor();
+      assert.ok(await fitsWidth(page), `job ${id} scrolls horizontally at ${width} pixels`);
+    }
+  }
+  await page.close();
 });
 
 test('a job begins with the verdict on the longest kernel of each run', async () => {
