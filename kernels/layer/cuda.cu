@@ -448,8 +448,8 @@ static int choose_row_launches(rl_layer_instance *self, rl_error *err) {
                                            "our_row_us",  enqueue_step, enqueue_row_launches};
   const rl_layer_params *p = &self->params;
   bool is_faster;
-  if (rl_layer_rows(p) != 1 || !state_of(self)->has_clusters || !rl_row_product_supports(p->hidden) ||
-      !rl_row_product_supports(p->ffn))
+  if (rl_layer_rows(p) != 1 || !state_of(self)->has_clusters || !rl_row_product_supports(RL_HOPPER_GATE, p->hidden) ||
+      !rl_row_product_supports(RL_HOPPER_ADD, p->ffn))
     return 0;
   if (compare_with_library(self, &whole_step, &is_faster, err) < 0) return -1;
   if (!is_faster) return 0;

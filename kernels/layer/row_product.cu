@@ -233,7 +233,11 @@ template <class T> int launch_epilogue(const rl_row_product *p, cudaStream_t str
 
 }  // namespace
 
-bool rl_row_product_supports(int64_t inputs) { return (inputs / WIDTH + STEP - 1) / STEP * STEP * 16 <= MAX_SHARED_BYTES; }
+bool rl_row_product_supports(rl_hopper_epilogue epilogue, int64_t inputs) {
+  const int64_t row_bytes = (inputs / WIDTH + STEP - 1) / STEP * STEP * 16;
+  const int64_t static_bytes = epilogue == RL_HOPPER_ADD ? 0 : WARPS * (int64_t)sizeof(float); /* of block_sum, for layernorm */
+  return row_bytes + static_bytes <= MAX_SHARED_BYTES;
+}
 
 int rl_row_product_launch(const rl_row_product *product, cudaStream_t stream, rl_error *err) {
   return product->dtype == RL_DTYPE_FP16 ? launch_epilogue<__half>(product, stream, err)

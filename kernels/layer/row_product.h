@@ -26,8 +26,8 @@ typedef struct rl_row_product {
   int64_t multiprocessors;             /* of the device: at most as many blocks are launched */
 } rl_row_product;
 
-/* Returns whether the row fits into shared memory. */
-bool rl_row_product_supports(int64_t inputs);
+/* Returns whether the row, and what the epilogue needs besides it, fit into shared memory. */
+bool rl_row_product_supports(rl_hopper_epilogue epilogue, int64_t inputs);
 /* Returns 0, or -1 and sets err. */
 int rl_row_product_launch(const rl_row_product *product, cudaStream_t stream, rl_error *err);
 

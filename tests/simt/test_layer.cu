@@ -243,6 +243,8 @@ int main() {
         test_decode_attention(dtype, 1, 256, 150, 8);
     for (int i = 0; i < 4; i++) test_decode_attention(dtype, 2, 128, 301, 16, 50);
   }
-  check(rl_row_product_supports(11008) && !rl_row_product_supports(1 << 17), "the longest row");
+  check(rl_row_product_supports(RL_HOPPER_ADD, 24576) && !rl_row_product_supports(RL_HOPPER_ADD, 24584), "the longest row");
+  for (rl_hopper_epilogue epilogue : {RL_HOPPER_GATE, RL_HOPPER_ROPE}) /* layernorm needs 64 bytes besides a row of 48 KiB */
+    check(rl_row_product_supports(epilogue, 22528) && !rl_row_product_supports(epilogue, 24576), "the longest row of layernorm");
   return 0;
 }
