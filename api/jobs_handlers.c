@@ -73,10 +73,11 @@ int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
       text_filter(":state", state),
       text_filter(":device", query.device),
       text_filter(":search", query.search),
-      {":in_suite", query.in_suite >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = query.in_suite},
+      {":in_suite", query.in_suite == 1 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = 1},
+      {":in_no_suite", query.in_suite == 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = 1},
       {":limit", RL_SQL_INTEGER, .integer = query.limit + 1},
   };
-  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 7, &cursor, err) < 0) return -1;
+  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 8, &cursor, err) < 0) return -1;
   return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 

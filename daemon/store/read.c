@@ -81,9 +81,9 @@ static const char *const query_names[RL_QUERIES] = {
 
 /* Parameters that choose the statement of a query. A query with such parameters has one statement for each combination of those
  * that are bound: jobs, jobs_kind, jobs_kind_state, ... */
-enum { MAX_CHOOSING_PARAMETERS = 5 };
+enum { MAX_CHOOSING_PARAMETERS = 6 };
 static const char *const statement_choosing_parameters[RL_QUERIES][MAX_CHOOSING_PARAMETERS] = {
-    [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search", ":in_suite"},
+    [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search", ":in_suite", ":in_no_suite"},
     [RL_QUERY_HISTORY] = {":like"},
 };
 

@@ -144,9 +144,9 @@ int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_b
  * query's file in schema/sql/queries. A phase is a part of a step, to which launches belong (rl_launch.nvtx_range), or a part of
  * a launch (rl_phase). A level is a length of the intervals in which activity rows are added up (model/activity_levels.h). */
 typedef enum rl_query {
-  RL_QUERY_JOB,         /* :id   one row */
-  RL_QUERY_SOURCE,      /* :id   the posted code; no row if the job has none */
-  RL_QUERY_JOBS,        /* :before :kind :state :device :search :in_suite :limit   jobs with ids below :before, newest first */
+  RL_QUERY_JOB,    /* :id   one row */
+  RL_QUERY_SOURCE, /* :id   the posted code; no row if the job has none */
+  RL_QUERY_JOBS,   /* :before :kind :state :device :search :in_suite :in_no_suite :limit   jobs below :before, newest first */
   RL_QUERY_JOB_DEVICES, /* the ids of devices that jobs ran or wait on */
   RL_QUERY_EVENTS,      /* :job :after :limit   events with seq above :after; further columns: seq, type */
   RL_QUERY_RESULTS,     /* :job one row: the job's runs with metadata, epochs, measurements, passes */

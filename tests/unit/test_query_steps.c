@@ -39,7 +39,7 @@ static const query_case cases[] = {
     {QUERY(JOB_DEVICES), "of all jobs", 60, {{0}}},
     {QUERY(JOBS), "with a text that each has", 1500, {NUMBER(":limit", 51), TEXT(":search", "KIND")}},
     {QUERY(JOBS), "first page", 1500, {NUMBER(":limit", 201)}},
-    {QUERY(JOBS), "of no suite", 1500, {NUMBER(":limit", 51), NUMBER(":in_suite", 0)}},
+    {QUERY(JOBS), "of no suite", 1500, {NUMBER(":limit", 51), NUMBER(":in_no_suite", 1)}},
     {QUERY(JOBS), "page after other jobs", 1400, {NUMBER(":limit", 51), NUMBER(":before", 80)}},
     {QUERY(JOBS), "of a rare device", 60, {NUMBER(":limit", 51), TEXT(":device", GROW_RARE_DEVICE)}},
     {QUERY(JOBS), "of a rare kind", 60, {NUMBER(":limit", 51), TEXT(":kind", GROW_RARE_KIND)}},
