@@ -566,12 +566,13 @@ def hostile_samples(**last):
     """Returns samples of 40 groups of posts, of which the last quarter differs by `last`."""
     usual = {"cold_us": 10.0, "daemon_bytes": 1 << 24, "daemon_descriptors": 30, "workers": 2, "device_bytes": 1 << 30,
              "temporary_files": 0, "kept_replies_bytes": 1 << 20}
-    return [{**usual, **(last if number >= 30 else {})} for number in range(40)]
+    return [{"posts": 100 * number, **usual, **(last if number >= 30 else {})} for number in range(40)]
 
 
 @pytest.mark.parametrize(("last", "failures"), [
     ({}, 0), ({"cold_us": 10.09}, 0), ({"cold_us": 10.11}, 1), ({"cold_us": 9.89}, 1),
-    ({"daemon_bytes": (1 << 24) + (1 << 20)}, 0), ({"daemon_bytes": (1 << 24) + (1 << 20) + 1}, 1), ({"temporary_files": 1}, 1),
+    ({"daemon_bytes": (1 << 24) + 1900 * 2048}, 0), ({"daemon_bytes": (1 << 24) + 1900 * 2048 + 1}, 1),
+    ({"temporary_files": 1}, 1),
     ({"daemon_bytes": 9 << 21, "kept_replies_bytes": 3 << 20}, 0),
     ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1), ({"device_bytes": 1.009 * (1 << 30)}, 0),
     ({"device_bytes": 1.011 * (1 << 30)}, 1)])

@@ -25,7 +25,9 @@ from .reports import DeviceMemory, process_memory
 
 POSTS, SAMPLE_EVERY, SAMPLES_AT_ENDS = 1000, 100, 5
 MAX_DRIFT_RATIO, MAX_GROWTH_RATIO = 0.01, 0.01
-MAX_DAEMON_GROWTH_BYTES = 1 << 20  # in the second half of the posts; see docs/measurements/h200-reports.md
+# By which the daemon may grow for each post of the second half. It is less than what the daemon allocates for a post (its reply
+# has 3.6 KB, its request more), so the loss of one such object in each post is seen. Measured: docs/measurements/h200-reports.md.
+MAX_DAEMON_GROWTH_BYTES_PER_POST = 2048
 ELEMENTS, ATTACK_ELEMENTS = 1 << 22, 10_007
 EXPECTED = base64.b64encode(struct.pack(f"<{ATTACK_ELEMENTS}f", *[2.0 * i for i in range(ATTACK_ELEMENTS)])).decode()
 ATTACKS = SOURCE / "tests" / "attacks"
@@ -285,7 +287,9 @@ def leak_checks(samples):
     connections of SQLite, and the heaps of the daemon's threads."""
     middle, last = samples[len(samples) // 2], samples[-1]
     growth = last["daemon_bytes"] - middle["daemon_bytes"] - (last["kept_replies_bytes"] - middle["kept_replies_bytes"])
-    yield check("the daemon's memory, without kept replies, does not grow", growth <= MAX_DAEMON_GROWTH_BYTES, growth)
+    growth_per_post = growth / max(last["posts"] - middle["posts"], 1)
+    yield check("the daemon's memory, without kept replies, grows by at most 2 KB for each post",
+                growth_per_post <= MAX_DAEMON_GROWTH_BYTES_PER_POST, growth_per_post)
     for name, claim in (("daemon_descriptors", "the daemon opens no more files"), ("workers", "no more processes run"),
                         ("temporary_files", "no temporary files are left")):
         yield check(claim, last[name] <= middle[name], last[name] - middle[name])
@@ -301,7 +305,7 @@ def drift_check(samples):
 
 def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
     """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and the number of each
-    kind by end. With several GPUs, each executes its share of the posts."""
+    kind by end. With several GPUs, each executes its share of the posts. Returns the number of posts."""
     ends, wrong, number = collections.defaultdict(collections.Counter), 0, 0
     devices = daemon.host.devices
     begin = time.monotonic()
@@ -328,6 +332,7 @@ def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
     for kind, counts in sorted(ends.items()):
         yield {"kind": kind, "count": sum(counts.values()), "ends": dict(counts.most_common())}
     yield check("every post ends as expected", wrong == 0, wrong)
+    return number
 
 
 def post_share(daemon, device, posts, deadline):
@@ -363,9 +368,9 @@ def on_gpu(context, chance):
             daemon.run_results({**ordinary_job(0), "device": device})
         samples.append(sample(daemon, memory, temporary, 0, SAMPLES_AT_ENDS))
         yield samples[0]
-        yield from post_all(context, daemon, lambda number: hostile_post(number, chance),
-                            lambda number: sample(daemon, memory, temporary, number, 1), samples, reserve_s=15)
-        samples.append(sample(daemon, memory, temporary, "all", SAMPLES_AT_ENDS))
+        posts = yield from post_all(context, daemon, lambda number: hostile_post(number, chance),
+                                    lambda number: sample(daemon, memory, temporary, number, 1), samples, reserve_s=15)
+        samples.append(sample(daemon, memory, temporary, posts, SAMPLES_AT_ENDS))
         yield samples[-1]
     yield from leak_checks(samples)
     yield drift_check(samples)
@@ -408,8 +413,8 @@ def in_daemon(context, chance):
         daemon.run_job(attack_job("// 0", entry="add", deadline_s=60))
         samples.append(take_sample(0))
         yield samples[0]
-        yield from post_all(context, daemon, lambda number: fake_post(number, chance), take_sample, samples, reserve_s=10)
-        samples.append(take_sample("all"))
+        posts = yield from post_all(context, daemon, lambda number: fake_post(number, chance), take_sample, samples, reserve_s=10)
+        samples.append(take_sample(posts))
         yield samples[-1]
     yield from leak_checks(samples)
 
