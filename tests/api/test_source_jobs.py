@@ -239,45 +239,44 @@ def wait_for_workers(daemon, accepts):
     return daemon.workers()
 
 
+def wait_for_spares(daemon):
+    """Returns the processes that wait for the next posted kernel, as soon as there is one of each role."""
+    used = daemon.notes()[-1]["pid"]
+    return wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+
+
 def test_a_worker_of_each_role_waits_for_the_next_posted_kernel(start_with_gpu):
     daemon = start_with_gpu("--spare-worker-s", "3600")
     assert daemon.workers() == {}
     daemon.run(source())
-    used = daemon.notes()[-1]["pid"]
-    spares = wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+    spares = wait_for_spares(daemon)
     daemon.run(source())
     assert daemon.notes()[-1]["pid"] == spares["unprofiled"] and daemon.workers()["profiled"] == spares["profiled"]
     for entry in ("endless", "faulty"):  # a worker that was ended is replaced too
         daemon.wait(daemon.submit(source(entry=entry, deadline_s=1)))
-        used = daemon.notes()[-1]["pid"]
-        wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+        wait_for_spares(daemon)
 
 
 def test_spare_workers_end_after_the_last_posted_kernel(start_with_gpu):
-    daemon = start_with_gpu("--spare-worker-s", "1")
-    daemon.run(job(device="gpu0", engine="cudnn"))
-    used = daemon.notes()[-1]["pid"]
+    daemon = start_with_gpu("--spare-worker-s", "4")
     daemon.run(source())
+    wait_for_spares(daemon)
     wait_for_workers(daemon, lambda workers: workers == {})
-    daemon.run(job(device="gpu0", engine="cudnn"))
-    assert daemon.notes()[-1]["pid"] != used
-    time.sleep(2)  # a worker that has run a job is not a spare
-    assert daemon.workers() == {"unprofiled": daemon.notes()[-1]["pid"]}
+    daemon.run(source())
+    wait_for_spares(daemon)
+    daemon.run(job(device="gpu0", engine="cudnn"))  # its worker is no longer a spare when the other one ends
+    used = daemon.notes()[-1]["pid"]
+    assert wait_for_workers(daemon, lambda workers: "profiled" not in workers) == {"unprofiled": used}
 
 
 def test_spare_workers_give_back_device_memory(start_with_gpu):
     daemon = start_with_gpu()
-
-    def wait_for_spares():
-        used = daemon.notes()[-1]["pid"]
-        wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
-
     daemon.run(source())
-    wait_for_spares()
+    wait_for_spares(daemon)
     job_id = daemon.run(source(entry="large"))  # the worker runs out of memory as long as another one is running
     runs = [note["pid"] for note in daemon.notes()][-2:]
     assert runs[0] == runs[1] and daemon.get(f"/jobs/{job_id}").json()["worker_deaths"] == 0
-    wait_for_spares()
+    wait_for_spares(daemon)
     failed = daemon.wait(daemon.submit(source(entry="too_large")))
     assert failed["state"] == "failed" and "out of memory" in failed["problem"]["message"]
     assert [note["source"]["entry"] for note in daemon.notes()][-2:] == ["too_large", "too_large"]
@@ -286,8 +285,7 @@ def test_spare_workers_give_back_device_memory(start_with_gpu):
 def test_only_the_pass_that_runs_out_of_memory_is_repeated(start_with_gpu):
     daemon = start_with_gpu()
     daemon.run(source())
-    used = daemon.notes()[-1]["pid"]
-    wait_for_workers(daemon, lambda workers: len(workers) == 2 and used not in workers.values())
+    wait_for_spares(daemon)
     count = len(daemon.notes())
     daemon.run(source(entry="large", passes=["timing", "activity", "counters"]))
     timing, again, activity, counters = [note["pid"] for note in daemon.notes()[count:]]
