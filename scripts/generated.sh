@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # scripts/generated.sh [--check] [FILE...]
-# Regenerates each FILE, by default all generated files that are kept in the tree. With --check only compares them, and exits
-# with 1 if one is stale. $ROOFLINED_BUILD is the build folder, by default build/dev.
+# Regenerates each FILE, by default all generated files that are kept in the tree. FILE `source` stands for those whose generator
+# needs nothing but the source tree, `build` for those that need a build or the network. With --check only compares them, and
+# exits with 1 if one is stale. $ROOFLINED_BUILD is the build folder, by default build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${ROOFLINED_BUILD:-build/dev}
 
 # generate FILE prints the contents of one of these files.
-all=(docs/metrics.md docs/rules.md schema/suite.schema.json web/package-lock.json tests/web/package-lock.json)
+from_source=(docs/metrics.md)
+from_build=(docs/rules.md schema/suite.schema.json web/package-lock.json tests/web/package-lock.json)
 generate() {
   case $1 in
     docs/metrics.md) python3 schema/catalogue.py docs /dev/stdout ;;
@@ -35,11 +37,19 @@ if [ "${1:-}" = --check ]; then
   check=true
   shift
 fi
-[ $# -gt 0 ] || set -- "${all[@]}"
+[ $# -gt 0 ] || set -- source build
+files=()
+for file; do
+  case $file in
+    source) files+=("${from_source[@]}") ;;
+    build) files+=("${from_build[@]}") ;;
+    *) files+=("$file") ;;
+  esac
+done
 generated=$(mktemp)
 trap 'rm -f "$generated"' EXIT
 stale=0
-for file; do
+for file in "${files[@]}"; do
   generate "$file" >"$generated"
   if ! "$check"; then
     cp "$generated" "$file"
@@ -48,5 +58,5 @@ for file; do
     stale=1
   fi
 done
-[ "$stale" != 0 ] || echo "$# generated files are current"
+[ "$stale" != 0 ] || echo "${#files[@]} generated files are current"
 exit "$stale"

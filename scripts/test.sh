@@ -91,7 +91,7 @@ web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
 # The suites from worker to rest at once, because most of their tests wait.
-programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot'; }
+programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
 boot() { suite_with_second_attempts boot dev -L boot; } # not beside them, because its tests bound durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
@@ -110,10 +110,21 @@ gpu() {
   CTEST_PARALLEL_LEVEL=1 suite gpu cuda -L gpu
 }
 
-# Generated files that are kept in the tree must equal what their generators print now.
-generated() { scripts/generated.sh --check; }
+# What needs no build: the tests with the CTest label `source`, and the generated files that the source tree determines.
+source() {
+  local check status=0
+  for check in columns.sh format.sh includes.py shellcheck.sh; do
+    echo "$check:"
+    "tests/packaging/$check"
+    case $? in 0 | 77) ;; *) status=1 ;; esac
+  done
+  scripts/generated.sh --check source || status=1
+  return "$status"
+}
+# The other generated files that are kept in the tree must equal what their generators print now.
+generated() { scripts/generated.sh --check build; }
 
-all=(install_all build_dev generated unit simt programs boot
+all=(install_all source build_dev generated unit simt programs boot
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
