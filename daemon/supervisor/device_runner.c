@@ -16,8 +16,10 @@
 #include "supervisor/outcome.h"
 
 enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200 };
-/* Maximum time from the start of a spare worker to its HELLO, when a pass needs that worker. Then a new process starts. */
-enum { SPARE_HELLO_WAIT_MS = 5000 };
+/* A pass waits for the HELLO of a spare worker at most until this time after the start of that worker, and then ends it. If the
+ * pass needs the worker, a new process starts, which takes as long again; if not, the pass waits only because a process that is
+ * starting would disturb its measurements. */
+enum { NEEDED_SPARE_WAIT_MS = 5000, OTHER_SPARE_WAIT_MS = 2000 };
 enum { CUDA_OUT_OF_MEMORY = 2 }; /* cudaErrorMemoryAllocation */
 static const int64_t NS_PER_S = 1000000000, NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
@@ -58,7 +60,7 @@ struct rl_device_runner {
   rl_worker workers[MAX_WORKERS];
   restart_pause crash_pause;               /* before a worker starts, after a crash during a pass */
   restart_pause spare_pauses[MAX_WORKERS]; /* before a spare worker of each role starts, after one that has sent no HELLO */
-  bool needs_spares;                       /* posted code has run since spare workers were started */
+  bool needs_spares;                       /* spare workers must be started when the device is idle */
   char spare_build[65];                    /* rl_claim.worker_build of the last posted code; the next spare workers run it */
   int64_t spares_until_ns;                 /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
   int64_t out_of_memory_job_id;            /* id of the last job whose pass was repeated because it ran out of device memory */
@@ -256,21 +258,31 @@ static rl_attempt_result read_hello_of_idle_worker(rl_device_runner *runner, rl_
   return RL_ATTEMPT_CONTINUE;
 }
 
-/* Ends the started workers that the pass does not need and that have not sent HELLO: a process that is still starting would
- * disturb the measurements of another worker. Waits for the HELLO of those that it needs, which open the device meanwhile.
- * attempt_begin_ns: rl_monotonic_ns; workers that were started before are spare workers, which may hang, so the pass waits for
- * them for a shorter time. */
+/* Lets the started workers that the pass needs open the device, and ends those that it does not need and that have not begun to
+ * open it: they start again when the device is idle. */
+static void open_needed_workers(rl_device_runner *runner, const rl_claim *claim) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
+    if (is_needed(runner, worker, claim)) rl_worker_open_device(worker);
+    if (!worker->waits_for_open) continue;
+    rl_worker_end(worker, 0, exit_status);
+    runner->needs_spares = true;
+  }
+}
+
+/* Waits until all started workers have sent HELLO, because a process that is still starting would disturb the measurements of
+ * another worker. Ends the workers that don't send it. attempt_begin_ns: rl_monotonic_ns; workers that were started before are
+ * spare workers. */
 static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt, int64_t attempt_begin_ns) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
-  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
-    if (is_needed(runner, worker, attempt->claim)) rl_worker_open_device(worker);
-  for (int needed = 0; needed <= 1; needed++)
-    for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
-      if (worker->process.pid == 0 || worker->is_ready || is_needed(runner, worker, attempt->claim) != needed) continue;
-      const int wait_ms = worker->started_ns >= attempt_begin_ns ? RL_HELLO_WAIT_MS : SPARE_HELLO_WAIT_MS;
-      result = read_hello_of_idle_worker(runner, *attempt, worker, needed ? wait_ms : 0);
-      if (result != RL_ATTEMPT_CONTINUE) return result;
-    }
+  open_needed_workers(runner, attempt->claim);
+  for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
+    rl_worker *worker = &runner->workers[i];
+    if (worker->process.pid == 0 || worker->is_ready) continue;
+    int wait_ms = is_needed(runner, worker, attempt->claim) ? NEEDED_SPARE_WAIT_MS : OTHER_SPARE_WAIT_MS;
+    if (worker->started_ns >= attempt_begin_ns) wait_ms = RL_HELLO_WAIT_MS;
+    result = read_hello_of_idle_worker(runner, *attempt, worker, wait_ms);
+  }
   return result;
 }
 
@@ -370,15 +382,18 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   rl_attempt_clear(&attempt);
 }
 
-/* Called when there is no pass to execute. Replaces workers that executed posted code, and starts those without a process, so
- * that the next job with posted code finds them. Makes the other workers release the hardware counters, so that Nsight Compute
- * can use them. Returns the time in ms after which it must be called again. */
+/* Called when there is no pass to execute. Replaces workers that executed posted code. When those have started, starts the
+ * workers without a process, so that the next job with posted code finds them. Makes the other workers release the hardware
+ * counters, so that Nsight Compute can use them. Returns the time in ms after which it must be called again. */
 static int prepare_idle_workers(rl_device_runner *runner) {
   if (atomic_load(&runner->stopping)) return 0;
   replace_workers_with_posted_code(runner, NULL);
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
-  if (runner->needs_spares) start_spares(runner, runner->spare_build);
   bool is_starting = open_next_spare(runner);
+  if (!is_starting && runner->needs_spares) {
+    start_spares(runner, runner->spare_build);
+    is_starting = open_next_spare(runner);
+  }
   release_workers(runner, NULL);
   return is_starting ? RL_POLL_INTERVAL_MS : CLAIM_WAIT_MS;
 }

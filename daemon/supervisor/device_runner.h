@@ -4,9 +4,8 @@
  * the protocol, ignores a cancellation or exceeds the job's deadline. After a crash the runner pauses before it starts a worker
  * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause.
  *
- * A spare worker is started before a pass needs it. A spare worker that a pass does not need and that has not sent HELLO is ended
- * before that pass. If a spare worker sends no HELLO, the runner makes such pauses before it starts a spare worker of this role
- * again, but a worker that a pass needs starts at once. */
+ * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then makes
+ * such pauses before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 

@@ -343,8 +343,8 @@ static void no_spare_worker_starts_if_the_setting_is_0(void **state) {
   assert_int_equal(kill(pids[3], 0), 0);
 }
 
-/* A spare worker whose role the job does not need hangs before its HELLO. */
-static void no_job_waits_for_a_spare_worker_of_another_role(void **state) {
+/* A spare worker whose role the job does not need hangs before its HELLO. The job waits until 2 s after its start. */
+static void no_job_waits_long_for_a_spare_worker_of_another_role(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   set_behaviour("profiled-is-mute");
@@ -354,7 +354,7 @@ static void no_job_waits_for_a_spare_worker_of_another_role(void **state) {
   wait_for_starts(test, pids, 3);
   const int64_t begin_ns = rl_monotonic_ns();
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-  assert_in_range(rl_monotonic_ns() - begin_ns, 0, INT64_C(3000000000));
+  assert_in_range(rl_monotonic_ns() - begin_ns, 0, INT64_C(4000000000));
 }
 
 /* The spare worker that the job needs hangs before its HELLO. The job is executed by a new process. */
@@ -376,18 +376,17 @@ static void a_spare_worker_that_hangs_is_replaced(void **state) {
 /* A spare worker dies before its HELLO. The next spare worker starts after a pause, which grows, while the jobs, which need the
  * worker of the other role, follow each other. */
 static void spare_workers_that_die_start_after_a_pause(void **state) {
-  enum { JOBS = 6 };
+  enum { JOBS = 8 };
   test_state *test = *state;
   pid_t pids[16];
   set_behaviour("profiled-exits");
   pretend_cuda(test);
   open_supervisor(test);
-  int count = 0;
+  int count = 1;
   for (int i = 0; i < JOBS; i++) {
     wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-    const int previous_count =
-        i == 0 ? 1 : count; /* the spare worker that executes the next job starts when the device is idle */
-    for (int turn = 0; turn < 1000 && (count = read_starts(test, pids)) <= previous_count; turn++)
+    const int previous_count = count; /* waits until both spare workers have started, or half a second */
+    for (int turn = 0; turn < 50 && (count = read_starts(test, pids)) < previous_count + 2; turn++)
       nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
   assert_in_range(count, 1 + JOBS + 1, 1 + JOBS + JOBS - 2);
@@ -752,7 +751,7 @@ int main(void) {
                                      TEST(spare_workers_do_not_open_the_device_at_the_same_time),
                                      TEST(spare_workers_run_the_build_of_the_last_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
-                                     TEST(no_job_waits_for_a_spare_worker_of_another_role),
+                                     TEST(no_job_waits_long_for_a_spare_worker_of_another_role),
                                      TEST(a_spare_worker_that_hangs_is_replaced),
                                      TEST(spare_workers_that_die_start_after_a_pause),
                                      TEST(a_job_with_fresh_worker_never_uses_the_process_of_another_job),
