@@ -165,7 +165,7 @@ typedef struct amount {
 } amount;
 static amount describe_us(double difference_us) {
   amount a;
-  snprintf(a.text, sizeof a.text, "%.4g us %s", fabs(difference_us), difference_us < 0 ? "less" : "more");
+  snprintf(a.text, sizeof a.text, "%.4g µs %s", fabs(difference_us), difference_us < 0 ? "less" : "more");
   return a;
 }
 

@@ -52,7 +52,7 @@ static size_t choose_kernels_with_timelines(rl_instruction_profiler *profiler) {
     if (sole_kernel_of_launch(profiler, launched->launch_index) != (int)k)
       snprintf(reason, RL_REASON_SIZE, "its launch has several kernels; a sample does not tell which of them ran");
     else if (launched->duration_ns < MIN_SAMPLES * profiler->pm_interval_ns)
-      snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g us: too short for %d samples, one every %g us",
+      snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g µs: too short for %d samples, one every %g µs",
                launched->duration_ns * 1e-3, MIN_SAMPLES, profiler->pm_interval_ns * 1e-3);
     else chosen++;
   }
