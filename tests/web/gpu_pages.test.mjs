@@ -68,11 +68,11 @@ test('the pages of a GPU are complete, accessible and fit a phone', async () => 
 
 test('the pages of all jobs fit a phone and a tablet', async () => {
   const page = await openPage('about:blank');
-  for (const width of [390, 820]) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const id of Object.values(ids.jobs)) {
-      await page.goto(`${daemon.url}/job.html?id=${id}`);
-      await page.locator('body[data-loaded]').waitFor();
+  for (const id of Object.values(ids.jobs)) {
+    await page.goto(`${daemon.url}/job.html?id=${id}`);
+    await page.locator('body[data-loaded]').waitFor();
+    for (const width of [390, 820]) {
+      await page.setViewportSize({ width, height: 900 });
       assert.ok(await fitsWidth(page), `job ${id} scrolls horizontally at ${width} pixels`);
     }
   }
