@@ -21,19 +21,19 @@ typedef struct rl_encoded_body {
   struct MHD_Response *response, *not_modified; /* replies 200 and 304; NULL: the body does not exist in this encoding */
 } rl_encoded_body;
 
-/* The kinds of stored data from which a body was made. Each kind has a revision number, which increases with each change of the
- * data (rl_store_revision). */
-enum { RL_MAX_DEPENDENCIES = 3 };
-typedef struct rl_dependency {
-  int kinds[RL_MAX_DEPENDENCIES];       /* rl_revision_kind; unused elements: RL_REVISION_OTHER */
-  int64_t job_ids[RL_MAX_DEPENDENCIES]; /* job of kinds[i] if that is RL_REVISION_JOB */
-  bool has_age;                         /* the body contains an age in whole seconds, so it depends on the clock too */
-} rl_dependency;
+/* The stored data from which a body was made, by kind. Each kind of data has a revision number, which increases with each
+ * change of the data (rl_store_revision). */
+enum { RL_MAX_BODY_DEPENDENCIES = 3 };
+typedef struct rl_body_dependencies {
+  int kinds[RL_MAX_BODY_DEPENDENCIES];       /* rl_revision_kind; unused elements: RL_REVISION_UNCLASSIFIED */
+  int64_t job_ids[RL_MAX_BODY_DEPENDENCIES]; /* job of kinds[i] if that is RL_REVISION_JOB */
+  bool has_age;                              /* the body contains an age in whole seconds, so it depends on the clock too */
+} rl_body_dependencies;
 
 typedef struct rl_cached_body {
   const char *key;
-  rl_dependency dependency;
-  uint64_t revision; /* sum of the dependency's revisions when the body was made */
+  rl_body_dependencies dependencies;
+  uint64_t revision; /* sum of the revisions of `dependencies` when the body was made */
   const char *text;  /* the body without content encoding */
   size_t length;
   rl_encoded_body identity, gzip;
@@ -47,7 +47,8 @@ rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *
                                    void (*add_headers)(struct MHD_Response *response, const char *etag));
 /* Adds the gzip encoding, unless it exists or memory is exhausted. */
 void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body);
-/* Adds the body to the cache in place of an earlier body with the same key. The body's dependency and revision must be set. */
+/* Adds the body to the cache in place of an earlier body with the same key. The body's dependencies and revision must be
+ * set. */
 void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
 /* Returns the body with this key, which the caller releases; NULL if the cache has none. */
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);

@@ -56,14 +56,14 @@ static bool write_key(const rl_http_request *request, key_writer *key) {
 /* --- dependencies ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the sum of the revisions; 0: one of them is unknown. */
-static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) {
+static uint64_t read_revision(rl_store *store, const rl_body_dependencies *dependencies) {
   uint64_t sum = 0;
-  for (int i = 0; i < RL_MAX_DEPENDENCIES; i++) {
-    uint64_t revision = rl_store_revision(store, (rl_revision_kind)dependency->kinds[i], dependency->job_ids[i]);
+  for (int i = 0; i < RL_MAX_BODY_DEPENDENCIES; i++) {
+    uint64_t revision = rl_store_revision(store, (rl_revision_kind)dependencies->kinds[i], dependencies->job_ids[i]);
     if (revision == 0) return 0;
     sum += revision;
   }
-  return sum + (dependency->has_age ? (uint64_t)time(NULL) : 0);
+  return sum + (dependencies->has_age ? (uint64_t)time(NULL) : 0);
 }
 
 /* Sets *job_id to the job of the run whose id is the value of this query parameter. Returns false if there is no such run. */
@@ -76,36 +76,36 @@ static bool find_job_of_parameter(const rl_http_request *request, const char *na
 }
 
 /* Sets the data that the reply depends on. Returns false if there is no such run. */
-static bool find_dependency(rl_http_request *request) {
-  rl_dependency *dependency = &request->dependency;
+static bool find_dependencies(rl_http_request *request) {
+  rl_body_dependencies *dependencies = &request->dependencies;
   rl_error ignored;
-  *dependency = (rl_dependency){.kinds = {RL_REVISION_OTHER, RL_REVISION_OTHER, RL_REVISION_OTHER}};
+  *dependencies = (rl_body_dependencies){.kinds = {RL_REVISION_UNCLASSIFIED, RL_REVISION_UNCLASSIFIED, RL_REVISION_UNCLASSIFIED}};
   switch (request->route->cached_by) {
     case RL_CACHED_BY_NOTHING: return false;
     case RL_CACHED_BY_PROGRAM: return true;
     case RL_CACHED_BY_JOB:
-      dependency->kinds[0] = RL_REVISION_JOB;
-      dependency->job_ids[0] = request->id;
+      dependencies->kinds[0] = RL_REVISION_JOB;
+      dependencies->job_ids[0] = request->id;
       return true;
     case RL_CACHED_BY_RUN:
-      dependency->kinds[0] = RL_REVISION_JOB;
-      dependency->kinds[1] = RL_REVISION_CEILINGS;
-      return rl_store_job_of_run(request->server->store, request->id, &dependency->job_ids[0], &ignored) == 0;
+      dependencies->kinds[0] = RL_REVISION_JOB;
+      dependencies->kinds[1] = RL_REVISION_CEILINGS;
+      return rl_store_job_of_run(request->server->store, request->id, &dependencies->job_ids[0], &ignored) == 0;
     case RL_CACHED_BY_RUNS:
-      dependency->kinds[0] = dependency->kinds[1] = RL_REVISION_JOB;
-      dependency->kinds[2] = RL_REVISION_CEILINGS;
-      return find_job_of_parameter(request, "a", &dependency->job_ids[0]) &&
-             find_job_of_parameter(request, "b", &dependency->job_ids[1]);
+      dependencies->kinds[0] = dependencies->kinds[1] = RL_REVISION_JOB;
+      dependencies->kinds[2] = RL_REVISION_CEILINGS;
+      return find_job_of_parameter(request, "a", &dependencies->job_ids[0]) &&
+             find_job_of_parameter(request, "b", &dependencies->job_ids[1]);
     case RL_CACHED_BY_AGED_CEILINGS:
-      dependency->kinds[0] = RL_REVISION_CEILINGS;
-      dependency->has_age = true;
+      dependencies->kinds[0] = RL_REVISION_CEILINGS;
+      dependencies->has_age = true;
       return true;
-    case RL_CACHED_BY_SUITES: dependency->kinds[0] = RL_REVISION_SUITES; return true;
+    case RL_CACHED_BY_SUITES: dependencies->kinds[0] = RL_REVISION_SUITES; return true;
     case RL_CACHED_BY_SUITES_AND_LISTS:
-      dependency->kinds[0] = RL_REVISION_SUITES;
-      dependency->kinds[1] = RL_REVISION_LISTS;
+      dependencies->kinds[0] = RL_REVISION_SUITES;
+      dependencies->kinds[1] = RL_REVISION_LISTS;
       return true;
-    case RL_CACHED_BY_LISTS: dependency->kinds[0] = RL_REVISION_LISTS; return true;
+    case RL_CACHED_BY_LISTS: dependencies->kinds[0] = RL_REVISION_LISTS; return true;
   }
   return false;
 }
@@ -138,7 +138,7 @@ static void set_response(rl_http_request *request, rl_cached_body *body, bool gz
 static rl_cached_body *find_current(rl_http_request *request, const char *key) {
   rl_server *server = request->server;
   rl_cached_body *body = rl_body_cache_find(server->body_cache, key);
-  if (body == NULL || body->revision == read_revision(server->store, &body->dependency)) return body;
+  if (body == NULL || body->revision == read_revision(server->store, &body->dependencies)) return body;
   rl_body_cache_release(server->body_cache, body);
   return NULL;
 }
@@ -174,7 +174,7 @@ bool rl_cached_reply_begin(rl_http_request *request) {
     compress_and_set_response(request, body);
     return true;
   }
-  if (find_dependency(request)) request->revision = read_revision(request->server->store, &request->dependency);
+  if (find_dependencies(request)) request->revision = read_revision(request->server->store, &request->dependencies);
   return false;
 }
 
@@ -203,7 +203,7 @@ int rl_cached_reply_make(rl_http_request *request, char *text, const char *conte
   if (body == NULL)
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
                    "Replies in progress use all memory that the daemon allows for replies; try again later.");
-  body->dependency = request->dependency;
+  body->dependencies = request->dependencies;
   body->revision = request->revision;
   if (request->revision != 0) rl_body_cache_insert(cache, body);
   compress_and_set_response(request, body);

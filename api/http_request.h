@@ -90,9 +90,9 @@ struct rl_http_request {
   int status;                    /* HTTP status of the response; 0: none */
   rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
   char *cache_key;               /* key under which the reply is cached; NULL: the reply is not cached, or comes from the cache */
-  rl_dependency dependency;      /* stored data that the reply depends on */
-  uint64_t revision;             /* revision of that data before the handler ran; 0: unknown, so the reply is not cached */
-  char allow[64];                /* value of the Allow header, for 405 and OPTIONS */
+  rl_body_dependencies dependencies; /* stored data that the reply depends on */
+  uint64_t revision;                 /* revision of that data before the handler ran; 0: unknown, so the reply is not cached */
+  char allow[64];                    /* value of the Allow header, for 405 and OPTIONS */
   rl_error err;
 };
 

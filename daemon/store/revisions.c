@@ -80,7 +80,7 @@ uint64_t rl_revisions_read(rl_revisions *revisions, rl_revision_kind kind, int64
     case RL_REVISION_LISTS: return everything + atomic_load(&revisions->lists);
     case RL_REVISION_CEILINGS: return everything + atomic_load(&revisions->ceilings);
     case RL_REVISION_SUITES: return everything + atomic_load(&revisions->suites);
-    case RL_REVISION_OTHER: return everything;
+    case RL_REVISION_UNCLASSIFIED: return everything;
   }
   return 0;
 }

@@ -207,11 +207,11 @@ typedef enum rl_query {
 
 /* The kinds of data on which cached replies depend. A commit of another program counts as a change of every kind. */
 typedef enum rl_revision_kind {
-  RL_REVISION_JOB,      /* the rows of a job, except its events */
-  RL_REVISION_LISTS,    /* lists of jobs and the history */
-  RL_REVISION_CEILINGS, /* the ceilings, and the devices' properties */
-  RL_REVISION_SUITES,   /* suite runs and baselines */
-  RL_REVISION_OTHER     /* tokens, and all data that no other kind covers */
+  RL_REVISION_JOB,         /* the rows of a job, except its events */
+  RL_REVISION_LISTS,       /* lists of jobs and the history */
+  RL_REVISION_CEILINGS,    /* the ceilings, and the devices' properties */
+  RL_REVISION_SUITES,      /* suite runs and baselines */
+  RL_REVISION_UNCLASSIFIED /* tokens, and all data that no other kind covers; a change of them counts for every kind */
 } rl_revision_kind;
 /* Returns a number that increases with each committed change of this kind of data; 0: unknown at the moment, because a change is
  * being committed. A query that begins after the call sees at least the changes that the number counts. Reads memory only.

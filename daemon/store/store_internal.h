@@ -16,7 +16,7 @@ enum { RL_MAX_STORING_JOBS = 32, RL_CACHED_TOKENS = 64 };
 /* A token that rl_store_has_token has found in the database. */
 typedef struct rl_cached_token {
   char hash[65];
-  uint64_t revision; /* the entry is valid while the revision of RL_REVISION_OTHER has this value; 0: the slot is free */
+  uint64_t revision; /* the entry is valid while the revision of RL_REVISION_UNCLASSIFIED has this value; 0: the slot is free */
 } rl_cached_token;
 
 struct rl_store {

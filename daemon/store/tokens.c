@@ -51,12 +51,12 @@ static void remember(rl_store *store, const char *hash, uint64_t revision) {
 }
 
 bool rl_store_has_cached_token(rl_store *store, const char *hash) {
-  return is_known(store, hash, rl_store_revision(store, RL_REVISION_OTHER, 0));
+  return is_known(store, hash, rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0));
 }
 
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
   /* The revision is read before the query, so that a later change invalidates the query's result. */
-  const uint64_t revision = rl_store_revision(store, RL_REVISION_OTHER, 0);
+  const uint64_t revision = rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0);
   *known = is_known(store, hash, revision);
   if (*known) return 0;
   if (rl_store_find_token(store, hash, known, err) < 0) return -1;

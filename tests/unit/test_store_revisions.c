@@ -15,7 +15,7 @@ static revisions read_all(rl_store *store, int64_t job) {
                      .other_job = rl_store_revision(store, RL_REVISION_JOB, FAR_JOB),
                      .lists = rl_store_revision(store, RL_REVISION_LISTS, 0),
                      .ceilings = rl_store_revision(store, RL_REVISION_CEILINGS, 0),
-                     .other = rl_store_revision(store, RL_REVISION_OTHER, 0)};
+                     .other = rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0)};
 }
 
 /* Checks which revisions have grown since `before`. */
