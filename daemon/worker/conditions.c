@@ -8,7 +8,7 @@
 #include "worker/pass.h"
 
 const rl_conditions rl_conditions_empty = {
-    .clock_min_mhz = NAN, .clock_max_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
+    .clock_min_mhz = NAN, .clock_max_mhz = NAN, .memory_clock_max_mhz = NAN, .temperature_max_c = NAN, .power_max_w = NAN};
 
 /* Returns false for reasons that do not mean throttling: an idle GPU, and clock limits set by the user. */
 static bool is_throttling(const char *reason) {
@@ -44,9 +44,9 @@ void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions) {
   conditions->reading_count++;
   conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */
   conditions->clock_max_mhz = fmax(conditions->clock_max_mhz, reading.sm_clock_mhz);
-  conditions->memory_clock_mhz = fmax(conditions->memory_clock_mhz, reading.memory_clock_mhz);
-  conditions->temperature_c = fmax(conditions->temperature_c, reading.temperature_c);
-  conditions->power_w = fmax(conditions->power_w, reading.power_w);
+  conditions->memory_clock_max_mhz = fmax(conditions->memory_clock_max_mhz, reading.memory_clock_mhz);
+  conditions->temperature_max_c = fmax(conditions->temperature_max_c, reading.temperature_c);
+  conditions->power_max_w = fmax(conditions->power_max_w, reading.power_w);
   count_reasons(conditions, reading.throttle_reasons);
   if (reading.reason[0]) snprintf(conditions->unavailable_reason, sizeof conditions->unavailable_reason, "%s", reading.reason);
 }
@@ -57,9 +57,9 @@ int rl_conditions_add_measurements(rl_pass_context *pass, const rl_conditions *c
   const char *reason = conditions->unavailable_reason;
   const rl_named_value values[] = {{"sm_clock_least_mhz", conditions->clock_min_mhz, reason},
                                    {"sm_clock_most_mhz", conditions->clock_max_mhz, reason},
-                                   {"memory_clock_mhz", conditions->memory_clock_mhz, reason},
-                                   {"temperature_c_most", conditions->temperature_c, reason},
-                                   {"power_w_most", conditions->power_w, reason},
+                                   {"memory_clock_mhz", conditions->memory_clock_max_mhz, reason},
+                                   {"temperature_c_most", conditions->temperature_max_c, reason},
+                                   {"power_w_most", conditions->power_max_w, reason},
                                    {"throttled_ratio", throttled_ratio, reason}};
   if (rl_pass_add_measurements(pass, values, sizeof values / sizeof *values, err) < 0) return -1;
   for (int i = 0; i < RL_MAX_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {

@@ -16,14 +16,14 @@
 enum {
   INTERVAL_S = 5,
   MAX_QUIET_BEATS = 6, /* number of quiet heartbeats in a row after which the limit falls to QUIET_LIMIT_MS */
-  /* one second less than the time of these heartbeats, so that the last of them exceeds the limit */
+  /* one second less than the interval of these heartbeats, so that the idle time in the last one exceeds the limit */
   QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000
 };
 /* A heartbeat is quiet if the process used less CPU time than this since the previous heartbeat. */
 static const int64_t QUIET_CPU_NS = 10000000;
 
 static struct heartbeat_state {
-  pthread_mutex_t frames_lock; /* held while either thread writes a frame; guards busy and stage */
+  pthread_mutex_t frames_lock; /* held while the main or the heartbeat thread writes a frame; guards busy and stage */
   pthread_cond_t request_began_or_ended;
   bool busy; /* the main thread executes a request */
   char stage[sizeof((rl_heartbeat *)0)->stage];

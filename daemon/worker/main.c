@@ -1,11 +1,12 @@
 /* A worker program reads frames from standard input and writes frames to standard output until the daemon closes the pipe. The
- * linked libraries determine its device, engines, profiler and sensors. The role determines which passes it executes:
+ * linked libraries determine its device, engines, profiler and sensors. The role determines which passes the worker executes:
  * "unprofiled" the timing pass, "profiled" the other passes, and "any" all passes (CPU).
  *
  * There are three threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, SOURCE stores posted
  * code in the source cache, REQUEST and RELEASE become commands for the main thread, and end of file ends the process at once.
  * The main thread owns the device, executes one command at a time and writes the frames of its results. The heartbeat thread
- * (heartbeat.h) writes HEARTBEAT frames meanwhile. rl_heartbeat_lock_frames serializes the frames of both threads. */
+ * (heartbeat.h) writes HEARTBEAT frames meanwhile. rl_heartbeat_lock_frames serializes the frames of the main and the heartbeat
+ * thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -53,7 +54,7 @@ static _Noreturn void exit_without_cleanup(int code) { _exit(code); }
 
 /* ---- the reader -------------------------------------------------------------------------------------------------------- */
 
-/* Passes a command to the main thread. request: of COMMAND_REQUEST; else NULL. */
+/* Passes a command to the main thread. request: the request of a COMMAND_REQUEST; NULL for other commands. */
 static void post_command(inbox *box, command next, const rl_request *request) {
   pthread_mutex_lock(&box->lock);
   if (box->pending != COMMAND_NONE || box->busy) {
@@ -226,7 +227,7 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
 }
 
 static _Noreturn void exit_after_unexpected_open(void) {
-  rl_log(RL_LOG_ERROR, "an OPEN frame arrived, and the device is open");
+  rl_log(RL_LOG_ERROR, "an OPEN frame arrived, but the device is already open");
   exit_without_cleanup(EXIT_PROTOCOL);
 }
 
@@ -318,7 +319,7 @@ static void wait_for_open(inbox *box) {
 }
 
 /* Opens profiler, sensors and device, sends HELLO, and serves requests. Opens the profiler first, because CUPTI must be loaded
- * before the first CUDA call. waits: initializes the libraries at once, and opens the device after an OPEN frame. */
+ * before the first CUDA call. waits: initializes the libraries at once, but opens the device only after an OPEN frame. */
 static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;

@@ -128,7 +128,7 @@ static bool is_worker_of_same_daemon(unsigned pid) {
 
 /* Stores the listed processes that are neither this process nor workers of the same daemon. Returns whether this process is
  * listed. */
-static bool keep_others(const nvml_process *listed, unsigned count, rl_other_processes *processes) {
+static bool store_other_processes(const nvml_process *listed, unsigned count, rl_other_processes *processes) {
   bool is_listed = false;
   for (unsigned i = 0; i < count; i++) {
     bool is_self = listed[i].pid == (unsigned)getpid(), is_known = listed[i].memory_bytes != ~0ULL;
@@ -151,10 +151,10 @@ void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processe
   if (!sensors->processes)
     snprintf(processes->reason, sizeof processes->reason, "libnvidia-ml.so.1 lacks nvmlDeviceGetComputeRunningProcesses_v3");
   else if (rc) snprintf(processes->reason, sizeof processes->reason, "NVML, processes: %s", sensors->nvml.error_text(rc));
-  else if (!keep_others(listed, count, processes)) {
+  else if (!store_other_processes(listed, count, processes)) {
     processes->count = 0;
     snprintf(processes->reason, sizeof processes->reason,
-             "NVML does not list this worker, so it does not show all processes: its PID namespace is another one");
+             "NVML does not list this worker, because NVML reads another PID namespace, so other processes may be missing too");
   }
 }
 

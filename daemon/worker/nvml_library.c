@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets the reason to `message`. Unless rc is 0, appends NVML's text for it. */
+/* Sets the reason to `message`. Appends NVML's text for rc, unless rc is 0. */
 static void set_reason(rl_nvml *nvml, const char *message, rl_nvml_return rc) {
   const char *text = rc && nvml->error_text ? nvml->error_text(rc) : NULL;
   snprintf(nvml->reason, sizeof nvml->reason, "%s%s%s", message, text ? ": " : "", text ? text : "");

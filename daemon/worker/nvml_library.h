@@ -1,5 +1,5 @@
 /* Loads NVML, which is part of the driver, at run time, so that our programs also run on machines without the driver. Callers
- * declare the functions that they use after NVIDIA's "NVML API Reference Guide". */
+ * declare the NVML functions and types that they use, as in NVIDIA's "NVML API Reference Guide". */
 #ifndef RL_WORKER_NVML_LIBRARY_H
 #define RL_WORKER_NVML_LIBRARY_H
 
@@ -21,11 +21,11 @@ typedef struct rl_nvml {
 
 typedef struct rl_nvml_symbol {
   const char *name;
-  void *function; /* pointer to the function pointer to set; set to NULL when an optional function is missing */
+  void *function; /* address of the caller's function pointer, which is set; set to NULL if an optional function is missing */
   bool required;
 } rl_nvml_symbol;
 
-/* Loads NVML, resolves the symbols and finds the device with this UUID. Never fails: nvml->reason has the error message. */
+/* Loads NVML, resolves the symbols and finds the device with this UUID. If a step fails, nvml->reason has the error message. */
 void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols, size_t count);
 void rl_nvml_close(rl_nvml *nvml);
 

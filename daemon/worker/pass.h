@@ -11,7 +11,7 @@
 
 typedef struct rl_pass_context { /* the context of one request */
   rl_device *device;
-  rl_profiler *profiler; /* NULL: no_profiler_reason has the reason (the unprofiled role, or no profiler available) */
+  rl_profiler *profiler; /* NULL: none; no_profiler_reason says why (unprofiled role, or not available) */
   rl_instance *instance; /* instance of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
@@ -25,7 +25,7 @@ typedef struct rl_pass_context { /* the context of one request */
   const char *no_profiler_reason;
   rl_sensors *sensors;
   rl_progress current_progress;             /* sent to the daemon at most every 200 ms */
-  double iterations_total, iterations_done; /* numbers of the pass's iterations, from which the remaining time is computed */
+  double iterations_total, iterations_done; /* number of iterations, and of ended ones; for the remaining time */
   int64_t started_ns, phase_started_ns;
 } rl_pass_context;
 
@@ -33,7 +33,8 @@ typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FA
 
 /* Returns DONE for rc 0; for −1 CANCELLED or FAILED, according to err. */
 rl_outcome rl_outcome_of_error(int rc, const rl_error *err);
-/* Reports that a phase (see rl_progress) of iteration `epoch` of `epochs` begins; −1, −1: the phase belongs to no iteration. */
+/* Reports that a phase (see rl_progress) of iteration `epoch` of `epochs` begins. epoch −1: the phase belongs to no iteration.
+ * epochs −1: unknown. */
 void rl_pass_enter_phase(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs);
 /* Reports that an iteration has ended. */
 void rl_pass_iteration_done(rl_pass_context *pass);
@@ -47,8 +48,8 @@ typedef struct rl_named_value {
 int rl_pass_add_measurement(rl_pass_context *pass, const char *name, double value, const char *reason, rl_error *err);
 int rl_pass_add_measurements(rl_pass_context *pass, const rl_named_value *values, size_t count, rl_error *err);
 
-/* Run the instance's iteration, or its evaluation. The executable (on CUDA a graph) is created at its first use and not before:
- * the counters pass needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
+/* Run the instance's iteration, or its evaluation. The executable (on CUDA a graph) is created only when it is first used,
+ * because the counters pass needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
 int rl_pass_run_iteration(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_pass_run_evaluation(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 

@@ -3,13 +3,13 @@
  * iteration.
  *
  *   perturbation_ratio   traced time / untraced time of the iteration: the overhead of tracing and timestamps
- *   completeness_ratio   records of kernels, copies and sets (CPU: spans) / launches issued
+ *   completeness_ratio   records of kernels, copies and memsets (CPU: spans) / operations issued
  *   device_busy_ratio    union of work intervals / traced time
  *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
  *                        device
  *
  * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. If the union of work intervals
- * exceeds the untraced time by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. If it exceeds it by more, tracing changed
+ * exceeds the untraced time by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. If the ratio is larger, tracing changed
  * the work, and launch_gap_ratio is unavailable. */
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The counters pass: resets the instance and has the profiler count the kernels of one step. */
+/* The counters pass: resets the instance and collects the hardware counters of one step's kernels through the profiler. */
 #include <errno.h>
 #include <stdio.h>
 

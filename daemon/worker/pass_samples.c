@@ -6,9 +6,10 @@
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
  *   relative_error, relative_error_limit   error of the result, and the largest accepted error
  *   checked_ratio   share of the result that was compared with the reference
- *   checked_launches   number of launches (timed ones and those before them) whose buffers were checked; a wrong launch fails
- *                      the pass
- * Sensors are read after each mode. Measurements that the engine took when it opened the instance are added. */
+ *   checked_launches   number of launches, timed and before the timing, whose buffers were checked; a wrong launch
+ *                      fails the pass
+ * Sensors are read after the samples of each mode (cold, warm). Measurements that the engine took when it opened the instance are
+ * added. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double 
   return 0;
 }
 
-/* Adds the number of launches of the mode whose buffers were checked to *checked. Fails if a launch was wrong. */
+/* Adds to *checked the number of the mode's launches whose buffers were checked. Fails if one of them was wrong. */
 static int check_launches(rl_pass_context *pass, double *checked, rl_error *err) {
   uint64_t count;
   if (!pass->instance->ops->read_launch_checks) return 0;

@@ -1,5 +1,6 @@
 /* The timing pass of epochs, without a profiler. Warm-up epochs train; then the instance is reset, so that the first measured
- * epoch starts from the initial weights. Evaluation follows each epoch and is timed separately. */
+ * epoch starts from the initial weights. Evaluation follows each epoch and is timed separately. The file also measures memory and
+ * launches per step for all timing passes, and selects the timing pass of a workload (rl_timing_run). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -131,14 +132,14 @@ int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err) {
 int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err) {
   const rl_instance *instance = pass->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
-  rl_sequence_list begin = {
+  rl_sequence_list before_step = {
       .name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
   rl_sequence_list once = {.name = step.name, .sequences = &step, .sequence_count = 1};
   rl_observer without_progress = {.context = pass->observer.context, .cancelled = pass->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
-  step.restore_launch = NULL; /* its copies are not launches of the step */
-  if (pass->device->ops->run_eager(pass->device, &begin, &without_progress, &elapsed, err) < 0 ||
+  step.restore_launch = NULL; /* the launch that restores the inputs is not part of the step */
+  if (pass->device->ops->run_eager(pass->device, &before_step, &without_progress, &elapsed, err) < 0 ||
       pass->device->ops->run_eager(pass->device, &once, &without_progress, &elapsed, err) < 0)
     return -1;
   const uint64_t steps = instance->optimizer_steps_per_repeat ? instance->optimizer_steps_per_repeat : 1;

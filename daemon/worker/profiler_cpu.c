@@ -13,7 +13,7 @@
 typedef struct cpu_profiler {
   rl_profiler base;
   bool tracing;
-  uint32_t thread; /* the device's thread, which starts the trace and runs all launches */
+  uint32_t thread; /* the thread that starts the trace; it also runs all launches */
   int64_t start_ns;
   rl_span *spans;
   size_t count, capacity, dropped;
@@ -77,7 +77,7 @@ static int collect_counters(rl_profiler *profiler, rl_instance *instance, const 
                             const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   (void)profiler, (void)instance, (void)profile_options, (void)observer, (void)records, (void)err;
   snprintf(reason, RL_REASON_SIZE, "no hardware counters are collected on the CPU device");
-  return 1; /* 1: the device cannot do it */
+  return 1; /* 1: counters can't be collected on this device */
 }
 
 static double occupancy(rl_profiler *profiler, const rl_activity_row *row) {

@@ -1,6 +1,6 @@
 /* A device's sensors: clocks, temperature, power, used memory, and the processes that use the device. The CUDA worker links
- * nvml.c, the CPU worker sensors_cpu.c. The value of a sensor that cannot be read is NAN, with a reason; a failure never fails a
- * pass. */
+ * nvml.c, the CPU worker sensors_cpu.c. The value of a sensor that cannot be read is NAN, with a reason; a sensor that fails does
+ * not fail the pass. */
 #ifndef RL_WORKER_SENSORS_H
 #define RL_WORKER_SENSORS_H
 
@@ -20,7 +20,7 @@ typedef struct rl_sensor_reading {
  * when memory is out. If the driver is missing, readings are NAN with that reason. */
 rl_sensors *rl_sensors_open(const char *device_properties);
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
-/* Returns the device memory in use, in bytes; NAN: unknown. Reads no other sensor, because each takes a call of the driver. */
+/* Returns the device memory in use, in bytes; NAN: unknown. Reads only this value, because each sensor takes a driver call. */
 double rl_sensors_read_used_bytes(rl_sensors *sensors);
 /* The processes that have a compute context on the device, besides this worker and the daemon's other workers. */
 enum { RL_SENSORS_PROCESSES_MAX = 64 };
@@ -33,9 +33,8 @@ typedef struct rl_other_processes {
   size_t count;
   char reason[RL_REASON_SIZE]; /* reason why the processes are unknown; "": they are known */
 } rl_other_processes;
-/* Lists the other processes that use the device. Call it while this process has a context on the device: NVML lists the
- * processes of one PID namespace. If this process is not among them, that namespace is another one, and the processes are
- * unknown. */
+/* Lists the other processes that use the device. Call it while this process has a context on the device: NVML lists the processes
+ * of one PID namespace. If this process is not among them, NVML reads another namespace, so the processes are unknown. */
 void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes);
 void rl_sensors_close(rl_sensors *sensors);
 

@@ -35,7 +35,7 @@ struct rl_service {
   rl_pass_context pass;
   rl_observer observer; /* observer of every request; its context points to this service */
   cached_instance *current;
-  /* Bytes that are allocated for other instances: by purpose, and their sum. */
+  /* Bytes that are allocated for the other instances, by purpose and in total. */
   uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes;
   double cuda_context_bytes;                    /* device memory that our allocator did not allocate, after the last request */
   char no_context_bytes_reason[RL_REASON_SIZE]; /* why cuda_context_bytes is NAN; "": the sensors have the reason */
@@ -149,8 +149,8 @@ rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass) {
   return service->current->memory_usage;
 }
 
-/* Only this process uses the device during a request. So the growth of used memory that our allocator did not allocate belongs to
- * the CUDA context. */
+/* Assumes that no other process allocates or frees memory of the device during a request. Then the growth of used memory that our
+ * allocator did not allocate belongs to the CUDA context. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
   const rl_service *service = pass->context;
   double grown_bytes = rl_sensors_read_used_bytes(service->options.sensors) - service->used_bytes_at_start;
@@ -300,7 +300,7 @@ static int decode_params(const rl_request *request, const rl_workload **workload
   return 0;
 }
 
-/* Decodes the options of the counters pass; members that the request lacks get their defaults. */
+/* Decodes the options of the counters pass; options that the request lacks get their defaults. */
 static int decode_profile_options(const rl_request *request, rl_profile_options *profile_options, rl_error *err) {
   rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
   if (request->profile[0] != '\0' && rl_fields_parse(rl_profile_options_fields, request->profile, strlen(request->profile),

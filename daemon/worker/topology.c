@@ -72,7 +72,7 @@ static void append_metric(rl_topology *topology, const char *name, double value,
   if (isnan(value)) snprintf(item->reason, sizeof item->reason, "%s", reason);
 }
 
-/* Appends an instance of the metric with value 1: "NAME:INSTANCE". */
+/* Appends an instance of the metric, named "NAME:INSTANCE", with the value 1. */
 static void append_instance(rl_topology *topology, const char *name, const char *instance) {
   char full_name[sizeof topology->items->metric];
   snprintf(full_name, sizeof full_name, "%s:%s", name, instance);
@@ -245,7 +245,7 @@ static void read_c2c(nvml_functions *api, rl_topology *topology) {
   append_metric(topology, "c2clink__enabled_mask", is_known ? mask : NAN, api->nvml.error_text(rc));
 }
 
-/* Appends every metric without a value. */
+/* Appends every metric with the value NAN and this reason. */
 static void append_unavailable(rl_topology *topology, const char *reason) {
   static const char *const names[] = {"numa__cpu_affinity",
                                       "numa__id_cpu",

@@ -1,6 +1,6 @@
 /* Reads a GPU's topology from NVML and sysfs: the nearest CPUs and NUMA nodes, NVLinks to other GPUs, and C2C links to a CPU. The
- * metrics have Nsight Compute's names. A text value of Nsight Compute becomes a metric instance: its name is
- * "numa__cpu_affinity:0-15", and its value is 1. */
+ * metrics have Nsight Compute's names. A metric whose value in Nsight Compute is a text becomes a metric instance whose name
+ * contains the text and whose value is 1: "numa__cpu_affinity:0-15". */
 #ifndef RL_WORKER_TOPOLOGY_H
 #define RL_WORKER_TOPOLOGY_H
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-enum { MAX_OUTPUT_BYTES = 32 << 20, PIPE_BYTES = 1 << 20, TIME_LIMIT_MS = 5000, GRACE_MS = 1000, PATH_SIZE = 4096 };
+enum { MAX_OUTPUT_BYTES = 32 << 20, PIPE_BYTES = 1 << 20, TIME_LIMIT_MS = 5000, EXIT_GRACE_MS = 1000, PATH_SIZE = 4096 };
 
 /* Copies the text. Replaces each run of spaces and unprintable bytes by one space, and removes spaces at both ends. */
 static void copy_squeezed(const char *from, size_t length, char *to, size_t size) {
@@ -34,8 +34,8 @@ static void set_opcode(rl_sass_instruction *instruction) {
   snprintf(instruction->opcode, sizeof instruction->opcode, "%.*s", (int)strcspn(word, " "), word);
 }
 
-/* Parses a line of nvdisasm: a comment with the hexadecimal offset, the instruction, a semicolon. Returns false when the line has
- * no instruction. */
+/* Parses a line of nvdisasm's output, which contains a comment with the hexadecimal offset, the instruction and a semicolon.
+ * Returns false when the line has no instruction. */
 static bool parse_instruction(const char *line, size_t length, rl_sass_instruction *instruction) {
   char number[24];
   const char *end = line + length;
@@ -58,7 +58,7 @@ static bool parse_instruction(const char *line, size_t length, rl_sass_instructi
   return true;
 }
 
-/* Parses a line with a label inside a function: ".L_x_0:". Returns false when the line has no label. */
+/* Parses a line that defines a label inside a function, such as ".L_x_0:". Returns false when the line has no label. */
 static bool parse_label(const char *line, size_t length, char *label, size_t size) {
   static const char prefix[] = ".L";
   const char *end = line + length, *colon = memchr(line, ':', length);
@@ -209,7 +209,7 @@ int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disass
   char exit_status[RL_EXIT_STATUS_SIZE] = "";
   size_t length = 0;
   int result = read_output(disassembler, &text, &length, err);
-  end_process_and_close(disassembler, result < 0 ? 0 : GRACE_MS, exit_status);
+  end_process_and_close(disassembler, result < 0 ? 0 : EXIT_GRACE_MS, exit_status);
   if (result < 0) return -1;
   if (strcmp(exit_status, "exited with 0") != 0) return rl_fail(err, RL_ERRNO, ECHILD, "nvdisasm %s", exit_status);
   return rl_disassembly_parse(text, length, disassembly, err);

@@ -15,7 +15,7 @@ typedef struct rl_sass_instruction {
   int64_t offset;  /* bytes from the start of the function */
   char opcode[32]; /* opcode with modifiers, without predicate: "LDG.E.U16" */
   char text[224];  /* the whole instruction without the semicolon */
-  char label[24];  /* last label before the instruction (branches refer to it as `(LABEL)); "": none */
+  char label[24];  /* last label before the instruction, to which branches refer as `(LABEL); "": none */
 } rl_sass_instruction;
 
 typedef struct rl_disassembly {
@@ -33,8 +33,8 @@ typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed
  * then /usr/local/cuda/bin. Returns -1 with RL_ERRNO ENOENT when nvdisasm is not installed. */
 int rl_disassembler_start(const char *nvdisasm_path, const void *cubin, size_t size, uint32_t symbol_index,
                           rl_disassembler *disassembler, rl_error *err);
-/* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
- * Returns -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
+/* Reads nvdisasm's output until nvdisasm exits, and parses the output. nvdisasm can't exit before this call if its output fills
+ * the pipe. Returns -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
 int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err);
 void rl_disassembler_stop(rl_disassembler *disassembler); /* ends the process and discards its output */
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Classes of instructions, and the counters that only instructions of the class increment. An instruction belongs to a class when
- * its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a pattern
- * matches the beginning or the end of a part of the opcode. The opcodes are those of NVIDIA's "CUDA Binary Utilities" for Turing
- * to Blackwell. The generic LD and ST are in the class of local memory, because they may access it. "MMA" also matches HFMA2.MMA,
- * which runs on the tensor pipe but increments no counter of tensor operations on the chip where that was measured
+/* The classes of instructions. Only instructions of a class increment the class's counters. An instruction belongs to a class
+ * when its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a
+ * pattern matches the beginning or the end of a part of the opcode. The opcodes are those of NVIDIA's "CUDA Binary Utilities" for
+ * Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access local memory. "MMA" also
+ * matches HFMA2.MMA, which runs on the tensor pipe, but which increments no counter of tensor operations on GH100
  * (docs/measurements/h200-reports.md). */
 static const struct {
   const char *opcode_patterns[10];
@@ -18,7 +18,7 @@ static const struct {
    * instructions of other classes. */
   const char *sm_metric_patterns[5];
   const char *reason;
-  /* Instructions with this pattern increment none of the counters on exempt_chip. NULL: there is no such pattern. */
+  /* On exempt_chip, instructions whose opcode contains this pattern do not belong to the class. NULL: no pattern. */
   const char *exempt_opcode_pattern;
   const char *exempt_chip; /* CUPTI's name of the chip */
   /* Substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*). */

@@ -14,7 +14,7 @@ rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *funct
 /* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the
  * metric must always be collected. */
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);
-/* Returns the reason for which metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
+/* Returns why the metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
 const char *rl_absent_instruction_classes_reason(rl_instruction_classes absent);
 
 #endif

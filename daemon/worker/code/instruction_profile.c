@@ -1,4 +1,5 @@
-/* A profile is an array of (offset, metric, value). Functions that read it first sort it by offset. */
+/* A profile is an array of (offset, metric, value). Functions that need all values of one instruction first sort the array by
+ * offset. */
 #include "worker/code/instruction_profile.h"
 
 #include <math.h>
@@ -35,12 +36,13 @@ static int compare_offset(const void *a, const void *b) {
   return strcmp(x->metric, y->metric);
 }
 
-/* Sorts by offset. The values of called functions come first; returns the index of the first value of the function itself. */
+/* Sorts by offset. The values of called functions then come first, because their offset is RL_OTHER_FUNCTION. Returns the index
+ * of the first value of the kernel's own code. */
 static size_t sort_values(rl_instruction_profile *profile) {
-  size_t first_own = 0;
+  size_t first_of_kernel = 0;
   if (profile->count > 0) qsort(profile->values, profile->count, sizeof *profile->values, compare_offset);
-  while (first_own < profile->count && profile->values[first_own].offset == RL_OTHER_FUNCTION) first_own++;
-  return first_own;
+  while (first_of_kernel < profile->count && profile->values[first_of_kernel].offset == RL_OTHER_FUNCTION) first_of_kernel++;
+  return first_of_kernel;
 }
 
 /* Returns the index after the last value of the instruction whose first value has index `from`. The values must be sorted. */
@@ -59,11 +61,12 @@ static bool sum_metric(const rl_instruction_profile *profile, size_t from, size_
   return found;
 }
 
+/* Returns the sum of the metric in [from, to) per executed warp, rounded down; 0 if no warp executed the instruction. */
 static double average_per_warp(const rl_instruction_profile *profile, size_t from, size_t to, const char *metric,
-                               double executed) {
+                               double executed_warps) {
   double value;
   (void)sum_metric(profile, from, to, metric, &value);
-  return executed > 0 ? floor(value / executed) : 0;
+  return executed_warps > 0 ? floor(value / executed_warps) : 0;
 }
 
 rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile) {
@@ -73,12 +76,12 @@ rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile)
   for (size_t from = sort_values(profile), to; from < profile->count; from = to) {
     to = instruction_end(profile, from);
     if (!sum_metric(profile, from, to, RL_INST_EXECUTED, &executed)) continue;
-    double on = average_per_warp(profile, from, to, RL_THREAD_INST_EXECUTED_TRUE, executed);
+    double threads_true = average_per_warp(profile, from, to, RL_THREAD_INST_EXECUTED_TRUE, executed);
     sums.executed += average_per_warp(profile, from, to, RL_THREAD_INST_EXECUTED, executed);
-    sums.executed_true += on;
-    sums.unexecuted_true += WARP_SIZE - on;
-    if (!isnan(previous)) sums.derivative_true += fabs(on - previous);
-    previous = on;
+    sums.executed_true += threads_true;
+    sums.unexecuted_true += WARP_SIZE - threads_true;
+    if (!isnan(previous)) sums.derivative_true += fabs(threads_true - previous);
+    previous = threads_true;
   }
   return sums;
 }

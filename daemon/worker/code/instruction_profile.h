@@ -1,5 +1,5 @@
-/* Per-instruction profile of one kernel: metric values by instruction offset. Joins them with SASS and source lines into records,
- * and computes the sums over the kernel that Nsight Compute derives from them. Not thread-safe. */
+/* The profile of one kernel's instructions: metric values by instruction offset. Joins the values with SASS and source lines into
+ * records, and computes the sums over the kernel that Nsight Compute derives from the values. Not thread-safe. */
 #ifndef RL_CODE_INSTRUCTION_PROFILE_H
 #define RL_CODE_INSTRUCTION_PROFILE_H
 
@@ -24,7 +24,7 @@ typedef struct rl_pc_value {
 } rl_pc_value;
 
 typedef struct rl_instruction_profile {
-  rl_pc_value *values; /* values of the same instruction and metric add up */
+  rl_pc_value *values; /* several values of the same instruction and metric add up */
   size_t count, capacity;
   const rl_disassembly *sass; /* borrowed; NULL: there is no SASS, for the reason in sass_reason */
   char sass_reason[RL_REASON_SIZE];
@@ -35,13 +35,13 @@ int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, 
 double rl_instruction_profile_sum(const rl_instruction_profile *profile, const char *metric);
 void rl_instruction_profile_clear(rl_instruction_profile *profile); /* frees the values and zeroes the struct */
 
-/* Maps an instruction's offset to a source line; leaves file and line unchanged when the line is unknown. */
+/* `find` maps an instruction's offset to a source line. It leaves file and line unchanged when the line is unknown. */
 typedef struct rl_line_lookup {
   void (*find)(void *context, int64_t offset, char *file, size_t size, int64_t *line);
   void *context;
 } rl_line_lookup;
 
-/* Appends an rl_instruction to records for each instruction that has SASS or a value, in order of offset. lines: NULL: the
+/* Appends an rl_instruction to records for each instruction that has SASS or a value, in order of offset. With `lines` NULL the
  * records get no source lines. */
 int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordinal, const rl_line_lookup *lines,
                                   rl_records *records, rl_error *err);

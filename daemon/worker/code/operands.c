@@ -1,5 +1,6 @@
 /* Parses the registers of SASS operands, and tracks in which registers the results of loads end up. Instructions are processed in
- * the order of the code, those of a loop twice, so that values also pass from one iteration to the next. */
+ * the order of the code. The instructions of a loop are processed twice, so that values also pass from one iteration to the
+ * next. */
 #include "worker/code/operands.h"
 
 #include <ctype.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTERS = 256, MAX_OPERAND_REGISTERS = 8, STACK_POINTER = 1, MAX_FOLLOWED_LOADS = 64 };
+enum { REGISTERS = 256, MAX_OPERAND_REGISTERS = 8, STACK_POINTER = 1, MAX_TRACKED_LOADS = 64 };
 
 /* --- operands ---------------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +45,7 @@ typedef struct register_use {
   int number, count; /* consecutive registers from `number` */
 } register_use;
 
-/* Finds the next register in [text, end), without RZ and uniform registers. Returns the text after the register, or NULL. */
+/* Finds the next register in [text, end). Skips RZ and uniform registers. Returns the text after the register, or NULL. */
 static const char *next_register(const char *text, const char *end, register_use *use) {
   for (const char *p = text; p < end; p++) {
     if (*p != 'R' || !isdigit((unsigned char)p[1]) || (p > text && isalnum((unsigned char)p[-1]))) continue;
@@ -87,7 +88,7 @@ static bool is_at_stack_pointer(const rl_sass_instruction *i) {
 static bool is_spill(const rl_sass_instruction *i) { return is_local_access(i) && is_at_stack_pointer(i); }
 static bool is_array_access(const rl_sass_instruction *i) { return is_local_access(i) && !is_at_stack_pointer(i); }
 
-static double weight_of_one(const rl_sass_instruction *i) { return (void)i, 1; }
+static double unit_weight(const rl_sass_instruction *i) { return (void)i, 1; }
 
 /* Returns the sum of metric · weight over the instructions for which `matches` returns true. */
 static double weighted_sum(const rl_instruction_profile *profile, const char *metric,
@@ -103,29 +104,29 @@ static double weighted_sum(const rl_instruction_profile *profile, const char *me
 }
 
 double rl_operands_hfma2_moves(const rl_instruction_profile *profile) {
-  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hfma2_move, weight_of_one);
+  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hfma2_move, unit_weight);
 }
 
 double rl_operands_hadd2_moves(const rl_instruction_profile *profile) {
-  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hadd2_move, weight_of_one);
+  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hadd2_move, unit_weight);
 }
 
 double rl_operands_spilled_bytes(const rl_instruction_profile *profile) {
-  if (weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_array_access, weight_of_one) > 0) return NAN;
+  if (weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_array_access, unit_weight) > 0) return NAN;
   return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_spill, access_bytes);
 }
 
 /* --- loads that depend on themselves ----------------------------------------------------------------------------------- */
 
-typedef struct load_values {
-  uint64_t registers[REGISTERS]; /* bit i: the register depends on a result of load i */
-} load_values;
+typedef struct register_loads {
+  uint64_t registers[REGISTERS]; /* bit i of registers[r]: register r depends on a result of load i */
+} register_loads;
 
-static uint64_t loads_of(const load_values *values, const char *text, const char *end) {
+static uint64_t loads_of(const register_loads *state, const char *text, const char *end) {
   uint64_t loads = 0;
   register_use use;
   while (text && (text = next_register(text, end, &use)) != NULL)
-    for (int k = 0; k < use.count; k++) loads |= values->registers[use.number + k];
+    for (int k = 0; k < use.count; k++) loads |= state->registers[use.number + k];
   return loads;
 }
 
@@ -141,19 +142,19 @@ static int result_registers(const rl_sass_instruction *i) {
   return has_modifier(i, "64") || has_modifier(i, "WIDE") || strncmp(i->opcode, "D", 1) == 0 ? 2 : 1;
 }
 
-/* Sets the loads on which the instruction's result registers depend. load_bit: the bit of a tracked load, else 0. Returns whether
- * the address of the load depends on an earlier result of the same load. */
-static bool execute(load_values *values, const rl_sass_instruction *i, uint64_t load_bit) {
+/* Sets the loads on which the instruction's result registers depend. load_bit: the bit of the load if the instruction is a
+ * tracked load, else 0. Returns whether the address of the load depends on an earlier result of the same load. */
+static bool track_loads(register_loads *state, const rl_sass_instruction *i, uint64_t load_bit) {
   const char *text = operands_of(i), *end = text + strlen(text), *comma = strchr(text, ',');
   const char *sources = comma ? comma : end;
   register_use result;
-  uint64_t loads = loads_of(values, sources, end);
+  uint64_t loads = loads_of(state, sources, end);
   bool depends = (loads & load_bit) != 0;
   text += strspn(text, " ");
   if (*text != 'R' || has_no_result(i) || !next_register(text, sources, &result)) return depends;
   for (int k = 0; k < result_registers(i) && result.number + k < REGISTERS; k++) {
-    uint64_t kept = is_predicated(i) ? values->registers[result.number + k] : 0;
-    values->registers[result.number + k] = kept | loads | load_bit;
+    uint64_t kept = is_predicated(i) ? state->registers[result.number + k] : 0;
+    state->registers[result.number + k] = kept | loads | load_bit;
   }
   return depends;
 }
@@ -168,23 +169,24 @@ static double executed_warps(const rl_instruction_profile *profile, int64_t offs
 
 typedef struct dependency_search {
   const rl_disassembly *sass;
-  load_values values;
-  bool *depends; /* depends[i]: the address of load i depends on a value that the same load read before */
+  register_loads state;
+  bool *depends; /* depends[i]: instruction i is a load whose address depends on a value that the same load read before */
 } dependency_search;
 
-/* Executes the instructions [from, to) in the order of the code. */
-static void execute_range(dependency_search *search, size_t from, size_t to) {
+/* Tracks loads through the instructions [from, to), in the order of the code. */
+static void track_loads_in_range(dependency_search *search, size_t from, size_t to) {
   int load = 0;
   for (size_t i = 0; i < from; i++) load += is_global_load(&search->sass->items[i]);
   for (size_t i = from; i < to; i++) {
     const rl_sass_instruction *instruction = &search->sass->items[i];
-    bool is_followed = is_global_load(instruction) && load < MAX_FOLLOWED_LOADS;
-    if (execute(&search->values, instruction, is_followed ? UINT64_C(1) << load : 0)) search->depends[i] = true;
+    bool is_tracked = is_global_load(instruction) && load < MAX_TRACKED_LOADS;
+    if (track_loads(&search->state, instruction, is_tracked ? UINT64_C(1) << load : 0)) search->depends[i] = true;
     load += is_global_load(instruction);
   }
 }
 
-/* Returns the index of the target of a backward branch at index `branch`; `branch` itself if the instruction is none. */
+/* Returns the index of the target of a backward branch at index `branch`; `branch` itself if the instruction is not a backward
+ * branch. */
 static size_t loop_begin(const rl_disassembly *sass, size_t branch) {
   const char *label = strstr(sass->items[branch].text, "`(");
   if (!has_opcode(&sass->items[branch], "BRA") || !label) return branch;
@@ -200,9 +202,9 @@ double rl_operands_dependent_loads(const rl_instruction_profile *profile) {
   double sum = 0;
   if (!search.depends) return NAN;
   for (size_t i = 0; i < sass->count; i++) {
-    execute_range(&search, i, i + 1);
+    track_loads_in_range(&search, i, i + 1);
     size_t begin = loop_begin(sass, i);
-    if (begin < i) execute_range(&search, begin, i);
+    if (begin < i) track_loads_in_range(&search, begin, i);
   }
   for (size_t i = 0; i < sass->count; i++)
     if (search.depends[i]) sum += executed_warps(profile, sass->items[i].offset);
