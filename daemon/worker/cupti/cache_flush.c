@@ -76,8 +76,8 @@ static void on_launch(void *context, bool entering, const rl_driver_launch *laun
   invalidate_code_caches(flush);
 }
 
-/* Allocates at least `bytes` as a multiple of the size of a copy. */
-static int allocate_memory(rl_cache_flush *flush, size_t bytes, rl_error *err) {
+/* Allocates the memory that the copies read: at least `bytes`, rounded up to a multiple of the size of one copy. */
+static int allocate_source(rl_cache_flush *flush, size_t bytes, rl_error *err) {
   const size_t copy_bytes = flush->target.bytes;
   flush->source_bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
   if (rl_cuda_check(cudaMalloc((void **)&flush->source, flush->source_bytes), "memory for the cache flush", err) < 0) return -1;
@@ -96,7 +96,7 @@ int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err) {
   *(void **)&created->unload_module = rl_driver_entry_point("cuModuleUnload", err);
   if (created->load_module == NULL || created->unload_module == NULL ||
       rl_aliased_mapping_open(&created->target, device, bytes, CHUNK_BYTES, err) < 0 ||
-      allocate_memory(created, bytes, err) < 0) {
+      allocate_source(created, bytes, err) < 0) {
     rl_cache_flush_close(created);
     return -1;
   }

@@ -5,7 +5,7 @@
  *   written back during the kernel and counted as traffic of the kernel.
  * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates these caches.
  *
- * No kernel flushes the caches, because the range profiler would count that kernel as a range, which costs 1 ms in most passes.
+ * A flush launches no kernel, because the range profiler would count that kernel as a range, which costs 1 ms in most passes.
  * Before the first launch a copy reads each page of all allocated memory: starting the range profiler invalidates the TLBs, and
  * without the copy the first kernel would wait 0.5 us for address translation. */
 #ifndef RL_CUPTI_CACHE_FLUSH_H

@@ -161,19 +161,18 @@ struct planner {
     return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
   }
 
-  /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the
-   * first pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more
-   * specific metrics, which have longer names. On none of the chips of the catalogue did a metric set need fewer passes in
-   * another order. */
+  /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the first
+   * pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more specific
+   * metrics, which have longer names. On no chip of the catalogue did a metric set need fewer passes in another order. */
   metric_set hardest_first(const metric_set &metrics) const {
     metric_set ordered = metrics;
     std::stable_sort(ordered.begin(), ordered.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
     return ordered;
   }
 
-  /* Removes the metrics that one configuration can collect from `remaining` and returns them. Returns an empty set if no metric
-   * can be collected. Whether metrics can be collected together depends on their units. So one metric of each unit is tried
-   * first, because trying configurations with all metrics is slow. */
+  /* Takes out of `remaining` the metrics that one configuration can collect, and returns them. Returns an empty set if no metric
+   * can be collected. Whether metrics can be collected together depends on their units, and trying a configuration with all
+   * metrics is slow. So configurations with one metric of each unit are tried first. */
   metric_set take_group(metric_set &remaining) const {
     metric_set chosen, representatives, rest;
     for (const metric_set &unit : split_by_unit(remaining)) {
@@ -270,8 +269,8 @@ static void set_reason(const planner &planner, size_t metric, const char *why, r
            "CUPTI does not collect it %s on chip %s", why, planner.chip);
 }
 
-/* Adds groups until every metric that can be collected is in one. Tries one group with all metrics first, because most lists fit
- * and because each configuration of hundreds of metrics takes 0.1 s or more. */
+/* Adds groups until every metric that can be collected is in a group. Tries one group with all metrics first, because most lists
+ * fit and because each configuration of hundreds of metrics takes 0.1 s or more. */
 static int add_groups(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set remaining = metrics;
   rl_error why;
@@ -283,7 +282,8 @@ static int add_groups(const planner &planner, const metric_set &metrics, rl_coun
   return 0;
 }
 
-/* Adds one group: takes the metrics in order, and skips each one that does not fit into one pass with those already taken. */
+/* Adds one group: takes the metrics in order, and skips each metric that does not fit into one pass with the metrics taken
+ * before. */
 static int add_single_pass(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set chosen;
   for (size_t metric : metrics) {

@@ -40,8 +40,8 @@ int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count
 /* Makes a plan for the range profiler. The strings of names must outlive the plan. When the chip has none of the metrics, the
  * plan has no groups. Returns -1 with RL_CUPTI when CUPTI does not know the chip. */
 int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
-/* Makes a plan for PM sampling: at most one group, which needs a single pass. Takes the metrics in order, and skips each one that
- * does not fit into the pass with those already taken. */
+/* Makes a plan for PM sampling: at most one group, which needs a single pass. Takes the metrics in order, and skips each metric
+ * that does not fit into one pass with the metrics taken before. */
 int rl_counter_plan_open_for_sampling(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan,
                                       rl_error *err);
 void rl_counter_plan_close(rl_counter_plan *plan); /* NULL is allowed */

@@ -112,7 +112,7 @@ static const rl_launch_attributes *find_attributes(const rl_trace_result *traced
 }
 
 /* Runs the step once, because the first launch of a kernel loads its module. Must run while PC sampling is enabled, because CUPTI
- * samples only modules that were loaded then. Later traces and replay passes do not include the loading. */
+ * samples only modules that were loaded while it was enabled. Later traces and replay passes do not include the loading. */
 static int load_modules(profiled_step *step, rl_error *err) {
   return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore_inputs(step, err);
 }
@@ -153,7 +153,7 @@ static void set_name_and_barriers(step_kernel *kernel, const rl_name_entry *name
   kernel->barriers = function.barriers;
 }
 
-/* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. correlations: sorted. */
+/* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. correlations: sorted by correlation id. */
 static int add_step_kernel(const rl_trace_result *traced, const rl_external_correlation *correlations,
                            const rl_activity_row *activity, rl_kernel_list *list, rl_error *err) {
   const rl_name_entry *name = &traced->names->items[activity->name];
@@ -199,8 +199,8 @@ static int trace_and_list_kernels(const profiled_step *step, rl_kernel_list *lis
   return result;
 }
 
-/* Traces the step and sets its kernels. Keeps the list for later collections of the same instance, because the step must launch
- * the same kernels every time (replay requires that too). */
+/* Traces the step and sets its kernels. Keeps the list for later collections of the same instance: replay requires anyway that
+ * the step launches the same kernels every time. */
 static int list_step_kernels(profiled_step *step, rl_error *err) {
   rl_kernel_list *list = &step->counters->kernel_list;
   if (list->instance != step->instance) {
@@ -300,7 +300,7 @@ static int append_metric(int64_t ordinal, const char *name, double value, const 
   return rl_records_add_metric(records, &record, err);
 }
 
-/* Appends a metric that was not collected, with the reason and its value: 0 when no profiled kernel has an instruction that the
+/* Appends a metric that was not collected, with the reason. Its value is 0 when no profiled kernel has an instruction that the
  * metric counts, else NAN. */
 static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_records *records, rl_error *err) {
   rl_kernel_metric record = {.ordinal = ordinal, .value = metric->known_value};
@@ -328,8 +328,8 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
 static int append_other_metrics(const rl_counters *counters, const rl_metric_selection *selection, const profiled_step *step,
                                 size_t ordinal, rl_records *records, rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch_metrics launch_metrics =
-      rl_launch_metrics_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
+  const rl_launch_metric_inputs launch_inputs =
+      rl_launch_metric_inputs_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
   for (size_t i = selection->counter_count; i < selection->count; i++) { /* the counters come first */
     const rl_selected_metric *metric = &selection->items[i];
     const char *reason = "";
@@ -338,7 +338,7 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
       if (append_skipped((int64_t)ordinal, metric, records, err) < 0) return -1;
       continue;
     }
-    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch_metrics, metric->name, &reason);
+    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch_inputs, metric->name, &reason);
     else if (strncmp(metric->name, "device__", 8) == 0)
       value = rl_device_attribute(counters->device_index, metric->name, &reason);
     else continue;
@@ -376,7 +376,8 @@ static int append_collected(const collection *collected, size_t ordinal, rl_reco
   return 0;
 }
 
-/* Appends the kernels with the counters of all plans. The last plan's profile has the other metrics. */
+/* Appends the selected kernels with the counters of all plans. The selection of the last plan lists the metrics that need no
+ * counters. */
 static int append_results(const rl_counters *counters, const collection *collected, const profiled_step *step,
                           rl_records *records, rl_error *err) {
   const rl_prepared_profile *prepared = collected->plans[collected->plan_count - 1].prepared;
@@ -406,8 +407,8 @@ static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   return kernels;
 }
 
-/* Plans and collects the counters of code without the instructions of absent_classes, except those that *collected has, and adds
- * them to *collected. */
+/* Plans and collects the counters that code without instructions of absent_classes needs, except counters that *collected already
+ * has. Adds the values to *collected. */
 static int add_plan(rl_counters *counters, const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                     profiled_step *step, collection *collected, rl_error *err) {
   collected_counters *plan = &collected->plans[collected->plan_count];
@@ -424,8 +425,8 @@ static int add_plan(rl_counters *counters, const rl_profile_options *profile_opt
 }
 
 /* Collects the counters. A counter that only instructions of absent classes increment is not collected; its value is 0. While
- * nvdisasm runs, collects the counters that every kernel needs; afterwards those of the special instructions that the kernels
- * have. */
+ * nvdisasm runs, collects the counters that every kernel needs; afterwards collects the counters of the special instructions that
+ * the kernels have. */
 static int collect_all(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                        collection *collected, rl_error *err) {
   if (rl_instruction_profiler_awaits_sass(counters->instruction_profiler) &&

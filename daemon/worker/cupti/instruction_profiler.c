@@ -139,8 +139,8 @@ static rl_instruction_classes kernel_absent_classes(const rl_instruction_profile
   return rl_absent_instruction_classes(&kernel->disassembly->sass, profiler->chip);
 }
 
-/* Returns whether waiting for the kernel's SASS is worth it. nvdisasm takes longer for the large cubins of libraries, whose
- * kernels a worker profiles repeatedly; their later reports find the SASS in the cache. */
+/* Returns whether the kernel's SASS is expected soon, so that waiting for it pays. nvdisasm takes longer for the large cubins of
+ * libraries. A worker profiles the kernels of libraries repeatedly, so later reports find their SASS in the cache. */
 static bool expects_sass(const rl_kernel_instruction_data *kernel) {
   return kernel->disassembly != NULL && kernel->cubin_size <= SMALL_CUBIN_BYTES;
 }

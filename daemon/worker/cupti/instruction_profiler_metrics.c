@@ -105,7 +105,8 @@ static double register_spilling(rl_instruction_profile *profile) {
   return accesses == 0 ? 0 : NAN;
 }
 
-/* Returns the number of executed instructions. Without SASS returns NAN, like the histogram by opcode, whose total this is. */
+/* Returns the number of executed instructions, which is the total of the histogram by opcode. Returns NAN without SASS, because
+ * the histogram needs SASS. */
 static double executed_if_disassembled(rl_instruction_profile *profile) {
   return profile->sass == NULL ? NAN : rl_instruction_profile_sum(profile, RL_INST_EXECUTED);
 }

@@ -103,7 +103,8 @@ static uint32_t choose_period_log2(const rl_instruction_profiler *profiler) {
   return period_log2;
 }
 
-/* Returns a hardware buffer size for the launch with the most samples, in whole MiB. */
+/* Returns the size of a hardware buffer that holds the samples of the launch with the most samples, in bytes: a multiple of 1
+ * MiB. */
 static size_t choose_buffer_bytes(const rl_instruction_profiler *profiler) {
   const rl_instruction_profiler_request *request = profiler->request;
   const double sample_bytes = 128, mib = 1 << 20; /* sample_bytes: upper bound (H200) */
@@ -153,7 +154,7 @@ static int configure_pc_sampling(rl_instruction_profiler *profiler, rl_error *er
   return rl_pc_sampling_open(profiler->sampling_period_log2, buffer_bytes, &profiler->pc_sampling, err);
 }
 
-/* Replays the sequence in several rounds when a short kernel yields too few samples in one. */
+/* Replays the sequence in several rounds when a short kernel yields too few samples in one round. */
 int rl_instruction_profiler_collect_pc_samples(rl_instruction_profiler *profiler, rl_error *err) {
   const rl_instruction_profiler_request *request = profiler->request;
   unsigned rounds = 0;

@@ -13,14 +13,14 @@ static double device_limit(enum cudaLimit limit) {
   return cudaDeviceGetLimit(&value, limit) == cudaSuccess ? (double)value : UNKNOWN;
 }
 
-rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
-                                       const rl_launch_attributes *attributes, int barriers) {
-  rl_launch_metrics launch = {.device = device,
-                              .row = row,
-                              .attributes = attributes,
-                              .barriers = barriers,
-                              .stack_bytes = device_limit(cudaLimitStackSize),
-                              .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
+rl_launch_metric_inputs rl_launch_metric_inputs_of(const rl_device_limits *device, const rl_activity_row *row,
+                                                   const rl_launch_attributes *attributes, int barriers) {
+  rl_launch_metric_inputs launch = {.device = device,
+                                    .row = row,
+                                    .attributes = attributes,
+                                    .barriers = barriers,
+                                    .stack_bytes = device_limit(cudaLimitStackSize),
+                                    .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
   rl_block_resources resources = rl_block_resources_of(row, barriers);
   resources.shared_config_bytes = attributes->shared_config_bytes;
   launch.has_residency = rl_residency_of(device, &resources, &launch.residency);
@@ -33,16 +33,18 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
 #define VOLUME(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
 typedef double sum_over_curve(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
 
-static double curve_sum(const rl_launch_metrics *launch, rl_occupancy_resource varied, sum_over_curve *sum) {
+static double curve_sum(const rl_launch_metric_inputs *launch, rl_occupancy_resource varied, sum_over_curve *sum) {
   const rl_block_resources resources = rl_block_resources_of(launch->row, launch->barriers);
   return launch->has_residency ? sum(launch->device, &resources, varied) : UNKNOWN;
 }
 
-static double if_residency_known(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
+static double if_residency_known(const rl_launch_metric_inputs *launch, int value) {
+  return launch->has_residency ? value : UNKNOWN;
+}
 
 /* Defines a function that returns EXPRESSION, a metric of the launch `l`. */
 #define METRIC(NAME, EXPRESSION) \
-  static double NAME(const rl_launch_metrics *l) { return (void)l, EXPRESSION; }
+  static double NAME(const rl_launch_metric_inputs *l) { return (void)l, EXPRESSION; }
 METRIC(grid_x, l->row->grid[0])
 METRIC(grid_y, l->row->grid[1])
 METRIC(grid_z, l->row->grid[2])
@@ -100,7 +102,7 @@ METRIC(occupancy_by_barriers_pct, curve_sum(l, RL_OCCUPANCY_BARRIERS, rl_occupan
 
 static const struct {
   const char *metric;
-  double (*value)(const rl_launch_metrics *launch);
+  double (*value)(const rl_launch_metric_inputs *launch);
 } metric_functions[] = {
     {"launch__grid_dim_x", grid_x},
     {"launch__grid_dim_y", grid_y},
@@ -156,7 +158,7 @@ static const struct {
     {"derived__pct_occupancy_per_barrier_count", occupancy_by_barriers_pct},
 };
 
-double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason) {
+double rl_launch_metric(const rl_launch_metric_inputs *launch, const char *metric, const char **reason) {
   *reason = "no metric of a launch has this name";
   if (strcmp(metric, "launch__tpc_enabled") == 0) *reason = "not a number: all TPCs are enabled";
   for (size_t i = 0; i < sizeof metric_functions / sizeof *metric_functions; i++) {

@@ -1,6 +1,6 @@
-/* make_counter_plans FOLDER CHIP: run by the build, on a machine with or without a GPU. Saves the chip's counter plans of each
- * metric set in FOLDER, which exists: of code with unknown instructions, and of code without the special instructions that
- * worker/code/instruction_classes.h names. */
+/* make_counter_plans FOLDER CHIP: the build runs this program, on a machine with or without a GPU. For each metric set, it saves
+ * two counter plans of the chip in the existing FOLDER: a plan for code whose instructions are unknown, and a plan for code
+ * without the special instructions that worker/code/instruction_classes.c lists. */
 #include <stdio.h>
 #include <stdlib.h>
 

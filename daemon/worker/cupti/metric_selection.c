@@ -31,8 +31,8 @@ static bool contains(const rl_metric_selection *selection, size_t count, const c
   return false;
 }
 
-/* Returns why a counter of NVLink or C2C links is skipped, else NULL. Such counters can't share a pass with others; the
- * additional pass takes 0.17 s, and few kernels use links. */
+/* Returns why a counter of PCIe, NVLink or C2C links is skipped; NULL for other counters. Counters of links can't share a pass
+ * with other counters. The additional pass takes 0.17 s, and few kernels use links. */
 static const char *link_skip_reason(const char *name) {
   static const char *const units[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)
@@ -98,7 +98,7 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
 }
 
 /* Adds the metrics of the sections, except those that were named. A metric that only the raw page has is left out if it is not
- * collected: the report computes its value or reason from the counter's other metrics and from the catalogue. */
+ * collected, because the report computes its value or reason from other metrics of the same counter and from the catalogue. */
 static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes absent_classes, rl_metric_selection *selection) {
   const size_t named_count = selection->count;
   for (const rl_raw_metric *metric = rl_raw_metrics; metric < rl_raw_metrics + rl_raw_metric_count; metric++) {

@@ -1,4 +1,4 @@
-/* Consists of an array of names and an open-addressing hash table, whose keys are CUPTI's pointers. */
+/* A name table consists of an array of names and a hash table with open addressing, whose keys are CUPTI's pointers. */
 #include "worker/cupti/name_table.h"
 
 #include <errno.h>

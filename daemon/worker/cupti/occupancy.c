@@ -92,7 +92,7 @@ double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row 
 
 /* A curve over one resource (registers, threads, barriers or shared memory). `set` sets it to first, first + step, ..., last. */
 typedef struct occupancy_curve {
-  const char *series; /* name of the series that stores the curve; NULL: none does */
+  const char *series; /* name of the series that stores the curve; NULL: not stored */
   void (*set)(rl_block_resources *resources, int x);
   int first, last, step;
 } occupancy_curve;
@@ -115,7 +115,7 @@ static int warps_at(const rl_device_limits *limits, const rl_block_resources *re
 
 enum { MAX_REGISTERS = 256, MAX_BARRIERS = 64, NCU_THREAD_STEP = 16 };
 
-/* The curve that ncu sums up. Its first point stands for 1 register or thread. */
+/* Returns the curve over which ncu sums. Its first point stands for 1 register or thread. */
 static occupancy_curve ncu_curve(const rl_device_limits *limits, rl_occupancy_resource varied) {
   switch (varied) {
     case RL_OCCUPANCY_REGISTERS: return (occupancy_curve){NULL, set_registers, 0, MAX_REGISTERS, 1};
@@ -124,13 +124,13 @@ static occupancy_curve ncu_curve(const rl_device_limits *limits, rl_occupancy_re
   }
 }
 
-/* Adds unit * warps, rounded down, at each point of ncu's curve. */
+/* Returns the sum of factor * warps over the points of ncu's curve. Each product is rounded down. */
 static double occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied,
-                            double unit) {
+                            double factor) {
   const occupancy_curve curve = ncu_curve(limits, varied);
   double sum = 0;
   for (int x = curve.first; x <= curve.last; x += curve.step)
-    sum += floor(unit * warps_at(limits, resources, &curve, x > 0 || varied == RL_OCCUPANCY_BARRIERS ? x : 1));
+    sum += floor(factor * warps_at(limits, resources, &curve, x > 0 || varied == RL_OCCUPANCY_BARRIERS ? x : 1));
   return sum;
 }
 

@@ -31,8 +31,8 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 /* Computes how many blocks of a launch are resident on an SM. False when the calculator does not know the device, or no block
  * fits. */
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
-/* Returns whether the carveout in `resources` can be that of the launch: it must hold the shared memory of one block. For some
- * kernels of cuBLASLt, CUPTI reports the smaller carveout of an earlier launch. */
+/* Returns whether the carveout in `resources` can be the launch's carveout, which must hold the shared memory of one block. For
+ * some kernels of cuBLASLt, CUPTI reports the smaller carveout of an earlier launch. */
 bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency);
 /* Returns the resident warps divided by the SM's maximum. NAN: unknown, or the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
@@ -40,7 +40,8 @@ double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row 
  * 1, ..., 256 registers per thread, 0, 16, ..., max_block_threads threads, or 0, 1, ..., 64 barriers. */
 typedef enum rl_occupancy_resource { RL_OCCUPANCY_REGISTERS, RL_OCCUPANCY_THREADS, RL_OCCUPANCY_BARRIERS } rl_occupancy_resource;
 double rl_occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
-/* The same sum in percent of the SM's maximum (derived__pct_occupancy_per_*); ncu truncates each point to whole percents. */
+/* Returns the same sum in percent of the SM's maximum (derived__pct_occupancy_per_*); ncu truncates each point to whole
+ * percents. */
 double rl_occupancy_pct_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
 /* Appends three series to kernel `ordinal`: resident warps per SM over registers per thread (occupancy_by_registers), threads per
  * block (occupancy_by_block_size) and shared memory per block (occupancy_by_shared_bytes). Each series varies one resource and

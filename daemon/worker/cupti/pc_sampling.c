@@ -1,6 +1,7 @@
-/* The process and a configuration have separate states. PC sampling of the process's context is enabled or disabled (`enabled`);
- * forbid disables it before other measurements, allow enables it afterwards. A configuration is active from rl_pc_sampling_open
- * until rl_pc_sampling_disable. CUPTI takes samples only between rl_pc_sampling_start and rl_pc_sampling_stop. */
+/* The process and each configuration have a state. PC sampling is enabled or disabled in the process's context (`enabled`):
+ * rl_pc_sampling_forbid disables it before other measurements, and rl_pc_sampling_allow enables it afterwards. A configuration is
+ * active from rl_pc_sampling_open until rl_pc_sampling_disable. CUPTI takes samples only between rl_pc_sampling_start and
+ * rl_pc_sampling_stop. */
 #include "worker/cupti/pc_sampling.h"
 
 #include <cupti_pcsampling.h>
@@ -35,7 +36,7 @@ struct rl_pc_sampling {
   sample_buffer read_buffer, unread_buffer; /* unread_buffer: receives unread samples when PC sampling is disabled */
 };
 
-/* Returns a copy of the name that is valid until the process ends: the sink keeps counts that point to it after the
+/* Returns a copy of the name that is valid until the process ends, because the sink keeps counts that point to the name after the
  * rl_pc_sampling is freed. Returns NULL if memory is exhausted. */
 static const char *intern_name(const char *name) {
   static char *interned[MAX_STALL_REASONS];
@@ -174,7 +175,7 @@ static const char *stall_reason(const rl_pc_sampling *sampling, uint32_t index) 
 
 /* Returns whether this stall reason repeats samples of another: CUPTI counts each sample under its stall reason REASON, and
  * samples in which the scheduler issued no warp also under REASON_not_issued. */
-static bool is_second_count(const char *reason) {
+static bool repeats_other_samples(const char *reason) {
   static const char suffix[] = "_not_issued";
   size_t length = strlen(reason), suffix_length = sizeof suffix - 1;
   return length >= suffix_length && strcmp(reason + length - suffix_length, suffix) == 0;
@@ -189,7 +190,7 @@ static int deliver_counts(const rl_pc_sampling *sampling, const CUpti_PCSampling
     count.metric = stall_reason(sampling, pc->stallReason[i].pcSamplingStallReasonIndex);
     count.value = pc->stallReason[i].samples;
     if (count.metric == NULL || count.value == 0 || strcmp(count.metric, RL_PCSAMP_SAMPLE_COUNT) == 0) continue;
-    if (!is_second_count(count.metric)) samples += count.value;
+    if (!repeats_other_samples(count.metric)) samples += count.value;
     if (sink->add(sink->context, &count, err) < 0) return -1;
   }
   count.metric = RL_PCSAMP_SAMPLE_COUNT;

@@ -24,7 +24,7 @@ int rl_pc_sampling_enable(rl_error *err);    /* returns 0 even if PC sampling is
 
 typedef struct rl_pc_sampling rl_pc_sampling; /* a configuration of PC sampling */
 
-/* The counts have CUPTI's metrics "smsp__pcsamp_warps_issue_stalled_*", and this one: the number of all samples of an
+/* The metrics of the counts are CUPTI's "smsp__pcsamp_warps_issue_stalled_*" and this one, which counts all samples of an
  * instruction. */
 #define RL_PCSAMP_SAMPLE_COUNT "smsp__pcsamp_sample_count"
 

@@ -49,7 +49,7 @@ static bool load(const plan_key *key, const char *folder, rl_counter_plan **plan
   rl_error why = {0};
   if (!format_path(key, folder, path) || rl_counter_plan_load(key->chip, key->names, key->count, key->text, path, plan, &why) < 0)
     return false;
-  (void)utimensat(AT_FDCWD, path, NULL, 0); /* rl_cache_prune removes the least recently used files */
+  (void)utimensat(AT_FDCWD, path, NULL, 0); /* marks the file as used: rl_cache_prune removes the least recently used */
   return true;
 }
 

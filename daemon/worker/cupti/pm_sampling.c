@@ -1,4 +1,4 @@
-/* Stop decodes the hardware buffer into a counter data image and evaluates one sample after another. */
+/* rl_pm_sampling_stop decodes the hardware buffer into a counter data image and evaluates one sample after another. */
 #include "worker/cupti/pm_sampling.h"
 
 #include <cupti_pmsampling.h>
@@ -7,8 +7,8 @@
 
 #include "worker/cupti/check.h"
 
-/* CUPTI 13.0 loses samples that do not fit into the image. So this is four times the number of samples of the longest timeline,
- * in case the host stops sampling late. */
+/* CUPTI 13.0 loses samples that do not fit into the image. So MAX_SAMPLES is four times the number of samples of the longest
+ * timeline, in case the host stops sampling late. */
 enum { MAX_SAMPLES = 2048 };
 
 struct rl_pm_sampling {

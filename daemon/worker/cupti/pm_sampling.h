@@ -19,8 +19,8 @@ typedef struct rl_pm_sample {
 
 typedef struct rl_pm_sampling rl_pm_sampling;
 
-/* Configures PM sampling of a group's metrics. The group, from rl_counter_plan_open_for_sampling, must outlive *sampling. If
- * rl_cupti_error_means_unavailable(err), the device does not support PM sampling. */
+/* Configures PM sampling of a group's metrics. The group, from rl_counter_plan_open_for_sampling, must outlive *sampling. On a
+ * device without PM sampling, fails with an error for which rl_cupti_error_means_unavailable returns true. */
 int rl_pm_sampling_open(int device_index, const rl_counter_group *group, uint64_t interval_ns, rl_pm_sampling **sampling,
                         rl_error *err);
 void rl_pm_sampling_close(rl_pm_sampling *sampling); /* NULL is allowed */

@@ -13,8 +13,8 @@ typedef struct rl_prepared_profile {
   rl_instruction_classes absent_classes;
   bool excludes_collected;
   rl_metric_selection selection;
-  /* Names of the plan's metrics: the first selection.counter_count of selection.items, without those that were already collected
-   * if excludes_collected is true. */
+  /* Names of the plan's metrics: the first selection.counter_count items of the selection. If excludes_collected is true, the
+   * counters that were collected already are missing. */
   const char **counter_names;
   rl_counter_plan *plan; /* NULL: an unused entry */
   uint64_t last_use;

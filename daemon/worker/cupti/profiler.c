@@ -84,7 +84,8 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     return NULL;
   }
   const char *log_level = getenv("ROOFLINED_LOG_LEVEL");
-  rl_log_open("rooflined-cupti", rl_log_level_by_name(log_level != NULL ? log_level : "")); /* this module has its own copy */
+  rl_log_open("rooflined-cupti",
+              rl_log_level_by_name(log_level != NULL ? log_level : "")); /* this module has its own copy of the log */
   profiler->base.ops = &ops;
   /* Must run before the first CUDA call creates a context, because CUPTI must see the creation. */
   rl_subscriber_open(rl_pc_sampling_on_context_created);

@@ -1,6 +1,7 @@
-/* The kept profiler is NULL (disabled; PC sampling is allowed) or enabled with one configuration (PC sampling is forbidden). A
- * collection enables it if necessary, runs start, replay and stop once for each pass, and decodes the counter data. The profiler
- * stays enabled for the next collection. Another configuration or an error disables it. */
+/* *kept_profiler is NULL while the range profiler is disabled; PC sampling is allowed then. Otherwise the range profiler is
+ * enabled with one configuration, and PC sampling is forbidden. A collection enables the range profiler if necessary, runs start,
+ * replay and stop once for each pass, and decodes the counter data. The range profiler stays enabled for the next collection.
+ * Another configuration or an error disables it. */
 #include "worker/cupti/range_profiler.h"
 
 #include <cuda_runtime_api.h>
@@ -51,7 +52,7 @@ static int copy_config(rl_range_profiler *profiler, const rl_counter_group *grou
   return 0;
 }
 
-/* Clears the counter data and sets the configuration; the next pass is the first. */
+/* Clears the counter data and sets the configuration, so that the next pass is its first pass. */
 static int configure(rl_range_profiler *profiler, rl_error *err) {
   CUpti_RangeProfiler_CounterDataImage_Initialize_Params empty = {
       CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};

@@ -53,17 +53,17 @@ static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *size, size_t *max_
   *max_records = 0; /* 0: CUPTI may store as many as fit */
 }
 
-/* Called by CUPTI when it returns a buffer with `valid` bytes of records. */
-static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+/* Called by CUPTI when it returns a buffer that contains valid_bytes of records. */
+static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid_bytes) {
   (void)context, (void)stream, (void)size;
   rl_trace *trace = &process_trace;
   CUpti_Activity *record = NULL;
   pthread_mutex_lock(&trace->records_lock);
-  while (trace->running && valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+  while (trace->running && valid_bytes > 0 && cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS)
     rl_trace_add_record(trace, record);
   add_dropped_by_cupti(trace);
   pthread_mutex_unlock(&trace->records_lock);
-  memset(buffer, 0, valid);
+  memset(buffer, 0, valid_bytes);
   pthread_mutex_lock(&trace->pool_lock);
   trace->lent_buffer_count--;
   trace->free_buffers[trace->free_buffer_count++] = buffer;
@@ -141,7 +141,7 @@ static int compare_synchronization_calls(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-/* Adds to the row of each API call about events or synchronisation the stream and the event that the call names. */
+/* Sets the stream and the event in the row of each API call that records an event or waits for an event, a stream or a device. */
 static void join_synchronization_calls(rl_trace *trace) {
   qsort(trace->synchronization_calls, trace->synchronization_call_count, sizeof *trace->synchronization_calls,
         compare_synchronization_calls);

@@ -433,7 +433,7 @@ static void test_barriers_limit_occupancy(void **state) {
   const rl_launch_attributes attributes = {0};
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, cases[i].barriers);
+    const rl_launch_metric_inputs launch = rl_launch_metric_inputs_of(&hopper, &row, &attributes, cases[i].barriers);
     assert_true(rl_launch_metric(&launch, "launch__occupancy_limit_barriers", &reason) == cases[i].limit);
     assert_true(rl_launch_metric(&launch, "sm__maximum_warps_per_active_cycle_pct", &reason) == cases[i].occupancy_pct);
     assert_true(rl_occupancy_ratio(&hopper, &row, cases[i].barriers) == cases[i].occupancy_pct / 100);
@@ -471,7 +471,7 @@ static void test_launch_metrics_are_as_in_ncu(void **state) {
                   {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
   const rl_launch_attributes attributes = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
-  const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, 0);
+  const rl_launch_metric_inputs launch = rl_launch_metric_inputs_of(&hopper, &row, &attributes, 0);
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     double value = rl_launch_metric(&launch, expected[i].metric, &reason);
@@ -494,7 +494,7 @@ static void test_a_carveout_smaller_than_a_block_belongs_to_another_launch(void 
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const rl_launch_attributes attributes = {.shared_config_bytes = cases[i].config};
-    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, -1);
+    const rl_launch_metric_inputs launch = rl_launch_metric_inputs_of(&hopper, &row, &attributes, -1);
     assert_true(rl_launch_metric(&launch, "launch__shared_mem_per_block_allocated", &reason) == 214272);
     assert_true(rl_launch_metric(&launch, "launch__occupancy_limit_shared_mem", &reason) == cases[i].limit);
     double config = rl_launch_metric(&launch, "launch__shared_mem_config_size", &reason);
@@ -535,9 +535,9 @@ static void test_sums_over_occupancy_curves_are_as_in_ncu(void **state) {
                                   .device = 1,
                                   .stream = 7};
   const rl_launch_attributes attributes = {0}, clustered = {.cluster = {2, 1, 1}};
-  const rl_launch_metrics of_relu = rl_launch_metrics_of(&hopper, &relu, &attributes, 0),
-                          of_stride = rl_launch_metrics_of(&hopper, &stride, &attributes, 0),
-                          of_unknown = rl_launch_metrics_of(&hopper, &relu, &clustered, -1);
+  const rl_launch_metric_inputs of_relu = rl_launch_metric_inputs_of(&hopper, &relu, &attributes, 0),
+                                of_stride = rl_launch_metric_inputs_of(&hopper, &stride, &attributes, 0),
+                                of_unknown = rl_launch_metric_inputs_of(&hopper, &relu, &clustered, -1);
   const char *reason = "";
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     assert_true(rl_launch_metric(&of_relu, expected[i].metric, &reason) == expected[i].relu);
