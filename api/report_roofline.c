@@ -71,7 +71,7 @@ static cJSON *classification_json(const rl_roofline *roofline) {
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library) {
   rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
   cJSON *object = cJSON_CreateObject();
-  rl_json_add_text(object, "bound", verdict.bound == RL_KERNEL_UNKNOWN ? NULL : rl_kernel_bound_names[verdict.bound]);
+  rl_json_add_text(object, "bound", verdict.bound == RL_KERNEL_BOUND_UNKNOWN ? NULL : rl_kernel_bound_names[verdict.bound]);
   rl_json_add_text(object, "pipeline", verdict.pipeline);
   rl_json_add_text(object, "metric", verdict.metric);
   rl_json_add_number(object, "value", verdict.value);

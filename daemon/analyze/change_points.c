@@ -1,5 +1,6 @@
 /* Splits a history recursively: the split with the largest energy statistic is a change point if few random permutations of the
- * values have a split that large; then both parts are split. Takes O(count^2) time for each permutation. */
+ * values have a split with a statistic that large. In that case both parts are split again. Takes O(count^2) time for each
+ * permutation. */
 #include "analyze/change_points.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ typedef struct split {
 } split;
 
 /* Returns the split with the largest energy statistic mn / (m + n) (2 E|X - Y| - E|X - X'| - E|Y - Y'|): X are the m values
- * before it, Y the n values after it. */
+ * before the split, Y the n values after it. */
 static split find_best_split(series *s, const double *values, size_t count) {
   double within_left = 0, within_right = 0;
   for (size_t i = 0; i < count; i++) {
@@ -78,7 +79,7 @@ static double test_by_permutation(series *s, const double *values, size_t count,
   return (double)large_count / (RL_CHANGE_POINTS_PERMUTATIONS + 1);
 }
 
-/* Finds the change point of [first, end), then those of both parts. The recursion is at most end - first deep. */
+/* Finds the change point of [first, end), then the change points of both parts. The recursion is at most end - first deep. */
 static void split_recursively(series *s, size_t first, size_t end) {
   if (end - first < 2 * RL_CHANGE_POINTS_MIN_RUNS) return;
   split best = find_best_split(s, s->values + first, end - first);
@@ -117,11 +118,12 @@ int rl_change_points_find(const double *values, size_t count, rl_change_point *p
     s->values[s->count] = values[i], s->indexes[s->count] = i, s->p_values[s->count++] = NAN;
   }
   split_recursively(s, 0, s->count);
-  for (size_t first = 0, at = s->count > 0 ? find_level_end(s, 0) : 0; at < s->count; total++) {
-    size_t end = find_level_end(s, at);
+  for (size_t previous = 0, begin = s->count > 0 ? find_level_end(s, 0) : 0; begin < s->count; total++) {
+    size_t end = find_level_end(s, begin);
     if (total < capacity)
-      points[total] = (rl_change_point){s->indexes[at], find_median(s, first, at), find_median(s, at, end), s->p_values[at]};
-    first = at, at = end;
+      points[total] =
+          (rl_change_point){s->indexes[begin], find_median(s, previous, begin), find_median(s, begin, end), s->p_values[begin]};
+    previous = begin, begin = end;
   }
   *found = total;
   return 0;

@@ -21,7 +21,7 @@ enum {
 typedef struct rl_change_point {
   size_t index;         /* index of the first value of the new level */
   double before, after; /* medians of the level that ends here and of the level that begins */
-  double p_value;       /* share of permutations whose energy statistic is at least as large */
+  double p_value;       /* share of permutations whose best split has an energy statistic at least as large */
 } rl_change_point;
 
 /* Writes the first `capacity` change points, in ascending order, and sets *found to the number of all change points. Skips

@@ -1,3 +1,5 @@
+/* Tables define the computed metrics: expressions over collected metrics, and rollups that follow from other rollups. Listing
+ * uses only the names of the collected metrics; values are computed separately. */
 #include "analyze/computed_metrics.h"
 
 #include <math.h>
@@ -11,8 +13,8 @@
 
 #define DURATION "gpu__time_duration.sum"
 
-/* Other names of a number, as expressions over collected metrics. Registers and shared memory are allocated in units of 8
- * registers a thread and of 128 bytes on every chip of the catalogue (CUDA occupancy calculator). */
+/* Metrics that are other names of one number, as expressions over collected metrics. Registers and shared memory are allocated in
+ * units of 8 registers a thread and of 128 bytes on every chip of the catalogue (CUDA occupancy calculator). */
 static const struct {
   const char *name, *unit, *expression;
 } equivalents[] = {
@@ -36,8 +38,9 @@ static const struct {
 };
 enum { EQUIVALENT_COUNT = sizeof equivalents / sizeof *equivalents };
 
-/* A rollup that follows from another one of the same counter. The peak of a sum is the sum of the peaks, so a sum and an average
- * have the same percentage. A rate per second is the rollup over the duration; it exists for counters with another such rate. */
+/* Rollups that follow from another rollup of the same counter (source). The peak of a sum is the sum of the peaks, so a sum and
+ * an average have the same percentage. A rate per second is the source divided by the duration. It is listed only if another rate
+ * per second of the counter was collected. */
 static const struct {
   const char *suffix, *source;
   bool is_rate;
@@ -53,9 +56,11 @@ enum { ROLLUP_COUNT = sizeof rollups / sizeof *rollups };
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
-#define RAW_PAGE_METRIC "launch__context_id" /* the section RawPage collects it from every kernel, and no other section does */
+/* The section RawPage collects this metric from every kernel. No other section collects it. */
+#define RAW_PAGE_METRIC "launch__context_id"
 
-/* Names of collected metrics (sorted). If the section RawPage was collected, the set also has the names that only it has. */
+/* Names of collected metrics (sorted). If the section RawPage was collected, the set also has the names that only this section
+ * has. */
 typedef struct name_set {
   const char *const *names;
   size_t count;
@@ -72,12 +77,13 @@ static name_set name_set_make(const char *const *collected, size_t count) {
   return (name_set){collected, count, .has_raw_page = rl_names_contain(collected, count, RAW_PAGE_METRIC)};
 }
 
-/* The lookup of an expression that finds out whether all inputs were collected. */
+/* Context of find_input, which finds out whether all inputs of an expression were collected. */
 typedef struct input_check {
   const name_set *collected;
   bool all_found;
 } input_check;
 
+/* Implements rl_scope.lookup. The value that it returns does not matter. */
 static double find_input(void *context, const char *name) {
   input_check *check = context;
   check->all_found &= contains(check->collected, name);
@@ -97,7 +103,7 @@ static bool ends_with(const char *text, const char *suffix) {
   return length > suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
 }
 
-/* Replaces the suffix `from` of a name, which has it, by `to`. */
+/* Replaces the suffix `from` of the name by `to`. The name must have this suffix. */
 static void replace_suffix(const char *name, const char *from, const char *to, char replaced[RL_COMPUTED_METRIC_NAME_SIZE]) {
   snprintf(replaced, RL_COMPUTED_METRIC_NAME_SIZE, "%.*s%s", (int)(strlen(name) - strlen(from)), name, to);
 }
@@ -112,7 +118,7 @@ static bool has_rate(const name_set *collected, const char *name, const char *su
   return false;
 }
 
-/* Lists the rollups of one collected metric. */
+/* Lists the rollups that follow from one collected metric and were not collected themselves. */
 static int list_rollups(const name_set *collected, const char *name, int (*add)(void *, const char *), void *context) {
   char other[RL_COMPUTED_METRIC_NAME_SIZE];
   for (int i = 0; i < ROLLUP_COUNT; i++) {
@@ -213,13 +219,14 @@ static const rl_metric_value *find_prefix(const rl_metric_values *values, const 
   return found;
 }
 
-/* Returns whether the metric shows that its counter is 0 on every unit: it is 0, and neither the least unit nor a peak. */
+/* Returns whether the metric shows that its counter is 0 on every unit: its value is 0, and it is neither the minimum over the
+ * units nor a peak. */
 static bool shows_zero(const rl_metric_value *metric) {
   return metric->value == 0 && strstr(metric->name, ".min") == NULL && strstr(metric->name, ".peak_sustained") == NULL;
 }
 
-/* Returns the value of a collected metric. If it was not collected, returns 0 if another metric of the counter shows that the
- * counter counted nothing, except for peaks. */
+/* Returns the value of the metric if it was collected. Otherwise returns 0 if another metric of the same counter shows that the
+ * counter counted nothing, else NAN. A peak that was not collected is always NAN. */
 static double value_or_zero(const rl_metric_values *values, const char *name) {
   const rl_metric_value *collected = rl_metric_find(values, name), *end = values->items + values->count;
   char prefix[RL_COMPUTED_METRIC_NAME_SIZE];

@@ -1,17 +1,24 @@
+/* Adds up the groups of copies that use pageable memory, and compares the large copies with copies of pinned memory in the same
+ * direction. */
 #include "analyze/copy_rates.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-static bool is_of(const rl_copy_group *group, rl_memory_kind kind) { return group->source == kind || group->destination == kind; }
+static bool uses_memory(const rl_copy_group *group, rl_memory_kind kind) {
+  return group->source == kind || group->destination == kind;
+}
 
-/* Returns the bytes per second of the large copies of pinned memory in the same direction; NAN: there are none. */
+/* Returns the bytes per second of the large copies that use pinned but not pageable memory, in the direction of `pageable`; NAN:
+ * there are none. */
 static double pinned_rate(const rl_copy_group *groups, size_t count, const rl_copy_group *pageable) {
   double bytes = 0, ns = 0;
   for (size_t i = 0; i < count; i++) {
     const rl_copy_group *group = &groups[i];
-    if (!is_of(group, RL_MEMORY_PINNED) || is_of(group, RL_MEMORY_PAGEABLE) || strcmp(group->name, pageable->name) != 0) continue;
+    if (!uses_memory(group, RL_MEMORY_PINNED) || uses_memory(group, RL_MEMORY_PAGEABLE) ||
+        strcmp(group->name, pageable->name) != 0)
+      continue;
     bytes += (double)group->large_bytes;
     ns += (double)group->large_ns;
   }
@@ -28,7 +35,7 @@ static pageable_copies sum_pageable(const rl_copy_group *groups, size_t count) {
   pageable_copies sum = {0};
   for (size_t i = 0; i < count; i++) {
     const rl_copy_group *group = &groups[i];
-    if (!is_of(group, RL_MEMORY_PAGEABLE)) continue;
+    if (!uses_memory(group, RL_MEMORY_PAGEABLE)) continue;
     double rate = pinned_rate(groups, count, group);
     sum.count += (double)group->count;
     sum.bytes += (double)group->bytes;

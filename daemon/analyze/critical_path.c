@@ -59,7 +59,7 @@ typedef struct path_search {
   ordered_calls stream_waits;  /* cudaStreamWaitEvent, by stream and start */
   ordered_calls event_records; /* cudaEventRecord, by event and start */
   uint32_t *row_of_name;       /* 1 + index into path->names; 0: none */
-  int64_t now_ns;              /* start of the part of the window that the path covers so far */
+  int64_t covered_from_ns;     /* start of the part of the window that the path covers so far */
   uint32_t operation;          /* the earliest operation on the path so far; NO_OPERATION: the path is complete */
   rl_critical_path *path;
 } path_search;
@@ -130,28 +130,28 @@ static int list_operations(path_search *s, rl_error *err) {
   for (size_t i = 0; i < count; i++) {
     bool has_previous = i > 0 && s->by_stream[i - 1].key == s->by_stream[i].key;
     s->previous[s->by_stream[i].operation] = has_previous ? s->by_stream[i - 1].operation : NO_OPERATION;
-    s->by_stream[i].time_ns = launch_ns(s, s->by_stream[i].operation); /* launch order is execution order */
+    s->by_stream[i].time_ns = launch_ns(s, s->by_stream[i].operation); /* a stream executes its operations in launch order */
   }
   return 0;
 }
 
-typedef struct call_list {
+typedef struct call_list_options {
   ordered_calls *list;
   unsigned char kind;
   uint32_t (*key)(event_ref call); /* 0: the call does not belong to the list */
   bool by_end;
-} call_list;
+} call_list_options;
 
-static int list_calls(path_search *s, const call_list *made, rl_error *err) {
-  made->list->items = malloc((s->index->call_count + 1) * sizeof *made->list->items);
-  if (made->list->items == NULL) return out_of_memory(err);
+static int list_calls(path_search *s, const call_list_options *options, rl_error *err) {
+  options->list->items = malloc((s->index->call_count + 1) * sizeof *options->list->items);
+  if (options->list->items == NULL) return out_of_memory(err);
   for (size_t i = 0; i < s->index->call_count; i++) {
     event_ref call = s->index->calls[i];
-    if (rl_trace_call_is(s->index, call, made->kind) && made->key(call) != 0)
-      made->list->items[made->list->count++] =
-          (ordered_call){made->key(call), made->by_end ? call->end_ns : call->start_ns, call};
+    if (rl_trace_call_is(s->index, call, options->kind) && options->key(call) != 0)
+      options->list->items[options->list->count++] =
+          (ordered_call){options->key(call), options->by_end ? call->end_ns : call->start_ns, call};
   }
-  qsort(made->list->items, made->list->count, sizeof *made->list->items, compare_calls);
+  qsort(options->list->items, options->list->count, sizeof *options->list->items, compare_calls);
   return 0;
 }
 
@@ -163,10 +163,10 @@ static uint32_t event_key(event_ref call) { return call->event; }
 /* Merges nested launch calls of a thread: a runtime call and the driver call inside it. */
 static int list_launches(path_search *s, rl_error *err) {
   ordered_calls calls = {0};
-  const call_list made = {&calls, RL_CALL_LAUNCHES, thread_key, false};
+  const call_list_options options = {&calls, RL_CALL_LAUNCHES, thread_key, false};
   s->launches = malloc((s->index->call_count + 1) * sizeof *s->launches);
   if (s->launches == NULL) return out_of_memory(err);
-  if (list_calls(s, &made, err) < 0) return -1;
+  if (list_calls(s, &options, err) < 0) return -1;
   for (size_t i = 0; i < calls.count; i++) {
     const ordered_call *item = &calls.items[i];
     launch_span *last = s->launch_count > 0 ? &s->launches[s->launch_count - 1] : NULL;
@@ -180,9 +180,9 @@ static int list_launches(path_search *s, rl_error *err) {
 }
 
 static int prepare(path_search *s, rl_error *err) {
-  const call_list lists[] = {{&s->waiting, RL_CALL_SYNCHRONIZES | RL_CALL_COPIES, thread_key, true},
-                             {&s->stream_waits, RL_CALL_WAITS_FOR_EVENT, stream_key, false},
-                             {&s->event_records, RL_CALL_RECORDS_EVENT, event_key, false}};
+  const call_list_options lists[] = {{&s->waiting, RL_CALL_SYNCHRONIZES | RL_CALL_COPIES, thread_key, true},
+                                     {&s->stream_waits, RL_CALL_WAITS_FOR_EVENT, stream_key, false},
+                                     {&s->event_records, RL_CALL_RECORDS_EVENT, event_key, false}};
   s->row_of_name = calloc(s->index->events->name_count + 1, sizeof *s->row_of_name);
   s->path->names = calloc(s->index->events->name_count + 1, sizeof *s->path->names);
   if (s->row_of_name == NULL || s->path->names == NULL) return out_of_memory(err);
@@ -196,13 +196,13 @@ static int prepare(path_search *s, rl_error *err) {
 /* Extends the path back to from_ns, at most to the start of the window. */
 static void extend(path_search *s, rl_path_part part, int64_t from_ns) {
   from_ns = larger(from_ns, s->index->start_ns);
-  if (from_ns >= s->now_ns) return;
-  s->path->part_ns[part] += s->now_ns - from_ns;
-  s->now_ns = from_ns;
+  if (from_ns >= s->covered_from_ns) return;
+  s->path->part_ns[part] += s->covered_from_ns - from_ns;
+  s->covered_from_ns = from_ns;
 }
 
-/* Returns the total duration of launch calls in the list up to time_ns of the thread. Only differences between two times of the
- * same thread are meaningful. */
+/* Returns the total duration of the launch calls that the list has before time_ns of this thread, those of other threads
+ * included. So only the difference between two times of the same thread is meaningful. */
 static int64_t launching_ns(const path_search *s, uint32_t key, int64_t time_ns) {
   size_t low = 0, high = s->launch_count;
   while (low < high) {
@@ -219,9 +219,9 @@ static int64_t launching_ns(const path_search *s, uint32_t key, int64_t time_ns)
 
 /* Extends the path back through launch calls and work of a thread. */
 static void extend_host(path_search *s, uint32_t key, int64_t from_ns) {
-  int64_t to_ns = s->now_ns;
+  int64_t to_ns = s->covered_from_ns;
   extend(s, RL_PATH_HOST_WORK, from_ns);
-  int64_t launches_ns = launching_ns(s, key, to_ns) - launching_ns(s, key, s->now_ns);
+  int64_t launches_ns = launching_ns(s, key, to_ns) - launching_ns(s, key, s->covered_from_ns);
   s->path->part_ns[RL_PATH_HOST_WORK] -= launches_ns;
   s->path->part_ns[RL_PATH_LAUNCHES] += launches_ns;
 }
@@ -236,7 +236,7 @@ static void add_operation(path_search *s) {
   }
   path->operation_count++;
   path->names[*row - 1].count++;
-  path->names[*row - 1].time_ns += larger(s->now_ns - operation->start_ns, 0);
+  path->names[*row - 1].time_ns += larger(s->covered_from_ns - operation->start_ns, 0);
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
 }
 
@@ -248,7 +248,7 @@ static bool can_follow(event_ref before, event_ref after) {
   return graph && overlap_ns <= RL_NODE_OVERLAP_MAX_NS && overlap_ns <= (before->end_ns - before->start_ns) / 2;
 }
 
-/* Returns the one of two candidates that ended later, without candidates that the operation did not wait for. */
+/* Returns `candidate` if the current operation can have waited for it and if it ended later than `found`; otherwise `found`. */
 static uint32_t later_predecessor(const path_search *s, uint32_t found, uint32_t candidate) {
   if (candidate == NO_OPERATION || candidate >= s->operation) return found;
   event_ref operation = s->index->operations[candidate];
@@ -279,7 +279,8 @@ static uint32_t operation_of_event(const path_search *s, event_ref call) {
   return last_launched(s, record->stream, record->start_ns);
 }
 
-/* Considers the events that the stream waits for between the launches of the previous operation and of this one. */
+/* Considers the events that the operation's stream waits for between the launch call of the stream's previous operation and the
+ * launch call of this operation. */
 static uint32_t predecessor_by_events(const path_search *s, uint32_t found) {
   uint32_t stream = s->index->operations[s->operation]->stream, previous = s->previous[s->operation];
   int64_t since_ns = previous != NO_OPERATION ? launch_ns(s, previous) : INT64_MIN;
@@ -289,8 +290,8 @@ static uint32_t predecessor_by_events(const path_search *s, uint32_t found) {
   return found;
 }
 
-/* Considers the last operations that ended before this one, on any stream: nodes of a graph depend on each other, and a graph
- * depends on the graph before it. */
+/* Considers the last operations, on any stream, that ended before this operation started: nodes of a graph depend on each other,
+ * and a graph depends on the graph before it. */
 static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   event_ref operation = s->index->operations[s->operation];
   size_t count = operations_until(s, s->by_end, 0, operation->start_ns + RL_NODE_OVERLAP_MAX_NS);
@@ -303,7 +304,7 @@ static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   return found;
 }
 
-/* Returns the predecessor. Sets *inferred if it is known from the order in time alone. */
+/* Returns the predecessor. Sets *inferred to whether it is known from the order in time alone. */
 static uint32_t find_predecessor(const path_search *s, bool *inferred) {
   uint32_t known = predecessor_by_events(s, predecessor_in_stream(s));
   event_ref operation = s->index->operations[s->operation];
@@ -329,9 +330,9 @@ static uint32_t awaited_operation(const path_search *s, event_ref call) {
 /* Extends the path back from a launch call through the work of its thread, to the last operation that the thread waited for. */
 static void follow_host(path_search *s, event_ref launch) {
   extend(s, RL_PATH_LAUNCHES, launch->start_ns);
-  size_t next = calls_until(&s->waiting, thread_key(launch), s->now_ns);
+  size_t next = calls_until(&s->waiting, thread_key(launch), s->covered_from_ns);
   uint32_t found = NO_OPERATION;
-  for (; next > 0 && found == NO_OPERATION && s->now_ns > s->index->start_ns; next--) {
+  for (; next > 0 && found == NO_OPERATION && s->covered_from_ns > s->index->start_ns; next--) {
     const ordered_call *waiting = &s->waiting.items[next - 1];
     if (waiting->key != thread_key(launch)) break;
     extend_host(s, waiting->key, waiting->time_ns);
@@ -355,7 +356,7 @@ static void step_back(path_search *s) {
   event_ref operation = s->index->operations[s->operation], launch = s->index->launched_by[s->operation];
   bool inferred;
   uint32_t predecessor = find_predecessor(s, &inferred);
-  if (operation->kind == RL_ACTIVITY_CPU_SPAN) { /* it runs on the host */
+  if (operation->kind == RL_ACTIVITY_CPU_SPAN) { /* a CPU span runs on the host */
     extend(s, RL_PATH_HOST_WORK, predecessor != NO_OPERATION ? s->index->operations[predecessor]->end_ns : s->index->start_ns);
     s->operation = predecessor;
   } else if (predecessor != NO_OPERATION && (launch == NULL || launch->end_ns <= s->index->operations[predecessor]->end_ns)) {
@@ -375,14 +376,14 @@ static int compare_times(const void *left, const void *right) {
   return COMPARE(a->name, b->name);
 }
 
-static void search(path_search *s) {
+static void follow_path(path_search *s) {
   size_t count = s->index->operation_count;
   if (count == 0) return;
-  s->now_ns = s->index->end_ns;
+  s->covered_from_ns = s->index->end_ns;
   s->operation = s->by_end[count - 1].operation;
   while (s->operation != NO_OPERATION) {
     add_operation(s);
-    if (s->now_ns <= s->index->start_ns) break;
+    if (s->covered_from_ns <= s->index->start_ns) break;
     step_back(s);
   }
   qsort(s->path->names, s->path->name_count, sizeof *s->path->names, compare_times);
@@ -392,7 +393,7 @@ int rl_critical_path_compute(const rl_trace_index *index, rl_critical_path *path
   *path = (rl_critical_path){0};
   path_search s = {.index = index, .path = path};
   int rc = prepare(&s, err);
-  if (rc == 0) search(&s);
+  if (rc == 0) follow_path(&s);
   free(s.by_stream);
   free(s.by_end);
   free(s.previous);

@@ -2,17 +2,17 @@
  * the window from its end back to its start without gaps, so its parts add up to the window. From an operation the path goes back
  * in one of two ways:
  *
- * - If the launch call of the operation had returned when its last dependency ended, the path goes to that dependency.
- *   Dependencies are the operation before it in its stream, and the operations before the event records that the stream waits
+ * - If the operation's launch call had returned when the operation's last dependency ended, the path goes to that dependency.
+ *   Dependencies are the previous operation of the same stream, and the operations before the event records that the stream waits
  *   for (cudaStreamWaitEvent).
  * - Otherwise the path goes to the launch call, then back through the host work of its thread to the last synchronising call that
  *   waited for the device, then to the operation that this call waited for.
  *
  * These are the edges of Holistic Trace Analysis's critical path (launch, kernel to kernel, synchronisation). The nodes of a
- * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. An operation can
- * start before the recorded end of the one that it waits for, most of all with programmatic dependent launch. On one stream, the
- * order of the starts decides. A node of a graph may overlap a node of another stream that it waits for by at most
- * RL_NODE_OVERLAP_MAX_NS. All functions are pure. */
+ * graph and the graphs in a stream are ordered by time alone: a trace does not record the edges of graphs. An operation can start
+ * before the recorded end of the operation that it waits for, mostly with programmatic dependent launch. On one stream, the order
+ * of the starts decides which operation waited for which. On different streams, a node of a graph can have waited for a node that
+ * it overlaps only if the overlap is at most RL_NODE_OVERLAP_MAX_NS. All functions are pure. */
 #ifndef RL_ANALYZE_CRITICAL_PATH_H
 #define RL_ANALYZE_CRITICAL_PATH_H
 
@@ -22,8 +22,8 @@
 extern "C" {
 #endif
 
-/* Two nodes of a graph on different streams that overlap by more than this, or by more than half of the earlier one, are
- * concurrent. In graphs of a training step on an H200, nodes overlap the nodes that they wait for by up to 4.7 µs. */
+/* Two nodes of a graph on different streams that overlap by more than this, or by more than half of the earlier node's duration,
+ * are concurrent. In graphs of a training step on an H200, nodes overlap the nodes that they wait for by up to 4.7 µs. */
 #define RL_NODE_OVERLAP_MAX_NS 5000
 
 typedef enum rl_path_part {
@@ -49,7 +49,8 @@ typedef struct rl_critical_path {
   rl_path_operations *names;           /* sorted by time_ns, the largest first */
   size_t name_count;
   size_t operation_count;
-  /* Number of operations whose predecessor is known from the order in time alone, because a graph launched one of the two. */
+  /* Number of operations whose predecessor is known from the order in time alone, because it or its predecessor belongs to a
+   * graph. */
   size_t inferred_count;
 } rl_critical_path;
 

@@ -9,40 +9,40 @@
 #include "analyze/thresholds.h"
 
 const rl_cause rl_causes[RL_CAUSE_COUNT] = {
-    [RL_CAUSE_NONE] = {"none", RL_TIME_IDLE},
-    [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_BUSY},
-    [RL_CAUSE_GRID] = {"grid", RL_TIME_IDLE},
-    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_IDLE},
-    [RL_CAUSE_TAIL] = {"tail", RL_TIME_IDLE},
-    [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_LATENCY, .summarizes = true},
-    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
-    [RL_CAUSE_SHARED_LATENCY] = {"shared_latency", RL_TIME_LATENCY},
-    [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
-    [RL_CAUSE_TEXTURE_QUEUE] = {"texture_queue", RL_TIME_LATENCY},
-    [RL_CAUSE_BARRIERS] = {"barriers", RL_TIME_LATENCY},
-    [RL_CAUSE_FENCES] = {"fences", RL_TIME_LATENCY},
-    [RL_CAUSE_DEPENDENCIES] = {"dependencies", RL_TIME_LATENCY},
-    [RL_CAUSE_BRANCHES] = {"branches", RL_TIME_LATENCY},
-    [RL_CAUSE_INSTRUCTION_CACHE] = {"instruction_cache", RL_TIME_LATENCY},
-    [RL_CAUSE_CONSTANTS] = {"constants", RL_TIME_LATENCY},
-    [RL_CAUSE_STORES_AT_EXIT] = {"stores_at_exit", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
-    [RL_CAUSE_SLEEP] = {"sleep", RL_TIME_LATENCY},
-    [RL_CAUSE_DISPATCH] = {"dispatch", RL_TIME_LATENCY},
-    [RL_CAUSE_WARPGROUPS] = {"warpgroups", RL_TIME_LATENCY},
-    [RL_CAUSE_OTHER_STALLS] = {"other_stalls", RL_TIME_LATENCY},
-    [RL_CAUSE_DIVERGENCE] = {"divergence", RL_TIME_BUSY, .adds = true},
-    [RL_CAUSE_FP64] = {"fp64", RL_TIME_BUSY},
-    [RL_CAUSE_UNFUSED] = {"unfused", RL_TIME_BUSY, .adds = true},
-    [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_LATENCY},
-    [RL_CAUSE_COALESCING] = {"coalescing", RL_TIME_BUSY},
-    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_BUSY},
-    [RL_CAUSE_BANK_CONFLICTS] = {"bank_conflicts", RL_TIME_BUSY, .adds = true},
-    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_BUSY},
-    [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_BUSY},
-    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_BUSY},
-    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
-    [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_LATENCY},
-    [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_BUSY},
+    [RL_CAUSE_NONE] = {"none", RL_TIME_PART_IDLE},
+    [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_PART_BUSY},
+    [RL_CAUSE_GRID] = {"grid", RL_TIME_PART_IDLE},
+    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_PART_IDLE},
+    [RL_CAUSE_TAIL] = {"tail", RL_TIME_PART_IDLE},
+    [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_PART_LATENCY, .summarizes = true},
+    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_SHARED_LATENCY] = {"shared_latency", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_TEXTURE_QUEUE] = {"texture_queue", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_BARRIERS] = {"barriers", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_FENCES] = {"fences", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_DEPENDENCIES] = {"dependencies", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_BRANCHES] = {"branches", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_INSTRUCTION_CACHE] = {"instruction_cache", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_CONSTANTS] = {"constants", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_STORES_AT_EXIT] = {"stores_at_exit", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_SLEEP] = {"sleep", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_DISPATCH] = {"dispatch", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_WARPGROUPS] = {"warpgroups", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_OTHER_STALLS] = {"other_stalls", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_DIVERGENCE] = {"divergence", RL_TIME_PART_BUSY, .adds = true},
+    [RL_CAUSE_FP64] = {"fp64", RL_TIME_PART_BUSY},
+    [RL_CAUSE_UNFUSED] = {"unfused", RL_TIME_PART_BUSY, .adds = true},
+    [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_COALESCING] = {"coalescing", RL_TIME_PART_BUSY},
+    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_PART_BUSY},
+    [RL_CAUSE_BANK_CONFLICTS] = {"bank_conflicts", RL_TIME_PART_BUSY, .adds = true},
+    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_PART_BUSY},
+    [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_PART_BUSY},
+    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY},
+    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_PART_BUSY},
 };
 
 #define IDLE_PCT "100 * max(0, 1 - sm__cycles_active.avg / sm__cycles_elapsed.max)"
@@ -50,10 +50,10 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
   "max(sm__throughput.avg.pct_of_peak_sustained_elapsed, " \
   "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed)"
 
-const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT] = {
-    [RL_TIME_IDLE] = {"idle", IDLE_PCT},
-    [RL_TIME_LATENCY] = {"latency", "max(0, 100 - " IDLE_PCT " - " BUSY_PCT ")"},
-    [RL_TIME_BUSY] = {"busy", BUSY_PCT},
+const rl_time_part_limit rl_time_part_limits[RL_TIME_PART_COUNT] = {
+    [RL_TIME_PART_IDLE] = {"idle", IDLE_PCT},
+    [RL_TIME_PART_LATENCY] = {"latency", "max(0, 100 - " IDLE_PCT " - " BUSY_PCT ")"},
+    [RL_TIME_PART_BUSY] = {"busy", BUSY_PCT},
 };
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
@@ -135,7 +135,7 @@ static double look_up(void *context, const char *name) { return rl_metric_values
 
 /* Returns the part's percentage of the duration; 100 if it is unknown. */
 static double limit_of(rl_time_part part, const rl_metric_values *values) {
-  const char *text = rl_time_limits[part].expression;
+  const char *text = rl_time_part_limits[part].expression;
   rl_scope scope = {look_up, (void *)(uintptr_t)values};
   double value = NAN;
   bool known = rl_expression_evaluate(text, strlen(text), &scope, &value, NULL) == 0 && !isnan(value);
@@ -210,7 +210,7 @@ static size_t list_group(const groups *g, size_t leader, size_t list[RL_MAX_FIND
   return count;
 }
 
-/* Moves findings[order[i]] to findings[i] for i < count. The indices in `order` differ. */
+/* Moves findings[order[i]] to findings[i] for i < count. The elements of `order` are distinct. */
 static void permute(rl_finding *findings, size_t *order, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t from = order[i];

@@ -11,25 +11,26 @@ extern "C" {
 
 typedef struct rl_cause {
   const char *name;  /* "coalescing" */
-  rl_time_part part; /* the part of the duration of which the estimates of its rules are shares */
-  bool adds;         /* true: the estimates of its rules are of disjoint times and are added; false: the largest one is used */
+  rl_time_part part; /* the part of the duration that findings with this cause could shorten */
+  bool adds;         /* true: the estimates of its rules concern disjoint times and are added; false: the largest is used */
   rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: they do not */
   bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
 } rl_cause;
 extern const rl_cause rl_causes[RL_CAUSE_COUNT];
 
-typedef struct rl_time_limit {
+typedef struct rl_time_part_limit {
   const char *name;       /* "idle" "latency" "busy" */
   const char *expression; /* over raw metrics: percent of the duration */
-} rl_time_limit;
-extern const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT];
+} rl_time_part_limit;
+extern const rl_time_part_limit rl_time_part_limits[RL_TIME_PART_COUNT];
 
 enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
 
-/* Makes one finding of all findings with the same cause: the first one has the combined estimate, and those that follow it have
- * is_part and no estimate. Sorts by estimates of the whole kernel, largest first; then local estimates; then findings without an
- * estimate. In this order, limits each global estimate to the remaining time of its part of the duration. Removes a finding that
- * could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
+/* Makes one finding of all findings with the same cause: the first of them gets the combined estimate; the others follow as parts
+ * (is_part) without an estimate. Findings with a global estimate come first, the largest first, then findings with a local
+ * estimate, then findings without an estimate. In this order, limits each global estimate to the remaining time of its part of
+ * the duration. Removes a finding that could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number
+ * of findings, parts included. */
 size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
 
 #ifdef __cplusplus

@@ -32,31 +32,31 @@ typedef struct counted_unit {
 
 /* The memory throughput of section SpeedOfLight is the maximum of these counters. */
 static const counted_unit memory_units[] = {
-    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("gpu__dram_throughput"), DRAM_ADVICE},
-    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
-    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("fbpa__dram_sectors"), DRAM_ADVICE},
-    {RL_KERNEL_ATOMICS, NULL, "the atomic units of L2", PCT("lts__d_atomic_input_cycles_active"), ATOMICS_ADVICE},
-    {RL_KERNEL_ATOMICS, NULL, "the atomic unit of one L2 slice", HOTTEST_ATOMIC_UNIT, ATOMICS_ADVICE},
-    {RL_KERNEL_L2, NULL, "L2 (data)", PCT("lts__d_sectors"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "L2 (fills from DRAM)", PCT("lts__d_sectors_fill_device"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "L2 (sectors)", PCT("lts__t_sectors"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "L2 (tag lookups)", PCT("lts__t_tag_requests"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "the link from L2 to the multiprocessors", PCT("lts__lts2xbar_cycles_active"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "the link from the multiprocessors to L2", PCT("lts__xbar2lts_cycles_active"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "the link from L1 to L2", PCT("l1tex__m_l1tex2xbar_req_cycles_active"), L2_ADVICE},
-    {RL_KERNEL_L2, NULL, "the link from L2 to L1", PCT("l1tex__m_xbar2l1tex_read_sectors"), L2_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 and shared memory (reads)", PCT("l1tex__data_bank_reads"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 and shared memory (writes)", PCT("l1tex__data_bank_writes"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 and shared memory (wavefronts)", PCT("l1tex__data_pipe_lsu_wavefronts"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 (texture wavefronts)", PCT("l1tex__data_pipe_tex_wavefronts"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 (filter wavefronts)", PCT("l1tex__f_wavefronts"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 and shared memory (returns to registers)", PCT("l1tex__lsu_writeback_active"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 and shared memory (requests)", PCT("l1tex__lsuin_requests"), L1_ADVICE},
-    {RL_KERNEL_L1, NULL, "L1 (texture returns)", PCT("l1tex__tex_writeback_active"), L1_ADVICE},
+    {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("gpu__dram_throughput"), DRAM_ADVICE},
+    {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
+    {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("fbpa__dram_sectors"), DRAM_ADVICE},
+    {RL_KERNEL_BOUND_ATOMICS, NULL, "the atomic units of L2", PCT("lts__d_atomic_input_cycles_active"), ATOMICS_ADVICE},
+    {RL_KERNEL_BOUND_ATOMICS, NULL, "the atomic unit of one L2 slice", HOTTEST_ATOMIC_UNIT, ATOMICS_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "L2 (data)", PCT("lts__d_sectors"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "L2 (fills from DRAM)", PCT("lts__d_sectors_fill_device"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "L2 (sectors)", PCT("lts__t_sectors"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "L2 (tag lookups)", PCT("lts__t_tag_requests"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "the link from L2 to the multiprocessors", PCT("lts__lts2xbar_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "the link from the multiprocessors to L2", PCT("lts__xbar2lts_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "the link from L1 to L2", PCT("l1tex__m_l1tex2xbar_req_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L2, NULL, "the link from L2 to L1", PCT("l1tex__m_xbar2l1tex_read_sectors"), L2_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 and shared memory (reads)", PCT("l1tex__data_bank_reads"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 and shared memory (writes)", PCT("l1tex__data_bank_writes"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 and shared memory (wavefronts)", PCT("l1tex__data_pipe_lsu_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 (texture wavefronts)", PCT("l1tex__data_pipe_tex_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 (filter wavefronts)", PCT("l1tex__f_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 and shared memory (returns to registers)", PCT("l1tex__lsu_writeback_active"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 and shared memory (requests)", PCT("l1tex__lsuin_requests"), L1_ADVICE},
+    {RL_KERNEL_BOUND_L1, NULL, "L1 (texture returns)", PCT("l1tex__tex_writeback_active"), L1_ADVICE},
     {0}};
 
 #define PIPELINE(name, metric, advice) \
-  { RL_KERNEL_PIPELINE, name, "the " name " pipeline", PCT(metric), advice }
+  { RL_KERNEL_BOUND_PIPELINE, name, "the " name " pipeline", PCT(metric), advice }
 #define MIO_ADVICE "Issue fewer and wider loads, stores and shuffles, and keep values in registers."
 #define ISSUE_ADVICE \
   "Execute fewer instructions: unroll, use wider loads and packed types, move invariant expressions out of loops."
@@ -85,11 +85,11 @@ static const counted_unit compute_units[] = {
     PIPELINE("adu", "sm__inst_executed_pipe_adu", BRANCH_ADVICE),
     PIPELINE("cbu", "sm__inst_executed_pipe_cbu_pred_on_any", BRANCH_ADVICE),
     PIPELINE("uniform", "sm__inst_executed_pipe_uniform", BRANCH_ADVICE),
-    {RL_KERNEL_PIPELINE, "issue", "the issue slots", PCT("sm__issue_active"), ISSUE_ADVICE},
-    {RL_KERNEL_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
+    {RL_KERNEL_BOUND_PIPELINE, "issue", "the issue slots", PCT("sm__issue_active"), ISSUE_ADVICE},
+    {RL_KERNEL_BOUND_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
     {0}};
 
-/* Returns the unit with the highest percentage; of equal ones, the first; NULL if no percentage is known. */
+/* Returns the unit with the highest percentage; the first of several equal ones; NULL if no percentage is known. */
 static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
   const counted_unit *found = NULL;
   for (const counted_unit *each = units; each->metric; each++) {
@@ -99,7 +99,7 @@ static const counted_unit *busiest(const counted_unit *units, const rl_metric_va
   return found;
 }
 
-static bool is_named(const counted_unit *unit, const char *const names[]) {
+static bool has_pipeline_of(const counted_unit *unit, const char *const names[]) {
   while (*names && strcmp(*names, unit->pipeline) != 0) names++;
   return *names != NULL;
 }
@@ -142,11 +142,11 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
   if (!top) return NULL;
   double min_pct = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
-  if (is_named(top, pipelines_into_l1) && memory && memory->bound == RL_KERNEL_L1 &&
+  if (has_pipeline_of(top, pipelines_into_l1) && memory && memory->bound == RL_KERNEL_BOUND_L1 &&
       rl_metric_values_get(values, memory->metric) >= min_pct)
     return memory;
-  for (const counted_unit *each = compute_units; is_named(top, issue) && each->metric; each++)
-    if (!is_named(each, issue) && rl_metric_values_get(values, each->metric) >= min_pct) return each;
+  for (const counted_unit *each = compute_units; has_pipeline_of(top, issue) && each->metric; each++)
+    if (!has_pipeline_of(each, issue) && rl_metric_values_get(values, each->metric) >= min_pct) return each;
   return top;
 }
 
@@ -165,7 +165,7 @@ static bool is_limited_by_shared_atomics(const rl_metric_values *values) {
 }
 
 static const counted_unit shared_atomics = {
-    RL_KERNEL_ATOMICS, NULL, "atomic operations in shared memory", PCT("l1tex__data_pipe_lsu_wavefronts"),
+    RL_KERNEL_BOUND_ATOMICS, NULL, "atomic operations in shared memory", PCT("l1tex__data_pipe_lsu_wavefronts"),
     "Combine values in registers or in the warp first, or give each warp its own copy of the words."};
 
 static rl_kernel_verdict verdict_missing_metric(const char *metric, const rl_metric_values *values) {
@@ -178,7 +178,7 @@ static rl_kernel_verdict verdict_missing_metric(const char *metric, const rl_met
 
 static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
   const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
-  if (unit && unit->bound == RL_KERNEL_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
+  if (unit && unit->bound == RL_KERNEL_BOUND_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
   if (unit && rl_metric_values_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};
   snprintf(v.message, sizeof v.message,
@@ -202,7 +202,7 @@ static double tail_idle_pct(const rl_metric_values *values) {
 }
 
 static rl_kernel_verdict verdict_of_short(double duration_ns) {
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_TOO_SMALL, DURATION, duration_ns, "ns",
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_TOO_SMALL, DURATION, duration_ns, "ns",
                                    "Fuse it with its neighbours, or launch the sequence as a CUDA graph.");
   snprintf(v.message, sizeof v.message,
            "Too short to tell: it runs for %.1f µs, about as long as a launch takes, and keeps no unit busy.",
@@ -212,7 +212,7 @@ static rl_kernel_verdict verdict_of_short(double duration_ns) {
 
 static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
   double blocks = rl_metric_values_get(values, BLOCKS), sms = rl_metric_values_get(values, SM_COUNT);
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_LAUNCH, BLOCKS, blocks, "block",
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LAUNCH, BLOCKS, blocks, "block",
                                    "Divide the work into more blocks, or run other kernels at the same time.");
   snprintf(v.message, sizeof v.message, "Bound by its launch: %.0f blocks leave %.0f of %.0f multiprocessors without work.",
            blocks, sms - blocks, sms);
@@ -221,7 +221,7 @@ static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
 
 static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double idle_pct) {
   double longest = rl_metric_values_get(values, SM_ACTIVE_MAX);
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, SM_ACTIVE_MAX, longest, "cycle",
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_TAIL, SM_ACTIVE_MAX, longest, "cycle",
                                    "Give all blocks the same work: split long ones, or use dynamic scheduling.");
   snprintf(v.message, sizeof v.message,
            "Bound by its longest blocks: one multiprocessor works for %.0f cycles; on average, those that got blocks are idle "
@@ -232,12 +232,12 @@ static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double 
 
 /* A reason why warps wait, with its share of the time between two instructions of a warp. */
 typedef struct warp_stall {
-  const char *title; /* of the rule about this reason; NULL: no reason is known */
+  const char *title; /* title of the rule about this reason; NULL: no reason is known */
   double pct;
 } warp_stall;
 
-/* Returns the longest stall among those that the rules stall_* are about. A warp that is not selected does not wait for
- * anything. */
+/* Returns the longest stall among those that the rules stall_* are about, except stall_not_selected: a warp that is not selected
+ * is eligible. */
 static warp_stall longest_stall(const rl_metric_values *values) {
   const double latency = rl_metric_values_get(values, WARP_LATENCY);
   warp_stall longest = {NULL, 0};
@@ -253,7 +253,7 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const double issue_pct = rl_metric_values_get(values, ISSUE);
   const warp_stall stall = longest_stall(values);
   if (isnan(issue_pct)) return verdict_missing_metric(ISSUE, values);
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LATENCY, ISSUE, issue_pct, "%",
                                    stall.title ? "Overlap this stall with more warps, or more independent work per thread."
                                                : "Collect section WarpStateStats: it shows the longest warp stall.");
   const int length = snprintf(v.message, sizeof v.message,
@@ -269,10 +269,12 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
 /* If multiprocessors are used for less than RL_BUSY_PCT of their time, no unit can be busy on average, so idleness is the
  * cause. */
 static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
-  double without = unused_sm_pct(values), behind = tail_idle_pct(values), duration_ns = rl_metric_values_get(values, DURATION);
+  double unused_pct = unused_sm_pct(values), tail_pct = tail_idle_pct(values),
+         duration_ns = rl_metric_values_get(values, DURATION);
   if (duration_ns < RL_SHORT_KERNEL_NS) return verdict_of_short(duration_ns);
-  if (fmax(without, behind) <= 100 - RL_BUSY_PCT || (isnan(without) && isnan(behind))) return verdict_of_latency(values);
-  return behind > without ? verdict_of_tail(values, behind) : verdict_of_few_blocks(values);
+  if (fmax(unused_pct, tail_pct) <= 100 - RL_BUSY_PCT || (isnan(unused_pct) && isnan(tail_pct)))
+    return verdict_of_latency(values);
+  return tail_pct > unused_pct ? verdict_of_tail(values, tail_pct) : verdict_of_few_blocks(values);
 }
 
 rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {

@@ -11,16 +11,16 @@ extern "C" {
 #endif
 
 typedef enum rl_kernel_bound {
-  RL_KERNEL_UNKNOWN,
-  RL_KERNEL_DRAM,
-  RL_KERNEL_L2,
-  RL_KERNEL_L1,        /* L1 and shared memory, which are one memory */
-  RL_KERNEL_PIPELINE,  /* a pipeline or the issue slots (rl_kernel_verdict.pipeline) */
-  RL_KERNEL_ATOMICS,   /* atomic units of L2, or atomic operations in shared memory */
-  RL_KERNEL_LATENCY,   /* no unit is busy although the multiprocessors have work */
-  RL_KERNEL_LAUNCH,    /* some multiprocessors never get a block */
-  RL_KERNEL_TAIL,      /* most multiprocessors finish long before the one that takes longest */
-  RL_KERNEL_TOO_SMALL, /* the kernel is too short to tell what bounds it */
+  RL_KERNEL_BOUND_UNKNOWN,
+  RL_KERNEL_BOUND_DRAM,
+  RL_KERNEL_BOUND_L2,
+  RL_KERNEL_BOUND_L1,        /* L1 and shared memory, which are one memory */
+  RL_KERNEL_BOUND_PIPELINE,  /* a pipeline or the issue slots (rl_kernel_verdict.pipeline) */
+  RL_KERNEL_BOUND_ATOMICS,   /* atomic units of L2, or atomic operations in shared memory */
+  RL_KERNEL_BOUND_LATENCY,   /* no unit is busy although the multiprocessors have work */
+  RL_KERNEL_BOUND_LAUNCH,    /* some multiprocessors never get a block */
+  RL_KERNEL_BOUND_TAIL,      /* most multiprocessors finish long before the one that takes longest */
+  RL_KERNEL_BOUND_TOO_SMALL, /* the kernel is too short to tell what bounds it */
 } rl_kernel_bound;
 extern const char *const rl_kernel_bound_names[]; /* "unknown" "dram" "l2" "l1" "pipeline" "atomics" "latency" ..., NULL */
 

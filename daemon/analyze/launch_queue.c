@@ -46,7 +46,8 @@ static rl_queue_depth *find_stream(const rl_launch_queue *queue, uint32_t stream
   return bsearch(&key, queue->streams, queue->stream_count, sizeof key, compare_streams);
 }
 
-/* Lists the streams of the operations, by number. Adjacent operations mostly have the same stream. */
+/* Lists the streams of the operations, sorted by number. Before sorting, adjacent operations of one stream make a single entry,
+ * so that the list is short. */
 static int list_streams(const rl_trace_index *index, rl_launch_queue *queue, rl_error *err) {
   queue->streams = malloc((index->operation_count + 1) * sizeof *queue->streams);
   if (queue->streams == NULL) return out_of_memory(err);
@@ -95,7 +96,8 @@ static int list_waiting(queue_state *s, rl_error *err) {
   return 0;
 }
 
-/* Gives each queue (the total and each stream) an array with one item per possible depth: its number of operations, and 0. */
+/* Gives each queue (the total and each stream) an array with an item for each depth from 0 to the queue's number of
+ * operations. */
 static void start_depths(queue_state *s) {
   int64_t *next = s->ns_at_depth, start_ns = s->index->start_ns;
   s->total = (depth_times){next, 0, start_ns, &s->queue->total};
@@ -143,7 +145,7 @@ static void change_total(queue_state *s, int64_t time_ns, int64_t change) {
   change_depth(&s->total, time_ns, change);
 }
 
-/* At equal times, the start of an operation is processed before the end of a launch call. */
+/* Processes the ends of launch calls and the starts of operations in order of time; at equal times, the start first. */
 static void merge(queue_state *s) {
   size_t launched = 0, started = 0;
   while (started < s->count) {

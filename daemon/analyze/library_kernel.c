@@ -51,8 +51,8 @@ static const struct {
 };
 
 const char *rl_library_of_kernel(const char *name) {
-  static const char result[] = "void ";
-  if (strncmp(name, result, sizeof result - 1) == 0) name += sizeof result - 1;
+  static const char return_type[] = "void ";
+  if (strncmp(name, return_type, sizeof return_type - 1) == 0) name += sizeof return_type - 1;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (fnmatch(names[i].pattern, name, 0) == 0) return names[i].library;
   return NULL;
@@ -60,28 +60,28 @@ const char *rl_library_of_kernel(const char *name) {
 
 const char *rl_library_advice(const rl_kernel_verdict *verdict) {
   static const char *const by_bound[] = {
-      [RL_KERNEL_UNKNOWN] =
+      [RL_KERNEL_BOUND_UNKNOWN] =
           "Its caller can change the shape (pad extents to multiples of the tile), the layout, the precision, the "
           "algorithm and the batch.",
-      [RL_KERNEL_DRAM] =
+      [RL_KERNEL_BOUND_DRAM] =
           "Move fewer bytes: a lower precision, a fused epilogue (bias, activation) instead of a separate kernel, or a "
           "layout that the library does not have to convert.",
-      [RL_KERNEL_L2] =
+      [RL_KERNEL_BOUND_L2] =
           "Choose larger extents per call, or another algorithm with larger tiles; a lower precision halves the traffic.",
-      [RL_KERNEL_L1] =
+      [RL_KERNEL_BOUND_L1] =
           "Choose another algorithm (the heuristics list several), pad extents to multiples of 8 elements, or use a "
           "layout whose innermost extent is contiguous.",
-      [RL_KERNEL_PIPELINE] =
+      [RL_KERNEL_BOUND_PIPELINE] =
           "Use a lower precision, or tensor cores if the pipeline is another one: TF32, FP16 or BF16 with extents "
           "that are multiples of 8.",
-      [RL_KERNEL_ATOMICS] = "Choose an algorithm without split-K or atomic accumulation, or a deterministic one.",
-      [RL_KERNEL_LATENCY] =
+      [RL_KERNEL_BOUND_ATOMICS] = "Choose an algorithm without split-K or atomic accumulation, or a deterministic one.",
+      [RL_KERNEL_BOUND_LATENCY] =
           "Give one call more work: a larger batch, several products in one batched call, or another algorithm.",
-      [RL_KERNEL_LAUNCH] =
+      [RL_KERNEL_BOUND_LAUNCH] =
           "The shape has too few tiles for this device: batch several calls, use split-K or an algorithm with smaller "
           "tiles, or run other kernels at the same time.",
-      [RL_KERNEL_TAIL] = "Choose extents that make whole waves of tiles, or an algorithm with another tile size.",
-      [RL_KERNEL_TOO_SMALL] = "Batch several calls into one, or capture the sequence in a CUDA graph.",
+      [RL_KERNEL_BOUND_TAIL] = "Choose extents that make whole waves of tiles, or an algorithm with another tile size.",
+      [RL_KERNEL_BOUND_TOO_SMALL] = "Batch several calls into one, or capture the sequence in a CUDA graph.",
   };
   return by_bound[verdict->bound];
 }

@@ -1,5 +1,5 @@
-/* Sorts the values and finds the split into two parts with the smallest sum of squared deviations. They are two modes if the gap
- * between the parts is large against their deviation. */
+/* Sorts the values and finds the split into two parts with the smallest sum of squared deviations. The parts are two modes if the
+ * gap between them is large against their deviation. */
 #include "analyze/modes.h"
 
 #include <math.h>
@@ -34,6 +34,6 @@ rl_modes rl_modes_find(double *values, size_t count) {
   if (!modes.bimodal) return modes;
   modes.low = median_of_sorted(values, split), modes.high = median_of_sorted(values + split, count - split);
   modes.boundary = (values[split - 1] + values[split]) / 2;
-  modes.in_low = split, modes.in_high = count - split;
+  modes.low_count = split, modes.high_count = count - split;
   return modes;
 }

@@ -13,15 +13,15 @@ enum { RL_MODES_MIN_VALUES = 6 };
 
 typedef struct rl_modes {
   bool bimodal;
-  double low, high;       /* medians of the two modes; NAN: not bimodal */
-  double boundary;        /* the middle of the gap between the modes */
-  size_t in_low, in_high; /* number of values in each mode */
+  double low, high;             /* medians of the two modes; NAN: not bimodal */
+  double boundary;              /* the middle of the gap between the modes */
+  size_t low_count, high_count; /* number of values in each mode */
 } rl_modes;
 
-/* Splits the sorted values so that the sum of squared deviations within the two parts is minimal (2-means). They are bimodal if
- * each part has at least two values and a tenth of all, and the gap between the parts exceeds 3 + 24 / (count - 2) of their
- * pooled standard deviation: at most about 1 % of unimodal samples have such a gap (tests/unit/test_modes.c). Fewer than
- * RL_MODES_MIN_VALUES values are never bimodal. The values must be finite; the function sorts them. */
+/* Splits the sorted values so that the sum of squared deviations within the two parts is minimal (2-means). The values are
+ * bimodal if each part has at least two values and a tenth of all values, and if the gap between the parts exceeds their pooled
+ * standard deviation times 3 + 24 / (count - 2). At most about 1 % of unimodal samples have such a gap (tests/unit/test_modes.c).
+ * Fewer than RL_MODES_MIN_VALUES values are never bimodal. The values must be finite; the function sorts them. */
 rl_modes rl_modes_find(double *values, size_t count);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Adds the times of operations up by name, then divides the time of each name among the phases of its shares. */
+/* Adds up the times of operations by name, then divides the time of each name among the phases of its shares. */
 #include "analyze/phase_times.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void rl_name_times_clear(rl_name_times *times) {
 
 /* --- phases ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the phase's item. Adds it if there is space for it and for the item "", else returns the item "". */
+/* Returns the phase's item, which it adds if necessary. Returns NULL if a new item would leave no space for the item "". */
 static rl_phase_time *item_of(rl_phase_times *phases, const char *phase) {
   for (size_t i = 0; i < phases->count; i++)
     if (strcmp(phases->items[i].phase, phase) == 0) return &phases->items[i];

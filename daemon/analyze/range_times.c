@@ -29,7 +29,7 @@ typedef struct range_change { /* from time_ns on, `range` is the thread's innerm
 } range_change;
 
 typedef struct thread_range {
-  uint32_t thread, range; /* PROCESS: a range of all threads */
+  uint32_t thread, range; /* thread PROCESS: the range belongs to all threads */
 } thread_range;
 
 enum { PROCESS = 0 };
@@ -45,9 +45,9 @@ typedef struct projection {
   size_t change_count, change_capacity;
   uint32_t thread;            /* the thread whose ranges are being nested */
   uint32_t *open, open_count; /* open ranges of the thread, the outermost first */
-  uint32_t *open_of_name;     /* number of its open ranges of each name */
-  uint32_t *row_of_name;      /* 1 + index of the result; 0: none yet */
-  uint32_t *range_of;         /* range of each operation; `count`: none */
+  uint32_t *open_of_name;     /* number of the thread's open ranges of each name */
+  uint32_t *row_of_name;      /* 1 + index into rl_range_times.items; 0: none yet */
+  uint32_t *range_of;         /* range_of[operation]: index of its range; `count`: none */
 } projection;
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ranges of a trace"); }
@@ -75,8 +75,9 @@ static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
   return 0;
 }
 
-/* Opens a range. Its parent is the innermost open range of the same thread, or, if there is none, of the process. */
-static int enter_range(projection *p, uint32_t i, rl_error *err) {
+/* Closes the ranges of p->thread that ended when range i starts. If a range is still open, it becomes the parent of range i. The
+ * ranges of the process are nested first, so an open range of the thread replaces a parent from the process. */
+static int set_parent(projection *p, uint32_t i, rl_error *err) {
   range *entered = &p->ranges[i];
   if (close_ranges(p, entered->event->start_ns, err) < 0) return -1;
   if (p->open_count > 0) entered->parent = p->open[p->open_count - 1];
@@ -86,16 +87,17 @@ static int enter_range(projection *p, uint32_t i, rl_error *err) {
 }
 
 static int open_range(projection *p, uint32_t i, rl_error *err) {
-  if (enter_range(p, i, err) < 0) return -1;
+  if (set_parent(p, i, err) < 0) return -1;
   p->open_of_name[p->ranges[i].event->name]++;
   p->open[p->open_count++] = i;
   return add_change(p, p->ranges[i].event->start_ns, err);
 }
 
+/* Nests the ranges of the process, and gives the ranges of threads their parents among these. */
 static int nest_ranges_of_process(projection *p, rl_error *err) {
   p->thread = PROCESS;
   for (uint32_t i = 0; i < p->count; i++)
-    if ((p->ranges[i].event->thread == PROCESS ? open_range : enter_range)(p, i, err) < 0) return -1;
+    if ((p->ranges[i].event->thread == PROCESS ? open_range : set_parent)(p, i, err) < 0) return -1;
   return close_ranges(p, INT64_MAX, err);
 }
 

@@ -2,9 +2,9 @@
  * belongs to the range in which the API call with its correlation id starts, although the operation runs later.
  *
  * Each nanosecond of the window belongs to one operation (rl_time_observer), thus to the operation's innermost range and to all
- * enclosing ranges. So the own times of all names and the time outside of ranges add up to the window, and the classes of a
- * name to its time. A range is nested in the range of its thread that was open when it started, or else in that of the process
- * (thread 0). All functions are pure. */
+ * enclosing ranges. So the own times of all names and the time outside of ranges add up to the window, and the classes of a name
+ * to its time. A range is nested in the range of its thread that was open when it started, or else in the open range of the
+ * process (thread 0). All functions are pure. */
 #ifndef RL_ANALYZE_RANGE_TIMES_H
 #define RL_ANALYZE_RANGE_TIMES_H
 

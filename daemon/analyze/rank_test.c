@@ -1,4 +1,4 @@
-/* Without ties, the exact distribution of U is that of the coefficients of a Gaussian binomial. With ties, ranks are doubled, so
+/* Without ties, the numbers of samples with each U are the coefficients of a Gaussian binomial. With ties, ranks are doubled, so
  * that their means are integers, and the rank sums are counted by dynamic programming. Larger samples use the normal
  * approximation. */
 #include "analyze/rank_test.h"

@@ -37,9 +37,9 @@ typedef struct rl_ratio_interval {
 } rl_ratio_interval;
 
 /* Estimates the ratio b / a of two samples of positive values, and its confidence interval: all ratios r for which a two-sided
- * rank test at level `alpha` can't tell r * a from b. Compares logarithms, since a slow-down multiplies a time: the interval of
- * a / b has the reciprocal bounds. The interval is closed, so with ties its confidence is at least 1 - alpha. Fails with
- * RL_INPUT if a value is not positive, or a sample is empty; fails with RL_ERRNO if memory is exhausted. */
+ * rank test at level `alpha` can't tell r * a from b. Compares logarithms, because a slow-down multiplies a time. Therefore the
+ * interval of a / b has the reciprocal bounds. The interval is closed, so with ties its confidence is at least 1 - alpha. Fails
+ * with RL_INPUT if a value is not positive, or a sample is empty; fails with RL_ERRNO if memory is exhausted. */
 int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b, size_t b_count, double alpha,
                                 rl_ratio_interval *interval, rl_error *err);
 

@@ -187,7 +187,7 @@ static rl_regression_cause_class class_of_code_difference(const comparison *c) {
   return c->configuration_differs && !c->build_differs ? RL_REGRESSION_CONFIGURATION : RL_REGRESSION_CODE;
 }
 
-/* Adds a kernel that only one run executes. added: whether it is the current run. */
+/* Adds a kernel that only one run executes. added: whether this is the current run. */
 static void add_unpaired_kernel(comparison *c, const rl_regression_kernel *kernel, bool added) {
   rl_regression_cause cause = {
       .class_ = c->build_differs && !c->configuration_differs ? RL_REGRESSION_CODE : RL_REGRESSION_CONFIGURATION,
@@ -378,7 +378,7 @@ static void add_first_evidence(rl_regression_cause *cause, const char *property,
 }
 
 /* Changes the class of all causes except small noise to device, if other processes used the device while the current run was
- * timed and differ from those of the baseline: they slow down every kernel, including changed ones. */
+ * timed and differ from those of the baseline. Such processes slow down every kernel, including changed ones. */
 static void blame_other_processes(comparison *c) {
   const char *before = c->baseline->other_processes, *now = c->current->other_processes;
   if (!is_known(now) || same_text(before, now)) return;

@@ -28,8 +28,8 @@ typedef struct roof_expressions {
 #define TENSOR_EXECUTED(type) "sm__ops_path_tensor_src_" type ".sum.per_cycle_elapsed * " SM_CLOCK
 #define TENSOR_PEAK(type) "sm__ops_path_tensor_" type ".sum.peak_sustained * " SM_CLOCK
 
-/* L2 counts bytes between L2 and the multiprocessors in both directions; its theoretical ceiling is that of reads. L1 counts
- * bytes that it returns to registers. */
+/* The rate of L2 counts bytes between L2 and the multiprocessors in both directions, but its theoretical ceiling is the ceiling
+ * of reads. The rate of L1 counts bytes that L1 returns to registers. */
 static const roof_expressions level_expressions[RL_LEVEL_COUNT] = {
     [RL_LEVEL_DRAM] = {"dram",
                        {"dram__bytes.sum.per_second"},

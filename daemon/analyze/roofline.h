@@ -34,8 +34,8 @@ typedef struct rl_roof {
 
 typedef struct rl_roof_point { /* the point and the ridge of one unit and one memory level */
   double intensity;
-  /* Arithmetic intensity below which the memory level limits, and above which the unit limits; by theoretical and by measured
-   * roofs. */
+  /* Arithmetic intensity below which the memory level limits the kernel, and above which the unit does; from theoretical and from
+   * measured roofs. */
   double ridge_theoretical, ridge_measured;
   double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
 } rl_roof_point;
@@ -48,7 +48,7 @@ typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
 /* If memory and compute are both below busy_pct of their peaks, the kernel is bound by latency. If they differ by balanced_pct or
- * more, it is bound by the higher one. Otherwise the intensity decides: memory below the ridge, compute above it. */
+ * more, it is bound by the busier of the two. Otherwise the intensity decides: memory below the ridge, compute above it. */
 typedef struct rl_classification {
   rl_bound bound;
   double memory_pct, compute_pct; /* percentages of the peaks; without counters, of the measured ceilings */

@@ -20,9 +20,9 @@ typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup
 
 /* Parts of the kernel's duration, which do not overlap. All findings about one part together can save at most that part. */
 typedef enum rl_time_part {
-  RL_TIME_IDLE,    /* multiprocessors have no block */
-  RL_TIME_LATENCY, /* multiprocessors have blocks, but no unit works at its peak */
-  RL_TIME_BUSY,    /* the busiest unit works */
+  RL_TIME_PART_IDLE,    /* multiprocessors have no block */
+  RL_TIME_PART_LATENCY, /* multiprocessors have blocks, but no unit works at its peak */
+  RL_TIME_PART_BUSY,    /* the busiest unit works */
   RL_TIME_PART_COUNT
 } rl_time_part;
 
@@ -66,7 +66,7 @@ typedef enum rl_cause_id {
 } rl_cause_id;
 
 typedef struct rl_rule_input {
-  const char *name, *metric; /* name: used for the metric in expressions */
+  const char *name, *metric; /* name: name of the metric in expressions */
 } rl_rule_input;
 
 typedef struct rl_rule_term {

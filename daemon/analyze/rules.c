@@ -79,7 +79,8 @@ static void append(text_buffer *buffer, const char *format, ...) {
   if (length > 0) buffer->used_bytes += (size_t)length < free_bytes ? (size_t)length : free_bytes - 1;
 }
 
-/* Appends the value of a placeholder. begin points after its "{": expression} or expression:N}. Sets *end to after the "}". */
+/* Appends the value of a placeholder. begin: the text after its "{", such as "expression}" or "expression:N}". Sets *end to the
+ * text after the "}". */
 static int append_value(evaluation *e, const char *begin, const char **end, text_buffer *message, rl_error *err) {
   size_t length = strcspn(begin, ":}");
   int decimals = begin[length] == ':' ? begin[length + 1] - '0' : 1;

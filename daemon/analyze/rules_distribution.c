@@ -1,8 +1,8 @@
 /* Rules about the balance of load between units of one kind. */
 #include "analyze/rules_tables.h"
 
-/* A kernel takes as long as its busiest unit; with even load it would take the average. Units do not limit the kernel if the
- * busiest one is active for less than half of the time. */
+/* A kernel takes as long as its busiest unit. With even load it would take as long as the average unit. Units do not limit the
+ * kernel if the busiest one is active for less than half of the time. */
 #define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                            \
   {                                                                                                                             \
     .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",       \
@@ -35,10 +35,12 @@ const rl_rule rl_rules_distribution[] = {
      .speedup = "100 * (longest - average_used) / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The busiest multiprocessor is active for {longest:0} cycles; the {used:0} that can have blocks are active for "
-                "{average_used:0} on average, {100 * average_used / longest:0}% of that. Blocks take different times, or the "
-                "number of blocks is not a multiple of the number of multiprocessors: split long blocks, use more and smaller "
-                "ones, or use dynamic scheduling."},
+     .message =
+         "The busiest multiprocessor is active for {longest:0} cycles. The {used:0} multiprocessors that can have blocks are "
+         "active for {average_used:0} cycles on average, {100 * average_used / longest:0}% of that. Blocks take different times, "
+         "or "
+         "the number of blocks is not a multiple of the number of multiprocessors: split long blocks, use more and smaller "
+         "ones, or use dynamic scheduling."},
     IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
                    " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
                    "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),

@@ -37,8 +37,8 @@
                "one instruction: write a * b + c, and do not disable contraction (--fmad=false)."                              \
   }
 
-/* FP16 instructions also occupy the tensor pipeline. matrix: percent of elapsed time that the pipeline works on matrix products,
- * the time for FP16 instructions subtracted. */
+/* FP16 instructions also occupy the tensor pipeline. matrix: percent of the elapsed time in which the pipeline works on matrix
+ * products: its busy time without the time for FP16 instructions. */
 #define TENSOR_SECTION "SpeedOfLight_HierarchicalTensorRooflineChart"
 #define TENSOR_INPUTS                                                                                                           \
   EXECUTED("fused", "hfma"), EXECUTED("additions", "hadd"), EXECUTED("multiplications", "hmul"), PEAK_EXECUTED("peak", "hfma"), \

@@ -7,7 +7,8 @@
   { "instructions", "smsp__inst_executed.sum" }
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
- * as a broadcast) are excluded: they cannot be improved. The estimates of both add up to no more than the time of the memory. */
+ * as a broadcast) are excluded, because they cannot be improved. The estimates of both rules add up to at most the busy time of
+ * the memory. */
 #define UNCOALESCED_RULE(op, accesses, other_op, sass)                                                                          \
   {                                                                                                                             \
     .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                         \
@@ -27,7 +28,7 @@
                "memory."                                                                                                        \
   }
 
-/* One rule for loads and one for stores of shared memory. Their estimates add up to no more than the time of the pipeline. */
+/* One rule for loads and one for stores of shared memory. Their estimates add up to at most the busy time of the pipeline. */
 #define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                \
   {                                                                                                                            \
     .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                     \
@@ -166,9 +167,10 @@ const rl_rule rl_rules_memory[] = {
      .condition = "bytes > 0 && loads + stores >= 0.01 * instructions",
      .kind = RL_FINDING_WARNING,
      .opcodes = "LDL STL",
-     .message = "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
-                "cannot keep all values. The instructions LDL and STL show the lines. Allow more registers (__launch_bounds__, "
-                "-maxrregcount), or keep fewer values alive at a time."},
+     .message =
+         "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
+         "cannot keep all values. The instructions LDL and STL show in which lines. Allow more registers (__launch_bounds__, "
+         "-maxrregcount), or keep fewer values alive at a time."},
     {.id = "global_atomics",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",

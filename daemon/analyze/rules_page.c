@@ -16,11 +16,11 @@ static const char preface[] =
     "A *global* estimate refers to the time of the whole kernel. A *local* estimate refers only to the part that the rule\n"
     "is about, which may not be the part that limits the kernel.\n"
     "\n"
-    "All findings of one cause are reported as one finding with parts: it has the largest estimate of the cause's rules, or the\n"
-    "sum where these estimate different shares. A report lists global estimates first, the largest first, then local ones, then\n"
-    "findings without an estimate. The global estimates of a kernel can be added: each cause belongs to a part of the duration,\n"
-    "and an estimate is limited to what the larger estimates leave of this part. An estimate below " RL_TEXT(
-        RL_MIN_SAVING_PCT) " % is left out.\n"
+    "All findings of one cause are reported as one finding with parts: it has the largest estimate of the cause's rules, or\n"
+    "the sum of their estimates if these concern different times. A report lists global estimates first, the largest first,\n"
+    "then local ones, then findings without an estimate. The global estimates of a kernel can be added: each cause belongs to\n"
+    "a part of the duration, and an estimate is limited to what the larger estimates leave of this part. An estimate below\n"
+    RL_TEXT(RL_MIN_SAVING_PCT) " % is left out.\n"
     "\n"
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"
@@ -52,14 +52,14 @@ static void print_rule(const rl_rule *rule) {
 static void print_time_parts(void) {
   puts("\n## Parts of the duration\n\n| part | percent of the duration |\n| --- | --- |");
   for (int part = 0; part < RL_TIME_PART_COUNT; part++)
-    printf("| %s | `%s` |\n", rl_time_limits[part].name, rl_time_limits[part].expression);
+    printf("| %s | `%s` |\n", rl_time_part_limits[part].name, rl_time_part_limits[part].expression);
 }
 
 static void print_causes(void) {
   puts("\n## Causes\n\n| cause | part of the duration | estimates | becomes a part of |\n| --- | --- | --- | --- |");
   for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
     const rl_cause *c = &rl_causes[cause];
-    printf("| `%s` | %s | %s | %s |\n", c->name, rl_time_limits[c->part].name, c->adds ? "add up" : "the largest counts",
+    printf("| `%s` | %s | %s | %s |\n", c->name, rl_time_part_limits[c->part].name, c->adds ? "add up" : "the largest counts",
            c->summarizes ? "the largest finding about the same part"
            : c->joins    ? rl_causes[c->joins].name
                          : "");

@@ -1,4 +1,4 @@
-/* The tables of rules, one for each subject, and the inputs that several tables use: RL_INPUT_… is {name in the condition,
+/* The tables of rules, one for each subject, and the inputs that several tables use: RL_INPUT_… is {name in expressions,
  * metric}. */
 #ifndef RL_ANALYZE_RULES_TABLES_H
 #define RL_ANALYZE_RULES_TABLES_H
@@ -15,7 +15,7 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
 /* Distance of compute or memory, whichever is busier, to 100 % of its peak: an upper bound for estimates. */
 #define RL_HEADROOM "100 - max(compute, memory)"
-/* If false, a unit limits the kernel rather than latency. */
+/* If this condition is false, a unit limits the kernel, not latency. */
 #define RL_NOT_BUSY "max(compute, memory) < " RL_TEXT(RL_BUSY_PCT)
 #define RL_INPUT_DRAM_PCT \
   { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }
@@ -24,7 +24,7 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
 /* The atomic unit of the busiest L2 slice. */
 #define RL_INPUT_ATOMIC_UNIT_PCT \
   { "atomic", "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed" }
-#define RL_COMMA ,
+#define RL_COMMA , /* a comma inside a macro argument */
 #define RL_INPUT_DURATION_NS \
   { "duration_ns", "gpu__time_duration.sum" }
 #define RL_INPUT_GRID_BLOCKS \

@@ -1,5 +1,5 @@
 /* Rules about the time between a run's operations. Each estimate is a different class of idle time (time_classes.h), or a part of
- * one, so the estimates of a run can be added and never exceed its idle time. */
+ * a class, so the estimates of a run can be added and never exceed its idle time. */
 #include "analyze/rules_tables.h"
 
 #define IDLE(time_class)                                                                  \
@@ -114,7 +114,7 @@ const rl_rule rl_rules_timeline[] = {
     {.id = "timeline_pageable_copies",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
-     .title = "Copies are of pageable memory",
+     .title = "Copies use pageable memory",
      .inputs = {{"copies", "timeline__pageable_copies"},
                 {"bytes", "timeline__pageable_copies_bytes"},
                 {"time", "timeline__pageable_copies_pct"},
@@ -137,9 +137,9 @@ const rl_rule rl_rules_timeline[] = {
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
-         "Of the copies of 1 MiB or more, those of pageable memory reach {rate / 1000000000} GB/s, those of pinned memory in "
-         "the same direction {pinned / 1000000000} GB/s in this trace. At that rate the former would take {100 * (1 - rate / "
-         "pinned)}% less time."},
+         "Of the copies of 1 MiB or more in this trace, copies of pageable memory reach {rate / 1000000000} GB/s, and copies of "
+         "pinned memory in the same direction {pinned / 1000000000} GB/s. At the rate of pinned memory, the copies of pageable "
+         "memory would take {100 * (1 - rate / pinned)}% less time."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -148,8 +148,8 @@ const rl_rule rl_rules_timeline[] = {
      .condition = "idle >= 5",
      .kind = RL_FINDING_WARNING,
      .message = "During {idle}% of the window the device is idle and no launched operation waits for it. For half of the window, "
-                "at most {median:0} operations wait. The host is not ahead of the device. The other findings estimate what this "
-                "time costs, by what the host does meanwhile."},
+                "at most {median:0} operations wait. The host is not ahead of the device. The findings about "
+                "idle time estimate what this time costs, by what the host does in it."},
     {.id = "timeline_critical_path",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

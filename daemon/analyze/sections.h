@@ -23,7 +23,7 @@ rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *
 const char *rl_row_text(const rl_section_row *row, double value);
 enum { RL_MAX_ROW_PARTS = 256 };
 typedef struct rl_row_part {
-  const char *name; /* the text after the colon of a row's part */
+  const char *name; /* text after the colon in the name of the part's metric */
   double value;     /* NAN: unknown */
 } rl_row_part;
 /* Fills the parts of a row, largest first, at most RL_MAX_ROW_PARTS. Returns their number. */

@@ -14,21 +14,21 @@ static double median_of_sorted(const double *values, size_t count) {
   return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-rl_summary rl_summarize_sample(double *values, size_t count) {
-  rl_summary summary = {.minimum = NAN, .median = NAN, .maximum = NAN, .spread_ratio = NAN};
-  size_t n = 0;
+rl_sample_summary rl_summarize_sample(double *values, size_t count) {
+  rl_sample_summary summary = {.minimum = NAN, .median = NAN, .maximum = NAN, .spread_ratio = NAN};
+  size_t finite_count = 0;
   for (size_t i = 0; i < count; i++)
-    if (isfinite(values[i])) values[n++] = values[i];
-  if (n == 0) return summary;
-  qsort(values, n, sizeof *values, ascending);
-  summary.count = n;
+    if (isfinite(values[i])) values[finite_count++] = values[i];
+  if (finite_count == 0) return summary;
+  qsort(values, finite_count, sizeof *values, ascending);
+  summary.count = finite_count;
   summary.minimum = values[0];
-  summary.maximum = values[n - 1];
-  summary.median = median_of_sorted(values, n);
+  summary.maximum = values[finite_count - 1];
+  summary.median = median_of_sorted(values, finite_count);
   if (summary.median == 0) return summary;
-  for (size_t i = 0; i < n; i++) values[i] = fabs(values[i] - summary.median);
-  qsort(values, n, sizeof *values, ascending);
-  summary.spread_ratio = 1.4826 * median_of_sorted(values, n) / fabs(summary.median);
+  for (size_t i = 0; i < finite_count; i++) values[i] = fabs(values[i] - summary.median);
+  qsort(values, finite_count, sizeof *values, ascending);
+  summary.spread_ratio = 1.4826 * median_of_sorted(values, finite_count) / fabs(summary.median);
   return summary;
 }
 

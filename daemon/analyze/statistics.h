@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-typedef struct rl_summary {
+typedef struct rl_sample_summary {
   size_t count; /* number of finite values */
   double minimum, median, maximum;
-  double spread_ratio; /* 1.4826 × median absolute deviation / median: a normal distribution's standard deviation */
-} rl_summary;          /* all values are NAN if count is 0; spread_ratio also if the median is 0 */
+  double spread_ratio; /* 1.4826 × median absolute deviation / median; for normal values: standard deviation / median */
+} rl_sample_summary;   /* all values are NAN if count is 0; spread_ratio also if the median is 0 */
 
 /* Ignores NAN and infinite values. Reorders values. */
-rl_summary rl_summarize_sample(double *values, size_t count);
+rl_sample_summary rl_summarize_sample(double *values, size_t count);
 
 /* Returns P(|T| > t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4), t >= 0. */
 double rl_student_two_sided_p(double t, size_t degrees_of_freedom);

@@ -2,14 +2,15 @@
 
 #include "model/records.h"
 
-/* Returns the row of a thread. Adjacent calls mostly have the same thread. */
+/* Returns the row of a thread. *last: index of the row that the previous call returned. That row is tried first, because adjacent
+ * calls mostly have the same thread. */
 static rl_thread_time *find_thread(rl_thread_times *times, uint32_t thread, size_t *last) {
   if (*last < times->count && times->items[*last].thread == thread) return &times->items[*last];
   for (*last = 0; *last < times->count; (*last)++)
     if (times->items[*last].thread == thread) return &times->items[*last];
-  bool is_further = times->count >= RL_MAX_THREADS;
-  if (is_further) *last = RL_MAX_THREADS;
-  times->items[*last].thread = is_further ? 0 : thread;
+  bool is_over_limit = times->count >= RL_MAX_THREADS;
+  if (is_over_limit) *last = RL_MAX_THREADS;
+  times->items[*last].thread = is_over_limit ? 0 : thread;
   times->count = *last + 1;
   return &times->items[*last];
 }

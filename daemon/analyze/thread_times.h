@@ -19,8 +19,8 @@ typedef struct rl_call_time {
 typedef struct rl_thread_time {
   uint32_t thread; /* 0: unknown, or several further threads */
   rl_call_time launches, synchronizations, blocking_copies;
-  int64_t idle_ns; /* idle time before operations that the thread launches */
-  int64_t last_end_ns;
+  int64_t idle_ns;     /* idle time before operations that the thread launches */
+  int64_t last_end_ns; /* end of the last counted call; calls that start before it are nested in it */
 } rl_thread_time;
 
 typedef struct rl_thread_times {

@@ -1,5 +1,5 @@
-/* Sweeps over the operations in order of start. Each gap without a running operation is divided by the call that launched the
- * operation after it. */
+/* Sweeps over the operations in order of start. The launch call of the operation after a gap determines how the gap is divided
+ * into classes. */
 #include "analyze/time_classes.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ typedef const rl_trace_event *event_ref;
 
 /* An interval of an API call, of an overhead, or of time without records. */
 typedef struct call_span {
-  uint32_t thread; /* ANY_THREAD: of no particular one */
+  uint32_t thread; /* ANY_THREAD: the span belongs to no particular thread */
   int64_t start_ns, end_ns;
   event_ref call;
 } call_span;
@@ -68,17 +68,17 @@ static const rl_time_class delay_classes[DELAY_COUNT] = {RL_TIME_IDLE_PROFILER, 
                                                          RL_TIME_IDLE_SYNCHRONIZATION, RL_TIME_IDLE_COPY};
 enum { DELAYS_IN_CALL = DELAY_LOADING + 1 }; /* the first DELAYS_IN_CALL delays also lengthen the launch call itself */
 
-typedef struct launch_durations { /* durations of the launch calls whose first operation has one name */
+typedef struct launch_durations { /* durations of the launch calls whose first operation has the same name */
   event_ref first;
   int64_t later_ns;
-  size_t later;
+  size_t later_count;
 } launch_durations;
 
 typedef struct analysis {
   const rl_trace_index *index;
   const rl_time_observer *observer; /* NULL: none */
   spans delays[DELAY_COUNT];
-  spans synchronizations, unrecorded; /* spans of all threads together */
+  spans synchronizations, unrecorded; /* spans of all threads, merged */
   launch_durations *launches[2];      /* launches[is_in_graph][name]: durations of launch calls */
   size_t idle_capacity;
   rl_time_classes *result;
@@ -169,7 +169,7 @@ static int compare_launch_calls(const void *left, const void *right) {
   return order(b->call->end_ns, a->call->end_ns); /* the outer call first */
 }
 
-/* Adds the launch calls by thread, then by start. */
+/* Lists the launch calls, sorted by thread, then by start. Returns their number. */
 static size_t list_launch_calls(const rl_trace_index *index, launch_call *launches) {
   size_t count = 0;
   for (size_t i = 0; i < index->call_count; i++)
@@ -179,7 +179,8 @@ static size_t list_launch_calls(const rl_trace_index *index, launch_call *launch
   return count;
 }
 
-/* A runtime call contains a driver call that has an id too; one record of the pair is enough. */
+/* A runtime call contains a driver call with a correlation id of its own. If an operation has one of the two ids, both calls
+ * count as recorded. */
 static void join_nested_calls(launch_call *launches, size_t count) {
   for (size_t i = 1; i < count; i++) {
     launch_call *outer = &launches[i - 1], *inner = &launches[i];
@@ -213,7 +214,7 @@ static launch_durations *durations_of(const analysis *a, event_ref operation) {
   return &a->launches[operation->graph_node != 0][operation->name];
 }
 
-/* Adds the duration of each launch call to those of the name of its first operation. */
+/* Adds the duration of each launch call to the durations of its first operation's name. */
 static int measure_launches(analysis *a, rl_error *err) {
   const rl_trace_index *index = a->index;
   bool *seen = calloc(index->events->count + 1, sizeof *seen); /* seen[i]: event i is a launch call that was added already */
@@ -231,7 +232,7 @@ static int measure_launches(analysis *a, rl_error *err) {
       durations->first = call;
     } else {
       durations->later_ns += call->end_ns - call->start_ns;
-      durations->later++;
+      durations->later_count++;
     }
   }
   free(seen);
@@ -240,8 +241,8 @@ static int measure_launches(analysis *a, rl_error *err) {
 
 static bool is_slow_first_launch(const analysis *a, event_ref call, event_ref operation) {
   const launch_durations *durations = durations_of(a, operation);
-  if (durations->first != call || durations->later < RL_FIRST_LAUNCH_MIN_LATER) return false;
-  double mean_later_ns = (double)durations->later_ns / (double)durations->later;
+  if (durations->first != call || durations->later_count < RL_FIRST_LAUNCH_MIN_LATER) return false;
+  double mean_later_ns = (double)durations->later_ns / (double)durations->later_count;
   return (double)(call->end_ns - call->start_ns) > RL_FIRST_LAUNCH_MIN_FACTOR * mean_later_ns;
 }
 
@@ -258,7 +259,7 @@ typedef struct idle_gap { /* no operation runs from start_ns to end_ns */
   event_ref call;   /* launch call of `after`; NULL: not recorded */
 } idle_gap;
 
-/* Counts idle time before a short kernel that a graph or fusion would save. */
+/* Adds idle time before a short kernel to the sums of idle time that a graph or fusing the kernel would save. */
 static void count_idle_before_short_kernel(event_ref kernel, rl_time_class time_class, int64_t time_ns, rl_time_classes *result) {
   bool waits_for_host = time_class == RL_TIME_IDLE_HOST_WORK || time_class == RL_TIME_IDLE_LAUNCH_LATENCY;
   if (time_class == RL_TIME_IDLE_DEVICE_LATENCY) result->device_latency_before_short_kernels_ns += time_ns;
@@ -279,8 +280,8 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   return 0;
 }
 
-/* Returns the first of the delays of the thread that is in progress at start_ns; returns DELAY_COUNT if there is none. Sets
- * *end_ns, the end of the time, to where that changes, if it does so earlier, and *call to the delaying call. */
+/* Returns the first delay, of the first `count` ones, that is in progress on the thread at start_ns; DELAY_COUNT: none is. Lowers
+ * *end_ns to the time at which this result changes. Sets *call to the delaying call. */
 static delay delay_at(const analysis *a, uint32_t thread, int count, int64_t start_ns, int64_t *end_ns, event_ref *call) {
   for (int i = 0; i < count; i++) {
     const call_span *span = first_span_after(&a->delays[i], thread, start_ns);
@@ -295,7 +296,8 @@ static delay delay_at(const analysis *a, uint32_t thread, int count, int64_t sta
   return DELAY_COUNT;
 }
 
-/* Adds a part of a gap with the classes of the first `count` delays, and `otherwise` while none is in progress. */
+/* Adds a part of a gap. While one of the first `count` delays is in progress, the time belongs to the delay's class. The rest
+ * belongs to the class `otherwise` and is explained by other_call. */
 static int add_delayed(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, int count, rl_time_class otherwise,
                        event_ref other_call, rl_error *err) {
   while (start_ns < end_ns) {
@@ -314,7 +316,7 @@ static rl_time_class class_in_call(const analysis *a, const idle_gap *gap) {
   return is_slow_first_launch(a, gap->call, gap->after) ? RL_TIME_IDLE_FIRST_LAUNCH : RL_TIME_IDLE_LAUNCH_LATENCY;
 }
 
-/* Returns the class of a gap whose later operation was queued before the gap began. */
+/* Returns the class of a gap whose operation was queued before the gap began. */
 static rl_time_class queued_class(const idle_gap *gap) {
   bool same_launch = gap->before->correlation == gap->after->correlation && gap->after->graph_node != 0;
   bool graph = gap->before->graph_node != 0 || gap->after->graph_node != 0;
@@ -323,7 +325,7 @@ static rl_time_class queued_class(const idle_gap *gap) {
   return rl_trace_is_copy(gap->before) || rl_trace_is_copy(gap->after) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_DEVICE_LATENCY;
 }
 
-/* Adds the part of a gap in which every record is known. */
+/* Adds a part of a gap in which no unrecorded launch can be running. */
 static int add_explained(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_error *err) {
   if (gap->after->kind == RL_ACTIVITY_CPU_SPAN) return add_idle(a, gap, start_ns, end_ns, RL_TIME_IDLE_HOST_WORK, NULL, err);
   if (gap->call == NULL) return add_idle(a, gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
@@ -334,7 +336,7 @@ static int add_explained(analysis *a, const idle_gap *gap, int64_t start_ns, int
   return add_delayed(a, gap, call_ns, end_ns, DELAYS_IN_CALL, class_in_call(a, gap), gap->call, err);
 }
 
-/* The gap ends when the operation starts. */
+/* Adds the gap that ends when this operation starts. */
 static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref before, size_t operation, rl_error *err) {
   idle_gap gap = {start_ns, end_ns, before, a->index->operations[operation], operation, a->index->launched_by[operation]};
   if (a->index->events->incomplete_reason != NULL) return add_idle(a, &gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
@@ -365,7 +367,7 @@ typedef struct running_operations { /* the latest ends of the operations that st
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Adds busy time, and gives each part to the operation that started first of those that run. */
+/* Adds busy time. Each part belongs to the running operation that started first. */
 static void add_busy(analysis *a, running_operations *running, int64_t from_ns, int64_t to_ns, rl_time_class time_class) {
   if (to_ns > from_ns) a->result->class_ns[time_class] += to_ns - from_ns;
   while (from_ns < to_ns) {

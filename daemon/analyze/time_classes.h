@@ -10,7 +10,7 @@
  * - An instant after the call began is `launch latency` if the call had not returned before the gap, with two exceptions: it is
  *   `copy` if the call is a blocking copy call (the driver stages pageable memory), and `first launch` if the call is the first
  *   launch of a kernel or graph and takes far longer than the later ones.
- * - In these two cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads
+ * - In both cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads
  *   code on that thread is `first launch`.
  * - If the call had returned before the gap, the operation was queued. Then the whole gap has the first class that applies:
  *   `graph` if the operation before or after the gap belongs to a graph launch, and the two do not belong to the same one;
@@ -95,7 +95,7 @@ typedef struct rl_time_observer {
   void *context;
 } rl_time_observer;
 
-/* The caller clears the result. Its pointers are into the index. observer: NULL: none. Fails with RL_ERRNO if memory is
+/* The caller clears the result. The result points into the index. observer: NULL for none. Fails with RL_ERRNO if memory is
  * exhausted. */
 int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
                             rl_error *err);

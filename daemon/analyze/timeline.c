@@ -123,8 +123,8 @@ static void match_ranges(sorted_trace *sorted, const rl_expected_launch *expecte
   }
 }
 
-/* Returns the launch of a kernel: that of the innermost range in which the API call with the kernel's correlation id started.
- * NO_LAUNCH: there is none. */
+/* Returns the launch of a kernel: the launch of the innermost range in which the API call with the kernel's correlation id
+ * started. NO_LAUNCH: there is none. */
 static int64_t find_launch(const sorted_trace *sorted, const rl_activity_row *kernel) {
   const rl_activity_row *rows = sorted->trace->rows;
   for (size_t c = 0; c < sorted->api_call_count; c++) {
@@ -139,7 +139,7 @@ static int64_t find_launch(const sorted_trace *sorted, const rl_activity_row *ke
   return NO_LAUNCH;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory is exhausted. */
 static rl_launch_map *new_launch_map(const sorted_trace *sorted, const rl_expected_launch *expected, size_t expected_count) {
   RL_CLEANUP(rl_launch_map_cleanup) rl_launch_map *map = calloc(1, sizeof *map);
   size_t names_bytes = 0;
@@ -277,7 +277,7 @@ static bool same_configuration(const rl_activity_row *a, const rl_activity_row *
          a->dynamic_shared_bytes == b->dynamic_shared_bytes;
 }
 
-/* Summarizes kernel_rows[0..count), which have one name and launch. durations[count]: temporary. */
+/* Summarizes kernel_rows[0..count), which have one name and launch. durations: a buffer of `count` elements. */
 static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, const kernel_row *kernel_rows, size_t count,
                                   double *durations) {
   const rl_activity_row *first = kernel_rows[0].row;
@@ -293,7 +293,7 @@ static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, cons
     kernel.total_us += durations[i];
     configuration_varies |= !same_configuration(kernel_rows[i].row, first);
   }
-  rl_summary summary = rl_summarize_sample(durations, count);
+  rl_sample_summary summary = rl_summarize_sample(durations, count);
   kernel.min_us = summary.minimum;
   kernel.median_us = summary.median;
   kernel.max_us = summary.maximum;

@@ -15,7 +15,8 @@ typedef struct rl_busy_time {
 /* Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy_time *busy, rl_error *err);
 
-/* A launch of a workload's iteration, in order. Adjacent launches with the same sequence_index run `repeats` times as a block. */
+/* A launch of a workload's iteration. Arrays of launches are in order of execution; adjacent launches with the same
+ * sequence_index form a sequence, which runs `repeats` times. */
 typedef struct rl_expected_launch {
   const char *name, *phase;
   uint32_t sequence_index;

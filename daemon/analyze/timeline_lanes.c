@@ -1,4 +1,4 @@
-/* Sorts the rows of a trace into lanes, and merges those that are shorter than a step of the resolution. */
+/* Sorts the rows of a trace into lanes, and merges rows that are shorter than a step. */
 #include "analyze/timeline_lanes.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static const rl_lane_kind lane_kinds[RL_ACTIVITY_KIND_COUNT] = {
     [RL_ACTIVITY_CPU_SPAN] = RL_LANE_LAUNCHES, [RL_ACTIVITY_PHASE] = RL_LANE_PHASES,
 };
 
-/* Rows of a stream run one after the other. */
+/* Returns whether a lane of this kind has the rows of one stream, which run one after the other. */
 static bool is_of_stream(rl_lane_kind kind) {
   return kind == RL_LANE_KERNELS || kind == RL_LANE_PHASES || kind == RL_LANE_COPIES;
 }
@@ -64,7 +64,7 @@ void rl_timeline_lanes_clear(rl_timeline_lanes *lanes) {
   lanes->count = 0;
 }
 
-/* Returns the lane with this key, a new one, or NULL if there are too many. */
+/* Returns the lane with this key, which it adds if necessary; NULL if there are too many lanes. */
 static rl_timeline_lane *find_lane(rl_timeline_lanes *lanes, rl_lane_key key) {
   for (size_t i = 0; i < lanes->count; i++)
     if (rl_lane_key_compare(&lanes->lanes[i].key, &key) == 0) return &lanes->lanes[i];
@@ -137,7 +137,7 @@ static int compare_items(const void *left, const void *right) {
   return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns);
 }
 
-/* Gives each item the lowest depth at which no long item is open. Items shorter than a step close nothing and open nothing: at
+/* Gives each item the lowest depth at which no long item is open. Items shorter than a step do not occupy their depth, because at
  * this resolution a chart does not show whether they nest. */
 static void set_depths(rl_timeline_lane *lane, int64_t step_ns) {
   int64_t open_until_ns[RL_MAX_LANE_DEPTH] = {0};

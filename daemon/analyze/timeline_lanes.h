@@ -1,5 +1,5 @@
 /* The lanes of a timeline in a window that is divided into steps of equal length: rows that last at least one step stay as they
- * are, and shorter ones are merged where more than one starts in a step. All functions are pure. */
+ * are, and shorter rows that start in the same step are merged. All functions are pure. */
 #ifndef RL_ANALYZE_TIMELINE_LANES_H
 #define RL_ANALYZE_TIMELINE_LANES_H
 
@@ -67,11 +67,11 @@ typedef struct rl_timeline_lanes {
   bool truncated; /* there are further lanes */
 } rl_timeline_lanes;
 
-/* Sets the window: its steps are multiples of a power of two, the shortest so that at most max_steps cover the window. max_steps
- * is 1 to RL_MAX_STEPS; 0 <= from_ns < to_ns. The caller clears the lanes. */
+/* Sets the window. The length of a step is the smallest power of two in ns with which at most max_steps steps cover the window.
+ * max_steps is 1 to RL_MAX_STEPS; 0 <= from_ns < to_ns. The caller clears the lanes. */
 void rl_timeline_lanes_init(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns, size_t max_steps);
-/* Adds a row, or the sum of several that start within a step. After RL_MAX_LONG_ITEMS items, rows of any duration are merged.
- * Fails with RL_ERRNO if memory is exhausted. */
+/* Adds a row, or the sum of several rows that start in the same step. After RL_MAX_LONG_ITEMS items, rows of any duration are
+ * merged. Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_lanes_add(rl_timeline_lanes *lanes, rl_lane_key key, const rl_lane_item *item, rl_error *err);
 /* Puts the items of each lane in order and computes their depths. Fails with RL_ERRNO if memory is exhausted. */
 int rl_timeline_lanes_finish(rl_timeline_lanes *lanes, rl_error *err);

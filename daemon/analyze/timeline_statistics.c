@@ -31,8 +31,8 @@ static size_t find_slot(const rl_timeline_statistics *statistics, uint32_t lane,
   const size_t mask = statistics->slot_count - 1;
   size_t slot = (((uint64_t)lane << 32 | name) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
   for (; statistics->slots[slot] != 0; slot = (slot + 1) & mask) {
-    const rl_lane_name *one = &statistics->names[statistics->slots[slot] - 1];
-    if (one->lane == lane && one->name == name) break;
+    const rl_lane_name *entry = &statistics->names[statistics->slots[slot] - 1];
+    if (entry->lane == lane && entry->name == name) break;
   }
   return slot;
 }
@@ -93,11 +93,11 @@ static int64_t measure_busy_time(rl_lane_statistics *lane) {
   int64_t busy_ns = 0, until_ns = INT64_MIN;
   if (lane->count > 0) qsort(lane->intervals, lane->count, sizeof *lane->intervals, compare_intervals);
   for (size_t i = 0; i < lane->count; i++) {
-    const rl_interval_ns *one = &lane->intervals[i];
-    int64_t start_ns = one->start_ns > until_ns ? one->start_ns : until_ns;
-    if (one->end_ns <= start_ns) continue;
-    busy_ns += one->end_ns - start_ns;
-    until_ns = one->end_ns;
+    const rl_interval_ns *interval = &lane->intervals[i];
+    int64_t start_ns = interval->start_ns > until_ns ? interval->start_ns : until_ns;
+    if (interval->end_ns <= start_ns) continue;
+    busy_ns += interval->end_ns - start_ns;
+    until_ns = interval->end_ns;
   }
   return busy_ns;
 }

@@ -152,7 +152,7 @@ static int compare_rows(const void *left, const void *right) {
   return order != 0 ? order : (int)a->time_class - (int)b->time_class;
 }
 
-/* used: names of both runs, by name. */
+/* used: the names of both runs, sorted. */
 static void join_names(rl_trace_comparison *comparison, const used_name *used, size_t count) {
   for (size_t i = 0; i < count;) {
     rl_compared_name pair[2] = {{0}, {0}};

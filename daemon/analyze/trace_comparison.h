@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* A row is RL_TRACE_SAME if its times differ by less: one iteration of each run does not show smaller differences. */
+/* A row is RL_TRACE_SAME if its times differ by less than this ratio, because one iteration of each run can't show smaller
+ * differences. */
 #define RL_TRACE_CHANGE_MIN_RATIO 0.01 /* smallest change, as a share of the longer time */
 
 typedef enum rl_trace_change {
@@ -23,7 +24,7 @@ typedef enum rl_trace_change {
 } rl_trace_change;
 extern const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT]; /* "same" … "shorter" */
 
-/* The operations of one name, or the idle time of one class before them. [0]: of run a, [1]: of run b. */
+/* The operations of one name, or the idle time of one class before them. Elements [0] belong to run a, elements [1] to run b. */
 typedef struct rl_compared_time {
   const char *name;
   bool is_idle;
@@ -55,7 +56,7 @@ typedef struct rl_trace_comparison {
   size_t count;
 } rl_trace_comparison;
 
-/* The caller clears the result, whose names are those of the times. Fails with RL_ERRNO if memory is exhausted. */
+/* The caller clears the result, whose names point into `a` and `b`. Fails with RL_ERRNO if memory is exhausted. */
 int rl_trace_comparison_compute(const rl_trace_times *a, const rl_trace_times *b, rl_trace_comparison *comparison, rl_error *err);
 void rl_trace_comparison_clear(rl_trace_comparison *comparison);
 

@@ -1,5 +1,5 @@
-/* Sorts numbers of events by 64-bit keys with a stable radix sort, 11 bits at a time; a trace of 1,000,000 events is read in the
- * time and memory of a request. */
+/* Sorts the indices of events by 64-bit keys with a stable radix sort, 11 bits at a time, so that a request can build the index
+ * of a trace with 1,000,000 events. */
 #include "analyze/trace_index.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, u
   return (index->call_kinds[call->name] & kind & (is_captured ? ~RL_CALL_LAUNCHES : ~0)) != 0;
 }
 
-/* CUPTI's names of calls, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
+/* Returns the RL_CALL_… bits of an API call. name: CUPTI's name, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
 static unsigned char call_kinds_of(const char *name) {
   bool asynchronous = strstr(name, "Async") != NULL;
   bool copies = strncmp(name, "cudaMemcpy", 10) == 0 || strncmp(name, "cuMemcpy", 8) == 0;
@@ -51,7 +51,8 @@ static unsigned char call_kinds_of(const char *name) {
 
 /* --- sorting ----------------------------------------------------------------------------------------------------------- */
 
-/* Moves the items to `sorted` by the digit at `shift`; false: all have the same digit, and nothing is moved. */
+/* Copies the items to `sorted`, ordered by the digit at `shift`. Returns false, and copies nothing, if all have the same
+ * digit. */
 static bool sort_by_digit(const keyed_event *items, keyed_event *sorted, size_t count, int shift) {
   size_t ends[DIGITS + 1] = {0};
   for (size_t i = 0; i < count; i++) ends[((items[i].key >> shift) & (DIGITS - 1)) + 1]++;
@@ -98,7 +99,7 @@ static keyed_event *list_events(event_ref events, size_t event_count, bool (*fil
 
 static bool is_any(event_ref event) { return event != NULL; }
 
-/* Copies the events in order of start, so that what follows reads memory in order. */
+/* Copies the events in order of start, so that the later steps read memory in order. */
 static int sort_events(const rl_trace_events *events, rl_trace_index *index, rl_error *err) {
   size_t count;
   RL_CLEANUP(free_keyed_events) keyed_event *list = list_events(events->items, events->count, is_any, &count, err);
@@ -158,7 +159,8 @@ static int index_operations(rl_trace_index *index, rl_error *err) {
 
 /* --- stream capture ---------------------------------------------------------------------------------------------------- */
 
-typedef struct capture { /* from the first call that begins a capture on a thread to the call that ends its last one */
+typedef struct capture { /* overlapping captures of a thread: from the first begin to the last end
+                          */
   uint32_t thread;
   int64_t start_ns, end_ns;
 } capture;
@@ -211,7 +213,8 @@ static bool is_in_a_capture(event_ref call, const capture *captures, size_t coun
   return low < count && captures[low].thread == call->thread && captures[low].start_ns <= call->start_ns;
 }
 
-/* A captured launch has no operation. A launch into another stream, which has one, is executed during the capture. */
+/* Marks the launch calls inside a capture that have no operation: they were added to a graph. A launch call with an operation
+ * went to a stream that is not captured, and was executed. */
 static int mark_captured_launches(rl_trace_index *index, rl_error *err) {
   size_t capture_calls = count_capture_calls(index);
   if (capture_calls == 0) return 0;

@@ -17,7 +17,7 @@ extern "C" {
 /* An activity row (rl_activity_row) without the members that are not needed here. */
 typedef struct rl_trace_event {
   int64_t start_ns, end_ns;
-  uint32_t kind;        /* rl_activity_kind; those other than operations, API calls, ranges, overheads are ignored */
+  uint32_t kind;        /* rl_activity_kind; other kinds than operations, API calls, ranges and overheads are ignored */
   uint32_t name;        /* index into rl_trace_events.names */
   uint32_t correlation; /* 0: none */
   union {

@@ -1,4 +1,5 @@
-/* Each sentence has its own function. The parts of a traced epoch are its kernels, or the phases of kernels that record them. */
+/* Each sentence of the explanation has its own function. The parts of a traced epoch are its kernels, or the phases of kernels
+ * that record them. */
 #include "analyze/training_explanation.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static formatted format_percent(double ratio) {
   return to;
 }
 
-/* The variant, and the run if both runs are of the same variant. */
+/* Returns the run's variant; "run ID" if both runs have the same variant. */
 static formatted name_of(const rl_training_pair *pair, const rl_training_run *run) {
   formatted to;
   bool is_unique = strcmp(pair->baseline->variant, pair->candidate->variant) != 0;
@@ -106,7 +107,8 @@ static rl_explanation_sentence *add_sentence(rl_explanation *explanation, const 
 
 static bool is_traced(const rl_training_run *run) { return run->part_count > 0 && run->traced_ms > 0 && !isnan(run->busy_ratio); }
 
-/* Kernels that overlap share the busy time in proportion to their durations, so that all parts add up to it. */
+/* Returns the part's time in the traced epoch. If kernels overlap, they share the busy time in proportion to their durations, so
+ * that all parts add up to the busy time. */
 static double part_ms(const rl_training_run *run, const rl_training_part *part) {
   double sum_us = 0, busy_us = 1000 * run->busy_ratio * run->traced_ms;
   for (size_t i = 0; i < run->part_count; i++) sum_us += run->parts[i].total_us;
@@ -115,7 +117,7 @@ static double part_ms(const rl_training_run *run, const rl_training_part *part) 
 
 static double idle_ms(const rl_training_run *run) { return fmax(0, 1 - run->busy_ratio) * run->traced_ms; }
 
-/* Busy time in which no kernel runs. */
+/* Returns the busy time in which no kernel runs. */
 static double copy_ms(const rl_training_run *run) {
   double rest_ms = run->busy_ratio * run->traced_ms;
   for (size_t i = 0; i < run->part_count; i++) rest_ms -= part_ms(run, &run->parts[i]);
@@ -131,16 +133,16 @@ static bool is_memory_pipeline(const char *pipeline) {
 
 static rl_epoch_class class_of_verdict(const rl_kernel_verdict *verdict) {
   switch (verdict->bound) {
-    case RL_KERNEL_DRAM:
-    case RL_KERNEL_L2:
-    case RL_KERNEL_L1:
-    case RL_KERNEL_ATOMICS: return RL_EPOCH_MEMORY;
-    case RL_KERNEL_PIPELINE: return is_memory_pipeline(verdict->pipeline) ? RL_EPOCH_MEMORY : RL_EPOCH_ARITHMETIC;
-    case RL_KERNEL_LATENCY:
-    case RL_KERNEL_TAIL: return RL_EPOCH_LATENCY;
-    case RL_KERNEL_LAUNCH:
-    case RL_KERNEL_TOO_SMALL: return RL_EPOCH_LAUNCH;
-    case RL_KERNEL_UNKNOWN: break;
+    case RL_KERNEL_BOUND_DRAM:
+    case RL_KERNEL_BOUND_L2:
+    case RL_KERNEL_BOUND_L1:
+    case RL_KERNEL_BOUND_ATOMICS: return RL_EPOCH_MEMORY;
+    case RL_KERNEL_BOUND_PIPELINE: return is_memory_pipeline(verdict->pipeline) ? RL_EPOCH_MEMORY : RL_EPOCH_ARITHMETIC;
+    case RL_KERNEL_BOUND_LATENCY:
+    case RL_KERNEL_BOUND_TAIL: return RL_EPOCH_LATENCY;
+    case RL_KERNEL_BOUND_LAUNCH:
+    case RL_KERNEL_BOUND_TOO_SMALL: return RL_EPOCH_LAUNCH;
+    case RL_KERNEL_BOUND_UNKNOWN: break;
   }
   return RL_EPOCH_UNKNOWN;
 }
@@ -162,7 +164,7 @@ static epoch_division divide_epoch(const rl_training_run *run) {
     rl_epoch_class class_ = class_of(part);
     const rl_training_part **longest = &division.longest[class_];
     division.ms[class_] += part_ms(run, part);
-    division.has_verdicts |= part->verdict.bound != RL_KERNEL_UNKNOWN;
+    division.has_verdicts |= part->verdict.bound != RL_KERNEL_BOUND_UNKNOWN;
     division.has_phases |= part->phase[0] != '\0';
     if (*longest == NULL || (*longest)->total_us < part->total_us) *longest = part;
   }
@@ -185,7 +187,8 @@ static void add_class_values(rl_explanation_sentence *sentence, const rl_trainin
   }
 }
 
-/* Returns the class with the most time among those that were not listed; RL_EPOCH_CLASS_COUNT: none of LISTED_RATIO. */
+/* Returns the class with the most time among those that are not in `listed` (a bit set) and reach LISTED_RATIO of the epoch;
+ * RL_EPOCH_CLASS_COUNT: there is none. */
 static int next_class(const epoch_division *division, const rl_training_run *run, unsigned listed) {
   int found = RL_EPOCH_CLASS_COUNT;
   for (int i = 0; i < RL_EPOCH_CLASS_COUNT; i++)
@@ -219,7 +222,7 @@ static void explain_epoch(const rl_training_pair *pair, const rl_training_run *r
 /* The parts of both runs with one name: an engine's phase has the name of the launch that does its work in other engines. */
 typedef struct part_pair {
   const char *name;
-  const rl_training_part *baseline, *candidate; /* the longest ones; NULL: none, or gaps */
+  const rl_training_part *baseline, *candidate; /* longest part of each run; NULL: none, or the pair is gaps or copies */
   double baseline_ms, candidate_ms;
 } part_pair;
 
@@ -280,7 +283,7 @@ static void append_pair(rl_explanation_sentence *sentence, const part_pair *part
   if (part->baseline_ms > 0 && part->candidate_ms > 0) append(sentence, " (%.2f×)", part->baseline_ms / part->candidate_ms);
 }
 
-/* Lists the parts that changed most in the direction of the whole epoch. */
+/* Appends the parts that changed most in the direction of the whole epoch (faster or slower). */
 static void append_largest_differences(rl_explanation_sentence *sentence, const rl_training_pair *pair, part_pairs *pairs,
                                        bool faster) {
   size_t listed = 0;
@@ -318,7 +321,7 @@ static bool gains_little(const part_pair *part) {
   return part->candidate_ms > 0 && part->baseline_ms < RL_LITTLE_GAIN_RATIO * part->candidate_ms;
 }
 
-/* Lists the longest parts that gain little, and returns the sum of all of them. */
+/* Appends the longest parts that gain little. Returns the time of all parts that gain little. */
 static double append_little_gains(rl_explanation_sentence *sentence, const rl_training_pair *pair, part_pairs *pairs) {
   double little_ms = 0;
   size_t listed = 0;

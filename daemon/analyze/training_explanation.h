@@ -30,7 +30,7 @@ extern const char *const rl_epoch_class_names[RL_EPOCH_CLASS_COUNT]; /* "arithme
 /* A part whose time shrinks by a smaller factor than this counts as one that limits the speed-up of the epoch. */
 #define RL_LITTLE_GAIN_RATIO 1.5
 
-/* All executions of a kernel in the traced epoch, or of a phase inside it. */
+/* All executions in the traced epoch of a kernel, or of a phase inside a kernel. */
 typedef struct rl_training_part {
   char launch[128];      /* name of the launch: "conv2_forward" */
   char phase[64];        /* name of the phase; "": the whole kernel */
@@ -38,7 +38,7 @@ typedef struct rl_training_part {
   int64_t launches;      /* number of launches in the epoch */
   int64_t report_kernel; /* ordinal of the kernel in the run's report; -1: its counters were not collected */
   rl_kernel_verdict verdict;
-  double conversions, instructions; /* executed by one launch: between FP16 and FP32, and in total; NAN: unknown, or a phase */
+  double conversions, instructions; /* instructions of one launch: FP16/FP32 conversions, and all; NAN: unknown, or a phase */
 } rl_training_part;
 
 enum { RL_MEMORY_PURPOSES = 4 };
@@ -96,7 +96,7 @@ typedef struct rl_explanation {
   size_t count;
 } rl_explanation;
 
-/* The result points into the runs. Fails with RL_ERRNO without memory. */
+/* The result points into the runs. Fails with RL_ERRNO if memory is exhausted. */
 int rl_training_explain(const rl_training_pair *pair, rl_explanation *explanation, rl_error *err);
 
 #ifdef __cplusplus

@@ -72,7 +72,7 @@ static size_t copy_finite(const double *values, size_t count, double *copied) {
   return n;
 }
 
-/* Makes one sample of the blocks of all runs. */
+/* Makes one sample from the blocks of all runs. */
 static int make_sample(const rl_verdict_blocks *runs, size_t run_count, sample *made, rl_error *err) {
   size_t count = 0, cycles = 0;
   for (size_t i = 0; i < run_count; i++) count += runs[i].count;
@@ -101,7 +101,7 @@ static double effect_between(double baseline, double current) {
 /* --- the limit of the history ------------------------------------------------------------------------------------------ */
 
 enum {
-  RECENT_RUNS = 5,   /* whose median a run is compared with */
+  RECENT_RUNS = 5,   /* number of earlier runs whose median a run is compared with */
   MIN_FENCE_RUNS = 8 /* with fewer runs the quartiles of the changes are too uncertain for Tukey's fence */
 };
 
@@ -114,8 +114,9 @@ typedef struct history_limit {
 /* Computes how much a run can differ from the median of the RECENT_RUNS runs before it without a cause. The change of an earlier
  * run is |log(run / that median)|. The limit is the largest of three:
  *
- *   Student's limit   root mean square of the changes, times Student's critical value: without a cause, any of `metrics` metrics
- *                     exceeds it with probability RL_VERDICT_Q / 2. A metric that drifts has large changes, so a high limit.
+ *   Student's limit   root mean square of the changes, times Student's critical value: without a cause, the probability that any
+ *                     of `metrics` metrics exceeds this limit is RL_VERDICT_Q / 2. A metric that drifts has large changes, so a
+ *                     high limit.
  *   Tukey's fence     Q3 + 3 IQR of the changes, from MIN_FENCE_RUNS runs on
  *   observed          1.5 times the largest change */
 static int compute_history_limit(const double *history, size_t count, size_t metrics, history_limit *found, rl_error *err) {
@@ -146,14 +147,14 @@ static int compute_history_limit(const double *history, size_t count, size_t met
 }
 
 /* Estimates the standard deviation of a sample's logarithms by Qn (Rousseeuw and Croux 1993): the C(n / 2 + 1, 2)-th smallest
- * difference of two values, times factors that make it unbiased for normal values. Any half of the values bounds it, and from
- * sample to sample it varies less than an estimate from quartiles. */
+ * difference of two values, times factors that make it unbiased for normal values. Outliers can't make it arbitrarily large if
+ * they are fewer than half of the values, and from sample to sample it varies less than an estimate from quartiles. */
 static int estimate_deviation(const sample *s, double *deviation, rl_error *err) {
   size_t n = s->count, half = n / 2 + 1, pairs = 0;
   RL_CLEANUP(free_numbers) double *differences = malloc((n * n + 1) * sizeof *differences);
   if (differences == NULL) return fail_memory(err);
   for (size_t i = 0; i < n; i++)
-    for (size_t j = 0; j < i; j++) differences[pairs++] = log(s->values[i] / s->values[j]); /* they are sorted */
+    for (size_t j = 0; j < i; j++) differences[pairs++] = log(s->values[i] / s->values[j]); /* >= 0: sorted values */
   qsort(differences, pairs, sizeof *differences, compare_values);
   double few_values = (double)n / ((double)n + (n % 2 == 0 ? 3.8 : 1.4));
   *deviation = 2.2219 * few_values * differences[half * (half - 1) / 2 - 1];
@@ -236,7 +237,7 @@ static void free_comparison(comparison *c) {
   free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation), free_sample(&c->baseline_confirmation);
 }
 
-/* Returns what the confirming blocks are compared with. */
+/* Returns the sample that the confirming blocks are compared with. */
 static const sample *confirmation_baseline(const comparison *c) {
   return c->metric->confirmation_baseline.count > 0 ? &c->baseline_confirmation : &c->baseline;
 }
@@ -317,15 +318,17 @@ typedef struct measured_effect {
   double p_value, q_value; /* q_value: the p-value adjusted for the number of metrics of the suite */
 } measured_effect;
 
-/* Returns true if device cycles were reported and did not change with the effect: in the direction of more or less work, by at
- * least half of the effect. More work takes more cycles, whichever direction of the metric is better. */
+/* Returns true if device cycles were reported, and their change contradicts the effect. A change of the work changes the cycles
+ * in the same direction and by at least half of the effect; more work takes more cycles, also for a metric of which higher values
+ * are better. */
 static bool cycles_contradict(const comparison *c, const measured_effect *effect, double *cycles_effect) {
   *cycles_effect = effect_between(effect->baseline->median_cycles, effect->measured->median_cycles);
   double work_effect = c->metric->direction == RL_LOWER_IS_BETTER ? effect->ratio : -effect->ratio;
   return isfinite(*cycles_effect) && !(*cycles_effect * work_effect > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect->ratio));
 }
 
-/* Returns true if the baseline has two modes, and the median does not exceed the mode on the effect's side by the threshold. */
+/* Returns true if the baseline has two modes, and the measured median exceeds the mode on the effect's side by at most the
+ * threshold. */
 static bool lies_within_baseline_mode(const comparison *c, const measured_effect *effect) {
   const rl_modes *modes = &effect->baseline->modes;
   if (!modes->bimodal) return false;
@@ -333,11 +336,11 @@ static bool lies_within_baseline_mode(const comparison *c, const measured_effect
   return !exceeds_threshold(c->metric, from_mode, effect->ratio);
 }
 
-/* Returns true if the change is by no larger factor than the limit's, up or down. A limit of 150 % is the factor 2.5: 160 % more
- * and 61 % less are beyond it. An unknown limit limits nothing. */
+/* Returns true if the factor of the change, up or down, is at most the factor of the limit. A limit of 150 % is the factor 2.5,
+ * so 160 % more and 61 % less exceed it. Returns false if the limit is unknown. */
 static bool lies_within_limit(double effect, double limit) { return isfinite(limit) && !(fabs(log1p(effect)) > log1p(limit)); }
 
-/* Returns the limit in the direction of the effect: 150 % more or 60 % less. */
+/* Returns the limit in the direction of the effect. A limit of 150 % is 150 % more or 60 % less. */
 static double limit_towards(double effect, double limit) { return effect > 0 ? limit : limit / (1 + limit); }
 
 static phrase describe_measured_effect(const measured_effect *effect) {
@@ -347,7 +350,8 @@ static phrase describe_measured_effect(const measured_effect *effect) {
   return p;
 }
 
-/* Returns true if every test shows the effect; else sets the verdict to inconclusive, with the test that does not. */
+/* Returns true if every test shows the effect; else sets the verdict to inconclusive, with the first failed test as the
+ * reason. */
 static bool passes_all_tests(const comparison *c, const measured_effect *effect, rl_verdict_judgement *judgement) {
   const rl_modes *modes = &effect->baseline->modes;
   const char *bimodal = modes->bimodal || effect->measured->modes.bimodal ? "; the blocks have two modes" : "";
@@ -366,7 +370,7 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
     set_verdict(
         judgement, RL_VERDICT_INCONCLUSIVE,
         "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
-        modes->low, modes->in_low, modes->high, modes->in_high, text.text, in_percent(threshold).text);
+        modes->low, modes->low_count, modes->high, modes->high_count, text.text, in_percent(threshold).text);
   else if (lies_within_limit(effect->ratio, limit))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,

@@ -34,7 +34,7 @@ typedef enum rl_verdict_direction { RL_LOWER_IS_BETTER, RL_HIGHER_IS_BETTER } rl
 
 typedef struct rl_verdict_blocks {
   const double *values; /* one for each block; NAN: the block was dropped */
-  const double *cycles; /* device cycles of the same blocks, NAN: not reported; NULL: of no block */
+  const double *cycles; /* device cycles of the same blocks; NAN: not reported; NULL: no block reported them */
   size_t count;
 } rl_verdict_blocks;
 
@@ -46,8 +46,8 @@ typedef struct rl_verdict_metric {
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
   rl_verdict_blocks confirmation_baseline; /* confirming blocks of a measured baseline; count 0: the baseline's blocks are used */
-  /* Medians of earlier runs, oldest first. They include the runs of the baseline and exclude the current run. They are the runs
-   * since the last one that was faster, at most the last 30, that are comparable and neither slower nor quarantined. */
+  /* Medians of earlier runs, oldest first: the comparable runs since the last faster run, at most the last 30, without slower and
+   * quarantined runs. The runs of the baseline are included, the current run is not. */
   const double *history;
   size_t history_count;
   const char *dropped_reason; /* why the first dropped block of the run was dropped; NULL: no block was */

@@ -2,7 +2,7 @@
  * with its reference; a wrong result fails the pass.
  *
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   median and minimum of the samples
- *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   spread of the samples (rl_summary)
+ *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   spread of the samples (rl_sample_summary)
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
  *   relative_error, relative_error_limit   error of the result, and the largest accepted error
  *   checked_ratio   share of the result that was compared with the reference
@@ -53,7 +53,7 @@ static int add_open_measurements(rl_pass_context *pass, rl_error *err) {
 
 /* Takes `count` samples of one mode (cold or warm cache), adds them to the records and summarizes them. us: buffer for `count`
  * times. */
-static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
+static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double *us, rl_sample_summary *summary, rl_error *err) {
   const rl_instance *instance = pass->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   rl_pass_enter_phase(pass, "samples", mode, RL_SAMPLE_MODE_COUNT);
@@ -86,7 +86,7 @@ int rl_time_launches(rl_pass_context *pass, rl_error *err) {
   pass->iterations_total = RL_SAMPLE_MODE_COUNT;
   if (pass->instance->ops->reset(pass->instance, err) < 0 || check_and_add_result(pass, err) < 0) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODE_COUNT; mode++) {
-    rl_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
+    rl_sample_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
     if (pass->device->ops->sample &&
         (take_samples(pass, mode, count, us, &times, err) < 0 || check_launches(pass, &checked_launches, err) < 0))
       return -1;

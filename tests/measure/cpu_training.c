@@ -36,19 +36,20 @@ static void add_span(void *context, const rl_span *span) {
   measured->totals[i].ns += span->end_ns - span->start_ns;
 }
 
+/* Returns the highest rate of five matrix products, in GFLOP/s; NAN if memory is exhausted. */
 static double sgemm_gflops(int threads) {
-  static float *m[3];
-  for (int i = 0; i < 3 && m[2] == NULL; i++) {
-    m[i] = malloc(sizeof(float) * SGEMM_SIDE * SGEMM_SIDE);
-    for (int k = 0; m[i] != NULL && k < SGEMM_SIDE * SGEMM_SIDE; k++) m[i][k] = (float)(k % 7);
+  static float *matrices[3];
+  for (int i = 0; i < 3 && matrices[2] == NULL; i++) {
+    matrices[i] = malloc(sizeof(float) * SGEMM_SIDE * SGEMM_SIDE);
+    for (int k = 0; matrices[i] != NULL && k < SGEMM_SIDE * SGEMM_SIDE; k++) matrices[i][k] = (float)(k % 7);
   }
-  if (m[0] == NULL || m[1] == NULL || m[2] == NULL) return NAN;
+  if (matrices[0] == NULL || matrices[1] == NULL || matrices[2] == NULL) return NAN;
   openblas_set_num_threads(threads);
   double best = 0;
   for (int repeat = 0; repeat < 5; repeat++) {
     int64_t start = rl_monotonic_ns();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SGEMM_SIDE, SGEMM_SIDE, SGEMM_SIDE, 1, m[0], SGEMM_SIDE, m[1],
-                SGEMM_SIDE, 0, m[2], SGEMM_SIDE);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SGEMM_SIDE, SGEMM_SIDE, SGEMM_SIDE, 1, matrices[0], SGEMM_SIDE,
+                matrices[1], SGEMM_SIDE, 0, matrices[2], SGEMM_SIDE);
     best = fmax(best, 2.0 * SGEMM_SIDE * SGEMM_SIDE * SGEMM_SIDE / (double)(rl_monotonic_ns() - start));
   }
   openblas_set_num_threads(1);

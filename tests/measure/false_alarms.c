@@ -1,7 +1,7 @@
 /* false_alarms RECORDED [TRIALS [SEED [SUITE]]]: draws random suite runs and prints, as Markdown tables for
- * docs/measurements/regression-verdicts.md, how often an unchanged suite raises a false alarm and how often a slow-down is
- * found. RECORDED: a file of tests/data/recorded, whose times of the suite mnist are drawn too; with SUITE, those of SUITE and no
- * others are drawn. Each row of a table is computed by a process. */
+ * docs/measurements/regression-verdicts.md, how often an unchanged suite raises a false alarm and how often a slow-down is found.
+ * RECORDED: a file of tests/data/recorded. The times of its suite mnist are further kinds of noise. With SUITE, the times of
+ * SUITE in this file are the only kinds. A process computes each row of a table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ typedef struct noise_row {
   trial_noise noise;
 } noise_row;
 
-/* The kinds of noise. Their sizes are those of docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
+/* The kinds of noise. The sizes are taken from docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
  * (standard deviation 0.1 %), one process of 119 was 22 % slower, and the rates of three jobs differ by 0.5 % (memory) to 3 %
  * (tensor cores). */
 enum { NOISES_MAX = 32 };
@@ -56,15 +56,15 @@ enum { METRIC_COUNTS = sizeof metric_counts / sizeof *metric_counts };
 typedef struct trial_table {
   size_t blocks;
   double threshold, slow_down; /* slow_down 0: unchanged */
-  long trials;                 /* of a row if nothing is slower, else of a cell */
+  long trials;                 /* number of trials of a row (unchanged suites) or of a cell (slower suites) */
   uint64_t seed;
 } trial_table;
 
-typedef struct rates {
+typedef struct outcome_counts {
   long trials, alarms, missed, inconclusive;
-} rates;
+} outcome_counts;
 
-static int run_trials(const trial_plan *plan, long trials, uint64_t seed, rates *counted) {
+static int run_trials(const trial_plan *plan, long trials, uint64_t seed, outcome_counts *counted) {
   for (long i = 0; i < trials; i++) {
     trial_outcome outcome;
     if (run_trial(plan, seed + (uint64_t)i, &outcome) < 0) return -1;
@@ -82,8 +82,9 @@ static double upper_limit(long found, long trials) {
   return (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n);
 }
 
-/* Runs the trials of a row. An unchanged suite has 2, 8 or 16 metrics, in equal parts; one with a slow metric has 8. */
-static int run_row(const trial_table *table, int noise, rates row[BASELINES]) {
+/* Runs the trials of a row. Unchanged suites have 2, 8 or 16 metrics, in a third of the trials each. Suites with a slow metric
+ * have 8. */
+static int run_row(const trial_table *table, int noise, outcome_counts row[BASELINES]) {
   bool unchanged = table->slow_down == 0;
   for (int b = 0; b < BASELINES; b++)
     for (int m = 0; m < METRIC_COUNTS; m++) {
@@ -101,9 +102,9 @@ static int run_row(const trial_table *table, int noise, rates row[BASELINES]) {
   return 0;
 }
 
-/* Starts a process that writes a row's rates into a pipe. Returns the pipe's end to read from, -1 on failure. */
+/* Starts a process that writes a row's counts into a pipe. Returns the read end of the pipe; -1 on failure. */
 static int start_row(const trial_table *table, int noise) {
-  rates row[BASELINES] = {0};
+  outcome_counts row[BASELINES] = {0};
   int ends[2];
   if (pipe(ends) < 0) return -1;
   pid_t child = fork();
@@ -125,13 +126,13 @@ static void print_header(const trial_table *table) {
   puts("");
 }
 
-static void print_cell(const trial_table *table, const rates *cell) {
+static void print_cell(const trial_table *table, const outcome_counts *cell) {
   double n = (double)cell->trials;
   if (table->slow_down > 0) printf(" %.2f %% |", 100 * (1 - (double)cell->missed / n));
   else printf(" %ld of %ld (%.0f %%) |", cell->alarms, cell->trials, 100 * (double)cell->inconclusive / n);
 }
 
-static void print_sums(const rates columns[BASELINES]) {
+static void print_sums(const outcome_counts columns[BASELINES]) {
   printf("| all |");
   for (int b = 0; b < BASELINES; b++)
     printf(" %.2f %%, at most %.2f %% |", 100.0 * (double)columns[b].alarms / (double)columns[b].trials,
@@ -139,11 +140,11 @@ static void print_sums(const rates columns[BASELINES]) {
   puts("");
 }
 
-/* Prints a table. A cell of unchanged suites has the number of suite runs with an alarm, and the share of inconclusive ones; one
- * of slower suites the share of runs in which the slower metric was found. */
+/* Prints a table. For unchanged suites, a cell has the number of suite runs with an alarm and the share of inconclusive suite
+ * runs. For slower suites, it has the share of suite runs in which the slower metric was found. */
 static int print_table(const trial_table *table) {
   int pipes[NOISES_MAX], rc = 0;
-  rates row[BASELINES], columns[BASELINES] = {0};
+  outcome_counts row[BASELINES], columns[BASELINES] = {0};
   print_header(table);
   fflush(stdout);
   for (int n = 0; n < noise_count; n++) pipes[n] = start_row(table, n);
@@ -164,7 +165,7 @@ static int print_table(const trial_table *table) {
   return rc < 0 ? rc : puts("");
 }
 
-/* Adds a row for each time of a suite of a file. */
+/* Adds a kind of noise for each metric of the recorded suite that is a time. */
 static int add_recorded_noises(const char *path, const char *suite_name) {
   static recorded_history history;
   if (recorded_read(path, &history) < 0) return -1;
@@ -183,7 +184,7 @@ static int add_recorded_noises(const char *path, const char *suite_name) {
 }
 
 int main(int count, char **arguments) {
-  static const size_t block_counts[] = {7, 16}; /* the default of suites, and that of the shipped ones */
+  static const size_t block_counts[] = {7, 16}; /* of a suite by default, and of the shipped suites */
   static const struct { double threshold, slow_down; } cases[] = {{0.05, 0}, {0.01, 0}, {0.05, 0.08}, {0.01, 0.02}};
   long trials = count > 2 ? atol(arguments[2]) : 10000;
   uint64_t seed = count > 3 ? strtoull(arguments[3], NULL, 10) : 1;

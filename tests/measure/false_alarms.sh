@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/measure/false_alarms.sh [TRIALS [SEED]]: writes the tables of false_alarms and recorded_trials into
-# docs/measurements/regression-verdicts.md. TRIALS 0: that of the recorded values alone.
-# $ROOFLINED_BUILD is the build folder, by default build/dev.
+# docs/measurements/regression-verdicts.md. With TRIALS 0, writes only the table of the recorded values. $ROOFLINED_BUILD is the
+# build folder, by default build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 page=docs/measurements/regression-verdicts.md

@@ -102,7 +102,7 @@ static rl_kernel_params params_of(size_t i, int dtype, const char *variant, int6
   return params;
 }
 
-/* Returns the bandwidth of the variant "vector" of the copy, the best one over all types, in bytes per second. */
+/* Returns the highest bandwidth over all types of the copy's variant "vector", in bytes per second. */
 static double best_copy(rl_device *device) {
   double best = 0;
   for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++) {

@@ -1,5 +1,6 @@
 /* Prints how many replay passes CUPTI plans for the counters of a report, for docs/passes.md. No device with CHIP is needed.
- * Plain code has no instructions of the optional classes, so their counters are known to be 0 and need no pass.
+ * Plain code has no instructions of the classes in worker/code/instruction_classes.c, so the counters of these classes are 0
+ * and need no pass.
  * Usage: counter_passes CHIP           one line for each set and section: counters, counters that the chip has, passes, passes
  *                                      in plain code; for a section also the passes of set `full` without it
  *        counter_passes CHIP SECTION   one line for each counter of the section: hardware counters that it needs, passes of the
@@ -96,7 +97,7 @@ static NVPW_MetricsEvaluator *open_evaluator(void) {
       NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size) != NVPA_STATUS_SUCCESS)
     return NULL;
   open.scratchBufferSize = size.scratchBufferSize;
-  open.pScratchBuffer = malloc(size.scratchBufferSize); /* lives as long as the program */
+  open.pScratchBuffer = malloc(size.scratchBufferSize); /* in use until the program ends */
   return open.pScratchBuffer != NULL && NVPW_CUDA_MetricsEvaluator_Initialize(&open) == NVPA_STATUS_SUCCESS
              ? open.pMetricsEvaluator
              : NULL;

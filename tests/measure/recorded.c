@@ -1,3 +1,4 @@
+/* Parses the lines of a recorded file, and gives the blocks of a window to the judgement of a suite run. */
 #include "recorded.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static recorded_suite *find_or_add_suite(recorded_history *history, const char *
   return added;
 }
 
-static recorded_metric *find_metric(recorded_suite *suite, const char *key) {
+static recorded_metric *find_or_add_metric(recorded_suite *suite, const char *key) {
   for (size_t i = 0; i < suite->metric_count; i++)
     if (strcmp(suite->metrics[i].key, key) == 0) return &suite->metrics[i];
   if (suite->metric_count == RECORDED_MAX_METRICS) return NULL;
@@ -37,7 +38,7 @@ static int add_line(char *line, recorded_history *history) {
   char *rest = line, *name = strsep(&rest, ","), *key = strsep(&rest, ","), *block = strsep(&rest, ",");
   if (rest == NULL) return -1;
   recorded_suite *suite = find_or_add_suite(history, name);
-  recorded_metric *metric = suite != NULL ? find_metric(suite, key) : NULL;
+  recorded_metric *metric = suite != NULL ? find_or_add_metric(suite, key) : NULL;
   size_t index = strtoul(block, NULL, 10);
   if (metric == NULL || index >= RECORDED_MAX_BLOCKS) return -1;
   metric->values[index] = *rest != '\0' ? strtod(rest, NULL) : NAN;
@@ -64,13 +65,14 @@ size_t recorded_window_size(const recorded_window *window) { return (window->bas
 
 static double median(const double *values, size_t count) {
   double kept[RECORDED_MAX_BLOCKS];
-  size_t n = 0;
+  size_t finite_count = 0;
   for (size_t i = 0; i < count; i++)
-    if (isfinite(values[i])) kept[n++] = values[i];
-  return rl_compute_quartiles(kept, n).median;
+    if (isfinite(values[i])) kept[finite_count++] = values[i];
+  return rl_compute_quartiles(kept, finite_count).median;
 }
 
-/* The values of the current and of the confirming blocks of one metric, and the baseline. */
+/* One metric in a window: the values of the current and of the confirming blocks, the runs of the baseline, and their medians
+ * (history). */
 typedef struct windowed_metric {
   double current[RECORDED_MAX_BLOCKS], confirmation[RECORDED_MAX_BLOCKS], history[RECORDED_MAX_BLOCKS];
   rl_verdict_blocks runs[RECORDED_MAX_BLOCKS];

@@ -48,7 +48,7 @@ typedef struct recorded_window {
 
 /* Returns the number of blocks of a window. */
 size_t recorded_window_size(const recorded_window *window);
-/* Judges a window as a suite run. judged[metric_count]. Returns -1 on failure. */
+/* Judges a window as a suite run. judged: an array of metric_count elements. Returns -1 on failure. */
 int recorded_judge(const recorded_suite *suite, const recorded_window *window, rl_verdict_judgement *judged,
                    rl_verdict_summary *summary);
 

@@ -1,6 +1,6 @@
 /* recorded_trials FILE...: slides a window over the recorded blocks, compares the runs in each window, and prints how often each
- * verdict occurs as a Markdown table for docs/measurements/regression-verdicts.md. The first counts are those of the recorded
- * values, where each `slower` is a false alarm. The last columns are those of windows in which one metric was slowed down. */
+ * verdict occurs as a Markdown table for docs/measurements/regression-verdicts.md. The first columns are about the recorded
+ * values, where each `slower` is a false alarm. The last columns are about windows in which one metric was slowed down. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static int judge_windows(const recorded_suite *suite, recorded_window window, ve
   return 0;
 }
 
-/* Prints the share of windows whose verdict finds a slow-down of one metric by slow_down_ratio, over all metrics of time. */
+/* Slows down each metric that is a time by slow_down_ratio, one after another, and prints the share of windows in which the
+ * slow-down is found. */
 static int print_share_found(const recorded_suite *suite, recorded_window window, double slow_down_ratio) {
   verdict_counts found = {0};
   window.slow_down_ratio = slow_down_ratio;

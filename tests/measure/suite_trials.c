@@ -24,8 +24,8 @@ static double student_3(generator *g) {
 
 /* The state of one metric that continues from run to run or from block to block. */
 typedef struct metric_state {
-  double walk, run, last_block; /* position of the random walk; the current run's number; the last block's number */
-  bool upper_mode;              /* of the current run */
+  double walk, run, last_block; /* random numbers: position of the walk, of the run, of the last block */
+  bool upper_mode;              /* the current run is in the upper mode */
   size_t next_recorded, stretch_left;
 } metric_state;
 
@@ -36,8 +36,8 @@ static void start_run(const trial_noise *noise, generator *g, metric_state *stat
   state->upper_mode = uniform(g) <= noise->mode_share;
 }
 
-/* Returns the next recorded value, or the first of another stretch. Changes it by some 1e-9, so that values which are drawn twice
- * are not equal: a clock would not repeat them. */
+/* Returns the next recorded value, or the first of another stretch. Multiplies it by 1 plus about 1e-9, because a clock would
+ * hardly give the same value twice. */
 static double draw_recorded(const trial_noise *noise, generator *g, metric_state *state) {
   if (state->stretch_left == 0) {
     state->next_recorded = (size_t)(uniform(g) * (double)noise->recorded_count);
@@ -63,9 +63,9 @@ static double draw_block(const trial_noise *noise, generator *g, generator *proc
 
 static double median(const double *values, size_t count) {
   double sorted[TRIAL_MAX_BLOCKS];
-  for (size_t i = 0, at; i < count; i++) {
-    for (at = i; at > 0 && sorted[at - 1] > values[i]; at--) sorted[at] = sorted[at - 1];
-    sorted[at] = values[i];
+  for (size_t i = 0, place; i < count; i++) {
+    for (place = i; place > 0 && sorted[place - 1] > values[i]; place--) sorted[place] = sorted[place - 1];
+    sorted[place] = values[i];
   }
   return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }

@@ -111,7 +111,7 @@ def test_a_full_l2_explains_more_requests_but_not_fewer(tmp_path):
 
 
 def test_total_bytes_differ_by_the_bytes_written(tmp_path):
-    """ncu: 810 000 bytes read, 200 000 written."""
+    """The fake ncu counts 810 000 bytes read and 200 000 written."""
     moved = [(1310000, 500000), (1310000, 200000), (12810000, 12000000)]
     verdicts = [verdicts_of(compare(tmp_path, bytes_moved=moved_bytes, written=written)[2]) for moved_bytes, written in moved]
     assert [(found["dram__bytes.sum"], found["dram__bytes_write.sum"]) for found in verdicts] == [

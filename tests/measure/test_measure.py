@@ -193,7 +193,7 @@ def test_a_step_beyond_the_budget_is_not_started(host, tmp_path):
 
 
 def overlaps(name, other, wait_s=120):
-    """Returns a step that passes if the other step begins within wait_s after it, or before its end."""
+    """Returns the function of a step that passes if the step `other` begins at most wait_s after it."""
     def run(context):
         (context.logs.parent / f"{name}-started").touch()
         deadline = time.monotonic() + wait_s
@@ -463,7 +463,7 @@ def test_a_neighbour_that_draws_power_is_no_change_of_code(dropped, reason, clas
 
 
 class FakeDaemon:
-    """Answers each suite run with two blocks, the second of them dropped in the first run."""
+    """Answers each suite run with two blocks. In the first run, the second block was dropped."""
 
     def __init__(self, *_):
         self.runs = 0
@@ -576,7 +576,7 @@ def hostile_samples(**last):
     ({"daemon_bytes": 9 << 21, "kept_replies_bytes": 3 << 20}, 0),
     ({"daemon_descriptors": 31}, 1), ({"workers": 3}, 1), ({"device_bytes": 1.009 * (1 << 30)}, 0),
     ({"device_bytes": 1.011 * (1 << 30)}, 1)])
-def test_hostile_posts_leak(last, failures):
+def test_leaks_and_drift_under_hostile_posts_are_found(last, failures):
     samples = hostile_samples(**last)
     assert sum(not row["holds"] for row in [*hostile.leak_checks(samples), hostile.drift_check(samples)]) == failures
 

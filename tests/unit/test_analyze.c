@@ -20,7 +20,7 @@ static void median_of_odd_and_even_counts(void **state) {
   double odd[] = {5, 1, 9}, even[] = {4, 1, 3, 2}, one[] = {7};
   assert_close(rl_summarize_sample(odd, 3).median, 5);
   assert_close(rl_summarize_sample(even, 4).median, 2.5);
-  rl_summary single = rl_summarize_sample(one, 1);
+  rl_sample_summary single = rl_summarize_sample(one, 1);
   assert_close(single.median, 7), assert_close(single.minimum, 7), assert_close(single.maximum, 7),
       assert_close(single.spread_ratio, 0);
 }
@@ -28,7 +28,7 @@ static void median_of_odd_and_even_counts(void **state) {
 static void spread_ignores_one_outlier(void **state) {
   (void)state;
   double values[] = {100, 101, 99, 102, 1e9}; /* median 101; deviations 1 0 2 1 1e9: median 1 */
-  rl_summary summary = rl_summarize_sample(values, 5);
+  rl_sample_summary summary = rl_summarize_sample(values, 5);
   assert_close(summary.minimum, 99);
   assert_close(summary.spread_ratio, 1.4826 / 101);
 }
@@ -36,7 +36,7 @@ static void spread_ignores_one_outlier(void **state) {
 static void values_that_are_not_finite_are_ignored(void **state) {
   (void)state;
   double values[] = {NAN, 2, INFINITY, 4}, none[] = {NAN}, zeros[] = {0, 0};
-  rl_summary summary = rl_summarize_sample(values, 4);
+  rl_sample_summary summary = rl_summarize_sample(values, 4);
   assert_int_equal(summary.count, 2);
   assert_close(summary.median, 3), assert_close(summary.maximum, 4);
   assert_int_equal(rl_summarize_sample(none, 1).count, 0);

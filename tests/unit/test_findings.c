@@ -72,7 +72,7 @@ static double part_limit(rl_time_part part) {
   }
   for (size_t i = 0; i < item_count; i++)
     if (strcmp(items[i].name, ELAPSED) == 0) idle = isnan(idle) ? NAN : 100 * fmax(0, 1 - idle / items[i].value);
-  double limits[] = {[RL_TIME_IDLE] = idle, [RL_TIME_LATENCY] = 100 - idle - busy, [RL_TIME_BUSY] = busy};
+  double limits[] = {[RL_TIME_PART_IDLE] = idle, [RL_TIME_PART_LATENCY] = 100 - idle - busy, [RL_TIME_PART_BUSY] = busy};
   return limits[part];
 }
 
@@ -93,7 +93,7 @@ static void check_sums(size_t count) {
   for (int part = 0; both_throughputs_are_known() && part < RL_TIME_PART_COUNT; part++) {
     double limit = part_limit((rl_time_part)part);
     if (!isnan(limit) && parts[part] > fmax(0, limit) + 1e-9)
-      fail_msg("%s: the estimates add up to %g%%, more than %g%% (seed %llu)", rl_time_limits[part].name, parts[part], limit,
+      fail_msg("%s: the estimates add up to %g%%, more than %g%% (seed %llu)", rl_time_part_limits[part].name, parts[part], limit,
                (unsigned long long)test_seed);
   }
 }

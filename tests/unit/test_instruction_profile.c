@@ -40,7 +40,7 @@ static void records_join_sass_values_and_lines(void **state) {
   add(&profile, 0x10, "smsp__pcsamp_sample_count", 3);
   add(&profile, 0x20, RL_INST_EXECUTED, 5);
   add(&profile, 0x10, RL_INST_EXECUTED, 64);
-  add(&profile, RL_OTHER_FUNCTION, RL_INST_EXECUTED, 1000);
+  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 1000);
   add(&profile, 0x10, "smsp__pcsamp_sample_count", 4);
   assert_int_equal(rl_instruction_profile_append(&profile, 6, NULL, &records, &err), 0);
   assert_int_equal(records.instruction_count, 4);
@@ -130,8 +130,8 @@ static void shared_conflicts_are_as_in_ncu(void **state) {
   add(&profile, 96, RL_INST_EXECUTED, 77);
   assert_true(rl_instruction_profile_shared_conflicts(&profile) == 13);
   assert_true(rl_instruction_profile_sum(&profile, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056);
-  add(&profile, RL_OTHER_FUNCTION, RL_WAVEFRONTS_SHARED, 100);
-  add(&profile, RL_OTHER_FUNCTION, RL_INST_EXECUTED, 10);
+  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_WAVEFRONTS_SHARED, 100);
+  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 10);
   assert_true(rl_instruction_profile_shared_conflicts(&profile) == 13);
   assert_true(rl_instruction_profile_sum(&profile, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056 + 100);
   assert_true(rl_instruction_profile_sum(&profile, RL_INST_EXECUTED) == 8448 + 5 * 1056 + 77 + 10);

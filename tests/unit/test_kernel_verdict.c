@@ -89,41 +89,42 @@ typedef struct verdict_case {
 #define WHOLE_GRID "blocks=1056 sms=132 "
 
 static const verdict_case cases[] = {
-    {"ns=50000 compute=30 memory=85 dram=85 l2=50 l1=20", RL_KERNEL_DRAM, "dram", NULL},
-    {"ns=50000 compute=30 memory=97 dram=0.01 l2=10 l1=97", RL_KERNEL_L1, "l1", NULL},
-    {"ns=50000 compute=30 memory=90 dram=20 l2=90 l1=50", RL_KERNEL_L2, "l2", NULL},
-    {"ns=50000 compute=10 memory=80 dram=1 l2=30 atomics=80", RL_KERNEL_ATOMICS, "atomics", NULL},
-    {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_ATOMICS, "slice", NULL}, /* one address */
-    {"ns=50000 compute=1 memory=2 slice=59.9 issue=1", RL_KERNEL_LATENCY, "issue", NULL},
-    {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_DRAM, "dram", NULL},
-    {SHARED "conflicts=25", RL_KERNEL_ATOMICS, "l1", NULL},
-    {SHARED "conflicts=24.9", RL_KERNEL_L1, "l1", NULL},
-    {SHARED "conflicts=25 ld_wavefronts=301", RL_KERNEL_L1, "l1", NULL}, /* loads and stores are most of the wavefronts */
-    {SHARED "conflicts=25 shared_atomics=0", RL_KERNEL_L1, "l1", NULL},
-    {"ns=50000 compute=30 memory=60 dram=60", RL_KERNEL_DRAM, "dram", NULL},
-    {"ns=50000 compute=30 memory=59.9 dram=59.9 issue=30", RL_KERNEL_LATENCY, "issue", NULL},
-    {"ns=50000 compute=90 memory=20 fma=90 issue=70", RL_KERNEL_PIPELINE, "fma", "fma"},
-    {"ns=50000 compute=96 memory=20 fma=90 issue=96", RL_KERNEL_PIPELINE, "fma", "fma"},
-    {"ns=50000 compute=96 memory=20 fma=85.9 issue=96", RL_KERNEL_PIPELINE, "issue", "issue"},
-    {"ns=50000 compute=98 memory=20 fp64=98 issue=50", RL_KERNEL_PIPELINE, "fp64", "fp64"},
-    {"ns=50000 compute=98 memory=70 tensor=98 l1=70", RL_KERNEL_PIPELINE, "tensor", "tensor"},
-    {"ns=50000 compute=97 memory=90 lsu=97 l1=90", RL_KERNEL_L1, "l1", NULL},
-    {"ns=50000 compute=97 memory=86.9 lsu=97 l1=86.9", RL_KERNEL_PIPELINE, "lsu", "lsu"},
-    {"ns=50000 compute=20 memory=80 dram=59", RL_KERNEL_UNKNOWN, NULL, NULL}, /* no known counter is busy */
-    {IDLE WHOLE_GRID "longest=1000 average=950 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
-    {IDLE WHOLE_GRID "longest=1000 average=599 elapsed=1000", RL_KERNEL_TAIL, "longest", NULL},
-    {IDLE WHOLE_GRID "longest=1000 average=600 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
-    {IDLE WHOLE_GRID "longest=1000 average=100 elapsed=2001", RL_KERNEL_LATENCY, "issue", NULL}, /* the launch takes longer */
-    {IDLE "blocks=79 sms=132 longest=1000 average=590 elapsed=1000", RL_KERNEL_LAUNCH, "blocks", NULL},
-    {IDLE "blocks=80 sms=132 longest=1000 average=598 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
-    {IDLE "blocks=33 sms=132 longest=1000 average=250 elapsed=1000", RL_KERNEL_LAUNCH, "blocks", NULL},
-    {IDLE "blocks=64 sms=132 longest=1000 average=15 elapsed=1000", RL_KERNEL_TAIL, "longest",
+    {"ns=50000 compute=30 memory=85 dram=85 l2=50 l1=20", RL_KERNEL_BOUND_DRAM, "dram", NULL},
+    {"ns=50000 compute=30 memory=97 dram=0.01 l2=10 l1=97", RL_KERNEL_BOUND_L1, "l1", NULL},
+    {"ns=50000 compute=30 memory=90 dram=20 l2=90 l1=50", RL_KERNEL_BOUND_L2, "l2", NULL},
+    {"ns=50000 compute=10 memory=80 dram=1 l2=30 atomics=80", RL_KERNEL_BOUND_ATOMICS, "atomics", NULL},
+    {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_BOUND_ATOMICS, "slice", NULL}, /* one address */
+    {"ns=50000 compute=1 memory=2 slice=59.9 issue=1", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_BOUND_DRAM, "dram", NULL},
+    {SHARED "conflicts=25", RL_KERNEL_BOUND_ATOMICS, "l1", NULL},
+    {SHARED "conflicts=24.9", RL_KERNEL_BOUND_L1, "l1", NULL},
+    {SHARED "conflicts=25 ld_wavefronts=301", RL_KERNEL_BOUND_L1, "l1", NULL}, /* loads and stores are most of the wavefronts */
+    {SHARED "conflicts=25 shared_atomics=0", RL_KERNEL_BOUND_L1, "l1", NULL},
+    {"ns=50000 compute=30 memory=60 dram=60", RL_KERNEL_BOUND_DRAM, "dram", NULL},
+    {"ns=50000 compute=30 memory=59.9 dram=59.9 issue=30", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {"ns=50000 compute=90 memory=20 fma=90 issue=70", RL_KERNEL_BOUND_PIPELINE, "fma", "fma"},
+    {"ns=50000 compute=96 memory=20 fma=90 issue=96", RL_KERNEL_BOUND_PIPELINE, "fma", "fma"},
+    {"ns=50000 compute=96 memory=20 fma=85.9 issue=96", RL_KERNEL_BOUND_PIPELINE, "issue", "issue"},
+    {"ns=50000 compute=98 memory=20 fp64=98 issue=50", RL_KERNEL_BOUND_PIPELINE, "fp64", "fp64"},
+    {"ns=50000 compute=98 memory=70 tensor=98 l1=70", RL_KERNEL_BOUND_PIPELINE, "tensor", "tensor"},
+    {"ns=50000 compute=97 memory=90 lsu=97 l1=90", RL_KERNEL_BOUND_L1, "l1", NULL},
+    {"ns=50000 compute=97 memory=86.9 lsu=97 l1=86.9", RL_KERNEL_BOUND_PIPELINE, "lsu", "lsu"},
+    {"ns=50000 compute=20 memory=80 dram=59", RL_KERNEL_BOUND_UNKNOWN, NULL, NULL}, /* no known counter is busy */
+    {IDLE WHOLE_GRID "longest=1000 average=950 elapsed=1000", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=599 elapsed=1000", RL_KERNEL_BOUND_TAIL, "longest", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=600 elapsed=1000", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=100 elapsed=2001", RL_KERNEL_BOUND_LATENCY, "issue",
+     NULL}, /* the launch takes longer */
+    {IDLE "blocks=79 sms=132 longest=1000 average=590 elapsed=1000", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
+    {IDLE "blocks=80 sms=132 longest=1000 average=598 elapsed=1000", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {IDLE "blocks=33 sms=132 longest=1000 average=250 elapsed=1000", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
+    {IDLE "blocks=64 sms=132 longest=1000 average=15 elapsed=1000", RL_KERNEL_BOUND_TAIL, "longest",
      NULL}, /* one block of 64 is long */
-    {IDLE "blocks=33 sms=132", RL_KERNEL_LAUNCH, "blocks", NULL},
-    {IDLE, RL_KERNEL_LATENCY, "issue", NULL},
-    {"ns=9999 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_TOO_SMALL, "ns", NULL},
-    {"ns=10000 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_LAUNCH, "blocks", NULL},
-    {"ns=9999 compute=20 memory=60 dram=60", RL_KERNEL_DRAM, "dram", NULL},
+    {IDLE "blocks=33 sms=132", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
+    {IDLE, RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {"ns=9999 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_BOUND_TOO_SMALL, "ns", NULL},
+    {"ns=10000 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
+    {"ns=9999 compute=20 memory=60 dram=60", RL_KERNEL_BOUND_DRAM, "dram", NULL},
 };
 
 static void each_bound_has_its_number(void **state) {
@@ -134,7 +135,7 @@ static void each_bound_has_its_number(void **state) {
     if (v.bound != c->bound) fail_msg("%s: %s: %s", c->metrics, rl_kernel_bound_names[v.bound], v.message);
     if (c->evidence) assert_string_equal(v.metric, alias_of(c->evidence)->metric);
     assert_int_equal(v.metric != NULL, c->evidence != NULL);
-    assert_int_equal(v.advice != NULL, c->bound != RL_KERNEL_UNKNOWN);
+    assert_int_equal(v.advice != NULL, c->bound != RL_KERNEL_BOUND_UNKNOWN);
     assert_int_equal(v.pipeline != NULL, c->pipeline != NULL);
     if (c->pipeline) assert_string_equal(v.pipeline, c->pipeline);
     assert_true(v.message[0] && strlen(v.message) < sizeof v.message - 24 && !strstr(v.message, "nan"));
@@ -144,7 +145,7 @@ static void each_bound_has_its_number(void **state) {
 static void a_missing_metric_is_named_with_its_reason(void **state) {
   (void)state;
   rl_kernel_verdict v = verdict_on("ns=50000 compute=20 memory=nan");
-  assert_int_equal(v.bound, RL_KERNEL_UNKNOWN);
+  assert_int_equal(v.bound, RL_KERNEL_BOUND_UNKNOWN);
   assert_string_equal(v.message, "The verdict needs " PCT("gpu__compute_memory_throughput") ": blocked.");
   v = verdict_on("compute=20 memory=20");
   assert_string_equal(v.message, "The verdict needs gpu__time_duration.sum: it was not collected.");
@@ -165,7 +166,7 @@ static void the_verdict_on_latency_names_the_longest_stall(void **state) {
       {IDLE "scoreboard=12", NULL}};
   for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
     rl_kernel_verdict v = verdict_on(waits[i].metrics);
-    assert_int_equal(v.bound, RL_KERNEL_LATENCY);
+    assert_int_equal(v.bound, RL_KERNEL_BOUND_LATENCY);
     const char *found = strstr(v.message, "Longest stall");
     if (waits[i].stall == NULL) assert_null(found);
     else assert_string_equal(found, waits[i].stall);

@@ -74,8 +74,8 @@ static void only_names_of_libraries_match(void **state) {
 
 static void every_bound_has_different_advice(void **state) {
   (void)state;
-  for (int a = RL_KERNEL_UNKNOWN; rl_kernel_bound_names[a]; a++)
-    for (int b = RL_KERNEL_UNKNOWN; b <= a; b++) {
+  for (int a = RL_KERNEL_BOUND_UNKNOWN; rl_kernel_bound_names[a]; a++)
+    for (int b = RL_KERNEL_BOUND_UNKNOWN; b <= a; b++) {
       const char *advice = rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)a});
       assert_true(advice && strlen(advice) < 300); /* fits into a message after the library's name */
       assert_true(a == b || strcmp(advice, rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)b})) != 0);

@@ -55,7 +55,7 @@ static void modes_have_their_medians_and_counts(void **state) {
   (void)state;
   double values[] = {27.7, 22.7, 22.8, 27.8, 22.6, 22.7, 27.6, 22.9};
   rl_modes modes = rl_modes_find(values, 8);
-  assert_true(modes.bimodal && modes.in_low == 5 && modes.in_high == 3);
+  assert_true(modes.bimodal && modes.low_count == 5 && modes.high_count == 3);
   assert_true(modes.low == 22.7 && modes.high == 27.7);
   assert_true(modes.boundary > 22.9 && modes.boundary < 27.6);
 }

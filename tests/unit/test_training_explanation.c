@@ -23,7 +23,7 @@ static rl_training_part make_part(const char *launch, const char *phase, double 
   rl_training_part part = {.total_us = 1000 * ms, .launches = 10, .report_kernel = 0, .conversions = NAN, .instructions = NAN};
   snprintf(part.launch, sizeof part.launch, "%s", launch);
   snprintf(part.phase, sizeof part.phase, "%s", phase);
-  part.verdict = (rl_kernel_verdict){.bound = bound, .pipeline = bound == RL_KERNEL_PIPELINE ? "fma" : NULL};
+  part.verdict = (rl_kernel_verdict){.bound = bound, .pipeline = bound == RL_KERNEL_BOUND_PIPELINE ? "fma" : NULL};
   return part;
 }
 
@@ -43,10 +43,10 @@ static void make_run(run_fixture *to, int64_t id, const char *precision, const d
   for (int i = 0; i < 4; i++) sum_ms += part_ms[i];
   to->run.epoch_ms = to->run.traced_ms = sum_ms + 1;
   to->run.busy_ratio = sum_ms / (sum_ms + 1);
-  to->parts[0] = make_part("conv2_forward", "", part_ms[0], RL_KERNEL_PIPELINE);
-  to->parts[1] = make_part("conv1_forward", "", part_ms[1], RL_KERNEL_L1);
-  to->parts[2] = make_part("head", "", part_ms[2], RL_KERNEL_LATENCY);
-  to->parts[3] = make_part("adam", "", part_ms[3], RL_KERNEL_DRAM);
+  to->parts[0] = make_part("conv2_forward", "", part_ms[0], RL_KERNEL_BOUND_PIPELINE);
+  to->parts[1] = make_part("conv1_forward", "", part_ms[1], RL_KERNEL_BOUND_L1);
+  to->parts[2] = make_part("head", "", part_ms[2], RL_KERNEL_BOUND_LATENCY);
+  to->parts[3] = make_part("adam", "", part_ms[3], RL_KERNEL_BOUND_DRAM);
 }
 
 typedef struct fixture {
@@ -130,18 +130,18 @@ static void each_bound_has_its_class(void **state) {
   static const struct {
     rl_kernel_bound bound;
     const char *pipeline, *class_;
-  } cases[] = {{RL_KERNEL_DRAM, NULL, "memory"},
-               {RL_KERNEL_L2, NULL, "memory"},
-               {RL_KERNEL_L1, NULL, "memory"},
-               {RL_KERNEL_ATOMICS, NULL, "memory"},
-               {RL_KERNEL_PIPELINE, "lsu", "memory"},
-               {RL_KERNEL_PIPELINE, "mio", "memory"},
-               {RL_KERNEL_PIPELINE, "fma", "arithmetic"},
-               {RL_KERNEL_PIPELINE, "tensor", "arithmetic"},
-               {RL_KERNEL_PIPELINE, "issue", "arithmetic"},
-               {RL_KERNEL_LATENCY, NULL, "latency"},
-               {RL_KERNEL_TAIL, NULL, "latency"},
-               {RL_KERNEL_UNKNOWN, NULL, "unknown"}};
+  } cases[] = {{RL_KERNEL_BOUND_DRAM, NULL, "memory"},
+               {RL_KERNEL_BOUND_L2, NULL, "memory"},
+               {RL_KERNEL_BOUND_L1, NULL, "memory"},
+               {RL_KERNEL_BOUND_ATOMICS, NULL, "memory"},
+               {RL_KERNEL_BOUND_PIPELINE, "lsu", "memory"},
+               {RL_KERNEL_BOUND_PIPELINE, "mio", "memory"},
+               {RL_KERNEL_BOUND_PIPELINE, "fma", "arithmetic"},
+               {RL_KERNEL_BOUND_PIPELINE, "tensor", "arithmetic"},
+               {RL_KERNEL_BOUND_PIPELINE, "issue", "arithmetic"},
+               {RL_KERNEL_BOUND_LATENCY, NULL, "latency"},
+               {RL_KERNEL_BOUND_TAIL, NULL, "latency"},
+               {RL_KERNEL_BOUND_UNKNOWN, NULL, "unknown"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture *f = make_pair();
     for (int part = 0; part < 4; part++) {
@@ -157,8 +157,8 @@ static void each_bound_has_its_class(void **state) {
 static void short_kernels_count_as_launches(void **state) {
   (void)state;
   fixture *f = make_pair();
-  f->baseline.parts[2].verdict.bound = RL_KERNEL_TOO_SMALL;
-  f->baseline.parts[3].verdict.bound = RL_KERNEL_LAUNCH;
+  f->baseline.parts[2].verdict.bound = RL_KERNEL_BOUND_TOO_SMALL;
+  f->baseline.parts[3].verdict.bound = RL_KERNEL_BOUND_LAUNCH;
   explain(f);
   assert_value(find(f, "epoch", 1), "launch", 1 + 4 + 3);
   free(f);
@@ -167,10 +167,10 @@ static void short_kernels_count_as_launches(void **state) {
 static void phases_that_exchange_data_are_apart_from_the_others(void **state) {
   (void)state;
   fixture *f = make_pair();
-  f->candidate.parts[0] = make_part("persistent_epoch", "conv2_forward", 4, RL_KERNEL_LATENCY);
-  f->candidate.parts[1] = make_part("persistent_epoch", "conv1_forward", 9, RL_KERNEL_LATENCY);
-  f->candidate.parts[2] = make_part("persistent_epoch", "backward_barrier", 3, RL_KERNEL_LATENCY);
-  f->candidate.parts[3] = make_part("persistent_epoch", "adam", 4, RL_KERNEL_LATENCY);
+  f->candidate.parts[0] = make_part("persistent_epoch", "conv2_forward", 4, RL_KERNEL_BOUND_LATENCY);
+  f->candidate.parts[1] = make_part("persistent_epoch", "conv1_forward", 9, RL_KERNEL_BOUND_LATENCY);
+  f->candidate.parts[2] = make_part("persistent_epoch", "backward_barrier", 3, RL_KERNEL_BOUND_LATENCY);
+  f->candidate.parts[3] = make_part("persistent_epoch", "adam", 4, RL_KERNEL_BOUND_LATENCY);
   explain(f);
   const rl_explanation_sentence *epoch = find(f, "epoch", 2);
   assert_value(epoch, "exchange", 3);

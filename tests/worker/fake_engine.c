@@ -1,3 +1,4 @@
+/* Implements fake_engine.h. The workloads fake, fake_launch and fake_rates differ only in how they are timed. */
 #include "tests/worker/fake_engine.h"
 
 #include <errno.h>
@@ -53,7 +54,7 @@ static const rl_workload fake_workload = {.name = "fake",
                                           .defaults = fake_defaults,
                                           .cost = fake_cost,
                                           .iteration_counts = fake_iteration_counts};
-/* The same workload, but each launch is timed alone. */
+/* The workload fake, but each launch is timed alone. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .job_kind = "kernel",
                                                  .fields = fake_fields,
@@ -62,7 +63,7 @@ static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .cost = fake_cost,
                                                  .iteration_counts = fake_iteration_counts,
                                                  .timing_mode = RL_TIMING_LAUNCHES};
-/* The same workload as rates: the first launch moves 1000 bytes; the second rate is unavailable. */
+/* The workload fake, but rates are measured: gather moves 1000 bytes; the second rate is unavailable. */
 static const rl_workload fake_rates_workload = {.name = "fake_rates",
                                                 .job_kind = "ceilings",
                                                 .fields = fake_fields,
@@ -83,7 +84,7 @@ typedef struct fake_instance {
   void *weights, *activations;
   double weight, loss, evaluated_weight;
   int64_t gathers;    /* launches of gather since the reset */
-  int64_t free_slots; /* of the buffer that gather fills */
+  int64_t free_slots; /* free slots of the buffer that gather fills */
   rl_launch step[2], evaluate, whole, restore;
   rl_sequence iteration[1], evaluation[1];
   rl_rate rates[2];
@@ -194,7 +195,7 @@ static void fake_close(rl_instance *instance) {
 }
 static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   (void)err;
-  ((fake_instance *)instance)->free_slots = 0; /* the check runs the step */
+  ((fake_instance *)instance)->free_slots = 0; /* the check runs the step, which fills the buffer */
   *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }

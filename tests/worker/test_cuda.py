@@ -12,6 +12,7 @@ from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
 SMALL_JOB = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
              "engine": "fused"}
+KERNEL, PHASE = 0, 9  # rl_activity_kind
 
 
 def skip_reason():
@@ -132,8 +133,8 @@ def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
     step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the others are alike, except the short last one
     assert 0.8 < step_us * metadata["steps_per_epoch"] / epoch["total_us"] < 1.1
     rows = [row for frame in payloads(frames, "ROWS") for row in frame]
-    (launch,) = [row for row in rows if row[2] == 0 and names[row[3]] == epoch["name"]]
-    spans = [row for row in rows if row[2] == 9]
+    (launch,) = [row for row in rows if row[2] == KERNEL and names[row[3]] == epoch["name"]]
+    spans = [row for row in rows if row[2] == PHASE]
     assert [(row[7], names[row[3]]) for row in spans] == [(step, phase["name"]) for step in range(1, 33) for phase in phases]
     assert all(before[1] == after[0] for before, after in zip(spans, spans[1:]) if before[7] == after[7])
     assert launch[0] <= spans[0][0] and spans[-1][1] <= launch[1]

@@ -36,12 +36,13 @@ static int compare_offset(const void *a, const void *b) {
   return strcmp(x->metric, y->metric);
 }
 
-/* Sorts by offset. The values of called functions then come first, because their offset is RL_OTHER_FUNCTION. Returns the index
- * of the first value of the kernel's own code. */
+/* Sorts by offset. The values of called functions then come first, because their offset is RL_OFFSET_IN_CALLED_FUNCTION. Returns
+ * the index of the first value of the kernel's own code. */
 static size_t sort_values(rl_instruction_profile *profile) {
   size_t first_of_kernel = 0;
   if (profile->count > 0) qsort(profile->values, profile->count, sizeof *profile->values, compare_offset);
-  while (first_of_kernel < profile->count && profile->values[first_of_kernel].offset == RL_OTHER_FUNCTION) first_of_kernel++;
+  while (first_of_kernel < profile->count && profile->values[first_of_kernel].offset == RL_OFFSET_IN_CALLED_FUNCTION)
+    first_of_kernel++;
   return first_of_kernel;
 }
 

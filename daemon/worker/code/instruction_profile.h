@@ -15,7 +15,7 @@
 
 /* The offset of values that belong to functions which the kernel calls. Only rl_instruction_profile_sum includes these
  * values. */
-enum { RL_OTHER_FUNCTION = -1 };
+enum { RL_OFFSET_IN_CALLED_FUNCTION = -1 };
 
 typedef struct rl_pc_value {
   int64_t offset;     /* bytes from the start of the function */

@@ -32,7 +32,8 @@ static int add_count(void *context, const rl_instruction_count *count, rl_error 
     launch_kernel_count++;
   }
   if (same_symbol_count == 0 && launch_kernel_count == 1)
-    return rl_instruction_profile_add(&profiler->kernels[last].profile, RL_OTHER_FUNCTION, count->metric, count->value, err);
+    return rl_instruction_profile_add(&profiler->kernels[last].profile, RL_OFFSET_IN_CALLED_FUNCTION, count->metric, count->value,
+                                      err);
   for (size_t k = 0; k < request->kernel_count && same_symbol_count > 0; k++) {
     const rl_launched_kernel *kernel = &request->kernels[k];
     if (kernel->launch_index != profiler->launch_index || strcmp(kernel->symbol, count->function) != 0) continue;

@@ -17,8 +17,8 @@ enum { KNOWN_MAX_BOUNDS = 4, KNOWN_MAX_CAUSES = 8 };
 typedef struct known_kernel {
   const char *launch;
   bool held_out;                            /* the rules were written without its metrics */
-  rl_kernel_bound bounds[KNOWN_MAX_BOUNDS]; /* each of these is right; RL_KERNEL_UNKNOWN ends the list */
-  const char *pipelines;                    /* "fma issue": right with RL_KERNEL_PIPELINE; NULL: any */
+  rl_kernel_bound bounds[KNOWN_MAX_BOUNDS]; /* each of these is right; RL_KERNEL_BOUND_UNKNOWN ends the list */
+  const char *pipelines;                    /* "fma issue": right with RL_KERNEL_BOUND_PIPELINE; NULL: any */
   rl_cause_id cause;                     /* cause of a finding that the report must have; RL_CAUSE_NONE: no finding is required */
   rl_cause_id allowed[KNOWN_MAX_CAUSES]; /* an optimisation with another cause is false; RL_CAUSE_NONE ends the list */
 } known_kernel;

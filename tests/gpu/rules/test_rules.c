@@ -292,24 +292,24 @@ static void kernels_have_their_verdict(void **state) {
     const char *launch;
     rl_kernel_bound bound;
     const char *pipeline; /* "": none */
-  } known[] = {{"copy", RL_KERNEL_DRAM, ""},
-               {"fma", RL_KERNEL_PIPELINE, "fma"},
-               {"dfma", RL_KERNEL_PIPELINE, "fp64"},
-               {"wgmma", RL_KERNEL_PIPELINE, "tensor"},
-               {"logic", RL_KERNEL_PIPELINE, "alu"},
-               {"ex2", RL_KERNEL_PIPELINE, "xu"},
-               {"read_banks", RL_KERNEL_L1, ""},
-               {"write_banks", RL_KERNEL_L1, ""},
-               {"read_no_banks", RL_KERNEL_L1, ""},
-               {"chase", RL_KERNEL_LATENCY, ""},
-               {"asleep", RL_KERNEL_LATENCY, ""},
-               {"few_blocks", RL_KERNEL_LAUNCH, ""},
-               {"uneven_blocks", RL_KERNEL_TAIL, ""},
-               {"one_long_block", RL_KERNEL_TAIL, ""},
-               {"tiny", RL_KERNEL_TOO_SMALL, ""},
-               {"red_one_word", RL_KERNEL_ATOMICS, ""},
-               {"atom_one_word", RL_KERNEL_ATOMICS, ""},
-               {"red_spread", RL_KERNEL_LATENCY, ""}};
+  } known[] = {{"copy", RL_KERNEL_BOUND_DRAM, ""},
+               {"fma", RL_KERNEL_BOUND_PIPELINE, "fma"},
+               {"dfma", RL_KERNEL_BOUND_PIPELINE, "fp64"},
+               {"wgmma", RL_KERNEL_BOUND_PIPELINE, "tensor"},
+               {"logic", RL_KERNEL_BOUND_PIPELINE, "alu"},
+               {"ex2", RL_KERNEL_BOUND_PIPELINE, "xu"},
+               {"read_banks", RL_KERNEL_BOUND_L1, ""},
+               {"write_banks", RL_KERNEL_BOUND_L1, ""},
+               {"read_no_banks", RL_KERNEL_BOUND_L1, ""},
+               {"chase", RL_KERNEL_BOUND_LATENCY, ""},
+               {"asleep", RL_KERNEL_BOUND_LATENCY, ""},
+               {"few_blocks", RL_KERNEL_BOUND_LAUNCH, ""},
+               {"uneven_blocks", RL_KERNEL_BOUND_TAIL, ""},
+               {"one_long_block", RL_KERNEL_BOUND_TAIL, ""},
+               {"tiny", RL_KERNEL_BOUND_TOO_SMALL, ""},
+               {"red_one_word", RL_KERNEL_BOUND_ATOMICS, ""},
+               {"atom_one_word", RL_KERNEL_BOUND_ATOMICS, ""},
+               {"red_spread", RL_KERNEL_BOUND_LATENCY, ""}};
   static const given_metric none[MAX_GIVEN];
   int wrong = 0;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
