@@ -23,7 +23,7 @@ typedef struct rl_computed_metric {
   char unit[RL_COMPUTED_METRIC_UNIT_SIZE];
 } rl_computed_metric;
 
-/* Calls add(context, name) once for each metric that can be computed from the `count` collected ones and is not among them.
+/* Calls add(context, name) once for each metric that can be computed from the `count` collected metrics and was not collected.
  * Stops when add returns a value other than 0, and returns that value; returns 0 otherwise. collected: sorted (strcmp). */
 int rl_computed_metrics_list(const char *const *collected, size_t count, int (*add)(void *context, const char *name),
                              void *context);

@@ -23,7 +23,7 @@ const char *const rl_path_part_names[RL_PATH_PART_COUNT] = {
 typedef const rl_trace_event *event_ref;
 
 static const uint32_t NO_OPERATION = UINT32_MAX;
-/* Maximum number of operations that a search for a predecessor skips. It bounds the time for any trace. */
+/* Maximum number of operations that a search for a predecessor skips, so that its time is bounded for any trace. */
 enum { MAX_STEPS_BACK = 16 };
 
 typedef struct ordered_call { /* calls are sorted by key, then by time */
@@ -45,7 +45,7 @@ typedef struct ordered_operation { /* operations are sorted by key, then by time
 typedef struct launch_span { /* the union of nested launch calls of a thread */
   uint32_t key;
   int64_t start_ns, end_ns;
-  int64_t before_ns; /* duration of the spans before it in the list */
+  int64_t before_ns; /* total duration of the spans that stand before this one in the list */
 } launch_span;
 
 typedef struct path_search {
@@ -201,8 +201,8 @@ static void extend(path_search *s, rl_path_part part, int64_t from_ns) {
   s->covered_from_ns = from_ns;
 }
 
-/* Returns the total duration of the launch calls that the list has before time_ns of this thread, those of other threads
- * included. So only the difference between two times of the same thread is meaningful. */
+/* Returns the total duration of the launch calls that the list has before time_ns of this thread, including the launch calls of
+ * other threads. So only the difference between two times of the same thread is meaningful. */
 static int64_t launching_ns(const path_search *s, uint32_t key, int64_t time_ns) {
   size_t low = 0, high = s->launch_count;
   while (low < high) {

@@ -26,11 +26,11 @@ extern const rl_time_part_limit rl_time_part_limits[RL_TIME_PART_COUNT];
 
 enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
 
-/* Makes one finding of all findings with the same cause: the first of them gets the combined estimate; the others follow as parts
- * (is_part) without an estimate. Findings with a global estimate come first, the largest first, then findings with a local
- * estimate, then findings without an estimate. In this order, limits each global estimate to the remaining time of its part of
- * the duration. Removes a finding that could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS. Returns the number
- * of findings, parts included. */
+/* Makes one finding of all findings with the same cause: the first of these findings gets the combined estimate; the others
+ * follow as parts (is_part) without an estimate. Findings with a global estimate come first, the largest first, then findings
+ * with a local estimate, then findings without an estimate. In this order, limits each global estimate to the remaining time of
+ * its part of the duration. Removes a finding that could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS.
+ * Returns the number of findings, parts included. */
 size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
 
 #ifdef __cplusplus

@@ -89,7 +89,7 @@ static const counted_unit compute_units[] = {
     {RL_KERNEL_BOUND_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
     {0}};
 
-/* Returns the unit with the highest percentage; the first of several equal ones; NULL if no percentage is known. */
+/* Returns the unit with the highest percentage, the first one if several are equal; NULL if no percentage is known. */
 static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
   const counted_unit *found = NULL;
   for (const counted_unit *each = units; each->metric; each++) {

@@ -19,7 +19,7 @@ typedef enum rl_kernel_bound {
   RL_KERNEL_BOUND_ATOMICS,   /* atomic units of L2, or atomic operations in shared memory */
   RL_KERNEL_BOUND_LATENCY,   /* no unit is busy although the multiprocessors have work */
   RL_KERNEL_BOUND_LAUNCH,    /* some multiprocessors never get a block */
-  RL_KERNEL_BOUND_TAIL,      /* most multiprocessors finish long before the one that takes longest */
+  RL_KERNEL_BOUND_TAIL,      /* most multiprocessors finish long before the last multiprocessor does */
   RL_KERNEL_BOUND_TOO_SMALL, /* the kernel is too short to tell what bounds it */
 } rl_kernel_bound;
 extern const char *const rl_kernel_bound_names[]; /* "unknown" "dram" "l2" "l1" "pipeline" "atomics" "latency" ..., NULL */

@@ -4,8 +4,9 @@
 
 #include "analyze/kernel_verdict.h"
 
-/* Returns "cuBLAS", "cuDNN" or "cuBLAS or cuDNN"; NULL: the kernel belongs to neither, as far as known. Kernels of CUTLASS match
- * only if they have names that these libraries use, because an application that compiles CUTLASS can change its kernels. */
+/* Returns "cuBLAS", "cuDNN" or "cuBLAS or cuDNN"; NULL: the kernel is not known to belong to one of these libraries. Kernels of
+ * CUTLASS match only if they have names that these libraries use, because an application that compiles CUTLASS can change its
+ * kernels. */
 const char *rl_library_of_kernel(const char *name);
 /* Returns what the caller of a library can change about a kernel with this verdict: shape, layout, precision, algorithm,
  * batch. */

@@ -43,7 +43,7 @@ typedef struct rl_phase_times {
   size_t count;                       /* 0: no share has a phase */
 } rl_phase_times;
 
-/* shares: sorted by name. The classes of all phases add up to those of the window. */
+/* shares: sorted by name. The classes of all phases add up to the classes of the window. */
 void rl_phase_times_compute(const rl_name_times *times, const rl_phase_share *shares, size_t count, rl_phase_times *phases);
 
 #ifdef __cplusplus

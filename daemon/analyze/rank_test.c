@@ -62,9 +62,9 @@ static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum
   return 0;
 }
 
-/* Counts the samples with each U, without ties: their generating function is the product of (1 - q^(b_count + i)) / (1 - q^i)
- * for i = 1 to a_count (Andrews, "The theory of partitions" (1976), section 3.2). After each i, the coefficients are those of the
- * samples of i values. They are symmetric, so that only the lower half is computed. */
+/* Counts the samples with each U, without ties: their generating function is the product of (1 - q^(b_count + i)) / (1 - q^i) for
+ * i = 1 to a_count (Andrews, "The theory of partitions" (1976), section 3.2). After each i, the coefficients count the samples of
+ * i values. The coefficients are symmetric, so only the lower half is computed. */
 static int count_u(size_t a_count, size_t b_count, sum_counts *sums, rl_error *err) {
   size_t size = a_count * b_count + 1, half = (size + 1) / 2;
   double *counts = sums->counts = calloc(size, sizeof *counts);
@@ -127,8 +127,8 @@ static int compute_p_without_ties(size_t a_count, size_t b_count, size_t u, doub
   return 0;
 }
 
-/* Computes the two-sided p-value of a sample of `chosen` values with the rank sum `observed`. Callers pass the smaller sample:
- * its table is smaller, and both samples have the same p-value. */
+/* Computes the two-sided p-value of a sample of `chosen` values with the rank sum `observed`. Callers pass the smaller of the two
+ * samples, because its table is smaller; the p-value is the same. */
 static int compute_p_with_ties(const size_t *ranks, size_t rank_count, size_t chosen, size_t observed, double *p, rl_error *err) {
   RL_CLEANUP(free_counts) sum_counts sums = {0};
   if (count_sums(ranks, rank_count, chosen, &sums, err) < 0) return -1;

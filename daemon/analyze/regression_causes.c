@@ -73,8 +73,8 @@ static bool differs_by(double baseline, double current, double ratio) {
   return isfinite(baseline) && isfinite(current) && fabs(current - baseline) > ratio * fmax(fabs(baseline), fabs(current));
 }
 
-/* Adds counts of work that differ, and the stall reason that changed most, if both runs measured them. This evidence does not
- * decide the class. */
+/* Adds as evidence the counts of work that differ and the stall reason that changed most, if both runs measured them. This
+ * evidence does not decide the class. */
 static void compare_metrics(rl_regression_cause *cause, const rl_metric_values *baseline, const rl_metric_values *current) {
   static const char *const work[] = {"smsp__inst_executed.sum", "dram__bytes.sum", "lts__t_sectors.sum"};
   static const char stalled[] = "smsp__average_warps_issue_stalled_", per_issue[] = "_per_issue_active.ratio";
@@ -299,9 +299,9 @@ static bool same_launch(const rl_regression_kernel *a, const rl_regression_kerne
 }
 static bool same_name(const rl_regression_kernel *a, const rl_regression_kernel *b) { return same_text(a->name, b->name); }
 
-/* Pairs the n-th kernel of a launch and name with the n-th of the same launch and name in the other run. Pairs the remaining
- * kernels by launch, then by name. pair_of[baseline kernel]: index in the current run, or its kernel_count. used[current kernel]:
- * it is paired. */
+/* Pairs the n-th kernel of a launch and name in the baseline with the n-th kernel of the same launch and name in the current run.
+ * Pairs the remaining kernels by launch, then by name. pair_of[baseline kernel]: index in the current run, or its kernel_count.
+ * used[current kernel]: it is paired. */
 static void pair_kernels(comparison *c, size_t *pair_of, bool *used) {
   static const pairing pairings[] = {same_launch_and_name, same_launch, same_name};
   size_t before = c->baseline->kernel_count, now = c->current->kernel_count;
@@ -378,7 +378,7 @@ static void add_first_evidence(rl_regression_cause *cause, const char *property,
 }
 
 /* Changes the class of all causes except small noise to device, if other processes used the device while the current run was
- * timed and differ from those of the baseline. Such processes slow down every kernel, including changed ones. */
+ * timed and differ from the other processes of the baseline. Such processes slow down every kernel, including changed ones. */
 static void blame_other_processes(comparison *c) {
   const char *before = c->baseline->other_processes, *now = c->current->other_processes;
   if (!is_known(now) || same_text(before, now)) return;

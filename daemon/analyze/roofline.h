@@ -37,7 +37,7 @@ typedef struct rl_roof_point { /* the point and the ridge of one unit and one me
   /* Arithmetic intensity below which the memory level limits the kernel, and above which the unit does; from theoretical and from
    * measured roofs. */
   double ridge_theoretical, ridge_measured;
-  double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
+  double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of the two roofs at this intensity */
 } rl_roof_point;
 
 typedef struct rl_roof_model { /* the minimum bytes and operations of the workload, and their rates over the measured time */
@@ -51,11 +51,11 @@ extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "late
  * more, it is bound by the busier of the two. Otherwise the intensity decides: memory below the ridge, compute above it. */
 typedef struct rl_classification {
   rl_bound bound;
-  double memory_pct, compute_pct; /* percentages of the peaks; without counters, of the measured ceilings */
+  double memory_pct, compute_pct; /* percentages of the peaks; without counters: of the measured ceilings */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
-  double intensity, ridge; /* arithmetic intensity and ridge point of that unit with DRAM; without counters, those of the model */
-  char why[160];           /* the reason for the bound, as text */
+  double intensity, ridge;        /* of that unit with DRAM; without counters, intensity and ridge point of the model */
+  char why[160];                  /* the reason for the bound, as text */
 } rl_classification;
 
 typedef struct rl_roofline {

@@ -9,12 +9,12 @@
  *   in a blocking copy call, otherwise `host work`.
  * - An instant after the call began is `launch latency` if the call had not returned before the gap, with two exceptions: it is
  *   `copy` if the call is a blocking copy call (the driver stages pageable memory), and `first launch` if the call is the first
- *   launch of a kernel or graph and takes far longer than the later ones.
+ *   launch of a kernel or graph and takes far longer than the later launches.
  * - In both cases, time in which the call's thread does CUPTI's own work is `profiler`, and time in which the driver loads
  *   code on that thread is `first launch`.
  * - If the call had returned before the gap, the operation was queued. Then the whole gap has the first class that applies:
- *   `graph` if the operation before or after the gap belongs to a graph launch, and the two do not belong to the same one;
- *   `unknown` if the gap is longer than RL_DEVICE_LATENCY_MAX_NS; `copy` if one of the two is a copy or a memset;
+ *   `graph` if the operation before or after the gap belongs to a graph launch, unless both belong to the same graph launch;
+ *   `unknown` if the gap is longer than RL_DEVICE_LATENCY_MAX_NS; `copy` if one of the two operations is a copy or a memset;
  *   `device latency` otherwise, when both are nodes of one graph launch or both are kernels outside graphs.
  *
  * A gap is also `unknown` if the trace is incomplete or the launch call was not recorded, and `host work` before a span of a CPU.
@@ -38,7 +38,7 @@ extern "C" {
  * an event of another process. */
 #define RL_DEVICE_LATENCY_MAX_NS 20000
 /* The first launch of a kernel or graph is slow if it takes more than this many times the mean of at least
- * RL_FIRST_LAUNCH_MIN_LATER later ones. */
+ * RL_FIRST_LAUNCH_MIN_LATER later launches. */
 #define RL_FIRST_LAUNCH_MIN_FACTOR 4
 #define RL_FIRST_LAUNCH_MIN_LATER 3
 

@@ -37,7 +37,7 @@ rl_lane_key rl_lane_key_of(uint32_t kind, uint32_t device, uint32_t stream, uint
 
 static int compare_numbers(uint32_t left, uint32_t right) { return (left > right) - (left < right); }
 
-/* The lanes of a thread follow one another, and so do those of a stream. */
+/* The lanes of a thread are adjacent in this order, and so are the lanes of a stream. */
 int rl_lane_key_compare(const rl_lane_key *left, const rl_lane_key *right) {
   const bool are_of_threads = is_of_thread(left->kind) && is_of_thread(right->kind);
   const bool are_of_streams = is_of_stream(left->kind) && is_of_stream(right->kind);

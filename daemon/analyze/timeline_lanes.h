@@ -33,9 +33,9 @@ typedef struct rl_lane_key {
   uint32_t stream; /* stream of KERNELS, PHASES and COPIES; 0 for other kinds */
   uint32_t thread; /* thread of RANGES, CALLS and LAUNCHES; 0: unknown, or another kind */
 } rl_lane_key;
-/* Returns the lane of a row. kind: rl_activity_kind; the others as in rl_activity_row. */
+/* Returns the lane of a row. kind: rl_activity_kind; device, stream and thread: as in rl_activity_row. */
 rl_lane_key rl_lane_key_of(uint32_t kind, uint32_t device, uint32_t stream, uint32_t thread);
-/* Compares keys in the order of the lanes. The result is negative, 0 or positive, as that of memcmp. */
+/* Compares keys in the order of the lanes. The result is negative, 0 or positive, like the result of memcmp. */
 int rl_lane_key_compare(const rl_lane_key *left, const rl_lane_key *right);
 
 /* One row, or the merged rows that start in a step. */

@@ -1,4 +1,4 @@
-/* Adds the times of each run by name, joins the names of both runs, and makes a row for each operation and each class of idle
+/* Adds up the times of each run by name, joins the names of both runs, and makes a row for each operation and each class of idle
  * time before it. */
 #include "analyze/trace_comparison.h"
 

@@ -1,6 +1,6 @@
 /* Compares the traces of two runs, row by row: the time of the operations of each name, and the idle time of the device before
- * them. Each nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their
- * difference. All functions are pure. */
+ * them. Each nanosecond of a window belongs to one row (rl_time_observer), so the rows of each run add up to its window, and the
+ * differences of the rows add up to the difference of the windows. All functions are pure. */
 #ifndef RL_ANALYZE_TRACE_COMPARISON_H
 #define RL_ANALYZE_TRACE_COMPARISON_H
 

@@ -170,7 +170,7 @@ static int estimate_limit_without_history(const sample *baseline, const sample *
   if (!(blocks >= 3 && is_positive(baseline) && is_positive(current))) return 0;
   if (estimate_deviation(baseline, &deviations[0], err) < 0 || estimate_deviation(current, &deviations[1], err) < 0) return -1;
   double variance = (deviations[0] * deviations[0] + deviations[1] * deviations[1]) / 2;
-  double difference_deviation = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance of a median over that of a mean */
+  double difference_deviation = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance ratio of median and mean */
   double critical = rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, baseline->count + current->count - 2);
   *limit = expm1(difference_deviation * critical);
   return 0;

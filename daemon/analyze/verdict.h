@@ -1,5 +1,5 @@
-/* Judges a run of a suite: compares the blocks of each metric with those of a baseline. All functions are pure: the same inputs
- * give the same verdicts, so that stored runs can be judged again. docs/regressions.md has the formulas. */
+/* Judges a run of a suite: compares the blocks of each metric with the blocks of a baseline. All functions are pure: the same
+ * inputs give the same verdicts, so that stored runs can be judged again. docs/regressions.md has the formulas. */
 #ifndef RL_ANALYZE_VERDICT_H
 #define RL_ANALYZE_VERDICT_H
 
@@ -51,7 +51,8 @@ typedef struct rl_verdict_metric {
   const double *history;
   size_t history_count;
   const char *dropped_reason; /* why the first dropped block of the run was dropped; NULL: no block was */
-  /* The difference of the conditions from those of the baseline, as a sentence (rl_verdict_compare_conditions); NULL: none. */
+  /* How the conditions differ from the baseline's conditions, as a sentence (rl_verdict_compare_conditions); NULL: they do
+   * not. */
   const char *incomparable_reason;
 } rl_verdict_metric;
 
@@ -94,9 +95,9 @@ typedef struct rl_verdict_summary {
   size_t unconfirmed;              /* metrics with needs_confirmation */
 } rl_verdict_summary;
 
-/* Judges all metrics together, since their p-values are adjusted together. Writes metric_count judgements. A metric with
- * needs_confirmation is judged finally when the call is repeated with confirmation blocks. If they can't be measured, its
- * verdict stays inconclusive. Fails with RL_INPUT if a threshold is not positive; fails with RL_ERRNO if memory is exhausted. */
+/* Judges all metrics together, because their p-values are adjusted together. Writes metric_count judgements. A metric with
+ * needs_confirmation is judged finally when the call is repeated with confirmation blocks. If they can't be measured, its verdict
+ * stays inconclusive. Fails with RL_INPUT if a threshold is not positive; fails with RL_ERRNO if memory is exhausted. */
 int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
                            rl_error *err);
 

@@ -1,5 +1,6 @@
-/* Implements opening.h. A worker locks its counter, increments it, and then looks at the other counter and its lock. Of two
- * workers that open the device at the same time, each finds the other's lock at the begin or another count at the end. */
+/* Implements opening.h. A worker locks its counter, increments it, and then looks at the other counter and its lock. If two
+ * workers open the device at the same time, each finds that the other counter is locked at the begin, or that it has changed at
+ * the end. */
 #include "worker/opening.h"
 
 #include <errno.h>

@@ -1,8 +1,10 @@
 /* Detects that two workers of the daemon open the same device at the same time. A worker measures the memory of its CUDA context
- * as the growth of the used device memory while it opens the device, which would then contain a part of the other context.
+ * as the growth of the used device memory while it opens the device. If another worker opens the device meanwhile, the growth
+ * also contains a part of that worker's context.
  *
- * $ROOFLINED_CACHE_DIR/opening-DEVICE is shared by the workers of both roles. It has a counter of openings for each role, whose
- * bytes the worker of that role has locked while it opens the device. The kernel releases the lock when the process ends. */
+ * $ROOFLINED_CACHE_DIR/opening-DEVICE is shared by the workers of both roles. It has a counter of openings for each role. The
+ * worker of a role locks the bytes of its counter while it opens the device. The kernel releases the lock when the process
+ * ends. */
 #ifndef RL_WORKER_OPENING_H
 #define RL_WORKER_OPENING_H
 

@@ -25,7 +25,7 @@ typedef struct rl_pass_context { /* the context of one request */
   const char *no_profiler_reason;
   rl_sensors *sensors;
   rl_progress current_progress;             /* sent to the daemon at most every 200 ms */
-  double iterations_total, iterations_done; /* number of iterations, and of ended ones; for the remaining time */
+  double iterations_total, iterations_done; /* numbers of all and of ended iterations, for the remaining time */
   int64_t started_ns, phase_started_ns;
 } rl_pass_context;
 

@@ -15,8 +15,8 @@ typedef struct rl_service_options { /* borrowed; the options must outlive the se
   rl_profiler *profiler; /* NULL: no_profiler_reason has the reason */
   const char *no_profiler_reason;
   rl_sensors *sensors;
-  const char *role;                 /* passes that the worker executes: "unprofiled" (timing), "profiled" (the others) or "any" */
-  double used_bytes_before_open;    /* device memory in use before the worker opened the device; NAN: not measured */
+  const char *role;              /* passes that the worker executes: "unprofiled" (timing), "profiled" (other passes) or "any" */
+  double used_bytes_before_open; /* device memory in use before the worker opened the device; NAN: not measured */
   bool (*cancelled)(void *context); /* polled during a request */
   /* instance_opened is called once per request. After it, progress is called at most five times per second. */
   void (*instance_opened)(void *context, const rl_run_metadata *metadata);

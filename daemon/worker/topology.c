@@ -169,7 +169,7 @@ typedef struct nvlinks {                /* the NVLinks of one device */
   unsigned active_count, logical_count; /* logical_count: number of different remote devices */
   double enabled_mask, bytes_per_s;
   bool to_gpu, to_switch,
-      capabilities[CAPABILITY_COUNT]; /* whether a link leads to a GPU or to a switch, and which capabilities a link has */
+      capabilities[CAPABILITY_COUNT]; /* whether a link leads to a GPU or to a switch; capabilities that a link has */
   nvml_pci remotes[MAX_LINKS];
 } nvlinks;
 
@@ -203,7 +203,7 @@ typedef struct metric {
   double value;
 } metric;
 
-/* Appends the metrics. reason: why none of them has a value; NULL: they have values. */
+/* Appends the metrics. reason: why the metrics have no values; NULL: they have values. */
 static void append_metrics(rl_topology *topology, const metric *metrics, size_t count, const char *reason) {
   for (size_t i = 0; i < count; i++)
     if (reason != NULL) append_metric(topology, metrics[i].name, NAN, reason);

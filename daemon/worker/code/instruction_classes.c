@@ -8,9 +8,9 @@
 
 /* The classes of instructions. Only instructions of a class increment the class's counters. An instruction belongs to a class
  * when its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a
- * pattern matches the beginning or the end of a part of the opcode. The opcodes are those of NVIDIA's "CUDA Binary Utilities" for
- * Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access local memory. "MMA" also
- * matches HFMA2.MMA, which runs on the tensor pipe, but which increments no counter of tensor operations on GH100
+ * pattern matches the beginning or the end of a part of the opcode. The opcodes are listed in NVIDIA's "CUDA Binary Utilities"
+ * for Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access local memory. "MMA"
+ * also matches HFMA2.MMA, which runs on the tensor pipe, but which increments no counter of tensor operations on GH100
  * (docs/measurements/h200-reports.md). */
 static const struct {
   const char *opcode_patterns[10];

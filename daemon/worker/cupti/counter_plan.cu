@@ -101,8 +101,8 @@ struct planner {
     return true;
   }
 
-  /* Adds the metrics of [first, last) that fit into one configuration with `kept` to `kept`, and the others to `remaining`. Tries
-   * the whole list first, then each half, because most lists fit as a whole. */
+  /* Adds to `kept` the metrics of [first, last) that fit into one configuration with `kept`, and to `remaining` the other
+   * metrics. Tries the whole list first, then each half, because most lists fit as a whole. */
   void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept,
                    metric_set &remaining) const {
     if (first == last) return;
@@ -234,7 +234,7 @@ int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count
   return 0;
 }
 
-/* Returns the metrics that the chip has; sets the reason of the others. */
+/* Returns the metrics that the chip has. Sets the reason of the other metrics. */
 static metric_set known_metrics(void *host, const char *chip, const char *const *names, rl_counter_plan *plan) {
   metric_set found;
   for (size_t i = 0; i < plan->metric_count; i++) {

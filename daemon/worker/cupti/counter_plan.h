@@ -37,8 +37,8 @@ typedef struct rl_counter_plan {
 
 /* Sets known[i] to true if the chip has the metric names[i], else to false. */
 int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err);
-/* Makes a plan for the range profiler. The strings of names must outlive the plan. When the chip has none of the metrics, the
- * plan has no groups. Returns -1 with RL_CUPTI when CUPTI does not know the chip. */
+/* Makes a plan for the range profiler. The strings of names must outlive the plan. If the chip has none of the metrics, the plan
+ * has no groups. Returns -1 with RL_CUPTI when CUPTI does not know the chip. */
 int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
 /* Makes a plan for PM sampling: at most one group, which needs a single pass. Takes the metrics in order, and skips each metric
  * that does not fit into one pass with the metrics taken before. */

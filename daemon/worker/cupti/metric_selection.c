@@ -97,8 +97,9 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   return result;
 }
 
-/* Adds the metrics of the sections, except those that were named. A metric that only the raw page has is left out if it is not
- * collected, because the report computes its value or reason from other metrics of the same counter and from the catalogue. */
+/* Adds the metrics of the sections, except metrics that the profile options name. A metric that only the raw page has is left out
+ * if it is not collected, because the report computes its value or reason from other metrics of the same counter and from the
+ * catalogue. */
 static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes absent_classes, rl_metric_selection *selection) {
   const size_t named_count = selection->count;
   for (const rl_raw_metric *metric = rl_raw_metrics; metric < rl_raw_metrics + rl_raw_metric_count; metric++) {

@@ -11,7 +11,7 @@
 #include "base/cubin.h"
 #include "worker/cupti/check.h"
 
-/* Limit of the sum of all kept cubins. When it is exceeded, the oldest ones are dropped. */
+/* Limit of the total size of all kept cubins. When it is exceeded, the oldest cubins are dropped. */
 static const size_t MAX_CODE_BYTES = (size_t)256 << 20;
 
 typedef struct module { /* a loaded module */

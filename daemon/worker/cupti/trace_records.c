@@ -23,7 +23,7 @@ static void append_row(rl_trace *trace, const rl_activity_row *row, const char *
 
 static int64_t since_start_ns(const rl_trace *trace, uint64_t time_ns) { return (int64_t)time_ns - trace->start_ns; }
 
-/* Appends a row with device times. CUPTI reports both as 0 when it could not collect them. */
+/* Appends a row with device times. CUPTI reports start and end as 0 when it could not collect them. */
 static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t start, uint64_t end, const char *name) {
   if (start == 0 || end == 0) trace->zero_time_record_count++;
   else row->start_ns = since_start_ns(trace, start), row->end_ns = since_start_ns(trace, end);
