@@ -29,10 +29,10 @@ typedef struct range_change { /* from time_ns on, `range` is the thread's innerm
 } range_change;
 
 typedef struct thread_range {
-  uint32_t thread, range; /* thread PROCESS: the range belongs to all threads */
+  uint32_t thread, range; /* ALL_THREADS: the range belongs to every thread of the process */
 } thread_range;
 
-enum { PROCESS = 0 };
+enum { ALL_THREADS = 0 };
 
 RL_DEFINE_CLEANUP(free_thread_ranges, thread_range *, free, NULL)
 
@@ -95,9 +95,9 @@ static int open_range(projection *p, uint32_t i, rl_error *err) {
 
 /* Nests the ranges of the process, and gives the ranges of threads their parents among these. */
 static int nest_ranges_of_process(projection *p, rl_error *err) {
-  p->thread = PROCESS;
+  p->thread = ALL_THREADS;
   for (uint32_t i = 0; i < p->count; i++)
-    if ((p->ranges[i].event->thread == PROCESS ? open_range : set_parent)(p, i, err) < 0) return -1;
+    if ((p->ranges[i].event->thread == ALL_THREADS ? open_range : set_parent)(p, i, err) < 0) return -1;
   return close_ranges(p, INT64_MAX, err);
 }
 
@@ -112,7 +112,7 @@ static int nest_ranges_of_threads(projection *p, rl_error *err) {
   size_t count = 0;
   if (list == NULL) return out_of_memory(err);
   for (uint32_t i = 0; i < p->count; i++)
-    if (p->ranges[i].event->thread != PROCESS) list[count++] = (thread_range){p->ranges[i].event->thread, i};
+    if (p->ranges[i].event->thread != ALL_THREADS) list[count++] = (thread_range){p->ranges[i].event->thread, i};
   qsort(list, count, sizeof *list, compare_threads);
   for (size_t i = 0; i < count; i++) {
     if (list[i].thread != p->thread && close_ranges(p, INT64_MAX, err) < 0) return -1;
@@ -142,7 +142,7 @@ static uint32_t range_of_operation(const projection *p, size_t operation) {
   if (event->kind == RL_ACTIVITY_CPU_SPAN) call = event;
   if (call == NULL) return (uint32_t)p->count;
   uint32_t found = range_of_thread_at(p, call->thread, call->start_ns);
-  if (found == NO_RANGE) found = range_of_thread_at(p, PROCESS, call->start_ns);
+  if (found == NO_RANGE) found = range_of_thread_at(p, ALL_THREADS, call->start_ns);
   return found != NO_RANGE ? found : (uint32_t)p->count;
 }
 

@@ -11,12 +11,12 @@ const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT] = {
     [RL_TRACE_LONGER] = "longer", [RL_TRACE_SHORTER] = "shorter",
 };
 
-enum { IDLE_CLASSES = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
+enum { IDLE_CLASS_COUNT = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
 
 struct rl_compared_name {
   const char *name; /* borrowed from rl_trace_times.texts */
-  size_t operation_count, interval_counts[IDLE_CLASSES];
-  int64_t total_ns, busy_ns, idle_ns[IDLE_CLASSES];
+  size_t operation_count, interval_counts[IDLE_CLASS_COUNT];
+  int64_t total_ns, busy_ns, idle_ns[IDLE_CLASS_COUNT];
 };
 
 typedef struct measured_names {
@@ -124,7 +124,7 @@ static void add_rows(rl_trace_comparison *comparison, const rl_compared_name pai
                                          .count = {pair[0].operation_count, pair[1].operation_count},
                                          .total_ns = {pair[0].total_ns, pair[1].total_ns},
                                          .time_ns = {pair[0].busy_ns, pair[1].busy_ns}});
-  for (int i = 0; i < IDLE_CLASSES; i++)
+  for (int i = 0; i < IDLE_CLASS_COUNT; i++)
     add_row(comparison, (rl_compared_time){.name = name,
                                            .is_idle = true,
                                            .time_class = (rl_time_class)(RL_TIME_FIRST_IDLE + i),
@@ -169,7 +169,7 @@ static int make_rows(const rl_trace_times *const runs[2], rl_trace_comparison *c
   for (int run = 0; run < 2; run++)
     for (size_t i = 0; i < runs[run]->count; i++) used[count++] = (used_name){&runs[run]->names[i], run};
   qsort(used, count, sizeof *used, compare_names);
-  comparison->rows = malloc((count * (IDLE_CLASSES + 1) + 1) * sizeof *comparison->rows);
+  comparison->rows = malloc((count * (IDLE_CLASS_COUNT + 1) + 1) * sizeof *comparison->rows);
   if (comparison->rows != NULL) join_names(comparison, used, count);
   free(used);
   if (comparison->rows == NULL) return out_of_memory(err);

@@ -16,7 +16,7 @@ typedef struct keyed_event {
   uint32_t position; /* position of the event before the sort */
 } keyed_event;
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { DIGIT_BITS = 11, DIGIT_VALUES = 1 << DIGIT_BITS };
 
 RL_DEFINE_CLEANUP(free_keyed_events, keyed_event *, free, NULL)
 
@@ -54,11 +54,11 @@ static unsigned char call_kinds_of(const char *name) {
 /* Copies the items to `sorted`, ordered by the digit at `shift`. Returns false, and copies nothing, if all have the same
  * digit. */
 static bool sort_by_digit(const keyed_event *items, keyed_event *sorted, size_t count, int shift) {
-  size_t ends[DIGITS + 1] = {0};
-  for (size_t i = 0; i < count; i++) ends[((items[i].key >> shift) & (DIGITS - 1)) + 1]++;
-  if (ends[((items[0].key >> shift) & (DIGITS - 1)) + 1] == count) return false;
-  for (int digit = 0; digit < DIGITS; digit++) ends[digit + 1] += ends[digit];
-  for (size_t i = 0; i < count; i++) sorted[ends[(items[i].key >> shift) & (DIGITS - 1)]++] = items[i];
+  size_t ends[DIGIT_VALUES + 1] = {0};
+  for (size_t i = 0; i < count; i++) ends[((items[i].key >> shift) & (DIGIT_VALUES - 1)) + 1]++;
+  if (ends[((items[0].key >> shift) & (DIGIT_VALUES - 1)) + 1] == count) return false;
+  for (int digit = 0; digit < DIGIT_VALUES; digit++) ends[digit + 1] += ends[digit];
+  for (size_t i = 0; i < count; i++) sorted[ends[(items[i].key >> shift) & (DIGIT_VALUES - 1)]++] = items[i];
   return true;
 }
 

@@ -23,10 +23,10 @@ static const char *const class_labels[RL_EPOCH_CLASS_COUNT] = {
     "kernels without a verdict",
 };
 
-enum { LISTED_PARTS = 4, WEIGHTS = 1 };
-static const double LISTED_RATIO = 0.005; /* smaller shares of an epoch are not listed */
-static const double EQUAL_RATIO = 0.01;   /* times that differ by less are equal */
-static const double ROUNDING_MS = 1e-6;   /* the trace has whole nanoseconds */
+enum { LISTED_PARTS = 4, WEIGHTS_PURPOSE = 1 }; /* WEIGHTS_PURPOSE: index into rl_memory_purposes */
+static const double LISTED_RATIO = 0.005;       /* smaller shares of an epoch are not listed */
+static const double EQUAL_RATIO = 0.01;         /* times that differ by less are equal */
+static const double ROUNDING_MS = 1e-6;         /* the trace has whole nanoseconds */
 
 /* --- texts ------------------------------------------------------------------------------------------------------------- */
 
@@ -417,15 +417,15 @@ static const rl_training_part *find_part(const rl_training_run *run, const char 
 /* FP16 engines update FP32 weights and compute with FP16 copies of them. */
 static void explain_weights(const rl_training_pair *pair, rl_explanation_sentence *sentence) {
   const rl_training_run *baseline = pair->baseline, *candidate = pair->candidate;
-  double added = candidate->memory_bytes[WEIGHTS] - baseline->memory_bytes[WEIGHTS];
-  const rl_training_run *without = isnan(baseline->memory_bytes[WEIGHTS]) ? baseline : candidate;
+  double added = candidate->memory_bytes[WEIGHTS_PURPOSE] - baseline->memory_bytes[WEIGHTS_PURPOSE];
+  const rl_training_run *without = isnan(baseline->memory_bytes[WEIGHTS_PURPOSE]) ? baseline : candidate;
   add_value(sentence, "added_weights", "B", added, without->memory_reason);
   if (isnan(added)) {
     give_reason(sentence, pair, without, without->memory_reason);
     return;
   }
   append(sentence, "FP32 master weights stay beside the FP16 copies: weights and optimizer state take %s",
-         format_mib(candidate->memory_bytes[WEIGHTS]).text);
+         format_mib(candidate->memory_bytes[WEIGHTS_PURPOSE]).text);
   if (added > 0) append(sentence, ", %s more than in %s.", format_mib(added).text, name_of(pair, baseline).text);
   else append(sentence, ", not more than in %s.", name_of(pair, baseline).text);
   const rl_training_part *before = find_part(baseline, "adam"), *now = find_part(candidate, "adam");

@@ -9,8 +9,8 @@
  *                        device
  *
  * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. If the union of work intervals
- * exceeds the untraced time by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. If the ratio is larger, tracing changed
- * the work, and launch_gap_ratio is unavailable. */
+ * exceeds the untraced time by a ratio of at most MAX_NEGATIVE_GAP_RATIO, launch_gap_ratio is 0. If the ratio is larger, tracing
+ * changed the work, and launch_gap_ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "worker/pass.h"
 
 static const int64_t WARMUP_NS = 3000000000;
-static const double GAP_TOLERANCE = 0.05;
+static const double MAX_NEGATIVE_GAP_RATIO = 0.05;
 
 typedef struct expected_launches {
   rl_expected_launch *items;
@@ -159,7 +159,7 @@ static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untra
   if (rl_timeline_measure_busy_time(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.row_count ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
-  bool is_unknown = gap < -GAP_TOLERANCE;
+  bool is_unknown = gap < -MAX_NEGATIVE_GAP_RATIO;
   if (gap < 0 && !is_unknown) gap = 0;
   const char *no_rows = "the trace contains no work of the device";
   const rl_named_value values[] = {

@@ -20,8 +20,8 @@ typedef struct noise_row {
 /* The kinds of noise. The sizes are taken from docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
  * (standard deviation 0.1 %), one process of 119 was 22 % slower, and the rates of three jobs differ by 0.5 % (memory) to 3 %
  * (tensor cores). */
-enum { NOISES_MAX = 32 };
-static noise_row noises[NOISES_MAX] = {
+enum { MAX_NOISES = 32 };
+static noise_row noises[MAX_NOISES] = {
     {"H200 epochs: normal 0.1 %, runs 0.1 %", {.family = TRIAL_NORMAL, .block_ratio = 0.001, .run_ratio = 0.001}},
     {"H200 epochs, 1 of 119 processes +22 %",
      {.family = TRIAL_OUTLIERS, .block_ratio = 0.001, .run_ratio = 0.001, .mode_ratio = 0.22, .mode_share = 1 / 119.0}},
@@ -47,10 +47,10 @@ typedef struct baseline_row {
 } baseline_row;
 static const baseline_row baselines[] = {
     {"fixed, no history", 1, 1}, {"fixed, 20 runs", 1, 20}, {"rolling, 5 runs", 5, 5}, {"rolling, 20 runs", 5, 20}};
-enum { BASELINES = sizeof baselines / sizeof *baselines };
+enum { BASELINE_COUNT = sizeof baselines / sizeof *baselines };
 
 static const size_t metric_counts[] = {2, 8, 16};
-enum { METRIC_COUNTS = sizeof metric_counts / sizeof *metric_counts };
+enum { METRIC_COUNT_CHOICES = sizeof metric_counts / sizeof *metric_counts };
 
 /* One table: suites of `blocks` blocks, unchanged or with a first metric that is slower. */
 typedef struct trial_table {
@@ -84,10 +84,10 @@ static double upper_limit(long found, long trials) {
 
 /* Runs the trials of a row. Unchanged suites have 2, 8 or 16 metrics, in a third of the trials each. Suites with a slow metric
  * have 8. */
-static int run_row(const trial_table *table, int noise, outcome_counts row[BASELINES]) {
+static int run_row(const trial_table *table, int noise, outcome_counts row[BASELINE_COUNT]) {
   bool unchanged = table->slow_down == 0;
-  for (int b = 0; b < BASELINES; b++)
-    for (int m = 0; m < METRIC_COUNTS; m++) {
+  for (int b = 0; b < BASELINE_COUNT; b++)
+    for (int m = 0; m < METRIC_COUNT_CHOICES; m++) {
       trial_plan plan = {.noise = noises[noise].noise,
                          .metrics = metric_counts[m],
                          .blocks = table->blocks,
@@ -95,8 +95,9 @@ static int run_row(const trial_table *table, int noise, outcome_counts row[BASEL
                          .baseline_runs = baselines[b].baseline_runs,
                          .threshold_ratio = table->threshold,
                          .slow_down_ratio = table->slow_down};
-      long trials = unchanged ? table->trials / (BASELINES * METRIC_COUNTS) + 1 : plan.metrics == 8 ? table->trials : 0;
-      uint64_t seed = table->seed + 1000003 * (uint64_t)((noise * BASELINES + b) * METRIC_COUNTS + m + 1);
+      long trials = plan.metrics == 8 ? table->trials : 0;
+      if (unchanged) trials = table->trials / (BASELINE_COUNT * METRIC_COUNT_CHOICES) + 1;
+      uint64_t seed = table->seed + 1000003 * (uint64_t)((noise * BASELINE_COUNT + b) * METRIC_COUNT_CHOICES + m + 1);
       if (run_trials(&plan, trials, seed, &row[b]) < 0) return -1;
     }
   return 0;
@@ -104,7 +105,7 @@ static int run_row(const trial_table *table, int noise, outcome_counts row[BASEL
 
 /* Starts a process that writes a row's counts into a pipe. Returns the read end of the pipe; -1 on failure. */
 static int start_row(const trial_table *table, int noise) {
-  outcome_counts row[BASELINES] = {0};
+  outcome_counts row[BASELINE_COUNT] = {0};
   int ends[2];
   if (pipe(ends) < 0) return -1;
   pid_t child = fork();
@@ -120,9 +121,9 @@ static void print_header(const trial_table *table) {
   if (table->slow_down == 0)
     printf("| A/A under %.0f %%, %zu blocks: noise of blocks and runs |", 100 * table->threshold, table->blocks);
   else printf("| %.0f %% slower under %.0f %%, %zu blocks |", 100 * table->slow_down, 100 * table->threshold, table->blocks);
-  for (int b = 0; b < BASELINES; b++) printf(" %s |", baselines[b].name);
+  for (int b = 0; b < BASELINE_COUNT; b++) printf(" %s |", baselines[b].name);
   printf("\n|");
-  for (int b = 0; b < BASELINES + 1; b++) printf(" --- |");
+  for (int b = 0; b < BASELINE_COUNT + 1; b++) printf(" --- |");
   puts("");
 }
 
@@ -132,9 +133,9 @@ static void print_cell(const trial_table *table, const outcome_counts *cell) {
   else printf(" %ld of %ld (%.0f %%) |", cell->alarms, cell->trials, 100 * (double)cell->inconclusive / n);
 }
 
-static void print_sums(const outcome_counts columns[BASELINES]) {
+static void print_sums(const outcome_counts columns[BASELINE_COUNT]) {
   printf("| all |");
-  for (int b = 0; b < BASELINES; b++)
+  for (int b = 0; b < BASELINE_COUNT; b++)
     printf(" %.2f %%, at most %.2f %% |", 100.0 * (double)columns[b].alarms / (double)columns[b].trials,
            100 * upper_limit(columns[b].alarms, columns[b].trials));
   puts("");
@@ -143,8 +144,8 @@ static void print_sums(const outcome_counts columns[BASELINES]) {
 /* Prints a table. For unchanged suites, a cell has the number of suite runs with an alarm and the share of inconclusive suite
  * runs. For slower suites, it has the share of suite runs in which the slower metric was found. */
 static int print_table(const trial_table *table) {
-  int pipes[NOISES_MAX], rc = 0;
-  outcome_counts row[BASELINES], columns[BASELINES] = {0};
+  int pipes[MAX_NOISES], rc = 0;
+  outcome_counts row[BASELINE_COUNT], columns[BASELINE_COUNT] = {0};
   print_header(table);
   fflush(stdout);
   for (int n = 0; n < noise_count; n++) pipes[n] = start_row(table, n);
@@ -153,7 +154,7 @@ static int print_table(const trial_table *table) {
     close(pipes[n]);
     if (rc < 0) continue;
     printf("| %s |", noises[n].name);
-    for (int b = 0; b < BASELINES; b++) {
+    for (int b = 0; b < BASELINE_COUNT; b++) {
       print_cell(table, &row[b]);
       columns[b].trials += row[b].trials, columns[b].alarms += row[b].alarms;
     }
@@ -171,7 +172,7 @@ static int add_recorded_noises(const char *path, const char *suite_name) {
   if (recorded_read(path, &history) < 0) return -1;
   recorded_suite *suite = recorded_find_suite(&history, suite_name);
   if (suite == NULL) return -1;
-  for (size_t i = 0; i < suite->metric_count && noise_count < NOISES_MAX; i++) {
+  for (size_t i = 0; i < suite->metric_count && noise_count < MAX_NOISES; i++) {
     recorded_metric *metric = &suite->metrics[i];
     if (!metric->is_time) continue;
     noise_row *row = &noises[noise_count++];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTERS = 256, MAX_OPERAND_REGISTERS = 8, STACK_POINTER = 1, MAX_TRACKED_LOADS = 64 };
+enum { REGISTER_COUNT = 256, STACK_POINTER = 1, MAX_TRACKED_LOADS = 64 };
 
 /* --- operands ---------------------------------------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static const char *next_register(const char *text, const char *end, register_use
     char *behind;
     use->number = (int)strtol(p + 1, &behind, 10);
     use->count = strncmp(behind, ".64", 3) == 0 ? 2 : 1;
-    return use->number < REGISTERS - 2 ? behind : NULL;
+    return use->number < REGISTER_COUNT - 2 ? behind : NULL;
   }
   return NULL;
 }
@@ -119,7 +119,7 @@ double rl_operands_spilled_bytes(const rl_instruction_profile *profile) {
 /* --- loads that depend on themselves ----------------------------------------------------------------------------------- */
 
 typedef struct register_loads {
-  uint64_t registers[REGISTERS]; /* bit i of registers[r]: register r depends on a result of load i */
+  uint64_t registers[REGISTER_COUNT]; /* bit i of registers[r]: register r depends on a result of load i */
 } register_loads;
 
 static uint64_t loads_of(const register_loads *state, const char *text, const char *end) {
@@ -137,7 +137,7 @@ static bool has_no_result(const rl_sass_instruction *i) {
   return strncmp(i->opcode, "ST", 2) == 0 || strncmp(i->opcode, "RED", 3) == 0 || strncmp(i->opcode, "BR", 2) == 0;
 }
 
-static int result_registers(const rl_sass_instruction *i) {
+static int result_register_count(const rl_sass_instruction *i) {
   if (has_modifier(i, "128")) return 4;
   return has_modifier(i, "64") || has_modifier(i, "WIDE") || strncmp(i->opcode, "D", 1) == 0 ? 2 : 1;
 }
@@ -152,7 +152,7 @@ static bool track_loads(register_loads *state, const rl_sass_instruction *i, uin
   bool depends = (loads & load_bit) != 0;
   text += strspn(text, " ");
   if (*text != 'R' || has_no_result(i) || !next_register(text, sources, &result)) return depends;
-  for (int k = 0; k < result_registers(i) && result.number + k < REGISTERS; k++) {
+  for (int k = 0; k < result_register_count(i) && result.number + k < REGISTER_COUNT; k++) {
     uint64_t kept = is_predicated(i) ? state->registers[result.number + k] : 0;
     state->registers[result.number + k] = kept | loads | load_bit;
   }
