@@ -1,3 +1,4 @@
+/* Implements labels.h. */
 #include "request/labels.h"
 
 #include "base/cleanup.h"

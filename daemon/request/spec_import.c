@@ -1,4 +1,4 @@
-/* Makes jobs of the kind "import": one run, whose trace is that of an uploaded file. */
+/* Makes jobs of the kind "import": jobs with one run, which imports the trace in an uploaded file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +46,7 @@ int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time
   rl_job_spec made = {
       .kind = RL_IMPORT_KIND,
       .device = RL_IMPORT_DEVICE,
-      .passes = (1u << RL_PASS_COUNT) -
-                1, /* a trace does not contain the results of every pass; the other passes become unavailable with the reason */
+      .passes = (1u << RL_PASS_COUNT) - 1, /* all; a pass whose results the trace lacks becomes unavailable, with the reason */
       .time_limit_s = time_limit_s};
   import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = time_limit_s};
   memcpy(request.file_name, params->file_name, sizeof request.file_name);

@@ -32,9 +32,10 @@ typedef struct rl_spec_common {
     __VA_ARGS__                                                                                                        \
   }
 /* The fields that PATCH /jobs/{id} changes. */
-#define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                         \
-  RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "shown in the list of jobs; default: none"), \
-      RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES, .summary = "shown in the list of jobs; GET /jobs finds them")
+#define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                                   \
+  RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "name of the job in the list of jobs; default: none"), \
+      RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES,                                                              \
+                    .summary = "tags of the job in the list of jobs; GET /jobs?search= finds them")
 #define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                  \
   RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                               \
                 .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                        \
@@ -47,7 +48,7 @@ typedef struct rl_spec_common {
       RL_SPEC_FIELD(STRUCT, "worker_build", worker_build, RL_FIELD_TEXT,                                               \
                     .summary = "a build of the workers that the setting builds names; default: the daemon's workers"), \
       RL_SPEC_LABEL_FIELDS(STRUCT)
-/* For kinds whose runs can be profiled. */
+/* The fields of kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \
                 .summary =                                                                                     \
@@ -57,7 +58,7 @@ typedef struct rl_spec_common {
                     .may_be_empty = true, .summary = "further sections; adds the counters pass"),              \
       RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                \
                     .summary = "further metrics by their raw names; adds the counters pass")
-/* For kinds whose steps consist of several kernels. */
+/* The fields of kinds whose steps consist of several kernels: they select the kernels to profile. */
 #define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                               \
   RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                      \
                 .summary =                                                                                             \

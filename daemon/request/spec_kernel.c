@@ -26,7 +26,7 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
     RL_FIELD(kernel_request, build, RL_FIELD_TEXT, .describe = rl_kernel_describe_builds),
     RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "launches timed with a cold cache, and as many with a warm one; default 20"),
+             .summary = "number of launches that are timed with a cold cache, and again with a warm cache; default 20"),
     RL_PAUSE_FIELD(kernel_request),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs; default 1"),

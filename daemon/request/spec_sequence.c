@@ -20,8 +20,10 @@ const rl_field rl_spec_sequence_fields[] = {
     RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_KERNEL_SEQUENCE_MAX_MEMBERS,
              .fields = rl_kernel_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
-    RL_FIELD(sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times of all launches together with a cold cache, and as many with a warm one; default 20"),
+    RL_FIELD(
+        sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+        .summary =
+            "number of times that all launches together are timed with a cold cache, and again with a warm cache; default 20"),
     RL_PAUSE_FIELD(sequence_request),
     RL_FIELD(sequence_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs; default 1"),

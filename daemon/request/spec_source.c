@@ -22,7 +22,7 @@ static const char *const kind_names[] = {"source", NULL};
   RL_FIELD(source_job_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
 #define SAMPLES_FIELD                                                                \
   RL_FIELD(source_job_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
-           .summary = "launches timed with a cold cache, and as many with a warm one; default 20")
+           .summary = "number of launches that are timed with a cold cache, and again with a warm cache; default 20")
 
 const rl_field rl_spec_source_fields[] = {KIND_FIELD,
                                           RL_SOURCE_FIELDS,

@@ -1,6 +1,7 @@
 /* Expands requests of the job kinds "train" and "layer", whose fields are made from the parameters of a workload. The request
- * lists values of one parameter, the workload's multi_value_parameter (in the fields "precisions" and "variants"), and gets one
- * run for each value. The other fields of the request are the workload's other parameters and the fields that all kinds share. */
+ * lists values of one parameter, the workload's multi_value_parameter, in the field "precisions" (train) or "variants" (layer);
+ * each value becomes one run. The other fields of the request are the workload's other parameters and the fields that all kinds
+ * share. */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(workload_request)
 enum { COMMON_FIELD_COUNT = sizeof common_fields / sizeof *common_fields };
 
 /* Returns the first workload of rl_workloads whose job_kind is this kind. */
-static const rl_workload *workload_of(const char *kind) {
+static const rl_workload *find_workload_of_kind(const char *kind) {
   const rl_workload *const *workload = rl_workloads;
   while (strcmp((*workload)->job_kind, kind) != 0) workload++;
   return *workload;
@@ -75,7 +76,7 @@ static rl_field make_kind_field(const char *kind, rl_request_fields *storage) {
 }
 
 const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage) {
-  const rl_workload *workload = workload_of(kind);
+  const rl_workload *workload = find_workload_of_kind(kind);
   const rl_field *multi_value_field = find_multi_value_parameter(workload);
   rl_field *next = storage->fields, *const end = next + RL_REQUEST_FIELDS_MAX - COMMON_FIELD_COUNT - 1;
   list_engines(workload, storage->engines);
@@ -88,7 +89,7 @@ const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields
   return storage->fields;
 }
 
-/* Sets spec->device to the CPU if the request names no device and the requested engine exists only on the CPU. */
+/* Sets spec->device to "cpu" if the request names no device and the requested engine exists only on the CPU. */
 static void choose_device(const rl_workload *workload, const workload_request *request, rl_job_spec *spec) {
   const char *name = rl_workload_engine_name(workload, request->params);
   bool on_cpu = false, on_gpu = false;
@@ -111,7 +112,7 @@ static int add_runs(const rl_workload *workload, workload_request *request, rl_j
 }
 
 int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  const rl_workload *workload = workload_of(spec->kind);
+  const rl_workload *workload = find_workload_of_kind(spec->kind);
   workload_request request = {.requested_values = workload->multi_value_parameter->default_value_mask,
                               .common = RL_SPEC_COMMON_DEFAULTS};
   rl_request_fields storage;
@@ -156,8 +157,8 @@ static int check_run_on_device(const rl_workload *workload, const rl_job_spec *s
   return -1;
 }
 
-/* Returns whether runs that the device does not support may be removed: the workload's default is "the values that the device
- * supports", and the runs are those of the default values. */
+/* Returns whether runs that the device does not support may be removed. They may if the workload's default stands for "every
+ * value that the device supports", and the request selects exactly the default values. */
 static bool may_remove_unsupported_runs(const rl_workload *workload, const rl_job_spec *spec) {
   const rl_field *multi_value_field = find_multi_value_parameter(workload);
   uint32_t values = 0;
@@ -169,7 +170,7 @@ static bool may_remove_unsupported_runs(const rl_workload *workload, const rl_jo
 }
 
 int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
-  const rl_workload *workload = workload_of(spec->kind);
+  const rl_workload *workload = find_workload_of_kind(spec->kind);
   const bool skips = may_remove_unsupported_runs(workload, spec);
   int kept_count = 0;
   for (int run = 0; run < spec->run_count; run++) {
