@@ -34,7 +34,7 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
                                                 .summary = "Only jobs whose request, as stored, contains this text: a name, a "
                                                            "tag, a kernel, an entry. The case of ASCII letters is ignored"),
                                        RL_FIELD(jobs_query, in_suite, RL_FIELD_CHOICE, .names = in_suite_names,
-                                                .summary = "true: only jobs that a suite run submitted; false: only the others"),
+                                                .summary = "true: only jobs that suite runs submitted; false: only other jobs"),
                                        {0}};
 
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
@@ -110,7 +110,7 @@ int rl_handle_label_job(rl_http_request *request, rl_error *err) {
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {
   rl_job_state state;
   if (rl_queue_cancel_job(request->server->queue, request->id, err) < 0) return -1;
-  rl_upload_spool_collect(request->server->uploads); /* a queued import's file is no longer needed */
+  rl_upload_spool_delete_unneeded(request->server->uploads); /* a queued import's file is no longer needed */
   if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
   return rl_reply_json(request, 202, rl_accepted_job_json(request->id, state), err);
 }

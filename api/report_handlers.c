@@ -363,7 +363,7 @@ static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_rep
   const char *name;
   if (rl_report_run_read(store, id, run, err) < 0) return -1;
   if (kernel < 0) return 0;
-  if (rl_store_query(store, RL_QUERY_COUNTED_KERNEL, bindings, 2, &cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_KERNEL_WITH_COUNTERS, bindings, 2, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &name, err);
   if (found != 0) return found < 0 ? -1 : 0;
   return rl_fail(err, RL_HTTP, 404, "The counters pass of run %lld has no kernel %lld.", (long long)id, (long long)kernel);

@@ -202,7 +202,7 @@ int rl_handle_get_metric_history(rl_http_request *request, rl_error *err) {
   rl_binding bindings[] = {bind_text(":metric", query.metric),
                            bind_text(":workload", query.workload),
                            bind_text(":device", query.device),
-                           bind_integer(":like", query.like, query.like > 0),
+                           bind_integer(":repetitions_of", query.like, query.like > 0),
                            bind_integer(":from", from, query.from[0] != '\0'),
                            bind_integer(":to", to, query.to[0] != '\0'),
                            bind_integer(":limit", query.limit + 1, true)};

@@ -124,7 +124,7 @@ typedef struct search_query {
 
 const rl_field rl_search_timeline_query[] = {
     RL_FIELD(search_query, name, RL_FIELD_TEXT, .required = true,
-             .summary = "Text that the names of the events contain, in upper or lower case"),
+             .summary = "Text that the names of the events contain; upper and lower case are equal"),
     RL_FIELD(search_query, from, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Time in ns since the start of the trace: previous is the last event that starts before it, next the "
                         "first event that does not; default 0"),

@@ -35,17 +35,18 @@ static int check_folders(const char *name, const char *value, rl_error *err);
 #define BOOL(MEMBER, DEFAULT_VALUE, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, DEFAULT_VALUE, SUMMARY)
 
 const rl_config_option rl_config_options[] = {
-    [RL_OPTION_CONFIG] = {"config", "FILE", "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
+    [RL_OPTION_CONFIG] = {"config", "FILE",
+                          "file of the settings; default: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
     [RL_OPTION_CHECK] = {"check-config", "", "check the configuration, and exit"},
     [RL_OPTION_PRINT] = {"print-config", "", "print the effective settings as a configuration file, and exit"},
     [RL_OPTION_VERSION] = {"version", "", "print the version, and exit"},
-    [RL_OPTION_HELP] = {"help", "", "print this, and exit"},
+    [RL_OPTION_HELP] = {"help", "", "print this help, and exit"},
     [RL_OPTION_COUNT] = {0}};
 
 const rl_config_key rl_config_keys[] = {
     TEXT(address, "127.0.0.1",
          "IP address to listen on; an address other than loopback requires a token, and TLS or behind_proxy"),
-    INT(port, "8731", 0, 65535, "port to listen on; 0 picks a free one"),
+    INT(port, "8731", 0, 65535, "port to listen on; 0: any free port"),
     TEXT(state, "",
          "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
          "~/.local/state/rooflined"),
@@ -59,7 +60,7 @@ const rl_config_key rl_config_keys[] = {
          "folders of regression suites, separated by colons; empty: /etc/rooflined/suites.d, then ../share/rooflined/suites.d, "
          "relative to the program's folder"),
     TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
-    INT(queue_limit, "1000", 1, 1000000, "queued jobs; further submissions are answered with 429"),
+    INT(queue_limit, "1000", 1, 1000000, "largest number of queued jobs; further submissions are answered with 429"),
     INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
     INT(import_limit_bytes, "2147483648", 1024, INT64_C(1) << 50, "largest trace that is imported"),
     INT(import_spool_bytes, "8589934592", 1024, INT64_C(1) << 50,
@@ -85,7 +86,7 @@ const rl_config_key rl_config_keys[] = {
     TEXT(tls_certificate, "", "certificate chain (PEM)"),
     TEXT(tls_key, "", "private key of the certificate (PEM)"),
     BOOL(behind_proxy, "false",
-         "a proxy in front of the daemon terminates TLS and names the client: the last in X-Forwarded-For, else in Forwarded"),
+         "a proxy in front of the daemon terminates TLS; the client is the last address in X-Forwarded-For, else in Forwarded"),
     BOOL(require_token, "false", "require a token on loopback too"),
     TEXT(allowed_hosts, "", "additional Host names that requests may use, separated by commas"),
     INT(spill_bytes, "67108864", 0, INT64_C(1) << 40,
@@ -111,7 +112,7 @@ static const rl_config_key *find_key(const char *name) {
 
 static void free_text(char **text) { free(*text); }
 
-/* Returns the length of the host at the beginning of text, with a port; 0: there is none. */
+/* Returns the length of HOST or HOST:PORT at the beginning of text; 0 if there is no host or the port is invalid. */
 static size_t measure_authority(const char *text) {
   size_t length = *text == '[' ? 1 + strspn(text + 1, "0123456789abcdefABCDEF:.") : strspn(text, HOST_CHARACTERS);
   if (*text == '[') length = length > 1 && text[length] == ']' ? length + 1 : 0;
@@ -126,14 +127,14 @@ static int check_builds(const char *name, const char *value, rl_error *err) {
   return problem == NULL ? 0 : rl_fail(err, RL_INPUT, 0, "%s %s", name, problem);
 }
 
-/* Each item must be an absolute path. */
+/* Checks that each item is an absolute path. */
 static int check_folders(const char *name, const char *value, rl_error *err) {
   for (const char *folder = value; folder != NULL; folder = strchr(folder, ':') != NULL ? strchr(folder, ':') + 1 : NULL)
     if (folder[0] != '/') return rl_fail(err, RL_INPUT, 0, "%s must list absolute paths, separated by colons", name);
   return 0;
 }
 
-/* The message does not repeat the URL, because its path may be a secret. */
+/* Checks the syntax of an http or https URL. The error message does not repeat the URL, because its path may be a secret. */
 static int check_url(const char *name, const char *value, rl_error *err) {
   const char *authority = strncmp(value, "https://", 8) == 0 ? value + 8 : strncmp(value, "http://", 7) == 0 ? value + 7 : "";
   const size_t length = measure_authority(authority);
@@ -229,8 +230,8 @@ static int read_setting(file_reader *reader, char *line, rl_error *err) {
   return set_value(key, trim(equals + 1), &reader->config, err);
 }
 
-/* A line is empty, a comment (# or ; first), a section or a setting. The value is the rest of the line, with any # or
- * ;, because a path may contain them. */
+/* Reads a line: it is empty, a comment (which begins with # or ;), a section or a setting. In a setting, # and ; do not begin a
+ * comment, because a path may contain them. */
 static int read_line(file_reader *reader, char *text, size_t length, rl_error *err) {
   if (strlen(text) != length) return rl_fail(err, RL_INPUT, 0, "the line contains a NUL byte");
   char *line = trim(text);
@@ -290,13 +291,14 @@ static int load_override(const char *override, rl_config *config, rl_error *err)
   return set_value(key, equals + 1, config, err) < 0 ? rl_wrap(err, "option --%s", name) : 0;
 }
 
-static int join(char *path, const char *folder, const char *rest, rl_error *err) {
+static int join_path(char *path, const char *folder, const char *rest, rl_error *err) {
   if ((size_t)snprintf(path, RL_PATH_SIZE, "%s%s%s", folder, *rest != '\0' ? "/" : "", rest) >= RL_PATH_SIZE)
     return rl_fail(err, RL_INPUT, 0, "the path %.80s... is too long", folder);
   return 0;
 }
 
-/* systemd separates several state directories by colons; the first is the daemon's. */
+/* Sets `state` from the environment. In STATE_DIRECTORY, systemd separates several folders by colons; the first one is the
+ * daemon's. */
 static int default_state(rl_config *config, rl_error *err) {
   static const struct {
     const char *variable, *rest, *separators;
@@ -306,12 +308,12 @@ static int default_state(rl_config *config, rl_error *err) {
     if (folders == NULL || *folders != '/') continue;
     RL_CLEANUP(free_text) char *first = strndup(folders, strcspn(folders, candidates[i].separators));
     if (first == NULL) return rl_fail_errno(err, "can't read %s", candidates[i].variable);
-    return join(config->state, first, candidates[i].rest, err);
+    return join_path(config->state, first, candidates[i].rest, err);
   }
   return rl_fail(err, RL_INPUT, 0, "no folder for the database is known: set --state FOLDER");
 }
 
-/* Whether a folder contains any worker: a GPU host may have only the CUDA worker. */
+/* Returns whether the folder contains a worker program of any kind, because a GPU host may have only the CUDA worker. */
 static bool has_workers(const char *folder) {
   char pattern[RL_PATH_SIZE];
   glob_t found = {0};
@@ -334,11 +336,11 @@ static int default_folders(rl_config *config, rl_error *err) {
   if (length < 0) return rl_fail_errno(err, "can't read /proc/self/exe");
   program[length] = '\0';
   *strrchr(program, '/') = '\0';
-  if (config->web[0] == '\0' && join(config->web, program, "../share/rooflined/web", err) < 0) return -1;
+  if (config->web[0] == '\0' && join_path(config->web, program, "../share/rooflined/web", err) < 0) return -1;
   if (default_suites(config, program, err) < 0) return -1;
   if (config->workers[0] != '\0') return 0;
-  if (has_workers(program)) return join(config->workers, program, "", err);
-  return join(config->workers, program, "../libexec/rooflined", err);
+  if (has_workers(program)) return join_path(config->workers, program, "", err);
+  return join_path(config->workers, program, "../libexec/rooflined", err);
 }
 
 static int check_consistency(const rl_config *config, rl_error *err) {
@@ -366,10 +368,10 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
 }
 
 bool rl_config_is_loopback(const rl_config *config) {
-  struct in_addr four;
-  struct in6_addr six;
-  if (inet_pton(AF_INET, config->address, &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
-  return inet_pton(AF_INET6, config->address, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+  struct in_addr ipv4;
+  struct in6_addr ipv6;
+  if (inet_pton(AF_INET, config->address, &ipv4) == 1) return (ntohl(ipv4.s_addr) >> 24) == 127;
+  return inet_pton(AF_INET6, config->address, &ipv6) == 1 && IN6_IS_ADDR_LOOPBACK(&ipv6);
 }
 
 void rl_config_print(const rl_config *config, FILE *out) {

@@ -15,7 +15,7 @@ enum { RL_PATH_SIZE = 1024 };
 
 typedef struct rl_config {
   char address[64];              /* 127.0.0.1 */
-  int64_t port;                  /* 8731; 0 picks a free one */
+  int64_t port;                  /* 8731; 0: the kernel picks a free port */
   char state[RL_PATH_SIZE];      /* $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else ~/.local/state/rooflined */
   char web[RL_PATH_SIZE];        /* static files */
   char workers[RL_PATH_SIZE];    /* folder of rooflined-worker-* */
@@ -26,7 +26,7 @@ typedef struct rl_config {
   int64_t queue_limit;                        /* 1000 */
   int64_t body_limit_bytes;                   /* 1 MiB */
   int64_t import_limit_bytes;                 /* 2 GiB: largest trace that is imported */
-  int64_t import_spool_bytes;                 /* 8 GiB: of all uploads that wait */
+  int64_t import_spool_bytes;                 /* 8 GiB: largest total size of the uploads that wait for their import */
   int64_t connection_limit;                   /* 4096 */
   int64_t request_timeout_s;                  /* 15: headers and body must arrive within this time */
   int64_t request_deadline_s;                 /* 10: the queries of a request end after this time */
@@ -35,18 +35,18 @@ typedef struct rl_config {
   bool allow_source;                          /* execute code that clients with a token post */
   char source_includes[RL_PATH_SIZE];         /* folders that posted code may include files from, separated by colons */
   int64_t source_buffer_bytes;                /* 16 GiB: largest total size of a posted kernel's buffers */
-  int64_t spare_worker_s;                     /* 60: after the last posted kernel */
-  int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
+  int64_t spare_worker_s;                     /* 60: how long spare workers wait for the next posted kernel */
+  int64_t activity_days, job_days, max_bytes; /* retention; 0: no limit */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
   bool behind_proxy;
-  bool require_token;      /* also on loopback */
-  char allowed_hosts[256]; /* further Host names, comma-separated */
-  int64_t spill_bytes;     /* 64 MiB for each device; 0: no spill files */
+  bool require_token;      /* clients on loopback need a token too */
+  char allowed_hosts[256]; /* additional Host names that requests may use, comma-separated */
+  int64_t spill_bytes;     /* 64 MiB: size of the spill file of each device; 0: no spill files */
   char webhook_url[RL_PATH_SIZE];
   char webhook_secret_file[RL_PATH_SIZE]; /* a relative path: in $CREDENTIALS_DIRECTORY */
   char webhook_ca_file[RL_PATH_SIZE];     /* "": the system's authorities */
-  int64_t webhook_retry_s;                /* 10: after the first failure of a delivery */
-  int64_t threads;                        /* CPU engines; 0: all cores */
+  int64_t webhook_retry_s;                /* 10: time from the first failure of a delivery to the next attempt */
+  int64_t threads;                        /* threads of the CPU engines; 0: one for each core */
   char log_level[16];                     /* error warning info debug */
 } rl_config;
 
@@ -58,19 +58,22 @@ typedef struct rl_config_key {
   int64_t minimum, maximum;
   const char *default_value, *summary;
   const char *const *allowed_values;                                /* TEXT: accepted values, NULL-terminated; NULL: any */
-  int (*check)(const char *name, const char *value, rl_error *err); /* TEXT: of values other than ""; NULL: none */
+  int (*check)(const char *name, const char *value, rl_error *err); /* TEXT: checks a value other than ""; NULL: no check */
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
-/* The options of rooflined that are no settings. rl_config_options has them in this order. */
+/* The command-line options that are not settings: indices into rl_config_options. */
 enum { RL_OPTION_CONFIG, RL_OPTION_CHECK, RL_OPTION_PRINT, RL_OPTION_VERSION, RL_OPTION_HELP, RL_OPTION_COUNT };
 typedef struct rl_config_option {
-  const char *name, *argument, *summary; /* argument "": none */
+  const char *name;
+  const char *argument; /* name of the option's argument in the help text; "": the option has no argument */
+  const char *summary;
 } rl_config_option;
 extern const rl_config_option rl_config_options[]; /* ends with {0} */
 
 /* Reads defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf if it exists), then the environment,
- * then overrides ("name=value" from the command line). RL_INPUT names the source and the line. */
+ * then overrides ("name=value" from the command line). The message of an RL_INPUT error names the source and, for the file, the
+ * line. */
 int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err);
 /* Applies the settings of one file to *config, which is unchanged on failure. source is the file's name in errors ("source:line:
  * …"). */

@@ -12,7 +12,8 @@ enum { REPLY_TIMEOUT_MS = 10000 };
 static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 static const char ok_status[] = "HTTP/1.1 200 ";
 
-/* Reads size bytes of the reply, less at its end. Returns how many; returns -1 after REPLY_TIMEOUT_MS. */
+/* Reads `size` bytes of the reply, or fewer if the reply ends before. Returns the number of bytes; fails after
+ * REPLY_TIMEOUT_MS. */
 static ssize_t read_reply(int connection, char *reply, size_t size, rl_error *err) {
   size_t used = 0;
   int64_t deadline_ns = rl_monotonic_ns() + REPLY_TIMEOUT_MS * INT64_C(1000000);

@@ -1,5 +1,5 @@
-/* rooflined: opens the store, stores the results that the last daemon had to leave in spill files, opens the queue, the
- * supervisor and the server in this order, waits for a signal, and closes them in the reverse order. */
+/* rooflined: the daemon's program. It opens the store, stores the results that the last daemon left in spill files, opens the
+ * queue, the supervisor and the server in this order, waits for a signal, and closes them in the reverse order. */
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
@@ -30,9 +30,9 @@
 #include "webhook/webhook.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
-enum { MALLOC_ARENAS = 4 }; /* each has its own free memory; glibc would make eight for each processor */
-/* Larger arrays, those of traces, return to the kernel when they are freed. Without this limit, glibc would raise its own to
- * 32 MB. */
+enum { MALLOC_ARENAS = 4 }; /* each arena keeps its own free memory; glibc's default is eight arenas for each processor */
+/* malloc takes larger arrays, such as those of traces, from mmap, so that free returns their memory to the kernel. The threshold
+ * is set because glibc would otherwise raise it by itself to up to 32 MB. */
 enum { MALLOC_MMAP_THRESHOLD_BYTES = 1 << 20 };
 static const int64_t SECOND_NS = 1000000000;
 
@@ -70,7 +70,7 @@ static void print_help(void) {
   }
 }
 
-/* Adds "name=value", which lives as long as the program. */
+/* Adds the text "name=value", which is never freed. */
 static void add_override(command *out, const rl_config_key *key, const char *value) {
   char *text = NULL;
   if (out->override_count == OVERRIDES_MAX || asprintf(&text, "%s=%s", key->name, value != NULL ? value : "true") < 0) {
@@ -121,7 +121,7 @@ typedef struct housekeeper { /* a separate thread, so that a long clean-up does 
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t stop;
-  atomic_bool stopping; /* set under the mutex */
+  atomic_bool stopping; /* changes only while the mutex is locked */
 } housekeeper;
 
 /* Returns false if the database can't be cleaned up now: it is locked by another program, or the disk is full. */
@@ -143,7 +143,7 @@ static bool clean_up(housekeeper *keeper) {
 static void *run_housekeeper(void *argument) {
   housekeeper *keeper = argument;
   struct timespec next = rl_condition_deadline(HOUSEKEEPING_FIRST_S * SECOND_NS);
-  int retry_s = HOUSEKEEPING_RETRY_S; /* doubled after each failure in a row */
+  int retry_s = HOUSEKEEPING_RETRY_S; /* doubled after each consecutive failure */
   pthread_mutex_lock(&keeper->mutex);
   while (!atomic_load(&keeper->stopping)) {
     if (pthread_cond_timedwait(&keeper->stop, &keeper->mutex, &next) != ETIMEDOUT) continue;
@@ -174,8 +174,8 @@ static void housekeeper_stop(housekeeper *keeper) {
 
 /* --- serving ----------------------------------------------------------------------------------------------------------- */
 
-/* Waits for SIGTERM or SIGINT and returns it. SIGHUP is only logged: by default it would end the daemon when its terminal is
- * closed. Meanwhile it notifies systemd's watchdog whenever the health check passes. */
+/* Waits for SIGTERM or SIGINT and returns it. SIGHUP is only logged, because its default action would end the daemon when its
+ * terminal is closed. While waiting, notifies systemd's watchdog at each interval in which the health check passes. */
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
@@ -237,13 +237,13 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(signal_number));
   sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second signal ends the process at once */
   rl_suite_runner_stop(suite_runner);
-  rl_supervisor_stop(supervisor); /* workers end and results are stored while the rest stops */
+  rl_supervisor_stop(supervisor); /* workers end and their results are stored while the other parts stop */
   housekeeper_stop(&keeper);
   return 0;
 }
 
 int main(int argc, char **argv) {
-  static command options; /* its texts live as long as the program */
+  static command options; /* static, because its texts are used until the program ends */
   rl_config config;
   rl_error err;
   read_options(argc, argv, &options);

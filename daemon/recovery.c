@@ -29,9 +29,9 @@ static int commit(rl_store *store, rl_spilled_pass *pass, rl_error *err) {
   return 0;
 }
 
-/* Returns whether a repetition may succeed. It can't after RL_HTTP: the job has ended or was deleted; RL_WIRE: activity rows
- * between those of the database and those of the file are lost; With RL_STORAGE_CONSTRAINT the records violate a constraint of
- * the schema. */
+/* Returns whether a repetition may succeed. It can't after RL_HTTP (the job has ended or was deleted), RL_WIRE (activity rows
+ * between the last row in the database and the first row in the file are lost) and RL_STORAGE_CONSTRAINT (the records violate a
+ * constraint of the schema). */
 static bool is_temporary(const rl_error *err) {
   return err->domain != RL_HTTP && err->domain != RL_WIRE && !(err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT);
 }

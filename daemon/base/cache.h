@@ -1,6 +1,6 @@
-/* Limits the size of the folder in which workers cache compiled code and counter plans. The daemon passes the folder's path to
- * the workers as $ROOFLINED_CACHE_DIR. The daemon's housekeeping thread and workers that have added a counter plan call this
- * module. Thread-safe. */
+/* Limits the size of the folder in which workers cache compiled code and counter plans (which counters each replay of a kernel
+ * collects). The daemon passes the folder's path to the workers as $ROOFLINED_CACHE_DIR. The daemon's housekeeping thread and
+ * workers that have added a counter plan call this module. Thread-safe. */
 #ifndef RL_BASE_CACHE_H
 #define RL_BASE_CACHE_H
 

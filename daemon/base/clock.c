@@ -38,8 +38,9 @@ static bool read_number(const char **text, int digits, int *value) {
   return true;
 }
 
-static bool skip_character(const char **text, char upper, char lower) {
-  if (**text != upper && **text != lower) return false;
+/* Advances *text past one character if it is `first` or `second`. Returns whether it was. */
+static bool skip_either(const char **text, char first, char second) {
+  if (**text != first && **text != second) return false;
   (*text)++;
   return true;
 }
@@ -51,8 +52,8 @@ static int days_in_month(int year, int month) {
 }
 
 static bool read_date(const char **text, struct tm *parts) {
-  if (!read_number(text, 4, &parts->tm_year) || !skip_character(text, '-', '-') || !read_number(text, 2, &parts->tm_mon) ||
-      !skip_character(text, '-', '-') || !read_number(text, 2, &parts->tm_mday))
+  if (!read_number(text, 4, &parts->tm_year) || !skip_either(text, '-', '-') || !read_number(text, 2, &parts->tm_mon) ||
+      !skip_either(text, '-', '-') || !read_number(text, 2, &parts->tm_mday))
     return false;
   return parts->tm_mon >= 1 && parts->tm_mon <= 12 && parts->tm_mday >= 1 &&
          parts->tm_mday <= days_in_month(parts->tm_year, parts->tm_mon);
@@ -60,8 +61,8 @@ static bool read_date(const char **text, struct tm *parts) {
 
 /* Reads "hh:mm:ss". Accepts 60 as the seconds, for a leap second. */
 static bool read_time(const char **text, struct tm *parts) {
-  if (!read_number(text, 2, &parts->tm_hour) || !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
-      !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))
+  if (!read_number(text, 2, &parts->tm_hour) || !skip_either(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
+      !skip_either(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))
     return false;
   return parts->tm_hour <= 23 && parts->tm_min <= 59 && parts->tm_sec <= 60;
 }
@@ -70,18 +71,19 @@ static bool read_time(const char **text, struct tm *parts) {
 static bool read_fraction(const char **text, int64_t *ns) {
   int64_t unit_ns = 100000000;
   *ns = 0;
-  if (!skip_character(text, '.', '.')) return true;
+  if (!skip_either(text, '.', '.')) return true;
   if (**text < '0' || **text > '9') return false;
   for (; **text >= '0' && **text <= '9'; (*text)++, unit_ns /= 10) *ns += (**text - '0') * unit_ns;
   return true;
 }
 
+/* Reads "Z" or an offset from UTC, such as "+02:00". */
 static bool read_zone(const char **text, int64_t *offset_s) {
   int hours = 0, minutes = 0;
   *offset_s = 0;
-  if (skip_character(text, 'Z', 'z')) return true;
+  if (skip_either(text, 'Z', 'z')) return true;
   int sign = **text == '-' ? -1 : 1;
-  if (!skip_character(text, '+', '-') || !read_number(text, 2, &hours) || !skip_character(text, ':', ':') ||
+  if (!skip_either(text, '+', '-') || !read_number(text, 2, &hours) || !skip_either(text, ':', ':') ||
       !read_number(text, 2, &minutes) || hours > 23 || minutes > 59)
     return false;
   *offset_s = sign * (hours * 3600 + minutes * 60);
@@ -91,7 +93,7 @@ static bool read_zone(const char **text, int64_t *offset_s) {
 int rl_instant_parse(const char *text, int64_t *ns) {
   struct tm parts = {0};
   int64_t fraction_ns, offset_s;
-  if (!read_date(&text, &parts) || !skip_character(&text, 'T', 't') || !read_time(&text, &parts) ||
+  if (!read_date(&text, &parts) || !skip_either(&text, 'T', 't') || !read_time(&text, &parts) ||
       !read_fraction(&text, &fraction_ns) || !read_zone(&text, &offset_s) || *text != '\0')
     return -1;
   parts.tm_year -= 1900;

@@ -1,5 +1,5 @@
 /* Finds functions and variables in a cubin (an ELF image of GPU code). The image is not trusted: every offset is checked against
- * its size. */
+ * the size of the image. */
 #ifndef RL_BASE_CUBIN_H
 #define RL_BASE_CUBIN_H
 
@@ -16,8 +16,8 @@ typedef struct rl_cubin_function {
   const unsigned char *code; /* points into the cubin */
   size_t size;
   uint32_t symbol_index; /* index of the function in the cubin's symbol table */
-  int barriers; /* number of named barriers that a block uses: the highest barrier index + 1; 16 when the code computes the index
-                 */
+  /* Number of named barriers that a block uses: the highest barrier index + 1; 16 when the code computes the index. */
+  int barriers;
   char sha256[65]; /* SHA-256 of the function's code */
 } rl_cubin_function;
 

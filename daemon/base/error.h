@@ -19,20 +19,20 @@ typedef enum rl_error_domain {
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
   RL_WIRE,    /* a connection between daemon and worker (wire/wire.h) or between rooflinectl and daemon; code: rl_wire_code */
-  RL_LIMIT,   /* a limit on the work of requests; code: rl_limit_code */
-  RL_SUITE    /* regression suites; code: rl_suite_code */
+  RL_LIMIT,   /* a request exceeded a limit on requests; code: rl_limit_code */
+  RL_SUITE    /* an operation on a regression suite was refused; code: rl_suite_code */
 } rl_error_domain;
 
 typedef enum rl_wire_code {
   RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
   RL_WIRE_TRUNCATED,  /* end of file inside a frame */
-  RL_WIRE_MAGIC,      /* the header does not begin with "RLFW" */
+  RL_WIRE_BAD_MAGIC,  /* the header does not begin with "RLFW" */
   RL_WIRE_BAD_VERSION,
-  RL_WIRE_TYPE, /* unknown frame type */
-  RL_WIRE_TOO_LARGE,
-  RL_WIRE_PAYLOAD, /* malformed payload */
+  RL_WIRE_UNKNOWN_TYPE,
+  RL_WIRE_FRAME_TOO_LARGE,
+  RL_WIRE_MALFORMED_PAYLOAD,
   RL_WIRE_TIMEOUT,
-  RL_WIRE_LIMIT /* the records of a pass exceed their limit, or memory is exhausted */
+  RL_WIRE_MEMORY_LIMIT /* the records of a pass exceed their limit in bytes, or memory is exhausted */
 } rl_wire_code;
 
 typedef enum rl_limit_code {
@@ -49,13 +49,13 @@ typedef enum rl_suite_code {
 
 typedef enum rl_storage_code {
   RL_STORAGE_FULL = 1,    /* no space left on the disk: HTTP 503 */
-  RL_STORAGE_LOCKED,      /* another writer holds the database: HTTP 503 */
+  RL_STORAGE_LOCKED,      /* another process has locked the database for writing: HTTP 503 */
   RL_STORAGE_CONSTRAINT,  /* a value violates a constraint of its table */
   RL_STORAGE_DENIED,      /* no permission for the file */
   RL_STORAGE_DAMAGED,     /* the file is not a database, or it is corrupt */
   RL_STORAGE_IO,          /* the disk reports an error */
   RL_STORAGE_MEMORY,      /* out of memory */
-  RL_STORAGE_INTERRUPTED, /* a query exceeded its limit */
+  RL_STORAGE_INTERRUPTED, /* a query exceeded its time limit, or its client disconnected */
   RL_STORAGE_INTERNAL     /* a bug in rooflined */
 } rl_storage_code;
 

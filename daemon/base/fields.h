@@ -29,9 +29,9 @@ typedef enum rl_field_type {
   /* char[size]: names, one per line. A name consists of 1 to RL_FIELD_NAME_MAX letters, digits, "_" and ".". JSON: an array of
    * distinct names. */
   RL_FIELD_NAMES,
-  RL_FIELD_JSON, /* char[size]: JSON text of any object; with may_be_array also of any array */
-  RL_FIELD_INTS, /* int64_t[size / 8]; JSON: an array of 1 to size / 8 whole numbers. A shorter array sets only the first elements
-                  */
+  RL_FIELD_JSON, /* char[size]: the JSON text of any object; if may_be_array is set, also of any array */
+  /* int64_t[size / 8]. JSON: an array of 1 to size / 8 whole numbers. A shorter array sets only the first elements. */
+  RL_FIELD_INTS,
   /* Members of the following types are pointers into the decoded cJSON document and are valid as long as the document. NULL: the
    * key is absent. */
   RL_FIELD_STRING, /* const char *: any text of at most `maximum` bytes */
@@ -52,17 +52,18 @@ typedef struct rl_field rl_field;
 struct rl_field {
   const char *name;
   rl_field_type type;
-  size_t offset, size;     /* position and size of the member in the struct, in bytes */
-  bool required;           /* decoding fails if the key is absent */
-  bool may_be_empty;       /* for CHOICES: the array may be empty */
-  bool may_be_array;       /* for JSON: an array is accepted as well as an object */
-  bool zero_is_null;       /* 0 or "" means unknown: the store writes SQL NULL */
-  double minimum, maximum; /* inclusive bounds of a number, unless both are 0. For ARRAY the bounds of the number of elements; for
-                              STRING maximum is the number of bytes */
+  size_t offset, size; /* position and size of the member in the struct, in bytes */
+  bool required;       /* decoding fails if the key is absent */
+  bool may_be_empty;   /* for CHOICES: the array may be empty */
+  bool may_be_array;   /* for JSON: an array is accepted as well as an object */
+  bool zero_is_null;   /* 0 or "" means unknown: the store writes SQL NULL */
+  /* Inclusive bounds of a number; both 0: no bounds. ARRAY: bounds of the number of elements. STRING: maximum is the largest
+   * number of bytes. */
+  double minimum, maximum;
   const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
   const char *summary;      /* description of the field in openapi.json and in the documentation */
-  const rl_field
-      *fields; /* for OBJECT and ARRAY: the fields of the objects. Only the schema uses them; the caller decodes the objects */
+  /* OBJECT and ARRAY: the fields of the objects. Only rl_fields_schema uses them; the caller decodes the objects. */
+  const rl_field *fields;
   /* Writes a description that depends on other tables. NULL: `summary` is the description. */
   void (*describe)(char *text, size_t size);
 };

@@ -2,8 +2,11 @@
 #include "base/fields.h"
 
 /* JSON Schema type of each rl_field_type. */
-static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "string",
-                                           "array",   "array",   "object", "array",  "string", "object", "array"};
+static const char *const schema_types[] = {
+    [RL_FIELD_BOOL] = "boolean",  [RL_FIELD_INT] = "integer",   [RL_FIELD_REAL] = "number",   [RL_FIELD_NULLABLE_REAL] = "number",
+    [RL_FIELD_TEXT] = "string",   [RL_FIELD_SHA256] = "string", [RL_FIELD_CHOICE] = "string", [RL_FIELD_CHOICES] = "array",
+    [RL_FIELD_NAMES] = "array",   [RL_FIELD_JSON] = "object",   [RL_FIELD_INTS] = "array",    [RL_FIELD_STRING] = "string",
+    [RL_FIELD_OBJECT] = "object", [RL_FIELD_ARRAY] = "array"};
 
 static void add_bounds(cJSON *schema, const rl_field *field) {
   if (field->minimum == 0 && field->maximum == 0) return;
@@ -20,9 +23,9 @@ static cJSON *add_items(cJSON *schema, const char *type, double min_items, doubl
   return items;
 }
 
-/* Adds the keywords for strings, arrays and objects. For an object, copies the schema of field->fields, except "type", which the
- * caller has already added. */
-static void describe_members(cJSON *schema, const rl_field *field) {
+/* Adds the keywords that describe the contents of strings, arrays and objects. For an object, copies the keywords of the schema
+ * of field->fields, except "type", which the caller has already added. */
+static void add_content_keywords(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
   if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
   if (field->type == RL_FIELD_ARRAY && field->fields == NULL) add_items(schema, "string", 0, field->maximum);
@@ -74,7 +77,7 @@ static void describe_field(cJSON *property, const rl_field *field) {
   add_summary(property, field);
   if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL || field->type == RL_FIELD_NULLABLE_REAL)
     add_bounds(property, field);
-  describe_members(property, field);
+  add_content_keywords(property, field);
   if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
   if (field->type == RL_FIELD_SHA256) cJSON_AddStringToObject(property, "pattern", "^([0-9a-f]{64})?$");
   cJSON *holder = is_list_of_names(field) ? add_names(property, field) : property;

@@ -1,5 +1,5 @@
-/* A histogram of durations for GET /metrics. Thread-safe. A reader may see a duration that another thread is counting in its
- * bucket but not yet in the sum. */
+/* A histogram of durations for GET /metrics. Thread-safe. While a thread counts a duration, a reader in another thread may see
+ * the bucket with this duration and the sum without it. */
 #ifndef RL_BASE_HISTOGRAM_H
 #define RL_BASE_HISTOGRAM_H
 

@@ -18,8 +18,8 @@ static size_t count_digits(const char *text, size_t length) {
   return count;
 }
 
-/* Returns the size in bytes of the JSON number at the start of text, or 0 if there is none. cJSON can't check this, because it
- * also accepts "01" and "1.". */
+/* Returns the size in bytes of the JSON number at the start of text, or 0 if there is none. cJSON does not check numbers this
+ * strictly: it also accepts "01" and "1.". */
 static size_t number_size(const char *text, size_t length) {
   size_t size = length > 0 && text[0] == '-';
   const size_t whole = count_digits(text + size, length - size);

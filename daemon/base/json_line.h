@@ -8,7 +8,7 @@
 
 /* Returns the line number, counted from 1, of the byte at this offset. */
 int rl_json_line_of_byte(const char *text, size_t length, size_t offset);
-/* Returns the line number, counted from 1, on which the value begins that an RFC 6901 pointer names. rl_json_parse must accept
+/* Returns the number, counted from 1, of the line on which the value at this RFC 6901 pointer begins. rl_json_parse must accept
  * the text. If there is no such value, returns the line of the innermost object or array that the pointer reaches. */
 int rl_json_line_of_pointer(const char *text, size_t length, const char *pointer);
 

@@ -1,4 +1,4 @@
-/* Adds members to a JSON object; a member is null when its value is missing. */
+/* Adds members to a JSON object; a member whose value is unknown becomes null. */
 #ifndef RL_BASE_JSON_MEMBERS_H
 #define RL_BASE_JSON_MEMBERS_H
 
@@ -8,8 +8,8 @@
 
 void rl_json_add_number(cJSON *object, const char *name, double value);   /* adds null when value is NAN or infinite */
 void rl_json_add_text(cJSON *object, const char *name, const char *text); /* adds null when text is NULL or "" */
-void rl_json_add_nulls(cJSON *object,
-                       const char *const names[]); /* adds a null for each name of the list, which ends with NULL */
+/* Adds a null for each name. names: ends with NULL. */
+void rl_json_add_nulls(cJSON *object, const char *const names[]);
 
 RL_DEFINE_CLEANUP(rl_json_cleanup, cJSON *, cJSON_Delete, NULL)
 

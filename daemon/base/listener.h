@@ -1,5 +1,5 @@
-/* A listener is a function that one module registers with another, and that is called each time an event of a job or a suite run
- * has been stored. The event streams of the API register with the queue and the suite runner. */
+/* Calls a registered function after each event of a job or a suite run is stored. The API's event streams register such a
+ * function with the queue and with the suite runner. */
 #ifndef RL_BASE_LISTENER_H
 #define RL_BASE_LISTENER_H
 

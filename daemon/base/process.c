@@ -149,7 +149,8 @@ void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL
   if (process->pid == 0) return;
   close(process->input);
   (void)is_readable_within(process->pidfd, grace_ms);
-  kill(-process->pid, SIGKILL); /* also kills the child's own children; the group's id stays valid until the process is reaped */
+  /* This also kills the child's own children. No other process group can get this id before the child is reaped. */
+  kill(-process->pid, SIGKILL);
   if (!is_readable_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
     snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, even after SIGKILL");
   else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));

@@ -1,6 +1,7 @@
-/* A child process whose standard input and output are pipes. The child leads a process group. Besides the pipes it inherits only
- * standard error and at most one descriptor that the caller chooses. The kernel kills the child when the thread that has started
- * it exits (PR_SET_PDEATHSIG), so that a killed daemon leaves no child process behind. Only one thread may use an rl_process. */
+/* A child process whose standard input and output are pipes. The child leads a process group. The child inherits these pipes,
+ * standard error and at most one other descriptor, which the caller chooses. The kernel kills the child when the thread that
+ * called rl_process_start exits (PR_SET_PDEATHSIG), so that a killed daemon leaves no child process behind. Only one thread may
+ * use an rl_process. */
 #ifndef RL_BASE_PROCESS_H
 #define RL_BASE_PROCESS_H
 

@@ -58,8 +58,8 @@ static int set_limits(const rl_sandbox_limits *limits, rl_error *err) {
 enum { FCHMODAT2 = 452, SETXATTRAT = 463, REMOVEXATTRAT = 466, FILE_SETATTR = 469 };
 
 /* System calls that fail with EACCES: calls for networking, for access to other processes and for executing programs, and calls
- * that change a file and that Landlock's version 1 does not restrict. For some of the last kind, a descriptor that is open for
- * reading is enough. */
+ * that change a file and that Landlock's version 1 does not restrict. Some calls of the last kind need only a descriptor that is
+ * open for reading. */
 static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(socketpair),
                                    SCMP_SYS(connect),
@@ -131,8 +131,8 @@ static int deny_flag(scmp_filter_ctx filter, int call, unsigned position, int fl
                           SCMP_CMP(position, SCMP_CMP_MASKED_EQ, (scmp_datum_t)flag, (scmp_datum_t)flag));
 }
 
-/* Denies opening a file in a mode that could change it. The flags of openat2(2) are in memory, which a filter can't read; so
- * openat2 fails with ENOSYS, as in a kernel that does not have it, and callers then use openat(2). Returns 0 or a negative
+/* Denies opening a file in a mode that could change it. The flags of openat2(2) are in memory, which a filter can't read.
+ * Therefore openat2 fails with ENOSYS, as in a kernel without it, and callers use openat(2) instead. Returns 0 or a negative
  * errno. */
 static int deny_openings(scmp_filter_ctx filter) {
   int code = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0);

@@ -1,3 +1,4 @@
+/* Implements sorted_names.h with qsort and bsearch. */
 #include "base/sorted_names.h"
 
 #include <stdlib.h>

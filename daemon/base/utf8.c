@@ -18,14 +18,14 @@ size_t rl_utf8_character_size(const char *text, size_t size) {
 }
 
 /* Returns the offset of the first byte that is not part of a valid character; `size` if all bytes are. */
-static size_t first_invalid(const char *text, size_t size) {
+static size_t find_first_invalid_byte(const char *text, size_t size) {
   size_t offset = 0;
   for (size_t step; offset < size && (step = rl_utf8_character_size(text + offset, size - offset)) > 0;) offset += step;
   return offset;
 }
 
-bool rl_utf8_is_valid(const char *text, size_t size) { return first_invalid(text, size) == size; }
+bool rl_utf8_is_valid(const char *text, size_t size) { return find_first_invalid_byte(text, size) == size; }
 
 void rl_utf8_sanitize(char *text, size_t size) {
-  for (size_t i = first_invalid(text, size); i < size; i += first_invalid(text + i, size - i)) text[i] = '?';
+  for (size_t i = find_first_invalid_byte(text, size); i < size; i += find_first_invalid_byte(text + i, size - i)) text[i] = '?';
 }

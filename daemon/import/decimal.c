@@ -10,8 +10,9 @@ typedef struct decimal {
   bool is_negative;
   char digits[KEPT_DIGITS]; /* the first significant digits; further digits are dropped */
   int digit_count;
-  int point_position; /* number of significant digits before the decimal point; if negative, minus the number of zeros between the
-                         point and the first significant digit */
+  /* Position of the decimal point relative to the first significant digit: positive if that many digits precede the point,
+   * negative if that many zeros stand between the point and the first significant digit. */
+  int point_position;
 } decimal;
 
 typedef struct text_range {

@@ -1,4 +1,4 @@
-/* Implements import.h: calls the parser of the trace's format. */
+/* Implements import.h: determines the format of the trace and calls the parser of this format. */
 #include "import/import.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 
 typedef struct rl_input rl_input;
 
-/* Opens an input that reads the descriptor from the start of its file. The caller keeps the descriptor open. Fails with RL_INPUT
- * if the file is empty. */
+/* Opens an input that reads a file from its start. descriptor: the open file, which the caller must not close before the input.
+ * Fails with RL_INPUT if the file is empty. */
 int rl_input_open(int descriptor, rl_input **input, rl_error *err);
 void rl_input_close(rl_input *input);
 /* Sets *data to the next bytes, which are valid until the next call, and *size to their number, which is 0 at the end. Fails with

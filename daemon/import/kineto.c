@@ -42,7 +42,7 @@ typedef struct reader {
   rl_error *err;
 } reader;
 
-static container_kind innermost(const reader *self) {
+static container_kind innermost_container(const reader *self) {
   return self->depth > 0 ? self->containers[self->depth - 1] : CONTAINER_FILE;
 }
 
@@ -63,7 +63,7 @@ static int fail_event(const reader *self) {
 
 /* Returns the kind of the object or array that begins now. */
 static container_kind kind_of_value(reader *self, bool is_object) {
-  switch (innermost(self)) {
+  switch (innermost_container(self)) {
     case CONTAINER_FILE: return is_object ? CONTAINER_ROOT : CONTAINER_EVENTS;
     case CONTAINER_ROOT:
       if (!is_object && key_is(self, "traceEvents")) return CONTAINER_EVENTS;
@@ -103,7 +103,7 @@ static void add_gpu(reader *self) {
 }
 
 static int end_value(reader *self) {
-  container_kind ended = innermost(self);
+  container_kind ended = innermost_container(self);
   self->depth--;
   self->unfinished_bytes = 0;
   if (ended == CONTAINER_GPU) add_gpu(self);
@@ -114,16 +114,16 @@ static int end_value(reader *self) {
 
 static int begin_object(void *context) { return begin_value(context, true); }
 static int begin_array(void *context) { return begin_value(context, false); }
-static int end_any(void *context) { return end_value(context); }
+static int end_object_or_array(void *context) { return end_value(context); }
 
 static int read_key(void *context, const unsigned char *text, size_t length) {
   reader *self = context;
   self->key_length = length < MAX_KEY ? length : MAX_KEY;
   memcpy(self->key, text, self->key_length);
   self->unfinished_bytes = 0;
-  container_kind in = innermost(self);
-  if (in == CONTAINER_EVENT || in == CONTAINER_ARGS)
-    self->field = rl_kineto_event_field((const char *)text, length, in == CONTAINER_ARGS);
+  container_kind container = innermost_container(self);
+  if (container == CONTAINER_EVENT || container == CONTAINER_ARGS)
+    self->field = rl_kineto_event_field((const char *)text, length, container == CONTAINER_ARGS);
   return 1;
 }
 
@@ -155,7 +155,7 @@ static void read_root_number(reader *self, const char *text, size_t length) {
 static int read_number(void *context, const char *text, size_t length) {
   reader *self = context;
   self->unfinished_bytes = 0;
-  switch (innermost(self)) {
+  switch (innermost_container(self)) {
     case CONTAINER_ROOT: read_root_number(self, text, length); return 1;
     case CONTAINER_GPU: read_gpu_number(self, text, length); return 1;
     case CONTAINER_EVENT:
@@ -171,7 +171,7 @@ static int read_text(void *context, const unsigned char *bytes, size_t length) {
   reader *self = context;
   const char *text = (const char *)bytes;
   self->unfinished_bytes = 0;
-  switch (innermost(self)) {
+  switch (innermost_container(self)) {
     case CONTAINER_GPU:
       if (key_is(self, "name")) snprintf(self->gpu.name, sizeof self->gpu.name, "%.*s", (int)(length < 255 ? length : 255), text);
       return 1;
@@ -212,7 +212,7 @@ static int check_status(const reader *self, yajl_handle parser, yajl_status rc, 
   return rc == yajl_status_client_canceled ? -1 : fail_syntax(self, parser, offset_bytes);
 }
 
-static int feed(reader *self, yajl_handle parser, rl_input *input, const rl_import_observer *observer) {
+static int parse_input(reader *self, yajl_handle parser, rl_input *input, const rl_import_observer *observer) {
   const unsigned char *data;
   size_t size;
   for (uint64_t offset_bytes = 0;; offset_bytes += size) {
@@ -226,8 +226,8 @@ static int feed(reader *self, yajl_handle parser, rl_input *input, const rl_impo
       return rl_fail(self->err, RL_INPUT, 0, "a text or white space in the JSON is longer than %d bytes", MAX_TOKEN_BYTES);
   }
   /* Chrome's format allows an array of events without its closing bracket. */
-  bool is_cut_array = self->depth == 1 && innermost(self) == CONTAINER_EVENTS;
-  return is_cut_array ? 0 : check_status(self, parser, yajl_complete_parse(parser), 0);
+  bool lacks_closing_bracket = self->depth == 1 && innermost_container(self) == CONTAINER_EVENTS;
+  return lacks_closing_bracket ? 0 : check_status(self, parser, yajl_complete_parse(parser), 0);
 }
 
 static int check_has_events(const reader *self) {
@@ -241,13 +241,13 @@ static int read_all(reader *self, rl_input *input, const rl_import_observer *obs
                                            .yajl_string = read_text,
                                            .yajl_start_map = begin_object,
                                            .yajl_map_key = read_key,
-                                           .yajl_end_map = end_any,
+                                           .yajl_end_map = end_object_or_array,
                                            .yajl_start_array = begin_array,
-                                           .yajl_end_array = end_any};
+                                           .yajl_end_array = end_object_or_array};
   yajl_handle parser = yajl_alloc(&callbacks, NULL, self);
   if (parser == NULL) return rl_fail(self->err, RL_ERRNO, ENOMEM, "out of memory for a trace");
   yajl_config(parser, yajl_dont_validate_strings, 1); /* rl_trace_add_name replaces invalid UTF-8 */
-  int rc = feed(self, parser, input, observer);
+  int rc = parse_input(self, parser, input, observer);
   yajl_free(parser);
   return rc < 0 ? -1 : check_has_events(self);
 }

@@ -1,5 +1,5 @@
-/* Implements kineto_event.h. One table maps the categories of events to kinds of rows, another maps the members of events to
- * fields. */
+/* Implements kineto_event.h. The table `categories` maps the categories of events to kinds of rows; the table `members` maps the
+ * members of events to fields. */
 #include "import/kineto_event.h"
 
 #include <stdio.h>
@@ -127,8 +127,8 @@ int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const
 
 enum { NO_ROW = RL_ACTIVITY_KIND_COUNT };
 
-/* The categories of Kineto (today's names and the names before 2022) and of rooflined's own export, and the kinds of their rows.
- * Events with the kind NO_ROW get no row and are counted as `skipped`. */
+/* The categories of Kineto (its current names and its names before 2022) and of rooflined's own export, and the kinds of their
+ * rows. Events with the kind NO_ROW get no row and are counted as `skipped`. */
 static const struct category {
   const char *name;
   int kind;
@@ -226,30 +226,30 @@ static const char *find_rooflined_name(const rl_kineto_event *event, rl_activity
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
 /* Returns the number in the field if the event has the field and the number is from 0 to maximum; else 0. */
-static int64_t number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
+static int64_t read_number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
   int64_t value = event->numbers[field];
   return event->has_number[field] && value >= 0 && value <= maximum ? value : 0;
 }
 
-static uint32_t number(const rl_kineto_event *event, rl_event_field field) {
-  return (uint32_t)number_up_to(event, field, UINT32_MAX);
+static uint32_t read_number(const rl_kineto_event *event, rl_event_field field) {
+  return (uint32_t)read_number_up_to(event, field, UINT32_MAX);
 }
 
 /* Sets the members of a row of GPU work. In Kineto's events of GPU work, pid is the device and tid is the stream. */
 static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row) {
   rl_event_field device = event->has_number[RL_EVENT_DEVICE] ? RL_EVENT_DEVICE : RL_EVENT_PROCESS;
   bool is_kernel = row->kind == RL_ACTIVITY_KERNEL;
-  row->device = (uint16_t)(1 + number_up_to(event, device, UINT16_MAX - 1));
-  row->stream = number(event, event->has_number[RL_EVENT_STREAM] ? RL_EVENT_STREAM : RL_EVENT_THREAD);
-  row->context = number(event, RL_EVENT_CONTEXT);
-  row->graph_node = rl_trace_graph_node(number_up_to(event, RL_EVENT_GRAPH_NODE, INT64_MAX));
+  row->device = (uint16_t)(1 + read_number_up_to(event, device, UINT16_MAX - 1));
+  row->stream = read_number(event, event->has_number[RL_EVENT_STREAM] ? RL_EVENT_STREAM : RL_EVENT_THREAD);
+  row->context = read_number(event, RL_EVENT_CONTEXT);
+  row->graph_node = rl_trace_graph_node(read_number_up_to(event, RL_EVENT_GRAPH_NODE, INT64_MAX));
   memcpy(row->grid, event->grid, sizeof row->grid);
   memcpy(row->block, event->block, sizeof row->block);
-  row->registers = number(event, RL_EVENT_REGISTERS);
-  row->static_shared_bytes = number(event, RL_EVENT_STATIC_SHARED);
-  row->dynamic_shared_bytes = number(event, RL_EVENT_DYNAMIC_SHARED);
+  row->registers = read_number(event, RL_EVENT_REGISTERS);
+  row->static_shared_bytes = read_number(event, RL_EVENT_STATIC_SHARED);
+  row->dynamic_shared_bytes = read_number(event, RL_EVENT_DYNAMIC_SHARED);
   if (!is_kernel || !event->has_number[RL_EVENT_SHARED_MEMORY] || event->has_number[RL_EVENT_DYNAMIC_SHARED]) return;
-  row->dynamic_shared_bytes = number(event, RL_EVENT_SHARED_MEMORY);
+  row->dynamic_shared_bytes = read_number(event, RL_EVENT_SHARED_MEMORY);
   rl_trace_set_has_only_shared_memory_sum(trace);
 }
 
@@ -262,16 +262,16 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
   uint32_t name;
   *row = (rl_activity_row){.kind = kind,
                            .start_ns = event->start_ns,
-                           .correlation = number(event, RL_EVENT_CORRELATION),
-                           .bytes = (uint64_t)number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
+                           .correlation = read_number(event, RL_EVENT_CORRELATION),
+                           .bytes = (uint64_t)read_number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
   const char *known = find_rooflined_name(event, row), *text = known != NULL ? known : event->name;
   if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
-  if (kind == RL_ACTIVITY_PHASE) row->step = number(event, RL_EVENT_STEP) + 1;
+  if (kind == RL_ACTIVITY_PHASE) row->step = read_number(event, RL_EVENT_STEP) + 1;
   if (!is_host_activity(kind)) set_device_work(event, trace, row);
   else {
-    row->process = number(event, RL_EVENT_PROCESS);
-    row->thread = number(event, RL_EVENT_THREAD);
+    row->process = read_number(event, RL_EVENT_PROCESS);
+    row->thread = read_number(event, RL_EVENT_THREAD);
   }
   return 0;
 }

@@ -41,7 +41,7 @@ typedef struct rl_kineto_event {
   bool has_number[RL_EVENT_FIELD_COUNT];
   uint64_t thread_hash; /* hash of the event's process and thread, which may be numbers or texts; pairs B and E events */
   uint32_t grid[3], block[3];
-  int dimension; /* number of elements that were read of the current array, grid or block */
+  int dimension; /* number of elements of the current array (grid or block) that were read so far */
 } rl_kineto_event;
 
 /* Returns the field for a member's key; RL_EVENT_FIELD_NONE if the member is ignored. in_args: the member is in "args". */
@@ -55,7 +55,7 @@ int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, con
 
 typedef struct rl_open_events rl_open_events;                    /* the B events whose E event has not been read */
 rl_open_events *rl_open_events_new(void);                        /* NULL: out of memory */
-void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts the B events without an E event as skipped */
+void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* also counts the remaining B events as skipped */
 /* Called at the end of an event's object. Adds the event's row to the trace, keeps the row until its E event (phase B), or counts
  * the event as skipped. Fails with RL_INPUT if the event lacks a time, or its times are invalid. */
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err);

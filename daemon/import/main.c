@@ -1,7 +1,7 @@
 /* The program rooflined-import executes the passes of import jobs: it reads the uploaded trace and sends its records. It speaks
  * the protocol of a worker (wire/wire.h) on standard input and output, and reads the trace from an inherited descriptor. It
- * enters the sandbox before it reads the trace. It has one thread, which polls for CANCEL and sends HEARTBEAT and PROGRESS
- * between two parts of the trace.
+ * enters the sandbox before it reads the trace. It has one thread, which polls for CANCEL and sends HEARTBEAT and PROGRESS each
+ * time the parser has read a part of the trace.
  *
  *   rooflined-import --list                        sends HELLO, which contains whether the sandbox works
  *   rooflined-import --device import --role any    serves requests; the trace is descriptor 3 */
@@ -28,7 +28,7 @@ static const int64_t POLL_NS = 100000000, PROGRESS_NS = 250000000, HEARTBEAT_NS 
 typedef struct session {
   int frames_fd; /* pipe to the daemon */
   rl_frame_reader *reader;
-  bool is_cancelled, is_over_time;
+  bool is_cancelled, has_exceeded_cpu_time;
   int64_t polled_ns, progress_ns, heartbeat_ns; /* rl_monotonic_ns of the last poll, PROGRESS and HEARTBEAT */
 } session;
 
@@ -43,7 +43,7 @@ static void check_written(int rc, const rl_error *err) {
 
 static void send_message(const session *self, rl_frame_type type, const rl_field *fields, const void *message) {
   rl_error err;
-  check_written(rl_message_write(self->frames_fd, type, fields, message, &err), &err);
+  check_written(rl_frame_write_json(self->frames_fd, type, fields, message, &err), &err);
 }
 
 static void send_payload(const session *self, rl_frame_type type, const void *payload, size_t length) {
@@ -51,8 +51,7 @@ static void send_payload(const session *self, rl_frame_type type, const void *pa
   check_written(rl_frame_write(self->frames_fd, type, payload, length, &err), &err);
 }
 
-/* --- frames while a trace is read ---------------------------------------------------------------------------------------------
- * */
+/* --- frames while a trace is read -------------------------------------------------------------------------------------- */
 
 /* Waits at most timeout_ms (-1: no limit) for a frame. Returns true if one has arrived. Exits when the daemon has closed the
  * pipe. */
@@ -95,16 +94,18 @@ static bool has_spent_cpu_time(void) {
   return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) == 0 && spent.tv_sec >= MAX_CPU_TIME_S;
 }
 
+/* Callback of the parser: receives CANCEL, and sends PROGRESS and HEARTBEAT when they are due. Returns whether the import must
+ * end. */
 static bool poll_cancelled(void *context, double progress) {
   session *self = context;
   rl_frame frame;
   const int64_t now_ns = rl_monotonic_ns();
-  if (!is_due(now_ns, POLL_NS, &self->polled_ns)) return self->is_cancelled || self->is_over_time;
+  if (!is_due(now_ns, POLL_NS, &self->polled_ns)) return self->is_cancelled || self->has_exceeded_cpu_time;
   if (is_due(now_ns, PROGRESS_NS, &self->progress_ns)) send_progress(self, progress);
   if (is_due(now_ns, HEARTBEAT_NS, &self->heartbeat_ns)) send_heartbeat(self);
   if (receive(self, 0, &frame)) self->is_cancelled |= frame.type == RL_FRAME_CANCEL;
-  self->is_over_time = has_spent_cpu_time();
-  return self->is_cancelled || self->is_over_time;
+  self->has_exceeded_cpu_time = has_spent_cpu_time();
+  return self->is_cancelled || self->has_exceeded_cpu_time;
 }
 
 /* --- requests ---------------------------------------------------------------------------------------------------------- */
@@ -141,10 +142,10 @@ static void serve_import(session *self, const rl_request *request) {
   rl_records records = {0};
   RL_CLEANUP(rl_free_text) char *notes = NULL;
   rl_error err = {0};
-  self->is_cancelled = self->is_over_time = false;
+  self->is_cancelled = self->has_exceeded_cpu_time = false;
   self->polled_ns = self->progress_ns = self->heartbeat_ns = rl_monotonic_ns();
   int rc = import(self, request, &records, &notes, &err);
-  if (rc < 0 && self->is_over_time)
+  if (rc < 0 && self->has_exceeded_cpu_time)
     rl_fail(&err, RL_INPUT, 0, "the import takes more than %d s of processor time", MAX_CPU_TIME_S);
   if (rc >= 0) send_results(self, &records, notes);
   else if (self->is_cancelled) send_payload(self, RL_FRAME_CANCELLED, NULL, 0);
@@ -200,10 +201,10 @@ static bool send_hello(const session *self) {
 
 int main(int argc, char **argv) {
   session self = {.frames_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, TRACE_DESCRIPTOR + 1)};
-  bool lists = argc == 2 && strcmp(argv[1], "--list") == 0;
-  bool serves = argc == 5 && strcmp(argv[1], "--device") == 0 && strcmp(argv[2], RL_IMPORT_DEVICE) == 0;
+  bool must_list = argc == 2 && strcmp(argv[1], "--list") == 0;
+  bool must_serve = argc == 5 && strcmp(argv[1], "--device") == 0 && strcmp(argv[2], RL_IMPORT_DEVICE) == 0;
   if (self.frames_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return EXIT_PROTOCOL;
-  if (!lists && !serves) {
+  if (!must_list && !must_serve) {
     fprintf(stderr, "usage: rooflined-import --list | --device import --role any\nImports traces for rooflined.\n");
     return EXIT_USAGE;
   }
@@ -213,6 +214,6 @@ int main(int argc, char **argv) {
   self.reader = rl_frame_reader_new(STDIN_FILENO);
   if (self.reader == NULL) return EXIT_PROTOCOL;
   if (!send_hello(&self)) return EXIT_UNUSABLE;
-  if (serves) serve(&self);
-  _exit(EXIT_SUCCESS); /* not exit(), because the sandbox denies system calls that exit handlers make */
+  if (must_serve) serve(&self);
+  _exit(EXIT_SUCCESS); /* not exit(), because exit handlers make system calls that the sandbox denies */
 }

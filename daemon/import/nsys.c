@@ -1,5 +1,5 @@
-/* Implements nsys.h. One array lists the tables that are read, another the columns of all tables. The SELECT of each table
- * returns all these columns; those that the table does not have are NULL. */
+/* Implements nsys.h. The array source_tables lists the tables that are read, and the array `columns` lists the columns of all
+ * these tables. The SELECT of each table returns all of these columns; a column that the table does not have is NULL. */
 #include "import/nsys.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ typedef struct database {
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-/* The descriptor that SQLite gets for any file name that it opens, because the sandbox does not allow opening files. A process
- * runs one import at a time. */
+/* Descriptor of the trace. SQLite gets a duplicate of it for each file name that it opens, because the sandbox does not allow
+ * opening files. Not thread-local, because a process runs one import at a time. */
 static int trace_descriptor = -1;
 
 static int open_trace(const char *path, int flags, int mode) {
@@ -102,7 +102,7 @@ typedef enum column {
   COLUMN_DYNAMIC_SHARED,
   COLUMN_EVENT_TYPE,
   COLUMN_COUNT,
-  COLUMN_NAME = COLUMN_COUNT /* the row's name, from the first column of name_columns that the table has */
+  COLUMN_NAME = COLUMN_COUNT /* the row's name: the first value of name_columns that is not NULL */
 } column;
 
 static const char *const columns[COLUMN_COUNT] = {[COLUMN_START] = "start",
@@ -193,7 +193,7 @@ static int append_name(database *db, const char *table, bool has_strings, char *
 
 /* Returns 1 if the file has the table StringIds, else 0. Fails if the table has no primary key, because then each look-up of a
  * name would read the whole table. */
-static int has_names(database *db, rl_error *err) {
+static int has_string_ids(database *db, rl_error *err) {
   RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
   static const char sql[] = "SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1";
   int found = has_table(db, "StringIds", err);
@@ -204,10 +204,11 @@ static int has_names(database *db, rl_error *err) {
   return rc == SQLITE_ROW ? 1 : fail(db, err);
 }
 
-/* Prepares the SELECT of a table. The names in its text are constants of this source file; none comes from the trace. */
+/* Prepares the SELECT of a table. All names of tables and columns in its text are constants of this source file, never text of
+ * the trace. */
 static int prepare_select(database *db, const char *table, sqlite3_stmt **statement, rl_error *err) {
   char sql[SQL_SIZE] = "SELECT ";
-  int has_strings = has_names(db, err);
+  int has_strings = has_string_ids(db, err);
   if (has_strings < 0) return -1;
   for (int i = 0; i < COLUMN_COUNT; i++)
     if (append_column(db, table, columns[i], sql, err) < 0) return -1;
@@ -219,10 +220,11 @@ static int prepare_select(database *db, const char *table, sqlite3_stmt **statem
 
 enum { NVTX_PUSH_POP_RANGE = 59, NVTX_START_END_RANGE = 60, API_CALL = RL_ACTIVITY_KIND_COUNT, WAIT };
 
+/* kind: the rl_activity_kind of the table's rows; API_CALL: the rows are calls of the runtime or driver API; WAIT: the rows are
+ * only counted as skipped. */
 static const struct source_table {
   const char *name;
-  int kind; /* rl_activity_kind of the table's rows; API_CALL: calls of the runtime or the driver API; WAIT: rows are only counted
-               as skipped */
+  int kind;
 } source_tables[] = {
     {"CUPTI_ACTIVITY_KIND_KERNEL", RL_ACTIVITY_KERNEL},
     {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", RL_ACTIVITY_KERNEL}, /* a launch of a whole graph, which nsys records as one operation */
@@ -233,7 +235,7 @@ static const struct source_table {
     {"PROFILER_OVERHEAD", RL_ACTIVITY_OVERHEAD},
     {"NVTX_EVENTS", RL_ACTIVITY_NVTX_RANGE}};
 
-static uint32_t number(sqlite3_stmt *row, column index) {
+static uint32_t read_number(sqlite3_stmt *row, column index) {
   int64_t value = sqlite3_column_int64(row, index);
   return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
 }
@@ -286,18 +288,18 @@ static uint8_t memory_kind(sqlite3_stmt *row, column index) {
 }
 
 static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
-  uint32_t device = number(row, COLUMN_DEVICE);
+  uint32_t device = read_number(row, COLUMN_DEVICE);
   out->device = (uint16_t)(device < UINT16_MAX ? device + 1 : 0);
-  out->context = number(row, COLUMN_CONTEXT);
-  out->stream = number(row, COLUMN_STREAM);
+  out->context = read_number(row, COLUMN_CONTEXT);
+  out->stream = read_number(row, COLUMN_STREAM);
   out->graph_node = rl_trace_graph_node(sqlite3_column_int64(row, COLUMN_GRAPH_NODE));
   for (int i = 0; i < 3; i++) {
-    out->grid[i] = number(row, (column)(COLUMN_GRID_X + i));
-    out->block[i] = number(row, (column)(COLUMN_BLOCK_X + i));
+    out->grid[i] = read_number(row, (column)(COLUMN_GRID_X + i));
+    out->block[i] = read_number(row, (column)(COLUMN_BLOCK_X + i));
   }
-  out->registers = number(row, COLUMN_REGISTERS);
-  out->static_shared_bytes = number(row, COLUMN_STATIC_SHARED);
-  out->dynamic_shared_bytes = number(row, COLUMN_DYNAMIC_SHARED);
+  out->registers = read_number(row, COLUMN_REGISTERS);
+  out->static_shared_bytes = read_number(row, COLUMN_STATIC_SHARED);
+  out->dynamic_shared_bytes = read_number(row, COLUMN_DYNAMIC_SHARED);
   int64_t bytes = sqlite3_column_int64(row, COLUMN_BYTES);
   out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
   if (out->kind == RL_ACTIVITY_MEMSET) out->destination_memory = memory_kind(row, COLUMN_MEMORY);
@@ -329,7 +331,7 @@ static int add_row(database *db, sqlite3_stmt *row, const struct source_table *t
   rl_activity_row added = {.start_ns = sqlite3_column_int64(row, COLUMN_START),
                            .end_ns = sqlite3_column_int64(row, COLUMN_END),
                            .kind = kind_of(row, table),
-                           .correlation = number(row, COLUMN_CORRELATION),
+                           .correlation = read_number(row, COLUMN_CORRELATION),
                            .process = process_of(row)};
   uint32_t name;
   if (added.start_ns == 0 && added.end_ns == 0) return rl_trace_count_untimed(db->trace), 0;

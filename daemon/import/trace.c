@@ -19,7 +19,8 @@ _Static_assert((int)NAME_SLOTS > 2 * (int)RL_TRACE_MAX_NAMES, "more than half of
 static const size_t MAX_NAME_BYTES = (size_t)64 << 20, MAX_RECORD_BYTES = (size_t)512 << 20;
 static const int64_t MAX_TIME_NS = INT64_MAX / 4; /* the daemon (rl_records_receive) refuses later times */
 
-/* A process, a GPU that it uses, and the number of operations of this pair. The run gets the operations of one pair. */
+/* A process, a GPU that the process uses, and the number of operations of this pair. Only the operations of one pair become rows
+ * of the run. */
 typedef struct operation_source {
   uint32_t process;
   uint16_t device;
@@ -226,19 +227,20 @@ static int list_other_work(const rl_trace *trace, const operation_source *source
 }
 
 /* Returns the reason for which the row is removed; RL_SKIPPED_KIND_COUNT if the row is kept. */
-static rl_skipped_kind skipped_kind_of(const rl_activity_row *row, const operation_source *source,
-                                       const correlation_list *other_work) {
+static rl_skipped_kind find_reason_to_skip(const rl_activity_row *row, const operation_source *source,
+                                           const correlation_list *other_work) {
   if (is_on_device(row))
     return is_selected(row, source)          ? RL_SKIPPED_KIND_COUNT
            : row->process != source->process ? RL_SKIPPED_OTHER_PROCESS
                                              : RL_SKIPPED_OTHER_GPU;
   if (row->process != 0 && source->process != 0 && row->process != source->process) return RL_SKIPPED_OTHER_PROCESS;
   uint32_t correlation = row->correlation;
-  bool is_of_other = correlation != 0 && bsearch(&correlation, other_work->items, other_work->count, sizeof correlation,
-                                                 compare_correlations) != NULL;
-  return is_of_other ? RL_SKIPPED_OTHER_GPU : RL_SKIPPED_KIND_COUNT;
+  bool belongs_to_other_gpu = correlation != 0 && bsearch(&correlation, other_work->items, other_work->count, sizeof correlation,
+                                                          compare_correlations) != NULL;
+  return belongs_to_other_gpu ? RL_SKIPPED_OTHER_GPU : RL_SKIPPED_KIND_COUNT;
 }
 
+/* Sets *source to the pair with the most operations, and removes the rows of other GPUs and processes. */
 static int select_source(rl_trace *trace, operation_source *source, rl_error *err) {
   RL_CLEANUP(free_correlations) correlation_list other_work = {0};
   *source = most_used_source(trace);
@@ -246,7 +248,7 @@ static int select_source(rl_trace *trace, operation_source *source, rl_error *er
   rl_records *records = &trace->records;
   size_t kept = 0;
   for (size_t i = 0; i < records->row_count; i++) {
-    rl_skipped_kind kind = skipped_kind_of(&records->rows[i], source, &other_work);
+    rl_skipped_kind kind = find_reason_to_skip(&records->rows[i], source, &other_work);
     if (kind == RL_SKIPPED_KIND_COUNT) records->rows[kept++] = records->rows[i];
     else trace->skipped[kind]++;
   }

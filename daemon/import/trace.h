@@ -1,6 +1,6 @@
 /* The trace that a parser (kineto.h, nsys.h) reads from a file, in memory: names, activity rows and counts of skipped events. The
  * numbers of names and rows are limited. A file may contain several GPUs and processes, but a run has only one GPU and one
- * process. So rl_trace_finish keeps the GPU and the process with the most operations. */
+ * process. Therefore rl_trace_finish keeps only the rows of one GPU and one process: the pair with the most operations. */
 #ifndef RL_IMPORT_TRACE_H
 #define RL_IMPORT_TRACE_H
 
@@ -14,9 +14,9 @@ enum { RL_TRACE_MAX_ROWS = 2000000, RL_TRACE_MAX_NAMES = 100000, RL_TRACE_MAX_NA
 typedef enum rl_skipped_kind {
   RL_SKIPPED_PYTHON_FUNCTION,     /* calls of Python functions */
   RL_SKIPPED_GPU_USER_ANNOTATION, /* the time of a user annotation on the GPU, which rooflined computes itself */
-  RL_SKIPPED_SYNCHRONIZATION,     /* waits, which are also visible as API calls */
+  RL_SKIPPED_SYNCHRONIZATION,     /* waits of the host, which the rows of the API calls show too */
   RL_SKIPPED_CATEGORY,            /* any other category */
-  RL_SKIPPED_UNPAIRED,            /* begin events without an end event, and the reverse */
+  RL_SKIPPED_UNPAIRED,            /* begin events without an end event, and end events without a begin event */
   RL_SKIPPED_OTHER_GPU,           /* work of another GPU, and the API calls that launched it */
   RL_SKIPPED_OTHER_PROCESS,
   RL_SKIPPED_KIND_COUNT
@@ -48,15 +48,15 @@ void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind);
 void rl_trace_count_untimed(rl_trace *trace);
 /* Adds a GPU that the file describes. The first 64 GPUs are kept, further GPUs are ignored. */
 void rl_trace_add_gpu(rl_trace *trace, const rl_trace_gpu *gpu);
-/* Sets the engine name of the run, the program that has written the file (`producer`), and that program's version ("":
- * unknown). */
+/* Sets the engine name of the run, the name of the program that has written the file (`producer`), and the version of this
+ * program ("": unknown). */
 void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *producer, const char *version);
 /* Records that the file contains only the sum of a kernel's static and dynamic shared memory. */
 void rl_trace_set_has_only_shared_memory_sum(rl_trace *trace);
 
 /* Moves the trace to *records: metadata, names, rows, kernels and measurements. The rows are in the order of their starts, and
  * their times are relative to the first start. Sets *notes to malloc'ed text with the number of imported events and a line for
- * each kind of events that were left out. Fails with RL_INPUT if the trace has no row. */
+ * each kind of skipped events. Fails with RL_INPUT if the trace has no row. */
 int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_trace_cleanup, rl_trace *, rl_trace_free, NULL)

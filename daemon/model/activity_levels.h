@@ -1,5 +1,6 @@
-/* Levels of detail at which a timeline can be drawn without reading every activity row: the store adds rows to intervals of time
- * (table activity_intervals). Level n divides time into intervals of 1,024 ns × 4^n; there are RL_ACTIVITY_LEVELS levels. */
+/* Levels of detail at which a timeline can be drawn without reading every activity row. Level n divides time into intervals of
+ * 1,024 ns × 4^n; there are RL_ACTIVITY_LEVELS levels. For each interval, the store keeps the sums of the rows in it (table
+ * activity_intervals). */
 #ifndef RL_MODEL_ACTIVITY_LEVELS_H
 #define RL_MODEL_ACTIVITY_LEVELS_H
 
@@ -7,17 +8,18 @@
 
 enum { RL_ACTIVITY_LEVELS = 20, RL_NO_LEVEL = -1 };
 
+/* Returns the length of an interval of the level. */
 static inline int64_t rl_activity_level_ns(int level) { return INT64_C(1024) << 2 * level; }
 
-/* Returns the lowest n for which 1,024 ns × 4^n is longer than the duration: the row is shorter than the intervals of level n and
- * higher. The result is at most 27, so it can exceed the highest level. */
+/* Returns the lowest n for which 1,024 ns × 4^n is longer than the duration of a row: the row is shorter than the intervals of
+ * level n and of higher levels. The result is at most 27, so it can exceed the highest level. */
 static inline int rl_activity_duration_class(int64_t duration_ns) {
   int level = 0;
   for (int64_t rest = duration_ns > 0 ? duration_ns >> 10 : 0; rest > 0; rest >>= 2) level++;
   return level;
 }
 
-/* Returns the highest level whose intervals are not longer than the duration; RL_NO_LEVEL when even those of level 0 are
+/* Returns the highest level whose intervals are not longer than the duration; RL_NO_LEVEL when even the intervals of level 0 are
  * longer. */
 static inline int rl_activity_level_within(int64_t duration_ns) {
   int level = RL_NO_LEVEL;

@@ -30,9 +30,10 @@ typedef struct rl_section_row {
   const char *name, *unit;
   const char *key;        /* name of the row's metric in ncu */
   const char *expression; /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
-  const char *const
-      *choices;      /* NULL-terminated list of words; value i is shown as choices[i]. NULL: the value is shown as a number */
-  const char *chips; /* compute capabilities whose GPUs have the row's counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
+  /* NULL-terminated list of words; value i is shown as choices[i]. NULL: the value is shown as a number. */
+  const char *const *choices;
+  /* Compute capabilities of the GPUs that have the row's counters: "8.0 9.0". NULL: all of rl_catalogue_chips. */
+  const char *chips;
   rl_parts parts;
   const char *note; /* why the number can differ from ncu's; NULL: it does not */
 } rl_section_row;
@@ -69,17 +70,18 @@ typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
 extern const rl_raw_metric rl_raw_metrics[];
 extern const size_t rl_raw_metric_count;
 
-/* The rows whose value is computed from other metrics than the one named by their key, sorted by key (strcmp). Of several rows
- * with the same key, only the first. */
+/* The rows whose value is not simply the metric that their key names, but is computed from other metrics; sorted by key (strcmp).
+ * Of several rows with the same key, the table contains only the first. */
 extern const rl_section_row *const rl_computed_rows[];
 extern const size_t rl_computed_row_count;
 
-/* rl_raw_metric_find and rl_computed_row_find search rl_raw_metrics and rl_computed_rows; NULL if there is no such element. */
+/* Returns the element of rl_raw_metrics with this name, or NULL. */
 const rl_raw_metric *rl_raw_metric_find(const char *name);
 /* Returns whether only the raw page shows the metric: none of its sections has rows. */
 bool rl_raw_metric_is_only_on_raw_page(const rl_raw_metric *metric);
-/* The same for the metric of this name. False if rl_raw_metrics lacks the name. */
+/* Returns the same for the metric with this name; false if rl_raw_metrics does not contain the name. */
 bool rl_is_only_on_raw_page(const char *name);
+/* Returns the element of rl_computed_rows with this key, or NULL. */
 const rl_section_row *rl_computed_row_find(const char *key);
 
 #ifdef __cplusplus

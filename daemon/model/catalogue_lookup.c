@@ -1,3 +1,4 @@
+/* Implements the functions of catalogue.h, whose tables are generated. */
 #include <stdlib.h>
 #include <string.h>
 

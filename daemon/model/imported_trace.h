@@ -33,7 +33,7 @@ typedef struct rl_imported_trace_params {
 } rl_imported_trace_params;
 extern const rl_field rl_imported_trace_fields[];
 
-/* Determines the format of a file from its first bytes, of which RL_TRACE_MAGIC_BYTES are enough. If *format is
+/* Determines the format of a file from its first bytes; RL_TRACE_MAGIC_BYTES bytes are enough. If *format is
  * RL_TRACE_FORMAT_AUTO, sets *format to the file's format. Fails with RL_INPUT when the file has another format than *format, or
  * a format that can't be imported. */
 int rl_trace_format_detect(const char *start, size_t length, rl_trace_format *format, rl_error *err);

@@ -35,7 +35,7 @@ typedef struct rl_job_spec {
   char request[RL_REQUEST_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
   char worker_build[65]; /* build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own */
-  bool automatic;        /* submitted by the daemon itself; runs after all queued jobs of clients */
+  bool automatic;        /* the daemon itself has submitted the job, which runs after all queued jobs of clients */
   int64_t buffer_bytes;  /* device memory for the arguments of posted code */
   char *source_json;     /* JSON text of posted code, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE]; /* hash of source_json */
@@ -53,6 +53,7 @@ typedef enum rl_job_state {
   RL_JOB_STATE_COUNT
 } rl_job_state;
 extern const char *const rl_job_state_names[]; /* "queued" "running" ..., NULL-terminated */
+/* Returns whether a job in this state has ended. An interrupted job has not: it runs again. */
 bool rl_job_is_final(rl_job_state state);
 
 /* Kind, state and times of a job. Times are in ns since 1970; 0: the job has not started or finished yet. */
@@ -67,7 +68,7 @@ typedef struct rl_job_counts {
   int64_t queued, running;
 } rl_job_counts; /* numbers of jobs in these states */
 
-typedef struct rl_claim { /* one pass of one run, whose state in the store is `running` */
+typedef struct rl_claim { /* a pass of a run that a device executes; the state of the pass in the store is `running` */
   int64_t job_id, run_id, pass_id;
   rl_run_spec run;
   rl_pass pass;

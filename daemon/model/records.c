@@ -29,21 +29,23 @@ const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEA
 static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
 
 const rl_field rl_run_metadata_fields[] = {
-    FRAME_FIELD(rl_run_metadata, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
+    FRAME_FIELD(rl_run_metadata, engine, RL_FIELD_TEXT, .summary = "engine that executed the run"),
     FRAME_FIELD(rl_run_metadata, dataset, RL_FIELD_TEXT, .names = dataset_names, .zero_is_null = true),
-    FRAME_FIELD(rl_run_metadata, dataset_sha256, RL_FIELD_SHA256, .summary = "of the decoded images and labels",
+    FRAME_FIELD(rl_run_metadata, dataset_sha256, RL_FIELD_SHA256, .summary = "SHA-256 of the decoded images and labels",
                 .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, deterministic, RL_FIELD_BOOL, .summary = "equal seed, device and engine give equal bits"),
-    FRAME_FIELD(rl_run_metadata, deterministic_note, RL_FIELD_TEXT, .summary = "why it is not deterministic",
+    FRAME_FIELD(rl_run_metadata, deterministic_note, RL_FIELD_TEXT, .summary = "why the run is not deterministic",
                 .zero_is_null = true),
-    FRAME_FIELD(rl_run_metadata, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
+    FRAME_FIELD(rl_run_metadata, partial, RL_FIELD_BOOL, .summary = "the run trains on fewer images than the data set has"),
     FRAME_FIELD(rl_run_metadata, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     FRAME_FIELD(rl_run_metadata, floor_operations, RL_FIELD_NULLABLE_REAL, .summary = "minimum operations of one iteration"),
     FRAME_FIELD(rl_run_metadata, floor_bytes, RL_FIELD_NULLABLE_REAL, .summary = "minimum bytes that one iteration moves"),
-    FRAME_FIELD(rl_run_metadata, floor_written_bytes, RL_FIELD_NULLABLE_REAL, .summary = "the part of them that is written"),
-    FRAME_FIELD(rl_run_metadata, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, floor_written_bytes, RL_FIELD_NULLABLE_REAL,
+                .summary = "the part of floor_bytes that is written"),
+    FRAME_FIELD(rl_run_metadata, floor_precision, RL_FIELD_TEXT, .summary = "precision of floor_operations",
+                .zero_is_null = true),
     RL_FIELD(rl_run_metadata, device_properties, RL_FIELD_JSON),
     FRAME_FIELD(rl_run_metadata, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
     {0}};
@@ -155,18 +157,18 @@ const rl_field rl_progress_fields[] = {
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
 
-/* Returns the capacity of an array of `count` items. rl_records stores no capacities, because they follow from the counts. */
+/* Returns the capacity of an array of `count` items. rl_records stores no capacity: it follows from the number of items. */
 static size_t capacity_for(size_t count) {
   size_t capacity = 16;
   while (capacity < count) capacity *= 2;
   return count == 0 ? 0 : capacity;
 }
 
-/* Adds `bytes` to records->bytes. Fails with RL_WIRE_LIMIT if the sum would exceed the limit. */
+/* Adds `bytes` to records->bytes. Fails with RL_WIRE_MEMORY_LIMIT if the sum would exceed the limit. */
 static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
   if (bytes > limit || records->bytes > limit - bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "the pass yields more than %zu bytes of records", limit);
+    return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "the pass yields more than %zu bytes of records", limit);
   records->bytes += bytes;
   return 0;
 }
@@ -194,28 +196,28 @@ const void *rl_records_items(const rl_records *records, rl_record_kind kind) {
   return *(const void *const *)((const char *)records + rl_record_layouts[kind].items_offset);
 }
 
-static void **items_pointer(rl_records *records, const rl_record_layout *kind) {
-  return (void **)((char *)records + kind->items_offset);
+static void **items_pointer(rl_records *records, const rl_record_layout *layout) {
+  return (void **)((char *)records + layout->items_offset);
 }
-static size_t *count_pointer(rl_records *records, const rl_record_layout *kind) {
-  return (size_t *)((char *)records + kind->count_offset);
+static size_t *count_pointer(rl_records *records, const rl_record_layout *layout) {
+  return (size_t *)((char *)records + layout->count_offset);
 }
 
-int rl_records_add(rl_records *records, rl_record_kind record, const void *items, size_t added, rl_error *err) {
-  const rl_record_layout *kind = &rl_record_layouts[record];
-  void **array = items_pointer(records, kind);
-  size_t *count = count_pointer(records, kind);
-  if (added > SIZE_MAX / 4 / kind->item_size || reserve_bytes(records, added * kind->item_size, err) < 0) return -1;
+int rl_records_add(rl_records *records, rl_record_kind kind, const void *items, size_t added, rl_error *err) {
+  const rl_record_layout *layout = &rl_record_layouts[kind];
+  void **array = items_pointer(records, layout);
+  size_t *count = count_pointer(records, layout);
+  if (added > SIZE_MAX / 4 / layout->item_size || reserve_bytes(records, added * layout->item_size, err) < 0) return -1;
   size_t capacity = capacity_for(*count + added);
   if (capacity != capacity_for(*count)) {
-    void *grown = realloc(*array, capacity * kind->item_size);
+    void *grown = realloc(*array, capacity * layout->item_size);
     if (grown == NULL) {
-      records->bytes -= added * kind->item_size;
-      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for %zu bytes of records", capacity * kind->item_size);
+      records->bytes -= added * layout->item_size;
+      return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "out of memory for %zu bytes of records", capacity * layout->item_size);
     }
     *array = grown;
   }
-  if (added > 0) memcpy((char *)*array + *count * kind->item_size, items, added * kind->item_size);
+  if (added > 0) memcpy((char *)*array + *count * layout->item_size, items, added * layout->item_size);
   *count += added;
   return 0;
 }
@@ -238,7 +240,7 @@ int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, r
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
   if (reserve_bytes(records, length + 1, err) < 0) return -1;
   char *copy = strndup(name, length);
-  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for a name of %zu bytes", length);
+  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "out of memory for a name of %zu bytes", length);
   if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) >= 0) return 0;
   free(copy);
   records->bytes -= length + 1;

@@ -1,6 +1,6 @@
 /* Records are the results of a pass: plain structs of several kinds. A worker sends them, the supervisor collects them, and the
  * store inserts them. The field table of a kind determines its JSON in frames and its INSERT statement; a test compares the table
- * with the API's schema. NAN means "not measured"; the record or its pass then contains the reason. Texts are UTF-8. */
+ * with the API's schema. A value that is NAN was not measured; the record or its pass contains the reason. Texts are UTF-8. */
 #ifndef RL_MODEL_RECORDS_H
 #define RL_MODEL_RECORDS_H
 
@@ -61,8 +61,8 @@ typedef struct rl_measurement { /* one number that a pass measured; its name end
   char reason[RL_REASON_SIZE]; /* reason why value is NAN */
 } rl_measurement;
 
-typedef struct rl_kernel { /* recorded by the activity pass: a kernel and the statistics of all its executions in an epoch;
-                              recorded by the counters pass: one kernel of one step */
+typedef struct rl_kernel { /* activity pass: a kernel and the statistics of all its executions in an epoch; counters pass: one
+                              execution of a kernel in one step */
   int64_t ordinal; /* number of the kernel, from 0: in the activity pass in the order of first appearance, in the counters pass in
                       the order of the step */
   char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and .nvtx_range; "": unknown */
@@ -81,11 +81,11 @@ typedef struct rl_kernel { /* recorded by the activity pass: a kernel and the st
 typedef struct rl_phase {
   int64_t ordinal;          /* rl_kernel.ordinal in the same pass */
   int64_t position;         /* index of the phase in the step */
-  char name[RL_NAME_SIZE];  /* "conv1_forward", as rl_kernel.launch */
-  char phase[RL_NAME_SIZE]; /* "forward", as rl_kernel.phase */
+  char name[RL_NAME_SIZE];  /* "conv1_forward": the launch that computes this phase in engines with one launch per phase */
+  char phase[RL_NAME_SIZE]; /* "forward": NVTX range of that launch */
   int64_t steps, blocks;    /* numbers of steps and of blocks whose phases were timed */
-  double mean_us, min_us,
-      max_us;         /* a block that skips the phase counts as 0, so that the means of all phases add up to the time of a step */
+  /* A block that skips the phase counts as 0, so that the means of all phases add up to the time of a step. */
+  double mean_us, min_us, max_us;
   double share_ratio; /* share of the step's time */
 } rl_phase;
 
@@ -160,7 +160,7 @@ extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* names by
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name;                            /* name: index into rl_records.names */
-  uint32_t stream, correlation, graph_node, step; /* 0 if it does not apply. The row of a phase has the stream, correlation id and
+  uint32_t stream, correlation, graph_node, step; /* 0: not applicable. The row of a phase has the stream, correlation id and
                                                      graph node of its launch; step counts from 1 */
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
@@ -207,7 +207,7 @@ typedef struct rl_records {
   size_t name_count;
   rl_activity_row *rows;
   size_t row_count;
-  size_t bytes, limit_bytes; /* size of all records that were added so far, and its limit (0: 1 GiB) */
+  size_t bytes, limit_bytes; /* size of all records that were added so far, and the limit of this size (0: 1 GiB) */
 } rl_records;
 
 /* The kinds of records, in the order in which they are sent and stored. */
@@ -233,9 +233,8 @@ typedef enum rl_record_encoding {
 
 typedef struct rl_record_layout {
   rl_record_encoding encoding;
-  const rl_field
-      *fields;      /* fields of the record's struct, whose names are columns in the database; NULL for names and activity rows */
-  size_t item_size; /* size of a record, in bytes */
+  const rl_field *fields; /* fields of the record's struct: columns in the database. NULL for names and activity rows */
+  size_t item_size;       /* size of a record, in bytes */
   size_t items_offset, count_offset; /* offsets of the pointer to the items and of their number in rl_records */
 } rl_record_layout;
 extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];
@@ -243,8 +242,8 @@ extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];
 size_t rl_records_count(const rl_records *records, rl_record_kind kind);
 const void *rl_records_items(const rl_records *records, rl_record_kind kind); /* NULL when there are none */
 
-/* Appends copies of `count` records of the kind; `items` need not be aligned. Fails with RL_WIRE_LIMIT if limit_bytes would be
- * exceeded or memory is exhausted. */
+/* Appends copies of `count` records of the kind; `items` need not be aligned. Fails with RL_WIRE_MEMORY_LIMIT if limit_bytes
+ * would be exceeded or memory is exhausted. */
 int rl_records_add(rl_records *records, rl_record_kind kind, const void *items, size_t count, rl_error *err);
 /* Appends a copy of the metric. Replaces control characters and invalid UTF-8 in its texts, which come from libraries. */
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
@@ -256,7 +255,7 @@ int rl_records_add_measurement(rl_records *records, const char *name, double val
 void rl_records_drop_rows(rl_records *records, size_t count);
 /* Returns the size of the records that are in memory now, in bytes. */
 size_t rl_records_held_bytes(const rl_records *records);
-void rl_records_clear(rl_records *records); /* frees all records; keeps limit_bytes */
+void rl_records_clear(rl_records *records); /* frees all records; limit_bytes stays */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
-/* The states of jobs are in the database. In memory the queue has, for each device, the running job, whether it was cancelled,
- * and the time of its last progress event. A device's thread waits in rl_queue_claim_pass until a job is submitted. */
+/* Implements queue.h. The states of jobs are in the database. In memory the queue has, for each device, the running job, whether
+ * the job was cancelled, and the time of its last progress event. A device's thread waits in rl_queue_claim_pass until a job is
+ * submitted. */
 #include "queue/queue.h"
 
 #include <errno.h>
@@ -28,8 +29,8 @@ typedef struct device {
   char unsupported_engines[256]; /* names, one per line */
   _Atomic int64_t job_id;        /* id of the running job; 0: no job is running */
   atomic_bool is_cancelled;      /* the running job was cancelled */
-  int64_t storing_job_id;        /* id of the running job if its results can't be stored now; else 0 */
-  rl_error storing_error;        /* reason why they can't be stored */
+  int64_t unstored_job_id;       /* id of the running job if its results can't be stored now; else 0 */
+  rl_error unstored_reason;      /* reason why these results can't be stored */
   int64_t started_ns;            /* rl_monotonic_ns of the job's first claim in this process */
   int64_t progress_ns;           /* rl_monotonic_ns of the last progress event */
 } device;
@@ -228,7 +229,7 @@ int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
 
 /* --- devices' threads --------------------------------------------------------------------------------------------------- */
 
-/* Sets the device's running job to that of the claim, and sets the claim's deadline. Returns whether the job starts with this
+/* Sets the device's running job to the claim's job, and sets the claim's deadline. Returns whether the job starts with this
  * claim. */
 static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   lock_queue(queue);
@@ -306,7 +307,7 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   return entry != NULL && entry->is_cancelled;
 }
 
-/* Stores a progress event. Returns -1 if this fails, for example on a full disk. Gives no rl_error, because the job continues
+/* Stores a progress event. Returns -1 if this fails, for example on a full disk. The reason is ignored, because the job continues
  * without the event. */
 static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
@@ -325,11 +326,11 @@ void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, 
   int64_t now = rl_monotonic_ns();
   lock_queue(queue);
   device *entry = find_device_of_job(queue, job_id);
-  bool kept =
+  bool is_due =
       entry != NULL && !entry->is_cancelled && (entry->progress_ns == 0 || now - entry->progress_ns >= PROGRESS_INTERVAL_NS);
-  if (kept) entry->progress_ns = now;
+  if (is_due) entry->progress_ns = now;
   unlock_queue(queue);
-  if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) rl_listener_notify(&queue->listener, job_id);
+  if (is_due && store_progress(queue->store, job_id, run_id, progress) >= 0) rl_listener_notify(&queue->listener, job_id);
 }
 
 int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err) {
@@ -337,25 +338,25 @@ int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text,
   return rl_store_set_run_log(queue->store, claim->run_id, text, err);
 }
 
-void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason) {
+void rl_queue_report_unstored_results(rl_queue *queue, const rl_claim *claim, const rl_error *reason) {
   lock_queue(queue);
   device *entry = find_device_of_job(queue, claim->job_id);
-  bool is_storing = entry != NULL && !entry->is_cancelled;
-  if (is_storing) {
-    entry->storing_job_id = claim->job_id;
-    entry->storing_error = *reason;
+  bool is_reported = entry != NULL && !entry->is_cancelled;
+  if (is_reported) {
+    entry->unstored_job_id = claim->job_id;
+    entry->unstored_reason = *reason;
   }
   unlock_queue(queue);
-  if (is_storing) rl_store_set_storing(queue->store, claim->job_id, true);
+  if (is_reported) rl_store_set_has_unstored_results(queue->store, claim->job_id, true);
 }
 
-int rl_queue_check_storing(rl_queue *queue, rl_error *err) {
+int rl_queue_check_results_are_stored(rl_queue *queue, rl_error *err) {
   rl_error reason = {0};
   int64_t job_id = 0;
   lock_queue(queue);
   for (int i = 0; i < queue->device_count && job_id == 0; i++) {
-    job_id = queue->devices[i].storing_job_id;
-    reason = queue->devices[i].storing_error;
+    job_id = queue->devices[i].unstored_job_id;
+    reason = queue->devices[i].unstored_reason;
   }
   unlock_queue(queue);
   if (job_id == 0) return 0;
@@ -366,10 +367,10 @@ int rl_queue_check_storing(rl_queue *queue, rl_error *err) {
 /* Called after the outcome of a claim was stored, or was dropped because the job was cancelled. Removes the job from its device
  * if the job has ended. */
 static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bool job_over) {
-  rl_store_set_storing(queue->store, claim->job_id, false);
+  rl_store_set_has_unstored_results(queue->store, claim->job_id, false);
   lock_queue(queue);
   device *entry = find_device_of_job(queue, claim->job_id);
-  if (entry != NULL) entry->storing_job_id = 0;
+  if (entry != NULL) entry->unstored_job_id = 0;
   if (entry != NULL && (job_over || cancelled)) {
     entry->job_id = 0;
     entry->is_cancelled = false;
@@ -380,7 +381,7 @@ static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bo
 }
 
 /* Submits a ceilings job if the driver or the clocks of the device have changed since its ceilings were measured. Ignores errors,
- * because the next timing pass tries again. */
+ * because the device's next timing pass checks the ceilings again. */
 static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;

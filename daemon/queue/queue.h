@@ -1,12 +1,12 @@
 /* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. HTTP handlers and the suite
  * runner submit and cancel jobs; the thread of each device (supervisor/device_runner.h) claims their passes and reports the
- * results. When the daemon stops, running jobs become `interrupted`; after a crash of the daemon they are still `running`. The
- * next start of the daemon sets both to `queued` in their original order; their unfinished passes are repeated, and committed
- * passes are kept. A job fails when its worker has died twice, or when the daemon or the host has crashed five times during its
- * passes. All functions are thread-safe, and their changes are on disk when they return.
+ * results. When the daemon stops, running jobs become `interrupted`; after a crash of the daemon they are still `running`. When
+ * the daemon starts again, it sets running and interrupted jobs to `queued`, in their original order. Their committed passes are
+ * kept; the other passes are executed again. A job fails when its worker has died twice, or when the daemon or the host has
+ * crashed five times during its passes. All functions are thread-safe, and their changes are on disk when they return.
  *
  * A function that changes the database fails with RL_STORAGE_LOCKED if another program holds the database's lock for 100 ms. The
- * queue's mutex is not held during that time. */
+ * queue's mutex is not held while a function waits for that lock. */
 #ifndef RL_QUEUE_QUEUE_H
 #define RL_QUEUE_QUEUE_H
 
@@ -22,8 +22,9 @@ typedef struct rl_store rl_store;
 typedef struct rl_queue rl_queue;
 typedef struct rl_activity_appender rl_activity_appender; /* store.h */
 
-int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue,
-                  rl_error *err); /* also queues the jobs again that were running when the daemon stopped */
+/* Opens the queue, and queues again the jobs that were running when the daemon stopped. queue_limit: maximum number of queued
+ * jobs. */
+int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err);
 void rl_queue_close(rl_queue *queue);
 
 enum { RL_DEVICES_MAX = 32 };
@@ -66,7 +67,7 @@ int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err);
 int rl_queue_claim_pass(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* Returns the id of the device's running job; 0 if no job is running. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
-/* Returns whether the running job was cancelled. Never blocks. */
+/* Returns whether the job is running on a device and was cancelled. Never blocks. */
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
 /* Stores the progress as an event of the job, unless the job's last progress event is less than 250 ms old. Ignores errors of the
  * store. */
@@ -81,9 +82,9 @@ int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity
 int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err);
 /* Stores all records of a pass and completes the pass; completes the job if this was its last pass (rl_store_pass_commit). */
 int rl_queue_commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
-/* Records that the results of the claim's pass can't be stored now, and the reason. Clients see the job in the state `storing`
- * until the outcome is stored. */
-void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason);
+/* Records that the results of the claim's pass can't be stored now, and the reason. Until the pass's outcome is stored, clients
+ * see the job in the state `storing`. */
+void rl_queue_report_unstored_results(rl_queue *queue, const rl_claim *claim, const rl_error *reason);
 /* Fails the job with the problem that the worker reported. */
 int rl_queue_fail_job(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
 /* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues with its
@@ -93,7 +94,7 @@ int rl_queue_commit_unavailable_pass(rl_queue *queue, const rl_claim *claim, con
 /* Records that the worker died or hung during the pass. The first time, the pass is executed again; the second time, the job
  * fails. */
 int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
-/* Removes a cancelled job from its device, after the worker has stopped its pass. */
+/* Removes a cancelled job from its device. Called after the worker has stopped the pass. */
 int rl_queue_end_cancelled_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
 /* Makes rl_queue_claim_pass return 0 from now on. The threads of the devices, which are stopped separately, end their passes and
  * call rl_queue_interrupt_job. */
@@ -101,15 +102,15 @@ void rl_queue_stop(rl_queue *queue);
 /* Sets the claim's job to `interrupted`, so that the next start of the daemon queues it again. */
 int rl_queue_interrupt_job(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
-/* Sets the function that is called after an event of a job was stored; NULL: none. The function is called without the queue's
- * lock held. When rl_queue_set_listener returns, the previous function is not running. */
+/* Sets the function that the queue calls after it has stored an event of a job; NULL: none. The queue does not hold its mutex
+ * during the call. When rl_queue_set_listener returns, the previous function is not running. */
 void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void *context);
 
 /* Returns the statistics of jobs since the program started; the queue owns them. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
 
-/* Fails with the reason if the results of a job wait to be stored because the database can't be written. */
-int rl_queue_check_storing(rl_queue *queue, rl_error *err);
+/* Fails if results of a job can't be stored now. The error is the reason that rl_queue_report_unstored_results has recorded. */
+int rl_queue_check_results_are_stored(rl_queue *queue, rl_error *err);
 
 /* Counts the queued and the running jobs. */
 int rl_queue_count_jobs(rl_queue *queue, rl_job_counts *counts, rl_error *err);

@@ -20,7 +20,7 @@ typedef struct rl_job_statistics {
 /* Count a job that was submitted, has started or has finished. Jobs of unknown kinds are not counted. */
 void rl_job_statistics_submitted(rl_job_statistics *statistics, const char *kind);
 void rl_job_statistics_started(rl_job_statistics *statistics, const rl_job_status *status);
-void rl_job_statistics_finished(rl_job_statistics *statistics,
-                                const rl_job_status *status); /* a status whose state is not final is not counted */
+/* Does nothing if the state is not final. */
+void rl_job_statistics_finished(rl_job_statistics *statistics, const rl_job_status *status);
 
 #endif

@@ -71,8 +71,8 @@ static shared_values values_of(const rl_activity_row *row) {
                          .event = row->event};
 }
 
-/* Folds the high half of each product into the low half, because the low bits of a product depend only on low bits of the
- * factors. */
+/* Returns a hash of the values. Folds the high half of each product into the low half, because the low bits of a product depend
+ * only on the low bits of its factors. */
 static uint64_t hash_values(const shared_values *values) {
   uint64_t words[SHARED_WORDS], hash = 0;
   memcpy(words, values, sizeof words);
@@ -151,7 +151,7 @@ _Static_assert((int)GROUP_COUNT <= (int)MAX_GROUPS_PER_LEVEL,
 /* Returns the row's group within its level (table activity_groups), which is determined by the row's kind and the class of its
  * duration. Class n contains durations below 1,024 ns × 4^n that are in no lower class. An unknown kind becomes
  * RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
-static uint32_t group_in_level(const rl_activity_row *row) {
+static uint32_t group_within_level(const rl_activity_row *row) {
   uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
   return MAX_KIND_COUNT * (uint32_t)rl_activity_duration_class(row->end_ns - row->start_ns) + kind;
 }
@@ -173,15 +173,15 @@ static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t cou
   slice->count = count;
   for (size_t i = 0; i < count; i++) {
     const int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
-    const uint32_t group = group_in_level(&rows[i]);
+    const uint32_t group = group_within_level(&rows[i]);
     if (duration_ns > slice->longest_ns[group]) slice->longest_ns[group] = duration_ns;
     slice->row_counts[group]++;
   }
   for (int group = 0; group < GROUP_COUNT; group++) next[group + 1] = next[group] + (size_t)slice->row_counts[group];
-  for (size_t i = 0; i < count; i++) slice->rows_by_group[next[group_in_level(&rows[i])]++] = (uint16_t)i;
+  for (size_t i = 0; i < count; i++) slice->rows_by_group[next[group_within_level(&rows[i])]++] = (uint16_t)i;
 }
 
-/* Returns the number of the first group of the slice's level. A stored group is this number plus group_in_level. */
+/* Returns the number of the first group of the slice's level. A stored group is this number plus group_within_level. */
 static int64_t first_group_of(const row_slice *slice) {
   return (int64_t)MAX_GROUPS_PER_LEVEL * (slice->first_level - RL_NO_LEVEL);
 }
@@ -222,7 +222,7 @@ static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appe
   for (size_t i = 0; i < slice->count; i++) {
     const int64_t index = slice->rows_by_group[i];
     const rl_activity_row *row = &slice->rows[index];
-    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(slice) + group_in_level(row), row->start_ns,
+    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(slice) + group_within_level(row), row->start_ns,
                        appender->stored_rows + index, row->end_ns - row->start_ns, appender->entry_of_row[index],
                        row->correlation, row->step) < 0)
       return -1;
@@ -258,7 +258,7 @@ static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *app
              : 0;
 }
 
-/* Updates the appender's numbers after the transaction of a slice was committed. */
+/* Updates the appender's numbers. Called after the transaction of a slice was committed. */
 static void count_stored_slice(rl_activity_appender *appender, const rl_records *records, size_t count) {
   appender->stored_rows += (int64_t)count;
   appender->stored_names = (int64_t)records->name_count;
@@ -314,8 +314,8 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
   if (count == 0) return 0;
   if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
   int rc = append_slice(&store->writer, claim, appender, records, count, err);
-  if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0)
-    return -1; /* no change for readers: queries do not return the rows before the pass is committed */
+  /* {0}: nothing changes for readers, because queries do not return the rows before the pass is committed. */
+  if (rl_store_end_transaction_changing(store, rc, (rl_change){0}, err) < 0) return -1;
   count_stored_slice(appender, records, count);
   rl_records_drop_rows(records, count);
   return 0;
@@ -358,7 +358,7 @@ int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_boo
   int rc = 0;
   while (rc == 0 && !atomic_load(stop)) {
     if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
-    rc = rl_store_end_change(store, discard_batch(&store->writer, pass_id, err), (rl_change){0}, err);
+    rc = rl_store_end_transaction_changing(store, discard_batch(&store->writer, pass_id, err), (rl_change){0}, err);
   }
   return rc < 0 ? -1 : 0;
 }

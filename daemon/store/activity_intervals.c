@@ -1,4 +1,5 @@
-/* Implements activity_intervals.h. */
+/* Implements activity_intervals.h. For each level, a hash table sums the rows of each interval of time separately for each lane,
+ * that is for each kind, device, stream and thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

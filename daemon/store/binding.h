@@ -24,7 +24,7 @@ static inline bool rl_binding_is_null(const rl_binding *binding) {
   { .name = (NAME), .type = RL_SQL_REAL, .real = (VALUE) } /* NAN and infinity become NULL */
 #define RL_BIND_TEXT(NAME, VALUE) \
   { .name = (NAME), .type = RL_SQL_TEXT, .text = (VALUE) } /* a NULL pointer becomes NULL */
-/* "" becomes NULL. */
+/* Binds NULL instead of "". */
 #define RL_BIND_TEXT_OR_NULL(NAME, VALUE) RL_BIND_TEXT(NAME, (VALUE)[0] != '\0' ? (VALUE) : NULL)
 
 /* Expands to two arguments: an array of bindings and its length. */

@@ -47,7 +47,7 @@ int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, con
   int64_t number = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = append_event(&store->writer, job_id, type, data, &number, err);
-  if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, (rl_change){0}, err) < 0) return -1;
   *seq = number;
   return 0;
 }

@@ -82,7 +82,7 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   bool found = false;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = insert_job(&store->writer, spec, key, body_sha256, queue_limit, &inserted_id, &found, err);
-  if (rl_store_end_change(store, rc, (rl_change){.job_id = inserted_id, .lists = true}, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = inserted_id, .lists = true}, err) < 0) return -1;
   *id = inserted_id;
   *existing = found;
   return 0;
@@ -101,19 +101,19 @@ int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_e
   int64_t job_id = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = store_log(&store->writer, run_id, text, &job_id, err);
-  return rl_store_end_change(store, rc, (rl_change){.job_id = job_id}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = job_id}, err);
 }
 
-int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err) {
+int rl_store_jobs_requeue(rl_store *store, int64_t max_deaths, int64_t *count, rl_error *err) {
   rl_db *db = &store->writer;
   int64_t requeued = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = rl_store_record_daemon_crashes(db, max_crashes, err);
+  int rc = rl_store_record_daemon_crashes(db, max_deaths, err);
   if (rc == 0) rc = rl_db_run(db, err, "kernels_discard_all");
   if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_BIND_INTEGER(":now", rl_realtime_ns()));
   if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) requeued = sqlite3_changes64(db->handle);
-  if (rl_store_end_transaction(store, rc, err) < 0) return -1;
+  if (rl_store_end_transaction_changing_all(store, rc, err) < 0) return -1;
   *count = requeued;
   return 0;
 }
@@ -160,7 +160,7 @@ int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, cons
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_store_set_final_state(&store->writer, job_id, state, problem, err);
-  return rl_store_end_change(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
 }
 
 static int set_labels(rl_db *db, int64_t job_id, const char *patch, rl_error *err) {
@@ -174,5 +174,5 @@ static int set_labels(rl_db *db, int64_t job_id, const char *patch, rl_error *er
 int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = set_labels(&store->writer, job_id, patch, err);
-  return rl_store_end_change(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = job_id, .lists = true}, err);
 }

@@ -72,7 +72,7 @@ static int open_writer(rl_store *store, rl_error *err) {
   if (must_change < 0 || rl_db_execute_named(db, "open_writer", err) < 0 || check_log_mode(db, err) < 0) return -1;
   if (must_change && rl_schema_apply(db, schema, err) < 0) return -1;
   sqlite3_busy_timeout(db->handle, (int)store->write_wait_ms);
-  return rl_store_add_storing_function(store, db, err);
+  return rl_store_add_unstored_results_function(store, db, err);
 }
 
 /* How long a transaction waits for another program's lock (..._WRITE_WAIT_MS) and for other threads of this process
@@ -195,7 +195,7 @@ int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err) {
   return rl_store_begin_transaction(store, err);
 }
 
-int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err) {
+int rl_store_end_transaction_changing(rl_store *store, int rc, rl_change change, rl_error *err) {
   if (rc >= 0) {
     rl_revisions_begin_commit(&store->revisions);
     if (rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
@@ -207,8 +207,8 @@ int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err
   return rc;
 }
 
-int rl_store_end_transaction(rl_store *store, int rc, rl_error *err) {
-  return rl_store_end_change(store, rc, (rl_change){.everything = true}, err);
+int rl_store_end_transaction_changing_all(rl_store *store, int rc, rl_error *err) {
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.everything = true}, err);
 }
 
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id) {

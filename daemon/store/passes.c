@@ -58,7 +58,7 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
   rl_claim claimed = {0};
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = claim_pass(&store->writer, device, &claimed, err);
-  rc = rl_store_end_change(store, rc, (rl_change){.job_id = claimed.job_id, .lists = true}, err);
+  rc = rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = claimed.job_id, .lists = true}, err);
   if (rc > 0) *claim = claimed;
   else rl_claim_clear(&claimed);
   return rc;
@@ -129,7 +129,7 @@ static int commit_transaction(rl_store *store, const rl_claim *claim, const rl_r
                               rl_kernel_position *position, bool *job_done, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = commit_pass(&store->writer, claim, records, reason, position, job_done, err);
-  return rl_store_end_change(store, rc, (rl_change){.job_id = claim->job_id, .lists = true, .ceilings = true}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = claim->job_id, .lists = true, .ceilings = true}, err);
 }
 
 /* Deletes the kernels of a pass that is not committed, in short transactions. */
@@ -141,7 +141,7 @@ static int discard_kernels(rl_store *store, int64_t pass, rl_error *err) {
     int rc = rl_db_run(&store->writer, err, "kernels_discard", RL_BIND_INTEGER(":pass", pass),
                        RL_BIND_INTEGER(":batch", BATCH_KERNELS));
     deleted = sqlite3_changes64(store->writer.handle);
-    if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1;
+    if (rl_store_end_transaction_changing(store, rc, (rl_change){0}, err) < 0) return -1;
   }
   return 0;
 }
@@ -165,7 +165,7 @@ static int store_kernel_slices(rl_store *store, const rl_claim *claim, const rl_
   for (int rc = 0; rc == 0;) {
     if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
     rc = insert_kernel_slice(&store->writer, claim, records, position, err);
-    if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1;
+    if (rl_store_end_transaction_changing(store, rc, (rl_change){0}, err) < 0) return -1;
     if (rc < 0) return -1;
   }
   return 0;
@@ -188,37 +188,37 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
 
 /* --- crashes ----------------------------------------------------------------------------------------------------------- */
 
-/* Which process died during a pass. Deaths of the worker and of the daemon are counted separately: a job survives more deaths of
- * the daemon, because a job rarely causes them. */
+/* The process that died during a pass, and the statement that counts this death. A job survives more deaths of the daemon than of
+ * its worker, because a job rarely causes deaths of the daemon. */
 typedef struct crash_kind {
   const char *process;
   const char *count_statement;
 } crash_kind;
-static const crash_kind worker_crash = {"worker", "job_died"}, daemon_crash = {"daemon", "job_crashed"};
+static const crash_kind worker_crash = {"worker", "job_count_worker_death"}, daemon_crash = {"daemon", "job_count_daemon_death"};
 
-/* Increments the job's number of crashes of this kind, sets *crashes to it, and sets the pass to pending. */
-static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *crashes, rl_error *err) {
+/* Increments the number of deaths of this process in the job, sets *deaths to the new number, and sets the pass to pending. */
+static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, kind.count_statement, &row, RL_BIND_INTEGER(":job", claim->job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Job %lld not found.", (long long)claim->job_id);
-  *crashes = sqlite3_column_int64(row, 0);
+  *deaths = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0) return -1;
-  return rl_db_run(db, err, "pass_died", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_INTEGER(":job", claim->job_id),
+  return rl_db_run(db, err, "pass_retry", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_INTEGER(":job", claim->job_id),
                    RL_BIND_TEXT(":reason", reason));
 }
 
-/* Counts a crash and sets the pass to pending. If the number of crashes has reached max_crashes, fails the job and sets
- * *job_failed. */
-static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t max_crashes,
+/* Counts the death, adds an event and sets the pass to pending. If the number of deaths has reached max_deaths, fails the job and
+ * sets *job_failed. */
+static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t max_deaths,
                         bool *job_failed, rl_error *err) {
   rl_error problem;
-  int64_t crashes = 0;
-  if (count_crash(db, kind, claim, reason, &crashes, err) < 0 || rl_store_add_pass_event(db, claim, "died", reason, err) < 0)
+  int64_t deaths = 0;
+  if (count_crash(db, kind, claim, reason, &deaths, err) < 0 || rl_store_add_pass_event(db, claim, "died", reason, err) < 0)
     return -1;
-  *job_failed = crashes >= max_crashes;
+  *job_failed = deaths >= max_deaths;
   if (!*job_failed) return 0;
-  rl_fail(&problem, RL_WIRE, 0, "the %s died %lld times during this job, the last time: %s", kind.process, (long long)crashes,
+  rl_fail(&problem, RL_WIRE, 0, "the %s died %lld times during this job, the last time: %s", kind.process, (long long)deaths,
           reason);
   return rl_store_set_final_state(db, claim->job_id, RL_JOB_FAILED, &problem, err);
 }
@@ -228,7 +228,7 @@ int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const c
   bool failed = false;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = record_crash(&store->writer, worker_crash, claim, reason, max_deaths, &failed, err);
-  if (rl_store_end_change(store, rc, (rl_change){.job_id = claim->job_id, .lists = true}, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, (rl_change){.job_id = claim->job_id, .lists = true}, err) < 0) return -1;
   *job_failed = failed;
   return 0;
 }
@@ -237,7 +237,7 @@ int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const c
  * *claim; returns 0 if there is none. */
 static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
-  int found = rl_db_query_row(db, err, "pass_crashed", &row);
+  int found = rl_db_query_row(db, err, "pass_running_at_start", &row);
   if (found <= 0) return found;
   *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0),
                       .run_id = sqlite3_column_int64(row, 1),
@@ -247,12 +247,12 @@ static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   return 1;
 }
 
-int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err) {
+int rl_store_record_daemon_crashes(rl_db *db, int64_t max_deaths, rl_error *err) {
   rl_claim claim;
   bool failed;
   int found;
   while ((found = next_crashed_pass(db, &claim, err)) > 0)
-    if (record_crash(db, daemon_crash, &claim, "the daemon or the host went down in the middle of the pass", max_crashes, &failed,
+    if (record_crash(db, daemon_crash, &claim, "the daemon or the host went down in the middle of the pass", max_deaths, &failed,
                      err) < 0)
       return -1;
   return found;

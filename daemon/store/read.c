@@ -15,7 +15,7 @@ enum {
   STEPS_BETWEEN_CHECKS = 1000
 };
 
-static _Thread_local const rl_query_limit *thread_limit;
+static _Thread_local const rl_query_limit *thread_limit; /* limit of the queries of the calling thread; NULL: none */
 
 struct rl_cursor {
   rl_store *store;
@@ -52,12 +52,12 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_REPORT_KERNELS] = "report_kernels",
     [RL_QUERY_REPORT_METRICS] = "report_metrics",
     [RL_QUERY_COMPARE_KERNELS] = "compare_kernels",
-    [RL_QUERY_COUNTED_KERNEL] = "counted_kernel",
+    [RL_QUERY_KERNEL_WITH_COUNTERS] = "kernel_with_counters",
     [RL_QUERY_CEILINGS] = "ceilings",
     [RL_QUERY_TOKENS] = "tokens",
     [RL_QUERY_UPLOADS] = "uploads",
     [RL_QUERY_SUITE_RUNS_ACTIVE] = "suite_runs_active",
-    [RL_QUERY_SUITE_RUN_ROW] = "suite_run_row",
+    [RL_QUERY_SUITE_RUN_COLUMNS] = "suite_run_columns",
     [RL_QUERY_SUITE_RUN_JOBS] = "suite_run_jobs",
     [RL_QUERY_SUITE_RUN_VALUES] = "suite_run_values",
     [RL_QUERY_SUITE_EARLIER_RUNS] = "suite_earlier_runs",
@@ -79,12 +79,12 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_SUITE_HISTORY] = "suite_history",
 };
 
-/* Parameters that choose the statement of a query. A query with such parameters has one statement for each combination of those
- * that are bound: jobs, jobs_kind, jobs_kind_state, ... */
+/* Parameters that choose the statement of a query. Such a query has a statement for each combination of these parameters, which
+ * executes the query when exactly they are bound: jobs, jobs_kind, jobs_kind_state, ... */
 enum { MAX_CHOOSING_PARAMETERS = 6 };
 static const char *const statement_choosing_parameters[RL_QUERIES][MAX_CHOOSING_PARAMETERS] = {
     [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search", ":in_suite", ":in_no_suite"},
-    [RL_QUERY_HISTORY] = {":like"},
+    [RL_QUERY_HISTORY] = {":repetitions_of"},
 };
 
 static bool is_bound(const char *name, const rl_binding *bindings, int count) {
@@ -129,7 +129,8 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   }
   cursor->store = store;
   if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0 ||
-      rl_db_execute_named(&cursor->db, "open_reader", err) < 0 || rl_store_add_storing_function(store, &cursor->db, err) < 0)
+      rl_db_execute_named(&cursor->db, "open_reader", err) < 0 ||
+      rl_store_add_unstored_results_function(store, &cursor->db, err) < 0)
     return NULL;
   rl_store_limit_connection(&cursor->db);
   return rl_take_ownership(&cursor);

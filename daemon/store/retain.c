@@ -8,8 +8,8 @@
 enum { BATCH_ROWS = RL_DELETE_ROWS, BATCH_KERNELS = 5 /* each has thousands of metrics, instructions and points */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
-/* Data of passes, suite runs and jobs that finished before these instants (ns since 1970) may be deleted: activity rows of
- * passes, events of jobs and suite runs, and whole jobs. */
+/* Instants in ns since 1970. Retention may delete activity rows of passes that finished before activity_ns, events of jobs and
+ * suite runs that finished before events_ns, and whole jobs that finished before jobs_ns. */
 typedef struct deletion_limits {
   int64_t activity_ns, events_ns, jobs_ns;
 } deletion_limits;
@@ -136,7 +136,7 @@ static int delete_until_within(rl_store *store, const deletion_limits *limits, i
     if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
     int is_within = complete ? is_within_max_bytes(&store->writer, max_bytes, err) : 0;
     more = is_within == 0 ? delete_batch(&store->writer, limits, deleted, &complete, err) : is_within > 0 ? 0 : -1;
-    more = rl_store_end_transaction(store, more, err);
+    more = rl_store_end_transaction_changing_all(store, more, err);
     if (more < 0) return -1;
     for (int i = 0; i < RL_RETENTION_ROW_KIND_COUNT; i++) {
       *removed += deleted[i];

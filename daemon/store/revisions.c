@@ -27,8 +27,8 @@ void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer) {
   atomic_store(&revisions->counted_changes, read_change_counter(revisions));
 }
 
-/* This process holds the database's lock, so another program has made each change of the counter since this process's last
- * commit. */
+/* Counts the commits of other programs. This process holds the database's lock now, so every change of the change counter since
+ * its own last commit comes from another program. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer) {
   if (revisions->change_counter == NULL) return;
   revisions->rows_before = sqlite3_total_changes64(writer);
@@ -40,7 +40,7 @@ void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer) {
 
 void rl_revisions_begin_commit(rl_revisions *revisions) { atomic_store(&revisions->committing, true); }
 
-void rl_revisions_count(rl_revisions *revisions, rl_change change) {
+void rl_revisions_count_change(rl_revisions *revisions, rl_change change) {
   if (change.everything) atomic_fetch_add(&revisions->everything, 1);
   if (change.lists) atomic_fetch_add(&revisions->lists, 1);
   if (change.ceilings) atomic_fetch_add(&revisions->ceilings, 1);
@@ -52,14 +52,14 @@ void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change
   if (revisions->change_counter != NULL) {
     bool wrote = sqlite3_total_changes64(writer) != revisions->rows_before;
     uint32_t changes = read_change_counter(revisions), expected = atomic_load(&revisions->counted_changes) + (wrote ? 1 : 0);
-    if (wrote) rl_revisions_count(revisions, change);
+    if (wrote) rl_revisions_count_change(revisions, change);
     if (changes != expected) atomic_fetch_add(&revisions->everything, 1); /* another program has committed meanwhile */
     atomic_store(&revisions->counted_changes, changes);
   }
   atomic_store(&revisions->committing, false);
 }
 
-/* Returns true when the counters account for every commit. This is safe without a lock: a commit of this process sets
+/* Returns true when the counters have counted every commit. This is safe without a lock: a commit of this process sets
  * `committing` before it changes the change counter, and updates counted_changes before it clears `committing`. */
 static bool is_up_to_date(rl_revisions *revisions) {
   for (;;) {

@@ -16,14 +16,14 @@ enum { RL_JOB_REVISIONS = 4096 };
 
 typedef struct rl_revisions {
   const uint32_t *change_counter;   /* change counter in the WAL index; NULL: unknown, so no reply may be cached */
-  _Atomic uint32_t counted_changes; /* value of *change_counter that the counters below account for */
+  _Atomic uint32_t counted_changes; /* the changes up to this value of *change_counter are counted in the counters below */
   atomic_bool committing; /* a commit of this process may already have changed *change_counter, but not the counters below */
   _Atomic uint64_t everything, lists, ceilings, suites;
   _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* revision of each job, by job id modulo RL_JOB_REVISIONS */
   int64_t rows_before;                     /* sqlite3_total_changes64 at the begin of the transaction */
 } rl_revisions;
 
-/* The kinds of data that a transaction changes and that readers can see. All members zero: none. */
+/* The kinds of data that a transaction changes visibly for readers. {0}: none. */
 typedef struct rl_change {
   bool everything;
   bool lists;     /* lists of jobs and the history */
@@ -34,12 +34,13 @@ typedef struct rl_change {
 
 /* Maps the WAL index. The database must be in WAL mode. */
 void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer);
-/* The caller holds the writer's mutex and calls these three functions after BEGIN IMMEDIATE, before COMMIT, and after COMMIT. */
+/* Called with the writer's mutex locked: the first function after BEGIN IMMEDIATE, the second before COMMIT, the third after
+ * COMMIT. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer);
 void rl_revisions_begin_commit(rl_revisions *revisions);
 void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change);
 /* Counts a change that readers see although it is not in the database, such as a job's state `storing`. */
-void rl_revisions_count(rl_revisions *revisions, rl_change change);
+void rl_revisions_count_change(rl_revisions *revisions, rl_change change);
 /* Implements rl_store_revision. */
 uint64_t rl_revisions_read(rl_revisions *revisions, rl_revision_kind kind, int64_t job_id);
 

@@ -1,6 +1,6 @@
-/* Implements schema.h. A database file is in one of four states: new (empty); current; older, or with the views of another build,
- * and then upgraded in one transaction; or refused, because it has a newer schema, the schema of a development version, or
- * belongs to another program. */
+/* Implements schema.h. A database file is in one of four states: new (empty); current; outdated (an older schema, or the views of
+ * another build), which is upgraded in one transaction; or refused, because it has a newer schema, the schema of a development
+ * version, or belongs to another program. */
 #include "store/schema.h"
 
 #include <stdint.h>

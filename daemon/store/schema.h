@@ -11,7 +11,8 @@ enum { RL_APPLICATION_ID = 0x726f6f66 /* "roof" */, RL_SCHEMA_FIRST_VERSION = 12
 
 typedef struct rl_schema {
   const rl_embedded *tables, *views; /* SQL of the current version */
-  const rl_embedded *migrations;     /* ascending: "0013_name" upgrades the tables of version 12 to 13 and sets user_version */
+  /* In ascending order. "0013_name" upgrades the tables from version 12 to 13 and sets user_version. */
+  const rl_embedded *migrations;
   int (*store_summaries)(rl_db *db, rl_error *err); /* computes the stored summaries again; NULL: the schema has no summaries */
 } rl_schema;
 
@@ -22,8 +23,8 @@ const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, m
  * must change and may_change is false. */
 int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_error *err);
 /* Creates or upgrades the schema in one transaction. Called if rl_schema_check has returned 1. An upgrade drops all views, runs
- * the migrations to versions above that of the database, creates the views, and stores the summaries again. A database of this
- * version whose views differ from schema->views is upgraded in the same way. */
+ * the migrations to versions above the database's version, creates the views, and stores the summaries again. A database of the
+ * current version whose views differ from schema->views is upgraded in the same way. */
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err);
 
 #endif

@@ -24,19 +24,20 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Called after a function of the store has failed with err, only at the start of the daemon, because no client waits then. If the
- * reason is that another program, such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since
- * begin_ns (rl_monotonic_ns of the first attempt), waits briefly and returns true: the caller tries again. */
+/* Returns whether the caller should repeat a function of the store that has failed with err. It should if another program, such
+ * as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the first
+ * attempt); this function then waits briefly before it returns true. Called only while the daemon starts, because no client waits
+ * then. */
 bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* A function that changes the state of a job or a pass also inserts the event that reports the change, in the same
  * transaction. */
 
-/* Sets whether results of a running job wait to be stored because the database can't be written now. Queries then return
- * `storing` as the job's state. Changes memory only. */
-void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
-bool rl_store_is_storing(const rl_store *store, int64_t job_id);
+/* Sets whether a running job has results that can't be stored now. Queries return `storing` as the state of such a job. Changes
+ * memory only. */
+void rl_store_set_has_unstored_results(rl_store *store, int64_t job_id, bool has_unstored_results);
+bool rl_store_has_unstored_results(const rl_store *store, int64_t job_id);
 /* Inserts a job, its runs and their passes. key, existing: as in rl_queue_submit_job (queue/queue.h). Fails with RL_HTTP 429 if
  * queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
@@ -45,16 +46,16 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending, and sets
  * *count to the number of these jobs. If a pass has the state `running`, the daemon crashed during the pass: adds 1 to the job's
- * daemon_deaths, and fails the job instead of requeuing it if daemon_deaths has reached max_crashes. */
-int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err);
+ * daemon_deaths, and fails the job instead of requeuing it if daemon_deaths has reached max_deaths. */
+int rl_store_jobs_requeue(rl_store *store, int64_t max_deaths, int64_t *count, rl_error *err);
 /* Sets the next pending pass of a device to running. Returns 1 and fills *claim, which the caller clears; returns 0 if no pass is
  * pending. Leaves claim->deadline_ns 0; the queue sets it. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
 /* Stores all records of a pass and sets the pass to completed, or to unavailable if reason is not NULL. If there are many
  * kernels, they and the records that belong to them are first stored in several transactions. The last transaction makes all
  * records visible to readers at once. If this was the job's last pass, also completes the job and sets *job_done. A second commit
- * of a pass succeeds and changes nothing. Fails with RL_HTTP 409 if the pass is not committed, and it or its job is not running;
- * 404 if it does not exist. */
+ * of a pass succeeds and changes nothing. Fails with RL_HTTP 409 if the pass is neither committed nor running, or if its job is
+ * not running; with 404 if the pass does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
 /* Sets *due to whether the ceilings of the pass's device should be measured again, because its driver or clocks have changed. */
@@ -72,8 +73,9 @@ int rl_store_job_set_labels(rl_store *store, int64_t job_id, const char *patch, 
 /* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. Fails with RL_HTTP 422 if the
  * bodies differ. */
 int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
-int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);    /* RL_HTTP 404 */
-int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
+/* Read a job's state, and its kind, state and times. Fail with RL_HTTP 404 if the job does not exist. */
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);
+int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err);
 int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err);
 int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 
@@ -81,8 +83,8 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 /* The activity rows of a running pass are stored in slices while the worker sends them. No query returns them before the pass is
  * committed. */
 enum { RL_SLICE_ROWS = 4096 }; /* maximum number of activity rows in one transaction */
-/* The state of storing a pass's activity rows: how many rows are stored, and the dictionary of the values that rows share. Each
- * attempt to execute a pass has its own appender. Not thread-safe. */
+/* Knows how many activity rows of a pass are stored, and which values that rows share are stored in the dictionary. Each attempt
+ * to execute a pass needs a new appender. Not thread-safe. */
 typedef struct rl_activity_appender rl_activity_appender;
 rl_activity_appender *rl_activity_appender_new(void); /* NULL: out of memory */
 void rl_activity_appender_free(rl_activity_appender *appender);
@@ -110,8 +112,8 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err);
-/* Returns true if rl_store_has_token has found the token and no token has changed since. A token for which this returns false may
- * be valid too. Reads memory only. */
+/* Returns true if rl_store_has_token has found the token and no token has changed since. False does not mean that the token is
+ * invalid. Reads memory only. */
 bool rl_store_has_cached_token(rl_store *store, const char *hash);
 
 /* The limits of retention. 0: no limit. */
@@ -139,69 +141,77 @@ int rl_store_backup(const char *folder, const char *file, rl_error *err);
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
-/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` stands for a column
- * with metric values in JSON: [[name, value, reason]...]. "The statement lists the columns" refers to the first comment of the
- * query's file in schema/sql/queries. A phase is a part of a step, to which launches belong (rl_launch.nvtx_range), or a part of
- * a launch (rl_phase). A level is a length of the intervals in which activity rows are added up (model/activity_levels.h). */
+/* The queries. The file schema/sql/queries/NAME.sql of a query describes its parameters (:job, ...) and its columns; the comments
+ * below repeat them briefly. A parameter without a binding is NULL and filters nothing. The first column of a row is JSON text as
+ * the API sends it, except for the queries marked "as columns" or "as text". `numbers` is a column with metric values in JSON:
+ * [[name, value, reason]...]. A phase is a part of a step, to which launches belong (rl_launch.nvtx_range), or a part of a launch
+ * (rl_phase). A level is a length of the intervals in which activity rows are added up (model/activity_levels.h). */
 typedef enum rl_query {
-  RL_QUERY_JOB,    /* :id   one row */
-  RL_QUERY_SOURCE, /* :id   the posted code; no row if the job has none */
-  RL_QUERY_JOBS,   /* :before :kind :state :device :search :in_suite :in_no_suite :limit   jobs below :before, newest first */
-  RL_QUERY_JOB_DEVICES, /* the ids of devices that jobs ran or wait on */
-  RL_QUERY_EVENTS,      /* :job :after :limit   events with seq above :after; further columns: seq, type */
-  RL_QUERY_RESULTS,     /* :job one row: the job's runs with metadata, epochs, measurements, passes */
-  RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
-  RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
-  RL_QUERY_EXPORT_RUNS,         /* :job :run   runs with their conditions; further column: id */
-  RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name; the statement lists the columns */
-  RL_QUERY_TIMELINE_PASS,       /* :run the activity pass; its statement and those of the next three list the columns */
-  RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
-  RL_QUERY_TIMELINE_VALUES,     /* :run   the dictionary of the values that activity rows share, sorted by entry */
-  RL_QUERY_TIMELINE_PHASES,     /* :run   phases to which the operations of each name belong; the statement lists the columns */
-  RL_QUERY_TIMELINE_COPIES,     /* :run   copies by direction and kinds of memory; the statement lists the columns */
-  RL_QUERY_TIMELINE_EVENTS,     /* :run   operations, API calls and NVTX ranges; the first column is "" */
-  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to   rows that are not added up in intervals of the level; the statement lists the
-                             columns */
-  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums over the rows of each interval of the level; the statement lists
-                                  the columns */
-  RL_QUERY_TIMELINE_END,       /* :run the time at which the trace ends */
-  RL_QUERY_COMPARISON, /* :job, or :a :b   pairs of runs. :job: its fp32 run with each of its other runs; :a :b: run :a with run
-                          :b */
-  RL_QUERY_EXPLAINED_RUN,     /* :run   one row: variant; further columns: times, rates and memory of a training run */
-  RL_QUERY_EXPLAINED_KERNELS, /* :run   traced kernels: a row for each phase of a kernel; one row if it has none; further columns:
-                                 numbers */
-  RL_QUERY_HISTORY,           /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
-  RL_QUERY_REPORT_RUN,        /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
-  /* :run :kernel :with_series_and_instructions   kernels in order; further columns: numbers, series, instructions */
+  RL_QUERY_JOB,    /* job :id */
+  RL_QUERY_SOURCE, /* posted code of job :id; no row if the job has none */
+  /* at most :limit jobs with ids below :before, newest first; filters: :kind :state :device :search :in_suite :in_no_suite */
+  RL_QUERY_JOBS,
+  RL_QUERY_JOB_DEVICES, /* ids of the devices of all jobs */
+  RL_QUERY_EVENTS,      /* at most :limit events of :job with numbers above :after; further columns: number (seq), type */
+  RL_QUERY_RESULTS,     /* one row: the runs of :job with metadata, epochs, measurements and passes */
+  /* at most :limit kernels of :job :run :pass with ids above :after; without metrics if a kernel has more than :most_metrics */
+  RL_QUERY_KERNELS,
+  RL_QUERY_TIMELINE,            /* at most :limit activity rows of :job :run that overlap the time from :from to :to (ns) */
+  RL_QUERY_EXPORT_RUNS,         /* runs of :job :run with the conditions of their traces; further column: id */
+  RL_QUERY_EXPORT_MEASUREMENTS, /* measured numbers of :job :run, sorted by name, as columns */
+  RL_QUERY_TIMELINE_PASS,       /* activity pass of :run, as columns */
+  RL_QUERY_TIMELINE_NAMES,      /* names in the activity rows of :run, as text */
+  RL_QUERY_TIMELINE_VALUES,     /* dictionary of the values that activity rows of :run share, sorted by entry, as columns */
+  RL_QUERY_TIMELINE_PHASES,     /* phases to which the operations of each name in :run belong, as columns */
+  RL_QUERY_TIMELINE_COPIES,     /* copies in the trace of :run, grouped by direction and kinds of memory, as columns */
+  RL_QUERY_TIMELINE_EVENTS,     /* operations, API calls, NVTX ranges and overheads in the trace of :run, as columns */
+  RL_QUERY_TIMELINE_ROWS,       /* rows of :run between :from and :to that are in no interval of :level, as columns */
+  RL_QUERY_TIMELINE_INTERVALS,  /* sums over the rows of :run in each interval of :level between :from and :to, as columns */
+  RL_QUERY_TIMELINE_END,        /* time at which the trace of :run ends, as a column */
+  RL_QUERY_COMPARISON,          /* the fp32 run of :job compared with each of its other runs; or run :a compared with run :b */
+  RL_QUERY_EXPLAINED_RUN,       /* times, rates and memory of the training run :run, as columns */
+  /* traced kernels of :run: a row for each phase of a kernel; one row if it has none; further columns: numbers */
+  RL_QUERY_EXPLAINED_KERNELS,
+  /* at most :limit values of :metric, oldest first; filters: :workload :device :from :to, and :repetitions_of, the id of a run */
+  RL_QUERY_HISTORY,
+  RL_QUERY_REPORT_RUN, /* run :run; further columns: numbers, compute capability, requested sections */
+  /* kernels of :run :kernel; further columns: numbers; series and instructions if :with_series_and_instructions is 1 */
   RL_QUERY_REPORT_KERNELS,
-  RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
-  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
-  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
-  RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
-  RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
-  RL_QUERY_UPLOADS,         /* one row: an array of the names of the uploads that unfinished imports need */
-  /* Suite runs. The first column of queries marked * is not JSON text; the statement's file lists the columns. */
-  RL_QUERY_SUITE_RUNS_ACTIVE,     /* *   suite runs that have not ended */
-  RL_QUERY_SUITE_RUN_ROW,         /* * :run   one row: the run's definition, state and conditions, as columns */
-  RL_QUERY_SUITE_RUN_JOBS,        /* * :run   the run's jobs */
-  RL_QUERY_SUITE_RUN_VALUES,      /* * :run   the run's values, sorted by metric */
-  RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run how the run's verdicts affect the baseline and history of later runs */
-  RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric the metric's value in each run of the job */
-  RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why the job failed */
-  RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
-  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :measures_baseline   mean of the newest completed runs */
-  RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device   the newest completed job */
-  RL_QUERY_KIND_DURATION,         /* * :kind :device   the newest completed job */
-  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant conditions under which a suite run's profile was measured */
-  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels: a row for each phase of a kernel; one row if it has none */
-  RL_QUERY_SUITE_LAST_RUN,        /* :suite */
-  RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */
-  RL_QUERY_SUITE_RUN_STATUS,      /* * :run   one row: the run's state and number of events */
-  RL_QUERY_SUITE_EVENTS,          /* :run :after :limit   as RL_QUERY_EVENTS */
-  RL_QUERY_SUITE_RUN,             /* :id :now   one row: the run with its jobs, verdicts and values */
-  RL_QUERY_SUITE_BASELINES,       /* :suite   oldest first */
-  RL_QUERY_SUITE_HISTORY,         /* :suite :metric :limit   newest first; further columns: id, median */
+  RL_QUERY_REPORT_METRICS, /* names of the metrics of :run :kernel, sorted; further column: the name as text */
+  /* pairs of kernels of runs :a and :b; filters: :kernel_a :kernel_b; further columns: numbers of each if :numbers is 1 */
+  RL_QUERY_COMPARE_KERNELS,
+  RL_QUERY_KERNEL_WITH_COUNTERS, /* name of :kernel of :run; no row if the counters pass has no such kernel */
+  RL_QUERY_CEILINGS,             /* newest ceilings of each device and driver; filter: :device */
+  RL_QUERY_TOKENS,               /* names of the tokens, oldest first */
+  RL_QUERY_UPLOADS,              /* one row: array with the names of the uploads that unfinished imports need */
+
+  /* suite runs */
+  RL_QUERY_SUITE_RUNS_ACTIVE, /* suite runs that have not ended, as columns */
+  RL_QUERY_SUITE_RUN_COLUMNS, /* definition, state and conditions of suite run :run, as columns */
+  RL_QUERY_SUITE_RUN_JOBS,    /* jobs of suite run :run, as columns */
+  RL_QUERY_SUITE_RUN_VALUES,  /* values of suite run :run, sorted by metric, as columns */
+  /* at most :limit runs of :suite on :device before :run that can be a baseline, newest first, as columns */
+  RL_QUERY_SUITE_EARLIER_RUNS,
+  RL_QUERY_SUITE_METRIC_MARKS, /* how the verdicts of :run affect the baseline and the history of later runs, as columns */
+  RL_QUERY_SUITE_JOB_VALUES,   /* value of :metric in each run of :job, as columns */
+  RL_QUERY_SUITE_JOB_PROBLEM,  /* why :job failed, as text */
+  RL_QUERY_SUITE_CANARIES,     /* rates that the ceilings jobs :before and :after have measured, as columns */
+  /* mean duration of the newest completed runs of :suite with :sha256 :device :measures_baseline, as columns */
+  RL_QUERY_SUITE_RUN_DURATION,
+  /* duration of the newest completed job with :workload :variant :nondefault_params :device, as columns */
+  RL_QUERY_SUITE_JOB_DURATION,
+  RL_QUERY_KIND_DURATION,     /* duration of the newest completed job of :kind on :device, as columns */
+  RL_QUERY_SUITE_PROFILE_RUN, /* conditions under which :run has measured the profile of :role :job_name :variant, as columns */
+  /* traced kernels of :run: a row for each phase of a kernel; one row if it has none, as columns */
+  RL_QUERY_SUITE_PROFILE_KERNELS,
+  RL_QUERY_SUITE_LAST_RUN,   /* newest run of :suite */
+  RL_QUERY_SUITE_RUN_LIST,   /* at most :limit runs of :suite with ids below :before, newest first; further column: id */
+  RL_QUERY_SUITE_RUN_STATUS, /* state of suite run :run and its number of events, as columns */
+  /* at most :limit events of suite run :run with numbers above :after; further columns: number (seq), type */
+  RL_QUERY_SUITE_EVENTS,
+  RL_QUERY_SUITE_RUN,       /* suite run :id with its jobs, verdicts and values; elapsed_s is computed for the time :now */
+  RL_QUERY_SUITE_BASELINES, /* baselines of :suite, oldest first */
+  RL_QUERY_SUITE_HISTORY,   /* values of :metric in the newest :limit runs of :suite, newest first; further columns: id, median */
   RL_QUERIES
 } rl_query;
 
@@ -219,8 +229,9 @@ typedef enum rl_revision_kind {
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
 /* Sets *job_id to the job of a run. Fails with RL_HTTP 404 if there is no such run. */
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
-/* Sets *configuration_id to the id of a run's configuration (:like of RL_QUERY_HISTORY), which all runs with the same workload,
- * variant, parameters and device have; to 0 if no run with this configuration has a completed pass. */
+/* Sets *configuration_id to the id of a run's configuration, which all runs with the same workload, variant, parameters and
+ * device have (:repetitions_of in RL_QUERY_HISTORY selects these runs); to 0 if no run with this configuration has a completed
+ * pass. */
 int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err);
 
 /* A condition that ends a thread's queries. While a query runs, is_exceeded is called at least every 0.1 ms. */
@@ -240,7 +251,7 @@ typedef struct rl_cursor rl_cursor;
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
 /* Returns 1 and sets *json to the next row's first column, valid until the next call; 0 at the end. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
-/* Return a column of the current row; column 0 is the JSON text. */
+/* Return the value of a column of the current row. Column 0 is the JSON text. */
 int64_t rl_cursor_integer(rl_cursor *cursor, int column);
 const char *rl_cursor_text(rl_cursor *cursor, int column);
 double rl_cursor_real(rl_cursor *cursor, int column); /* NAN: NULL */

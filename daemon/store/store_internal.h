@@ -11,7 +11,7 @@
 
 extern const rl_embedded rl_statements[]; /* all named statements, including the generated INSERT statements of records */
 
-enum { RL_MAX_STORING_JOBS = 32, RL_CACHED_TOKENS = 64 };
+enum { RL_MAX_JOBS_WITH_UNSTORED_RESULTS = 32, RL_CACHED_TOKENS = 64 };
 
 /* A token that rl_store_has_token has found in the database. */
 typedef struct rl_cached_token {
@@ -27,10 +27,11 @@ struct rl_store {
   rl_db writer;
   rl_revisions revisions;
   int64_t write_wait_ms; /* maximum wait for another program that holds the database's lock */
-  /* Times (rl_monotonic_ns) of the first and last refusal because of another program's lock; 0: none */
+  /* Times (rl_monotonic_ns) of the first and of the last transaction that was refused because another program held the database's
+   * lock; 0: none */
   _Atomic int64_t locked_since_ns, locked_until_ns;
-  _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS];         /* ids of jobs in the state `storing`; 0: the element is free */
-  _Atomic int64_t removed_rows[RL_RETENTION_ROW_KIND_COUNT]; /* numbers of rows that retention has deleted */
+  _Atomic int64_t jobs_with_unstored_results[RL_MAX_JOBS_WITH_UNSTORED_RESULTS]; /* ids; 0: the element is free */
+  _Atomic int64_t removed_rows[RL_RETENTION_ROW_KIND_COUNT];                     /* numbers of rows that retention has deleted */
   void (*webhook_added)(void *context); /* called when webhook events were stored; NULL: there is no webhook, and suite runs store
                                            no events for it. Guarded by writer_mutex */
   void *webhook_context;
@@ -57,13 +58,14 @@ void rl_store_limit_connection(rl_db *db);
  * store->write_wait_ms (the time before the call counts too), or if other threads hold the writer for 1 s. The writer is unlocked
  * after a failure. */
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
-/* Does the same for one of many short transactions in a row. First waits, at most about 0.1 s, until no other writer waits. */
+/* Does the same for one of many consecutive short transactions. Before that, waits until no other writer waits, at most about 0.1
+ * s. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
 /* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit has failed. change: the kinds of
  * data whose revisions increase if the transaction has written a row; {0}: none, because queries do not return the rows. */
-int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
-/* Does the same as rl_store_end_change, for a change of all data. */
-int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
+int rl_store_end_transaction_changing(rl_store *store, int rc, rl_change change, rl_error *err);
+/* Does the same for a transaction that changes data of all kinds. */
+int rl_store_end_transaction_changing_all(rl_store *store, int rc, rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
  * pass is unavailable or its process died, or NULL. */
@@ -102,13 +104,14 @@ int rl_store_summarize_all(rl_db *db, rl_error *err);
 /* Implements rl_store_job_finish inside a transaction. */
 int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 /* Called when the daemon starts, inside a transaction, before any worker starts: each pass in the state `running` was interrupted
- * by a crash of the daemon. Adds 1 to the daemon_deaths of the pass's job, and fails a job that reaches max_crashes. */
-int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err);
+ * by a crash of the daemon. Adds 1 to the daemon_deaths of the pass's job, and fails a job whose daemon_deaths reach
+ * max_deaths. */
+int rl_store_record_daemon_crashes(rl_db *db, int64_t max_deaths, rl_error *err);
 
 /* Implement rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs. db: a reader, or the writer inside a
  * transaction. */
 int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
-int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
+int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err);
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 /* Executes the query of rl_store_has_token. */
 int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error *err);
@@ -119,7 +122,7 @@ int rl_store_add_webhook_events(rl_db *db, int64_t run_id, int64_t *added, int64
 /* Updates the counters and calls store->webhook_added. Called after the transaction of rl_store_add_webhook_events, without the
  * writer's lock. */
 void rl_store_announce_webhook_events(rl_store *store, int64_t added, int64_t given_up);
-/* Adds the SQL function is_storing(job) to a connection: whether the job's results wait to be stored. */
-int rl_store_add_storing_function(rl_store *store, rl_db *db, rl_error *err);
+/* Adds the SQL function has_unstored_results(job) to a connection, which calls rl_store_has_unstored_results. */
+int rl_store_add_unstored_results_function(rl_store *store, rl_db *db, rl_error *err);
 
 #endif

@@ -87,7 +87,7 @@ int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, co
   int found = key != NULL ? find_by_key(db, key, body_sha256, &inserted, err) : 0;
   int rc = found < 0 ? -1 : 0;
   if (found == 0) rc = check_limit(db, limit, err) < 0 ? -1 : insert_run(db, spec, key, body_sha256, &inserted, err);
-  if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, suites_changed, err) < 0) return -1;
   *id = inserted;
   *existing = found > 0;
   return 0;
@@ -118,7 +118,7 @@ int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err) {
   int rc = rl_db_run(db, err, "suite_run_start", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":now", rl_realtime_ns()));
   if (rc == 0 && sqlite3_changes64(db->handle) > 0) rc = add_state_event(db, run_id, err);
   if (rc == 0) rc = store_listing(db, run_id, err);
-  return rl_store_end_change(store, rc, suites_changed, err);
+  return rl_store_end_transaction_changing(store, rc, suites_changed, err);
 }
 
 static int insert_verdicts(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err) {
@@ -151,7 +151,7 @@ int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_ou
   int rc = finish_run(&store->writer, run_id, outcome, err);
   if (rc == 0 && store->webhook_added != NULL)
     rc = rl_store_add_webhook_events(&store->writer, run_id, &event_count, &given_up, err);
-  if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, suites_changed, err) < 0) return -1;
   rl_store_announce_webhook_events(store, event_count, given_up);
   return 0;
 }
@@ -180,7 +180,7 @@ int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_st
                    RL_BIND_INTEGER(":job", job_id));
   if (rc == 0 && sqlite3_changes64(db->handle) > 0) rc = add_job_event(db, run_id, step, err);
   if (rc == 0) rc = rl_store_summarize_job(db, job_id, err);
-  return rl_store_end_change(store, rc, (rl_change){.suites = true, .lists = true, .job_id = job_id}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){.suites = true, .lists = true, .job_id = job_id}, err);
 }
 
 static int insert_values(rl_db *db, int64_t run_id, const rl_suite_step *step, const rl_suite_value *values, int count,
@@ -202,9 +202,9 @@ static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int6
                 RL_BIND_TEXT(":drop_reason", dropped_reason)) < 0)
     return -1;
   if (sqlite3_changes64(db->handle) == 0) return 0; /* the end of this job is already recorded */
-  const bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
+  const bool is_baseline_job = strncmp(step->role, "baseline", strlen("baseline")) == 0;
   if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0) return -1;
-  if (!is_other_side &&
+  if (!is_baseline_job &&
       rl_db_run(db, err, "suite_conditions_store", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":job", job_id)) < 0)
     return -1;
   return store_listing(db, run_id, err);
@@ -214,7 +214,7 @@ int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_st
                               const char *dropped_reason, const rl_suite_value *values, int count, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = finish_job(&store->writer, run_id, step, job_id, state, dropped_reason, values, count, err);
-  return rl_store_end_change(store, rc, suites_changed, err);
+  return rl_store_end_transaction_changing(store, rc, suites_changed, err);
 }
 
 static int find_orphan(rl_db *db, int64_t *run_id, int64_t *job_id, rl_error *err) {
@@ -228,18 +228,18 @@ static int find_orphan(rl_db *db, int64_t *run_id, int64_t *job_id, rl_error *er
 
 int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, find_orphan(&store->writer, run_id, job_id, err), (rl_change){0}, err);
+  return rl_store_end_transaction_changing(store, find_orphan(&store->writer, run_id, job_id, err), (rl_change){0}, err);
 }
 
 int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, rl_db_run(&store->writer, err, "suite_jobs_release", RL_BIND_INTEGER(":run", run_id)),
-                             suites_changed, err);
+  return rl_store_end_transaction_changing(
+      store, rl_db_run(&store->writer, err, "suite_jobs_release", RL_BIND_INTEGER(":run", run_id)), suites_changed, err);
 }
 
 /* --- baselines --------------------------------------------------------------------------------------------------------- */
 
-static int not_eligible(rl_error *err, const char *reason) {
+static int fail_not_eligible(rl_error *err, const char *reason) {
   rl_fail_at(err, "/run", "%s", reason);
   err->domain = RL_SUITE;
   err->code = RL_SUITE_NOT_ELIGIBLE;
@@ -263,7 +263,7 @@ static int check_eligible(rl_db *db, const char *suite, int64_t run_id, rl_error
   else if (quarantine != NULL)
     snprintf(reason, sizeof reason, "suite run %lld is quarantined: %s", (long long)run_id, quarantine);
   else return 0;
-  return not_eligible(err, reason);
+  return fail_not_eligible(err, reason);
 }
 
 static int insert_baseline(rl_db *db, const char *suite, const char *name, int64_t run_id, rl_error *err) {
@@ -281,12 +281,12 @@ static int insert_baseline(rl_db *db, const char *suite, const char *name, int64
 
 int rl_store_baseline_check(rl_store *store, const char *suite, int64_t run_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, check_eligible(&store->writer, suite, run_id, err), (rl_change){0}, err);
+  return rl_store_end_transaction_changing(store, check_eligible(&store->writer, suite, run_id, err), (rl_change){0}, err);
 }
 
 int rl_store_baseline_insert(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, insert_baseline(&store->writer, suite, name, run_id, err), suites_changed, err);
+  return rl_store_end_transaction_changing(store, insert_baseline(&store->writer, suite, name, run_id, err), suites_changed, err);
 }
 
 static int find_baseline(rl_db *db, const char *suite, const char *name, int64_t *run_id, rl_error *err) {
@@ -298,5 +298,5 @@ static int find_baseline(rl_db *db, const char *suite, const char *name, int64_t
 
 int rl_store_baseline_run(rl_store *store, const char *suite, const char *name, int64_t *run_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, find_baseline(&store->writer, suite, name, run_id, err), (rl_change){0}, err);
+  return rl_store_end_transaction_changing(store, find_baseline(&store->writer, suite, name, run_id, err), (rl_change){0}, err);
 }

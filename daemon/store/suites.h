@@ -17,7 +17,7 @@ typedef struct rl_suite_run_spec { /* the caller owns the texts */
   const char *jobs_sha256; /* JSON object: the name of each job of the suite and its hash (rl_suite_job.sha256) */
   const char *device;
   const char *against;         /* name of the baseline; NULL: the rolling baseline */
-  int64_t against_run_id;      /* the suite run of that baseline */
+  int64_t against_run_id;      /* id of the suite run whose results are that baseline */
   const char *against_request; /* JSON: the members in which the requests of the jobs measured as the baseline differ; NULL: this
                                   run measures no baseline */
   int64_t order_seed;          /* seed of the random order of baseline and current jobs in a block */
@@ -47,7 +47,8 @@ int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_st
 
 typedef struct rl_suite_value {
   char metric[200]; /* key of the metric: "job/variant/metric", such as "train/fp16/epoch_ms_median" */
-  double value, cycles;
+  double value;
+  double cycles;             /* value in cycles of the SM clock; NAN: unknown */
   char dropped_reason[256];  /* why the value is not used; "": it is used */
   char other_processes[256]; /* other processes on the device; "": none, or unknown */
 } rl_suite_value;

@@ -9,7 +9,7 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_db_run(&store->writer, err, "token_insert", RL_BIND_TEXT(":hash", hash), RL_BIND_TEXT(":name", name),
                      RL_BIND_INTEGER(":now", rl_realtime_ns()));
-  return rl_store_end_transaction(store, rc, err);
+  return rl_store_end_transaction_changing_all(store, rc, err);
 }
 
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err) {
@@ -17,12 +17,12 @@ int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_db_run(&store->writer, err, "token_delete", RL_BIND_TEXT(":name", name));
   if (rc == 0) removed = sqlite3_changes64(store->writer.handle);
-  if (rl_store_end_transaction(store, rc, err) < 0) return -1;
+  if (rl_store_end_transaction_changing_all(store, rc, err) < 0) return -1;
   *count = removed;
   return 0;
 }
 
-/* --- known tokens ------------------------------------------------------------------------------------------------------ */
+/* --- cached tokens ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the token's slot, which is computed from the last hexadecimal digits of its hash. These digits are uniformly
  * distributed. */
@@ -33,7 +33,7 @@ static rl_cached_token *slot_of(rl_store *store, const char *hash) {
   return &store->cached_tokens[sum % RL_CACHED_TOKENS];
 }
 
-static bool is_known(rl_store *store, const char *hash, uint64_t revision) {
+static bool is_cached(rl_store *store, const char *hash, uint64_t revision) {
   pthread_mutex_lock(&store->cached_tokens_mutex);
   const rl_cached_token *token = slot_of(store, hash);
   bool found = revision != 0 && token->revision == revision && strcmp(token->hash, hash) == 0;
@@ -41,7 +41,7 @@ static bool is_known(rl_store *store, const char *hash, uint64_t revision) {
   return found;
 }
 
-static void remember(rl_store *store, const char *hash, uint64_t revision) {
+static void cache_token(rl_store *store, const char *hash, uint64_t revision) {
   if (revision == 0 || strlen(hash) >= sizeof store->cached_tokens[0].hash) return;
   pthread_mutex_lock(&store->cached_tokens_mutex);
   rl_cached_token *token = slot_of(store, hash);
@@ -51,15 +51,15 @@ static void remember(rl_store *store, const char *hash, uint64_t revision) {
 }
 
 bool rl_store_has_cached_token(rl_store *store, const char *hash) {
-  return is_known(store, hash, rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0));
+  return is_cached(store, hash, rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0));
 }
 
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
   /* The revision is read before the query, so that a later change invalidates the query's result. */
   const uint64_t revision = rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0);
-  *known = is_known(store, hash, revision);
+  *known = is_cached(store, hash, revision);
   if (*known) return 0;
   if (rl_store_find_token(store, hash, known, err) < 0) return -1;
-  if (*known) remember(store, hash, revision);
+  if (*known) cache_token(store, hash, revision);
   return 0;
 }

@@ -30,7 +30,7 @@ int rl_store_webhook_enable(rl_store *store, void (*added)(void *context), void 
     store->webhook_added = added;
     store->webhook_context = context;
   }
-  return rl_store_end_change(store, rc, (rl_change){0}, err);
+  return rl_store_end_transaction_changing(store, rc, (rl_change){0}, err);
 }
 
 void rl_store_webhook_disable(rl_store *store) {
@@ -80,7 +80,7 @@ static int read_next(rl_db *db, rl_webhook_event *event, rl_error *err) {
 int rl_store_webhook_next_event(rl_store *store, rl_webhook_event *event, rl_error *err) {
   *event = (rl_webhook_event){0};
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, read_next(&store->writer, event, err), (rl_change){0}, err);
+  return rl_store_end_transaction_changing(store, read_next(&store->writer, event, err), (rl_change){0}, err);
 }
 
 void rl_webhook_event_clear(rl_webhook_event *event) {
@@ -97,7 +97,7 @@ int rl_store_webhook_record_attempt(rl_store *store, const rl_webhook_event *eve
                      {":next_attempt", is_pending ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = attempt->next_attempt_ns},
                      RL_BIND_INTEGER(":now", rl_realtime_ns()));
   bool has_changed = rc == 0 && sqlite3_changes64(store->writer.handle) > 0;
-  if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, suites_changed, err) < 0) return -1;
   if (attempt->error != NULL) atomic_fetch_add(&store->webhook_counts.failed_attempts, 1);
   if (!has_changed || is_pending) return 0; /* if nothing has changed, trim_events has already deleted the event and counted it */
   atomic_fetch_sub(&store->webhook_counts.pending, 1);

@@ -1,5 +1,5 @@
-/* Decodes the jobs, then the metrics, then the baseline of a definition. Checks that they fit together, and prints the definition
- * with all defaults. */
+/* Implements definition.h. Decodes the jobs, the metrics and the baseline of a definition, in this order, checks that each metric
+ * refers to a job of the suite, and prints the definition with its defaults filled in. */
 #include "suite/definition.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static const rl_field metric_fields[] = {
     RL_FIELD(rl_suite_metric, direction, RL_FIELD_CHOICE, .names = direction_names,
              .summary = "which values are better; default lower"),
     RL_FIELD(rl_suite_metric, threshold_ratio, RL_FIELD_REAL, .minimum = 0.0001, .maximum = 10,
-             .summary = "policy: a smaller effect is no regression; below 1 if higher values are better; default 0.05"),
+             .summary = "smallest relative effect that counts as a change; below 1 if higher values are better; default 0.05"),
     {0}};
 
 static const rl_field baseline_fields[] = {
@@ -54,14 +54,14 @@ static const rl_field baseline_fields[] = {
 
 static const rl_field suite_fields[] = {
     RL_FIELD(suite_document, name, RL_FIELD_TEXT, .required = true,
-             .summary = "as the file's, without .json: [a-z0-9][a-z0-9_-]*"),
+             .summary = "the file's name without .json: [a-z0-9][a-z0-9_-]*"),
     RL_FIELD(suite_document, summary, RL_FIELD_TEXT, .summary = "what the suite measures, in a few words"),
     RL_FIELD(suite_document, device, RL_FIELD_TEXT,
              .summary = "an id from /devices; default: the first usable GPU, else the CPU"),
     RL_FIELD(suite_document, blocks, RL_FIELD_INT, .minimum = 3, .maximum = RL_SUITE_BLOCKS_MAX,
              .summary = "repetitions of all jobs, each in new worker processes; default 7"),
     RL_FIELD(suite_document, time_budget_s, RL_FIELD_INT, .minimum = 1, .maximum = 86400,
-             .summary = "seconds that the jobs may run; a metric not measured by then is inconclusive; default 600"),
+             .summary = "maximum time of all jobs in seconds; a metric not measured by then is inconclusive; default 600"),
     RL_FIELD(suite_document, jobs, RL_FIELD_ARRAY, .required = true, .minimum = 1, .maximum = RL_SUITE_JOBS_MAX,
              .fields = job_fields, .summary = "the jobs of one block, in order"),
     RL_FIELD(suite_document, metrics, RL_FIELD_ARRAY, .required = true, .minimum = 1, .maximum = RL_SUITE_METRICS_MAX,
@@ -115,7 +115,8 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-/* Parses a JSON object and returns its text without these members, which the caller frees; NULL if memory is exhausted. */
+/* Parses the text of a JSON object, removes the members with these names, and returns the new text, which the caller frees; NULL
+ * if memory is exhausted. */
 static char *print_without(const char *text, const char *const *names, size_t count) {
   RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_Parse(text);
   for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
@@ -129,11 +130,11 @@ static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
   return spec->source_json == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
 }
 
-/* Returns what the request says about posted code, such as arguments and grid, without the code itself, as JSON text; "" for
- * other jobs. The caller frees the text; NULL if memory is exhausted. */
+/* Returns the members of posted code other than the code itself, such as arguments and grid, as JSON text; "" for a job without
+ * posted code. The caller frees the text; NULL if memory is exhausted. */
 static char *print_program(const rl_job_spec *spec) {
-  static const char *const versions[] = {"code", "binary"};
-  return spec->source_json == NULL ? strdup("") : print_without(spec->source_json, versions, 2);
+  static const char *const code_members[] = {"code", "binary"};
+  return spec->source_json == NULL ? strdup("") : print_without(spec->source_json, code_members, 2);
 }
 
 /* Hashes the properties in which comparable jobs are equal: the workloads, variants and parameters of their runs. Posted code is
@@ -282,7 +283,7 @@ static size_t count_keys(const rl_suite *suite) {
   return count;
 }
 
-/* Fails if the suite has so few blocks that no difference of this number of metrics can be significant. */
+/* Fails if the suite has so few blocks that no difference can be significant, given the number of metrics that are tested. */
 static int check_blocks(const rl_suite *suite, const char *path, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   size_t keys = count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
@@ -340,7 +341,7 @@ static int print_definition(rl_suite *suite, rl_error *err) {
   add_jobs(suite, document);
   add_metrics(suite, document);
   cJSON_AddNumberToObject(cJSON_AddObjectToObject(document, "baseline"), "runs", (double)suite->baseline_runs);
-  if (suite->canary != RL_SUITE_ON_GPU_ONLY) cJSON_AddBoolToObject(document, "canary", suite->canary != 0);
+  if (suite->canary != RL_SUITE_CANARY_ON_GPU_ONLY) cJSON_AddBoolToObject(document, "canary", suite->canary != 0);
   cJSON_AddBoolToObject(document, "profile", suite->profile);
   suite->text = cJSON_PrintUnformatted(document);
   cJSON_Delete(document);
@@ -384,7 +385,7 @@ static int decode_baseline(const cJSON *object, const char *path, rl_suite *suit
 }
 
 static int decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite *suite, rl_error *err) {
-  suite_document document = {.blocks = 7, .time_budget_s = 600, .canary = RL_SUITE_ON_GPU_ONLY, .profile = true};
+  suite_document document = {.blocks = 7, .time_budget_s = 600, .canary = RL_SUITE_CANARY_ON_GPU_ONLY, .profile = true};
   char pointer[sizeof err->json_pointer];
   if (rl_fields_decode(suite_fields, object, path, &document, sizeof document, err) < 0) return -1;
   memcpy(suite->name, document.name, sizeof suite->name);

@@ -18,23 +18,22 @@ enum {
   RL_SUITE_JOBS_MAX = 32,
   RL_SUITE_METRICS_MAX = 64,
   RL_SUITE_BLOCKS_MAX = 30,
-  RL_SUITE_MEASURED_BLOCKS_MAX =
-      RL_SUITE_BLOCKS_MAX * 3 / 2, /* maximum number of blocks including those that replace dropped blocks */
-  RL_SUITE_KEY_SIZE = 200,         /* size of a metric's key, such as "train/fp16/epoch_ms_median" */
-  RL_SUITE_TEXT_MAX = 256 * 1024,  /* maximum size of a definition in bytes */
-  RL_SUITE_ON_GPU_ONLY = -1        /* value of rl_suite.canary: the canary runs if the device is a GPU */
+  RL_SUITE_MEASURED_BLOCKS_MAX = RL_SUITE_BLOCKS_MAX * 3 / 2, /* including the blocks that replace dropped blocks */
+  RL_SUITE_KEY_SIZE = 200,                                    /* size of a metric's key, such as "train/fp16/epoch_ms_median" */
+  RL_SUITE_TEXT_MAX = 256 * 1024,                             /* maximum size of a definition in bytes */
+  RL_SUITE_CANARY_ON_GPU_ONLY = -1 /* value of rl_suite.canary: the suite has a canary if the device is a GPU */
 };
 
 typedef struct rl_suite_job {
   char name[RL_SUITE_NAME_SIZE];
-  cJSON *request;              /* the body of POST /jobs, without device and fresh_worker */
-  char sha256[RL_SHA256_SIZE]; /* SHA-256 of the runs' workloads, variants and non-default parameters; the text of posted code is
-                                  not hashed */
+  cJSON *request; /* the body of POST /jobs, without device and fresh_worker */
+  /* SHA-256 of the workloads, variants and non-default parameters of the job's runs. The text of posted code is not hashed. */
+  char sha256[RL_SHA256_SIZE];
+  /* Workload, variant and non-default parameters (JSON) of the job's first run. */
   char workload[32], variant[32];
-  char *nondefault_params; /* non-default parameters of the first run, JSON; workload and variant above are also those of the
-                              first run */
-  char variants[RL_RUNS_MAX]
-               [32]; /* variants of the job's runs; on a device that does not support a variant, its run is omitted */
+  char *nondefault_params;
+  /* The variants of the job's runs. A device executes only the runs whose variant it supports. */
+  char variants[RL_RUNS_MAX][32];
   int variant_count;
   uint32_t passes; /* bit mask of 1 << rl_pass */
   bool needs_gpu;
@@ -52,13 +51,13 @@ typedef struct rl_suite {
   char name[RL_SUITE_NAME_SIZE], summary[161], device[16]; /* device "": the default device */
   int64_t blocks, time_budget_s;                           /* blocks: number of planned blocks */
   int64_t baseline_runs;                                   /* number of runs that form the rolling baseline */
-  int64_t canary;                                          /* 0: no canary, 1: a canary, or RL_SUITE_ON_GPU_ONLY */
+  int64_t canary; /* 0: the suite has no canary, 1: it has one; or RL_SUITE_CANARY_ON_GPU_ONLY */
   bool profile;
   rl_suite_job jobs[RL_SUITE_JOBS_MAX];
   int job_count;
   rl_suite_metric metrics[RL_SUITE_METRICS_MAX];
   int metric_count;
-  char *text;                  /* the definition as JSON, with the defaults of all fields except those of the jobs' requests */
+  char *text;                  /* the definition as JSON, in which defaults are filled in, except in the jobs' requests */
   char sha256[RL_SHA256_SIZE]; /* SHA-256 of text */
 } rl_suite;
 
@@ -69,9 +68,9 @@ int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *
  * offset of the error in bytes. */
 int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 void rl_suite_free(rl_suite *suite); /* accepts NULL */
-/* Makes the suite whose jobs a suite run measures as its baseline: the jobs of `suite`, in whose requests the members of
- * `request` replace the members with the same name. The baseline has no metrics. The caller frees *baseline. Fails with RL_INPUT
- * at /against_request/... if a request becomes invalid, and with RL_HTTP like rl_suite_decode. */
+/* Makes the suite whose jobs a suite run measures as its baseline. It has the jobs of `suite`, but in their requests the members
+ * of `request` replace the members with the same name. The baseline has no metrics. The caller frees *baseline. Fails with
+ * RL_INPUT at /against_request/... if a request becomes invalid, and with RL_HTTP like rl_suite_decode. */
 int rl_suite_make_measured_baseline(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **baseline,
                                     rl_error *err);
 /* Changes the JSON pointer of an error in a measured baseline from /jobs/0/request/engine to /against_request/engine. */

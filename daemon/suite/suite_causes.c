@@ -1,5 +1,5 @@
-/* Reads the profiles of both suite runs from the store, compares them with analyze/regression_causes.h, and prints the causes as
- * JSON. */
+/* Implements suite_causes.h. Reads the profiles of the suite run and of its baseline from the store, compares them with
+ * analyze/regression_causes.h, and prints the causes as JSON. */
 #include "suite/suite_causes.h"
 
 #include <cjson/cJSON.h>
@@ -18,7 +18,7 @@ typedef struct profile {
   rl_regression_kernel *kernels;
   char **texts;
   size_t text_count;
-  cJSON **metrics; /* metric names of each kernel */
+  cJSON **metrics; /* JSON array with the metrics of each kernel, which owns the names of the metrics */
   size_t metrics_count;
 } profile;
 
@@ -194,8 +194,8 @@ static bool depends_on_time(const char *metric) {
   return false;
 }
 
-/* Sets the total time whose difference is divided between the causes, if the metric is the time of a launch or of an epoch: the
- * metric's median. */
+/* If the metric is the time of a launch or of an epoch, sets the run's total time to the metric's median. The difference of the
+ * total times is divided between the causes. */
 static void set_total(const char *metric, double median, rl_regression_run *run) {
   run->is_kernel_time = strncmp(metric, "time_cold_us_", 13) == 0 || strncmp(metric, "time_warm_us_", 13) == 0;
   if (run->is_kernel_time) run->total_us = median;

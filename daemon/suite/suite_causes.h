@@ -14,13 +14,13 @@ typedef struct rl_suite_profile {        /* identifies the profile of one job an
 } rl_suite_profile;
 
 /* Sets *json to a JSON array of the causes of the difference of `metric`, such as "epoch_ms_median". The caller frees the text.
- * If the metric is a time, the differences of the causes add up to the difference of the medians; if the metric depends on times
- * (a rate, for example), to the difference of the traced iterations. The array is empty if a profile does not exist or the metric
- * does not depend on times. */
+ * If the metric is a time, the differences of the causes add up to the difference of its medians. If it only depends on times, as
+ * a rate does, they add up to the difference of the times of the traced iterations. The array is empty if a profile does not
+ * exist or the metric does not depend on times. */
 int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline, const rl_suite_profile *current,
                          char **json, rl_error *err);
-/* Returns a JSON array with one cause of the class "device", which has no difference and explains why blocks were dropped and
- * which other processes used the device. The caller frees the text. Returns NULL if memory is exhausted. */
+/* Returns a JSON array with one cause of the class "device", which has no difference and gives the reason why blocks were dropped
+ * and the other processes that used the device. The caller frees the text. Returns NULL if memory is exhausted. */
 char *rl_suite_print_dropped_blocks(const rl_suite_series *blocks);
 
 #endif

@@ -58,12 +58,13 @@ static rl_suite_estimate estimate_from_jobs(rl_store *store, const rl_suite *sui
 }
 
 rl_suite_estimate rl_suite_estimate_duration(rl_store *store, const rl_suite *suite, const char *device, bool measures_baseline) {
-  const double sides = measures_baseline ? 2 : 1, budget_s = sides * (double)suite->time_budget_s;
+  const double measured_suites = measures_baseline ? 2 : 1; /* the suite, and the suite that is measured as its baseline */
+  const double budget_s = measured_suites * (double)suite->time_budget_s;
   double seconds = seconds_of_last_runs(store, suite, device, measures_baseline);
   if (!isfinite(seconds) && measures_baseline) seconds = 2 * seconds_of_last_runs(store, suite, device, false);
   if (isfinite(seconds)) return (rl_suite_estimate){seconds, RL_SUITE_ESTIMATE_RUNS};
   rl_suite_estimate estimate = estimate_from_jobs(store, suite, device);
-  estimate.seconds *= sides;
+  estimate.seconds *= measured_suites;
   if (estimate.seconds < budget_s) return estimate;
   return (rl_suite_estimate){budget_s, RL_SUITE_ESTIMATE_TIME_BUDGET};
 }

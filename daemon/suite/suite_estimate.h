@@ -6,13 +6,13 @@
 #include "store/store.h"
 #include "suite/definition.h"
 
-/* The basis of an estimate. The most accurate available basis is used; the list is in the order of accuracy. */
+/* The basis of an estimate, in the order of accuracy. The most accurate basis that is available is used. */
 typedef enum rl_suite_estimate_basis {
   RL_SUITE_ESTIMATE_NONE,         /* there is no estimate */
   RL_SUITE_ESTIMATE_RUNS,         /* the duration of the last runs of the same definition */
   RL_SUITE_ESTIMATE_JOBS,         /* the durations of the last jobs that are equal to the suite's jobs */
-  RL_SUITE_ESTIMATE_SIMILAR_JOBS, /* as RL_SUITE_ESTIMATE_JOBS, but for some jobs the last job of the same kind instead of an
-                                     equal job */
+  RL_SUITE_ESTIMATE_SIMILAR_JOBS, /* as RL_SUITE_ESTIMATE_JOBS, but jobs without an equal job are estimated by the last job of
+                                     their kind */
   RL_SUITE_ESTIMATE_TIME_BUDGET   /* the suite's time budget, which is an upper bound */
 } rl_suite_estimate_basis;
 /* Returns "runs", "jobs", "similar_jobs" or "time_budget"; NULL for RL_SUITE_ESTIMATE_NONE. */

@@ -1,5 +1,5 @@
-/* Reads the values of the run and of earlier runs, selects the baseline and the history of each metric, lets analyze/verdict.h
- * compute the verdicts, and prints the judgements as JSON. */
+/* Implements suite_judgement.h. Reads the values of the run and of earlier runs, selects the baseline and the history of each
+ * metric, lets analyze/verdict.h compute the verdicts, and prints the judgements as JSON. */
 #include "suite/suite_judgement.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { EARLIER_RUNS_MAX = 40, HISTORY_RUNS_MAX = 30 };
 /* How the verdict of a metric in an earlier run affects the baselines of later runs. */
 typedef struct metric_mark {
   char metric[RL_SUITE_KEY_SIZE];
-  bool is_bad;      /* the metric was slower, or its effect was not confirmed: the values are not used as a baseline */
+  bool is_bad;      /* the metric was slower, or its effect was not confirmed: the run is no rolling baseline of this metric */
   bool is_faster;   /* the metric was faster: baseline and history begin with this run */
   bool is_accepted; /* the metric was slower, but a user has promoted the run */
 } metric_mark;
@@ -116,7 +116,7 @@ static int find_named(rl_store *store, const rl_suite_progress *progress, earlie
   for (int i = 0; i < earlier->count; i++)
     if (earlier->runs[i].id == progress->against_run_id) earlier->named = i;
   if (earlier->named >= 0) return 0;
-  if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", progress->against_run_id)), &cursor,
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_COLUMNS, RL_BINDINGS(RL_BIND_INTEGER(":run", progress->against_run_id)), &cursor,
                      err) < 0)
     return -1;
   int found = rl_cursor_next(cursor, &definition, err);
@@ -175,7 +175,8 @@ static void add_baseline(int64_t run_id, const rl_suite_series *values, metric_i
   inputs->baseline[inputs->baseline_count++] = blocks_of(values);
 }
 
-static void reverse(metric_inputs *inputs) {
+/* Reverses the baseline runs and the history, which were added from the newest to the oldest. */
+static void sort_oldest_first(metric_inputs *inputs) {
   for (size_t i = 0; i < inputs->baseline_count / 2; i++) {
     size_t other = inputs->baseline_count - 1 - i;
     rl_verdict_blocks blocks = inputs->baseline[i];
@@ -212,8 +213,8 @@ static void end_level_after(level_search *level, const earlier_run *run, metric_
   if (mark.is_faster && run->against[0] != '\0') level->faster_than = run->against;
 }
 
-/* Returns the metric's values in the run; NULL if there are none, or if most were dropped and the run is not the named
- * baseline. */
+/* Returns the metric's values in the run; NULL if the run has none, or if most of them were dropped and the run is not the named
+ * baseline. Sets *median to their median. */
 static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
   const rl_suite_series *values = rl_suite_series_find(&run->values.blocks, key);
   size_t finite_count = 0;
@@ -221,7 +222,7 @@ static const rl_suite_series *find_good_values(const earlier_run *run, const cha
   return finite_count > 0 && (is_named || values->dropped_count <= finite_count) ? values : NULL;
 }
 
-static void explain_shared_run(const earlier_run *run, const rl_suite_series *values, char reason[RL_VERDICT_REASON_SIZE]) {
+static void explain_other_processes(const earlier_run *run, const rl_suite_series *values, char reason[RL_VERDICT_REASON_SIZE]) {
   snprintf(reason, RL_VERDICT_REASON_SIZE,
            "Suite run %lld is not used as a baseline: other processes used the device while block %zu was measured: %s.",
            (long long)run->id, values->first_block_with_other_processes, values->other_processes);
@@ -233,7 +234,7 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
                           metric_inputs *inputs) {
   const rl_suite_job *job = rl_suite_find_job(progress->suite, inputs->metric->job);
   char reason[RL_VERDICT_REASON_SIZE], first_reason[RL_VERDICT_REASON_SIZE] = "";
-  size_t wanted = earlier->named >= 0 ? 0 : (size_t)progress->suite->baseline_runs;
+  size_t max_rolling_runs = earlier->named >= 0 ? 0 : (size_t)progress->suite->baseline_runs;
   level_search level = {0};
   for (int i = 0; i < earlier->count; i++) {
     const earlier_run *run = &earlier->runs[i];
@@ -243,7 +244,7 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
     metric_mark mark = find_mark(run, key);
     if (values == NULL || (mark.is_bad && !is_named)) continue;
     if (values->other_processes[0] != '\0' && !is_named) {
-      if (earlier->named < 0 && first_reason[0] == '\0') explain_shared_run(run, values, first_reason);
+      if (earlier->named < 0 && first_reason[0] == '\0') explain_other_processes(run, values, first_reason);
       continue;
     }
     if (!is_comparable(run, progress, job, reason)) {
@@ -251,12 +252,12 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
       continue;
     }
     end_level_before(&level, run, mark);
-    if (is_named || (!level.is_over && inputs->baseline_count < wanted)) add_baseline(run->id, values, inputs);
+    if (is_named || (!level.is_over && inputs->baseline_count < max_rolling_runs)) add_baseline(run->id, values, inputs);
     if (!level.is_over && inputs->history_count < HISTORY_RUNS_MAX) inputs->history[inputs->history_count++] = median;
     end_level_after(&level, run, mark);
   }
   if (inputs->baseline_count == 0) memcpy(inputs->incomparable_reason, first_reason, sizeof first_reason);
-  reverse(inputs);
+  sort_oldest_first(inputs);
 }
 
 /* Selects the values of the baseline that the run itself has measured. Needs no history, because the jobs of the baseline and the
@@ -462,22 +463,23 @@ static const char *find_counterpart(const rl_suite_progress *progress, const cha
   return variant;
 }
 
-/* Returns whether the causes of a metric's effect are searched: the metric is slower or faster, or its effect exceeds the
- * threshold but a second test, such as that of the clock cycles, does not confirm it. */
+/* Returns whether a metric's effect is so large that its causes are searched: the metric is slower or faster, or its effect
+ * exceeds the threshold but a second test, such as the one of the clock cycles, does not confirm the effect. */
 static bool has_large_effect(const rl_verdict_judgement *judged, const rl_suite_metric *metric) {
   return judged->verdict == RL_VERDICT_SLOWER || judged->verdict == RL_VERDICT_FASTER ||
          (judged->verdict == RL_VERDICT_INCONCLUSIVE && fabs(judged->effect_ratio) > metric->threshold_ratio);
 }
 
-/* Returns whether the metric has too few blocks because blocks were dropped or other processes used the device. */
-static bool lacks_blocks_by_device(const rl_verdict_judgement *judged, const rl_suite_series *blocks) {
+/* Returns whether the metric has too few blocks because blocks were dropped while the device was throttled or other processes
+ * used it. */
+static bool lacks_blocks_because_of_device(const rl_verdict_judgement *judged, const rl_suite_series *blocks) {
   return judged->verdict == RL_VERDICT_INCONCLUSIVE && judged->blocks_current < judged->blocks_needed &&
          blocks->dropped_count > 0 &&
          (strstr(blocks->first_dropped_reason, "throttled") != NULL || blocks->other_processes[0] != '\0');
 }
 
-/* Adds causes to the verdicts of the metrics with a large effect, and of those with too few blocks. Adds no causes if a profile
- * can't be compared. */
+/* Adds causes to the verdicts of metrics with a large effect, and of metrics with too few blocks. A verdict gets no causes if its
+ * profiles can't be compared. */
 static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
                        rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
@@ -487,7 +489,7 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
     const rl_verdict_judgement *judged = &all->judgements[i];
     const char *metric = all->inputs[i].metric->metric;
     char *causes = NULL;
-    if (lacks_blocks_by_device(judged, &all->current.blocks.items[i])) {
+    if (lacks_blocks_because_of_device(judged, &all->current.blocks.items[i])) {
       verdict->causes = rl_suite_print_dropped_blocks(&all->current.blocks.items[i]);
       continue;
     }

@@ -10,7 +10,7 @@ typedef struct rl_suite_judgement {
   rl_verdict_summary summary;
   rl_suite_verdict *verdicts; /* one for each metric with values; the judgement owns the texts */
   int verdict_count;
-  char *baseline_runs;                      /* JSON array with the ids of the suite runs that are the baseline of any metric */
+  char *baseline_runs; /* JSON array with the ids of all suite runs that are a baseline of at least one metric */
   bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* unconfirmed_jobs[i]: confirming blocks must measure job i of the suite */
 } rl_suite_judgement;
 

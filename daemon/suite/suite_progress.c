@@ -17,7 +17,7 @@ static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl
   static const rl_job_policy any_code = {.posting = RL_POSTING_ALLOWED, .source_buffer_bytes = INT64_MAX};
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *definition;
-  if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_COLUMNS, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &definition, err);
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)id);
@@ -83,7 +83,7 @@ bool rl_suite_role_has_values(const char *role) { return !is_canary(role) && !is
 bool rl_suite_role_measures_baseline(const char *role) { return strncmp(role, "baseline", strlen("baseline")) == 0; }
 
 bool rl_suite_has_canary(const rl_suite *suite, const char *device) {
-  return suite->canary == RL_SUITE_ON_GPU_ONLY ? strcmp(device, "cpu") != 0 : suite->canary != 0;
+  return suite->canary == RL_SUITE_CANARY_ON_GPU_ONLY ? strcmp(device, "cpu") != 0 : suite->canary != 0;
 }
 
 const rl_suite_step_row *rl_suite_find_row(const rl_suite_progress *progress, const char *role, int64_t block,
@@ -156,10 +156,10 @@ const rl_suite_step_row *rl_suite_find_failing_job(const rl_suite_progress *prog
   return NULL;
 }
 
-/* Finds the next job of a block that is wanted and was not submitted. Sets *has_submitted_jobs if a wanted job of the block was
+/* Finds the next wanted job of a block that was not submitted yet. Sets *has_submitted_jobs if a wanted job of the block was
  * submitted before. */
-static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted,
-                          bool *has_submitted_jobs, rl_suite_step *step) {
+static bool find_step_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted,
+                               bool *has_submitted_jobs, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   const char *first = NULL;
   for (int i = 0; i < suite->job_count; i++) {
@@ -213,34 +213,36 @@ static bool needs_replacement(const rl_suite_progress *progress, const block_kin
 
 int64_t rl_suite_max_replacing_blocks(const rl_suite *suite) { return suite->blocks / 2; }
 
-/* Finds the next job of a kind of blocks. wanted: the jobs to measure; NULL: all jobs. Begins a new block only if it fits into
- * the time budget. */
-static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *kind, const bool *wanted, rl_suite_step *step) {
+/* Finds the next job in the blocks of this kind. wanted: the jobs to measure; NULL: all jobs. Does not begin a block that would
+ * not fit into the time budget. */
+static bool find_step_in_blocks(const rl_suite_progress *progress, const block_kind *kind, const bool *wanted,
+                                rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   const char *const roles[] = {kind->role, kind->baseline_role, kind->role};
   for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacing_blocks(suite); block++) {
+    /* order[0] is the role of the jobs that come first in the block, order[1] of those that come second. */
     const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, kind->order_offset + block);
-    bool has_submitted_jobs = false, measured[RL_SUITE_JOBS_MAX];
+    bool has_submitted_jobs = false, is_measured[RL_SUITE_JOBS_MAX];
     for (int i = 0; i < suite->job_count; i++)
-      measured[i] = (wanted == NULL || wanted[i]) &&
-                    (block < suite->blocks || needs_replacement(progress, kind, block, suite->jobs[i].name));
+      is_measured[i] = (wanted == NULL || wanted[i]) &&
+                       (block < suite->blocks || needs_replacement(progress, kind, block, suite->jobs[i].name));
     for (int side = 0; side < 2; side++) {
       if (progress->measured_baseline == NULL && order[side] == kind->baseline_role) continue;
-      if (next_in_block(progress, order[side], block, measured, &has_submitted_jobs, step))
+      if (find_step_in_block(progress, order[side], block, is_measured, &has_submitted_jobs, step))
         return has_submitted_jobs || rl_suite_has_time(progress);
     }
   }
   return false;
 }
 
-static bool next_canary(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
+static bool find_canary_step(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
   if (!rl_suite_has_canary(progress->suite, progress->device) || is_submitted(progress, role, 0, RL_SUITE_CANARY_JOB))
     return false;
   *step = (rl_suite_step){role, 0, RL_SUITE_CANARY_JOB, true};
   return true;
 }
 
-static bool next_profile(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
+static bool find_profile_step(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   if (!suite->profile || busy_seconds(progress) > budget_s(progress)) return false;
   for (int i = 0; i < suite->job_count; i++) {
@@ -253,11 +255,12 @@ static bool next_profile(const rl_suite_progress *progress, const char *role, rl
 
 bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
                         rl_suite_step *step) {
-  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, &measured_blocks, NULL, step)) return true;
+  if (find_canary_step(progress, "canary_before", step) || find_step_in_blocks(progress, &measured_blocks, NULL, step))
+    return true;
   if (blocks_only) return false;
-  return (unconfirmed != NULL && next_of_blocks(progress, &confirming_blocks, unconfirmed, step)) ||
-         next_canary(progress, "canary_after", step) || next_profile(progress, "profile", step) ||
-         (progress->measured_baseline != NULL && next_profile(progress, "baseline_profile", step));
+  return (unconfirmed != NULL && find_step_in_blocks(progress, &confirming_blocks, unconfirmed, step)) ||
+         find_canary_step(progress, "canary_after", step) || find_profile_step(progress, "profile", step) ||
+         (progress->measured_baseline != NULL && find_profile_step(progress, "baseline_profile", step));
 }
 
 char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step) {

@@ -10,6 +10,7 @@
 #include "suite/suite_progress.h"
 #include "suite/suite_values.h"
 
+/* Fails with RL_SUITE_NOT_ELIGIBLE at /run. */
 static int refuse(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int refuse(rl_error *err, const char *format, ...) {
   char reason[sizeof err->message];

@@ -1,6 +1,7 @@
-/* The state of a suite run is queued, then running, then a final state. The thread has a slot for each device, which executes the
- * device's suite run: it waits until the current job has ended, stores the job's values, and submits the job of the next step.
- * Submissions and cancellations wake the thread. While a suite run is active, the thread also polls the job every 50 ms. */
+/* Implements suite_runner.h. The state of a suite run is queued, then running, then a final state. One thread executes the suite
+ * runs of all devices. For each device it has a slot with the device's suite run: when the run's current job has ended, the
+ * thread stores the job's values and submits the job of the next step. Submissions and cancellations wake the thread. While a
+ * suite run is active, the thread also polls the run's job every 50 ms. */
 #include "suite/suite_runner.h"
 
 #include <errno.h>
@@ -142,8 +143,8 @@ static void describe_end(rl_suite_runner *runner, int64_t job_id, rl_job_state s
 }
 
 /* Stores the end of a step's job; also its values, if its role has values. */
-static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row, rl_job_state state,
-                   rl_error *err) {
+static int store_end_of_job(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row,
+                            rl_job_state state, rl_error *err) {
   value_list list = {0};
   char reason[256];
   const rl_suite_step step = {row->role, row->block, row->job_name};
@@ -313,7 +314,7 @@ static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, 
     device_slot->job_id = row->job_id;
     if (!rl_job_is_final(state)) return 0;
     device_slot->job_id = 0;
-    return collect(runner, progress, row, state, err) < 0 ? -1 : 1;
+    return store_end_of_job(runner, progress, row, state, err) < 0 ? -1 : 1;
   }
   const rl_suite_step_row *failing = rl_suite_find_failing_job(progress, "block");
   if (failing != NULL) {
@@ -393,14 +394,15 @@ static int list_active(rl_suite_runner *runner, active_run *runs, rl_error *err)
   if (rl_store_query(runner->store, RL_QUERY_SUITE_RUNS_ACTIVE, NULL, 0, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &state, err)) > 0) {
     slot *device_slot = find_slot(runner, rl_cursor_text(cursor, 2));
-    bool is_unavailable = device_slot == NULL;
-    for (int i = 0; i < count && !is_unavailable; i++) is_unavailable = runs[i].device_slot == device_slot;
-    if (!is_unavailable) runs[count++] = (active_run){rl_cursor_integer(cursor, 1), device_slot, strcmp(state, "queued") == 0};
+    bool is_taken = device_slot == NULL;
+    for (int i = 0; i < count && !is_taken; i++) is_taken = runs[i].device_slot == device_slot;
+    if (!is_taken) runs[count++] = (active_run){rl_cursor_integer(cursor, 1), device_slot, strcmp(state, "queued") == 0};
   }
   return found < 0 ? -1 : count;
 }
 
-/* Executes the suite runs of all devices as far as possible without waiting. Returns whether any suite run has not ended. */
+/* Executes the suite runs of all devices as far as possible without waiting. Returns whether at least one suite run has not
+ * ended. */
 static bool execute_all(rl_suite_runner *runner) {
   active_run runs[RL_DEVICES_MAX];
   rl_error err;
@@ -554,21 +556,21 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
   if (hashes == NULL || (baseline != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
     return rl_fail_errno(err, "can't get random bytes for the order of a suite run's jobs");
-  const int64_t sides = baseline != NULL ? 2 : 1;
+  const int64_t measured_suites = baseline != NULL ? 2 : 1; /* the suite, and its measured baseline */
   const rl_suite_estimate planned = rl_suite_estimate_duration(runner->store, suite, device, baseline != NULL);
-  const rl_suite_run_spec spec = {
-      .suite = suite->name,
-      .definition = suite->text,
-      .definition_sha256 = suite->sha256,
-      .jobs_sha256 = hashes,
-      .device = device,
-      .against = submission->against,
-      .against_run_id = against_run_id,
-      .against_request = request,
-      .order_seed = seed,
-      .planned_s = planned.seconds,
-      .planned_basis = rl_suite_estimate_basis_name(planned.basis),
-      .planned_jobs = sides * (suite->blocks + suite->profile) * suite->job_count + (rl_suite_has_canary(suite, device) ? 2 : 0)};
+  const rl_suite_run_spec spec = {.suite = suite->name,
+                                  .definition = suite->text,
+                                  .definition_sha256 = suite->sha256,
+                                  .jobs_sha256 = hashes,
+                                  .device = device,
+                                  .against = submission->against,
+                                  .against_run_id = against_run_id,
+                                  .against_request = request,
+                                  .order_seed = seed,
+                                  .planned_s = planned.seconds,
+                                  .planned_basis = rl_suite_estimate_basis_name(planned.basis),
+                                  .planned_jobs = measured_suites * (suite->blocks + suite->profile) * suite->job_count +
+                                                  (rl_suite_has_canary(suite, device) ? 2 : 0)};
   if (rl_store_suite_run_insert(runner->store, &spec, submission->key, submission->body_sha256, runner->queue_limit, id, existing,
                                 err) < 0)
     return -1;

@@ -18,7 +18,7 @@ typedef struct rl_suite_runner rl_suite_runner;
  * store and queue must outlive the runner; the queue's devices must be set. */
 int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *policy, int64_t queue_limit,
                          rl_suite_runner **runner, rl_error *err);
-/* Tells the thread to stop and returns at once. */
+/* Makes the thread stop, but does not wait until it has stopped. */
 void rl_suite_runner_stop(rl_suite_runner *runner);
 /* Stops the thread and waits until it has ended. The next start of the daemon continues the suite runs. Accepts NULL. */
 void rl_suite_runner_close(rl_suite_runner *runner);
@@ -30,8 +30,8 @@ typedef struct rl_suite_submission {
   const rl_suite *suite;
   const char *device;            /* id of a device; NULL: the suite's device or, if it names none, the default device */
   const char *against;           /* name of a baseline; NULL: the rolling baseline */
-  const cJSON *against_request;  /* members in which the requests of a measured baseline differ (rl_suite_make_measured_baseline);
-                                    NULL: the run measures no baseline */
+  const cJSON *against_request;  /* members that replace those of the jobs' requests in a measured baseline
+                                    (rl_suite_make_measured_baseline); NULL: the run measures no baseline */
   const rl_job_policy *policy;   /* for jobs with against_request */
   const char *key, *body_sha256; /* key: the Idempotency-Key; NULL: none */
 } rl_suite_submission;

@@ -47,16 +47,16 @@ static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *val
   const char *dropped_reason = rl_cursor_text(cursor, 5), *other_processes = rl_cursor_text(cursor, 6);
   rl_suite_series_list *list = find_list(values, rl_cursor_text(cursor, 1));
   if (list == NULL || block < 0 || block >= RL_SUITE_MEASURED_BLOCKS_MAX) return 0;
-  rl_suite_series *to = find_or_add(list, metric);
-  if (to == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
-  to->values[block] = rl_cursor_real(cursor, 3);
-  to->sm_cycles[block] = rl_cursor_real(cursor, 4);
-  if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
-  if (other_processes != NULL && to->other_processes[0] == '\0') {
-    to->first_block_with_other_processes = (size_t)block;
-    snprintf(to->other_processes, sizeof to->other_processes, "%s", other_processes);
+  rl_suite_series *series = find_or_add(list, metric);
+  if (series == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
+  series->values[block] = rl_cursor_real(cursor, 3);
+  series->sm_cycles[block] = rl_cursor_real(cursor, 4);
+  if (series->count < (size_t)block + 1) series->count = (size_t)block + 1;
+  if (other_processes != NULL && series->other_processes[0] == '\0') {
+    series->first_block_with_other_processes = (size_t)block;
+    snprintf(series->other_processes, sizeof series->other_processes, "%s", other_processes);
   }
-  if (dropped_reason != NULL) record_dropped_block(to, block, dropped_reason);
+  if (dropped_reason != NULL) record_dropped_block(series, block, dropped_reason);
   return 0;
 }
 

@@ -1,5 +1,6 @@
-/* A list of suites is immutable and reference-counted: a caller keeps its list while a refresh replaces the current list. A
- * refresh lists the folders; it parses the files only if their names, modification times, sizes or inodes have changed. */
+/* Implements suites.h. A list of suites is immutable and reference-counted, so that a caller can use its list while a refresh
+ * replaces the current list. A refresh lists the folders, and parses the files only if their names, modification times, sizes or
+ * inodes have changed. */
 #include "suite/suites.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* Reads the suites from the folders of the setting `suites`, files NAME.json. A changed file is read again, so a suite can be
- * edited while the daemon runs. A malformed file is listed with its problem and does not affect the other files. HTTP handlers
- * call this module. Thread-safe. */
+/* Reads the suites from files NAME.json in the folders that the setting `suites` lists. A changed file is read again, so a suite
+ * can be edited while the daemon runs. A malformed file is listed with its problem and does not affect the other files. HTTP
+ * handlers call this module. Thread-safe. */
 #ifndef RL_SUITE_SUITES_H
 #define RL_SUITE_SUITES_H
 

@@ -38,7 +38,7 @@ rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt) {
 }
 
 static rl_attempt_result fail_protocol(rl_attempt *attempt, const char *message) {
-  rl_fail(&attempt->error, RL_WIRE, RL_WIRE_PAYLOAD, "%s", message);
+  rl_fail(&attempt->error, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "%s", message);
   return RL_ATTEMPT_DIED;
 }
 
@@ -95,7 +95,7 @@ static int send_request(rl_attempt *attempt) {
   snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);
   snprintf(request.profile, sizeof request.profile, "%s", attempt->claim->profile);
-  return rl_message_write(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->error);
+  return rl_frame_write_json(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->error);
 }
 
 /* --- frames from the worker --------------------------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static rl_attempt_result handle_heartbeat(rl_attempt *attempt, const rl_frame *f
 
 static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) {
   attempt->log_bytes += frame->length;
-  if (attempt->log_bytes > RL_WIRE_MAX_CONTROL_BYTES)
+  if (attempt->log_bytes > RL_WIRE_MAX_MESSAGE_BYTES)
     return fail_protocol(attempt, "the compiler's logs are longer than one frame");
   free(attempt->log);
   attempt->log = strdup((const char *)frame->payload);

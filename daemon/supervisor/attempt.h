@@ -40,7 +40,7 @@ typedef struct rl_attempt {
   int64_t waiting_bytes; /* size of the records that wait in memory because they can't be stored now; counted in the sum over all
                             devices */
   int64_t next_store_ns; /* rl_monotonic_ns of the next try to store activity rows; 0: no try has failed */
-  size_t log_bytes;      /* size of all LOG frames of this pass; at most RL_WIRE_MAX_CONTROL_BYTES */
+  size_t log_bytes;      /* size of all LOG frames of this pass; at most RL_WIRE_MAX_MESSAGE_BYTES */
   int64_t unread_ns; /* time during which the daemon did not read the worker's pipe; the job's deadline is later by this time */
   rl_heartbeat heartbeat; /* the last HEARTBEAT frame */
   int64_t cancel_sent_ns; /* rl_monotonic_ns at which CANCEL was sent; 0: not sent */

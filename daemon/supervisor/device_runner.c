@@ -378,7 +378,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   if (claim->source_json != NULL) keep_spares(runner, claim);
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
-  if (runner->worker_layout->reads_upload) rl_upload_spool_collect(runner->uploads);
+  if (runner->worker_layout->reads_upload) rl_upload_spool_delete_unneeded(runner->uploads);
   rl_attempt_clear(&attempt);
 }
 

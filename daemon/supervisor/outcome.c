@@ -82,7 +82,7 @@ static void load_results(pending_outcome *outcome) {
   rl_error *err = &outcome->attempt->error;
   if (!has_results(outcome) || outcome->is_in_memory) return;
   int found = rl_spill_read(outcome->spill, &pass, err);
-  if (found == 0) rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is empty");
+  if (found == 0) rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "the spill file is empty");
   int64_t stored_rows = rl_activity_appender_row_count(outcome->attempt->appender);
   if (found <= 0 || rl_spilled_pass_remove_stored_rows(&pass, stored_rows, err) < 0) outcome->result = RL_ATTEMPT_DIED;
   outcome->attempt->records = pass.records;
@@ -177,7 +177,7 @@ static bool store_with_retries(pending_outcome *outcome) {
       outcome->failing_since_ns = rl_monotonic_ns();
       log_outcome(outcome, RL_LOG_ERROR, "can't be stored yet: ", err.message);
     }
-    if (has_results(outcome)) rl_queue_set_storing(outcome->attempt->jobs, outcome->attempt->claim, &err);
+    if (has_results(outcome)) rl_queue_report_unstored_results(outcome->attempt->jobs, outcome->attempt->claim, &err);
     keep_results(outcome);
     if (!wait_to_retry(outcome)) return false;
   }

@@ -34,7 +34,7 @@ struct rl_spill {
 };
 
 static int fail_damaged(rl_error *err, const char *damage) {
-  return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is damaged: %s", damage);
+  return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "the spill file is damaged: %s", damage);
 }
 
 /* --- open -------------------------------------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ static int write_frames(const rl_spill *spill, const rl_spilled_pass *pass, rl_e
   if (rl_records_send(file, &pass->records, err) < 0) return -1;
   if (pass->log != NULL && rl_frame_write(file, RL_FRAME_LOG, pass->log, strlen(pass->log), err) < 0) return -1;
   if (!pass->is_unavailable) return rl_frame_write(file, RL_FRAME_DONE, NULL, 0, err);
-  return rl_message_write(file, RL_FRAME_UNAVAILABLE, rl_failure_fields, &pass->failure, err);
+  return rl_frame_write_json(file, RL_FRAME_UNAVAILABLE, rl_failure_fields, &pass->failure, err);
 }
 
 /* Computes the checksum of the first `length` bytes; the stored checksum counts as zeros. */
@@ -126,7 +126,7 @@ static int write_frames_and_header(const rl_spill *spill, const rl_spilled_pass 
   if (write_frames(spill, pass, err) < 0) return -1;
   header.length = lseek(spill->descriptor, 0, SEEK_CUR);
   if (header.length > spill->size)
-    return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "the results need %lld bytes, more than the spill file's %lld",
+    return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "the results need %lld bytes, more than the spill file's %lld",
                    (long long)header.length, (long long)spill->size);
   if (write_header(spill, &header, err) < 0 || compute_checksum(spill, header.length, header.sha256, err) < 0 ||
       write_header(spill, &header, err) < 0)
@@ -196,7 +196,7 @@ void rl_spilled_pass_clear(rl_spilled_pass *pass) {
 int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err) {
   int64_t already_stored = stored_rows - pass->first_row_index;
   if (already_stored < 0 || already_stored > (int64_t)pass->records.row_count)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD,
+    return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD,
                    "the spill file has %zu activity rows from index %lld, which do not continue the %lld rows in the database",
                    pass->records.row_count, (long long)pass->first_row_index, (long long)stored_rows);
   rl_records_drop_rows(&pass->records, (size_t)already_stored);

@@ -37,7 +37,7 @@ void rl_spill_close(rl_spill *spill);
 int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err);
 
 /* Replaces the content of the file and waits until the content is on disk (fdatasync). Does not take ownership of the members of
- * *pass. Fails with RL_WIRE_LIMIT if the file is too small. After a failure the file is empty. */
+ * *pass. Fails with RL_WIRE_MEMORY_LIMIT if the file is too small. After a failure the file is empty. */
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err);
 /* Returns 1 and fills *pass, which the caller clears; 0 if the file is empty; -1 with RL_WIRE or RL_ERRNO if the file is damaged
  * or can't be read. */

@@ -106,7 +106,8 @@ static int read_list(rl_supervisor *supervisor, const char *program, const char 
     int64_t left_ms = (deadline_ns - rl_monotonic_ns()) / 1000000;
     if (rl_frame_read(reader, left_ms > 0 ? (int)left_ms : 0, &frame, err) < 0)
       return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
-    if (frame.type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list contains a frame other than HELLO");
+    if (frame.type != RL_FRAME_HELLO)
+      return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "its list contains a frame other than HELLO");
     if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0) return -1;
     if (hello.protocol != RL_WIRE_VERSION || hello.device[0] == '\0')
       return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "its HELLO has a different protocol version or no device");

@@ -41,7 +41,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
   worker->started_ns = rl_monotonic_ns();
   worker->waits_for_open = waits;
   worker->reader = rl_frame_reader_new(worker->process.output);
-  if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
+  if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "no memory for a worker's frames");
   rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
          worker->build[0] != '\0' ? " of build " : "", worker->build, (int)worker->process.pid);
   return 0;
@@ -144,14 +144,15 @@ int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_
 
 int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err) {
   rl_hello hello = {0};
-  if (frame->type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's first frame is not HELLO");
+  if (frame->type != RL_FRAME_HELLO)
+    return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "the worker's first frame is not HELLO");
   if (rl_fields_parse(rl_hello_fields, (const char *)frame->payload, frame->length, &hello, sizeof hello, err) < 0) return -1;
   if (hello.protocol != RL_WIRE_VERSION)
     return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the worker's protocol has version %lld, the daemon's %d",
                    (long long)hello.protocol, RL_WIRE_VERSION);
   if (strcmp(hello.device, worker->device) != 0 || strcmp(hello.role, worker->role) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another device or role");
-  if (!hello.usable) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
+    return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "the worker's HELLO names another device or role");
+  if (!hello.usable) return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "%s", hello.reason);
   memcpy(worker->unsupported_engines, hello.unsupported_engines, sizeof worker->unsupported_engines);
   worker->is_ready = true;
   return 0;

@@ -1,6 +1,6 @@
-/* Implements spool.h. The mutex is held while needed files are looked up and others are deleted. So the file of an upload whose
- * job was just inserted is needed either as an upload in progress or as the file of an unfinished job. The mutex is never held
- * while file contents are written. */
+/* Implements spool.h. One thread at a time, with the mutex locked, looks up which files are needed and deletes the others. It
+ * first looks at the uploads in progress, then at the unfinished jobs. An upload stays in progress until its job is in the
+ * database, so that its file is always found to be needed. The mutex is never locked while file contents are written. */
 #include "upload/spool.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 #include "base/log.h"
 
 static const char FOLDER[] = "uploads";
-/* Number of bytes written between two calls of fdatasync, so that no call takes long */
+/* Number of bytes that are written between two calls of fdatasync, so that no call takes long. */
 static const int64_t SYNC_BYTES = 32 << 20;
 
 struct rl_upload_spool {
@@ -93,7 +93,7 @@ static int64_t delete_unless_needed(const rl_upload_spool *spool, const char *na
 
 RL_DEFINE_CLEANUP(close_folder, DIR *, closedir, NULL)
 
-static int delete_unneeded(rl_upload_spool *spool, rl_error *err) {
+static int delete_unneeded_locked(rl_upload_spool *spool, rl_error *err) {
   RL_CLEANUP(free_names) name_list needed = {0};
   if (list_needed(spool, &needed, err) < 0) return -1;
   int descriptor = openat(spool->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,16 +106,16 @@ static int delete_unneeded(rl_upload_spool *spool, rl_error *err) {
   return 0;
 }
 
-static int collect(rl_upload_spool *spool, rl_error *err) {
+static int delete_unneeded(rl_upload_spool *spool, rl_error *err) {
   pthread_mutex_lock(&spool->mutex);
-  int rc = delete_unneeded(spool, err);
+  int rc = delete_unneeded_locked(spool, err);
   pthread_mutex_unlock(&spool->mutex);
   return rc;
 }
 
-void rl_upload_spool_collect(rl_upload_spool *spool) {
+void rl_upload_spool_delete_unneeded(rl_upload_spool *spool) {
   rl_error err;
-  if (collect(spool, &err) < 0) rl_log(RL_LOG_WARNING, "can't delete uploads of finished jobs: %s", err.message);
+  if (delete_unneeded(spool, &err) < 0) rl_log(RL_LOG_WARNING, "can't delete uploads of finished jobs: %s", err.message);
 }
 
 int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limits, rl_store *store, rl_upload_spool **spool,
@@ -131,7 +131,7 @@ int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limit
   if (mkdir(path, 0700) < 0 && errno != EEXIST) return rl_fail_errno(err, "can't create %s", path);
   opened->folder_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (opened->folder_fd < 0) return rl_fail_errno(err, "can't open %s", path);
-  if (collect(opened, err) < 0) return -1;
+  if (delete_unneeded(opened, err) < 0) return -1;
   *spool = rl_take_ownership(&opened);
   return 0;
 }
@@ -199,7 +199,7 @@ int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err) {
 
 static int create_file(rl_upload *upload, rl_error *err) {
   if (upload->descriptor >= 0) return 0;
-  if (collect(upload->spool, err) < 0) return -1;
+  if (delete_unneeded(upload->spool, err) < 0) return -1;
   upload->descriptor = openat(upload->spool->folder_fd, upload->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   return upload->descriptor >= 0 ? 0 : rl_fail_errno(err, "can't create a file for an upload");
 }
@@ -275,6 +275,6 @@ void rl_upload_end(rl_upload *upload) {
     if (!upload->is_kept) unlinkat(upload->spool->folder_fd, upload->id, 0);
   }
   unregister_upload(upload);
-  if (upload->is_kept) rl_upload_spool_collect(upload->spool); /* the job may already have ended */
+  if (upload->is_kept) rl_upload_spool_delete_unneeded(upload->spool); /* the job may already have ended */
   free(upload);
 }

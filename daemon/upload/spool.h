@@ -1,7 +1,7 @@
-/* The folder of uploaded traces. The API writes an uploaded file while the body of POST /imports arrives; the file is on disk
- * before the import job is accepted; the device runner of the importer opens the file. A file is deleted when its job has ended,
- * when the client disconnects before the job is accepted, or at the next start of the daemon. Thread-safe, but only one thread at
- * a time may use an rl_upload. */
+/* The folder of uploaded traces. The API writes an uploaded file while the body of POST /imports arrives. The file is on disk
+ * before the import job is accepted. The thread that runs the importer (supervisor/device_runner.h) opens the file. A file is
+ * deleted when its job has ended, when the client disconnects before the job is accepted, or at the next start of the daemon.
+ * Thread-safe, but only one thread at a time may use an rl_upload. */
 #ifndef RL_UPLOAD_SPOOL_H
 #define RL_UPLOAD_SPOOL_H
 
@@ -22,8 +22,8 @@ typedef struct rl_upload_limits {
 int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limits, rl_store *store, rl_upload_spool **spool,
                          rl_error *err);
 void rl_upload_spool_close(rl_upload_spool *spool);
-/* Deletes the files that neither an upload in progress nor an unfinished job needs. Only logs a failure. */
-void rl_upload_spool_collect(rl_upload_spool *spool);
+/* Deletes the files that neither an upload in progress nor an unfinished job needs. A failure is only logged. */
+void rl_upload_spool_delete_unneeded(rl_upload_spool *spool);
 /* Opens the file of an import. params: parameters of the import's run as JSON (rl_imported_trace_params). Returns a descriptor,
  * which the caller closes; -1 with RL_INPUT or RL_ERRNO. */
 int rl_upload_open_file(rl_upload_spool *spool, const char *params, rl_error *err);
@@ -36,7 +36,7 @@ int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *
 /* Waits until the file is on disk (fsync), and sets the members upload, bytes and sha256 of *params; also format if it is
  * RL_TRACE_FORMAT_AUTO. Fails with RL_INPUT if the file has no supported format. */
 int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err);
-/* Called when the job that needs the file is in the database: rl_upload_end then keeps the file. */
+/* Makes rl_upload_end keep the file. Called when the job that needs the file is in the database. */
 void rl_upload_keep_file(rl_upload *upload);
 /* Ends an upload. Deletes the file unless rl_upload_keep_file was called. Accepts NULL. */
 void rl_upload_end(rl_upload *upload);

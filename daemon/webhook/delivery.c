@@ -19,8 +19,8 @@ struct rl_webhook_client {
   atomic_bool is_interrupted;
 };
 
-RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
-RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
+RL_DEFINE_CLEANUP(free_list, struct curl_slist *, curl_slist_free_all, NULL)
+RL_DEFINE_CLEANUP(free_easy, CURL *, curl_easy_cleanup, NULL)
 
 /* Returns whether the URL's host is loopback; posts to loopback use no proxy. */
 static bool is_loopback(const char *url) {
@@ -67,10 +67,11 @@ void rl_webhook_client_interrupt(rl_webhook_client *client) {
 typedef struct received_data {
   size_t bytes;
   long status;     /* status code of the last status line */
-  bool is_replied; /* the headers of a final status are complete; the body is not needed */
+  bool is_replied; /* the headers with a status of 200 or more are complete; the body is not needed */
 } received_data;
 
-/* Callback for the reply's body. Returns the number of bytes to continue; any other number ends the transfer. */
+/* Callback for the reply's body, which is counted and discarded. Returns the number of bytes; 0, which ends the transfer, if the
+ * reply is too long. */
 static size_t discard(char *data, size_t size, size_t count, void *context) {
   (void)data;
   received_data *received_reply = context;
@@ -78,6 +79,7 @@ static size_t discard(char *data, size_t size, size_t count, void *context) {
   return received_reply->bytes <= MAX_RECEIVED_BYTES ? size * count : 0;
 }
 
+/* Callback for a line of the reply's headers. */
 static size_t read_header(char *data, size_t size, size_t count, void *context) {
   received_data *received_reply = context;
   const size_t length = size * count;
@@ -163,8 +165,8 @@ static void fill_reply(CURL *easy, CURLcode code, const received_data *received_
 }
 
 void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply) {
-  RL_CLEANUP(list_free) struct curl_slist *headers = make_headers(post);
-  RL_CLEANUP(easy_free) CURL *easy = curl_easy_init();
+  RL_CLEANUP(free_list) struct curl_slist *headers = make_headers(post);
+  RL_CLEANUP(free_easy) CURL *easy = curl_easy_init();
   received_data received_reply = {0};
   *reply = (rl_webhook_reply){.error = "out of memory"};
   if (headers == NULL || easy == NULL) return;

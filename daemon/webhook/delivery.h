@@ -27,8 +27,9 @@ typedef struct rl_webhook_reply {
   long status;           /* HTTP status; 0: no reply was received */
   int64_t retry_after_s; /* value of Retry-After; 0: the reply has no such header */
   bool is_interrupted;
-  char error[128]; /* why the post failed, without the URL, which may be a secret; "": the status is 2xx */
+  char error[128]; /* why the post failed. Does not contain the URL, which may be a secret; "": the status is 2xx */
 } rl_webhook_reply;
+/* Posts the event and fills *reply. */
 void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply);
 
 RL_DEFINE_CLEANUP(rl_webhook_client_cleanup, rl_webhook_client *, rl_webhook_client_close, NULL)

@@ -31,25 +31,25 @@ int rl_webhook_key_decode(const char *text, rl_webhook_key *key, rl_error *err) 
   return rc;
 }
 
-static int locate(const char *path, char located[PATH_MAX], rl_error *err) {
+static int find_key_file(const char *path, char key_path[PATH_MAX], rl_error *err) {
   const char *folder = path[0] == '/' ? NULL : getenv("CREDENTIALS_DIRECTORY");
   if (path[0] != '/' && folder == NULL)
     return rl_fail(err, RL_INPUT, 0, "webhook_secret_file is a relative path, and systemd has set no $CREDENTIALS_DIRECTORY");
-  int length = folder != NULL ? snprintf(located, PATH_MAX, "%s/%s", folder, path) : snprintf(located, PATH_MAX, "%s", path);
+  int length = folder != NULL ? snprintf(key_path, PATH_MAX, "%s/%s", folder, path) : snprintf(key_path, PATH_MAX, "%s", path);
   return length < PATH_MAX ? 0 : rl_fail(err, RL_INPUT, 0, "the path of webhook_secret_file is too long");
 }
 
 int rl_webhook_key_read(const char *path, rl_webhook_key *key, rl_error *err) {
-  char located[PATH_MAX], line[256] = "";
-  if (locate(path, located, err) < 0) return -1;
-  RL_CLEANUP(close_file) FILE *file = fopen(located, "re");
+  char key_path[PATH_MAX], line[256] = "";
+  if (find_key_file(path, key_path, err) < 0) return -1;
+  RL_CLEANUP(close_file) FILE *file = fopen(key_path, "re");
   if (file == NULL || (fgets(line, sizeof line, file) == NULL && ferror(file))) {
-    rl_fail_errno(err, "webhook_secret_file %.200s", located);
+    rl_fail_errno(err, "webhook_secret_file %.200s", key_path);
     err->domain = RL_INPUT;
     return -1;
   }
   line[strcspn(line, " \t\r\n")] = '\0';
-  int rc = rl_webhook_key_decode(line, key, err) < 0 ? rl_wrap(err, "%.200s:1", located) : 0;
+  int rc = rl_webhook_key_decode(line, key, err) < 0 ? rl_wrap(err, "%.200s:1", key_path) : 0;
   sodium_memzero(line, sizeof line);
   return rc;
 }

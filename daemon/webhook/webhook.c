@@ -57,14 +57,16 @@ static void wait_for_event(rl_webhook *webhook, uint64_t seen, int64_t pause_ns)
   pthread_mutex_unlock(&webhook->mutex);
 }
 
-/* Returns the pause after a failure. The longest pause doubles with each failure. The pause is chosen at random between half of
- * the longest pause and all of it, so that several senders do not post to a receiver at the same time again. */
+/* Returns the pause after a failure, in ns. Its upper limit is retry_s, doubled for each earlier failure, but at most
+ * MAX_PAUSE_S. The pause is chosen at random between half of the limit and the limit, so that senders that have failed at the
+ * same time do not all post again at the same time. The pause is at least retry_after_s (at most MAX_PAUSE_S), for which the
+ * receiver has asked. */
 static int64_t choose_pause_ns(const rl_webhook *webhook, int64_t earlier_failures, int64_t retry_after_s) {
-  int64_t step_s = webhook->retry_s;
-  for (int64_t i = 0; i < earlier_failures && step_s < MAX_PAUSE_S; i++) step_s *= 2;
-  if (step_s > MAX_PAUSE_S) step_s = MAX_PAUSE_S;
+  int64_t limit_s = webhook->retry_s;
+  for (int64_t i = 0; i < earlier_failures && limit_s < MAX_PAUSE_S; i++) limit_s *= 2;
+  if (limit_s > MAX_PAUSE_S) limit_s = MAX_PAUSE_S;
   if (retry_after_s > MAX_PAUSE_S) retry_after_s = MAX_PAUSE_S;
-  const int64_t pause_ns = step_s * SECOND_NS / 2 + step_s * 500 * randombytes_uniform(1000001);
+  const int64_t pause_ns = limit_s * SECOND_NS / 2 + limit_s * 500 * randombytes_uniform(1000001);
   return pause_ns > retry_after_s * SECOND_NS ? pause_ns : retry_after_s * SECOND_NS;
 }
 
@@ -79,8 +81,8 @@ static void log_attempt(const rl_webhook_event *event, const rl_webhook_attempt 
     rl_log(RL_LOG_WARNING, "webhook: can't deliver %s of suite run %lld, will try for three days: %s", id, run, attempt->error);
 }
 
-/* Posts the event and records the result. If the database can't be written now, tries to record the result again until it
- * succeeds or the daemon stops, and posts no other event before. */
+/* Posts the event and records the result. If the database can't be written now, repeats the recording until it succeeds or the
+ * daemon stops; no other event is posted meanwhile. */
 static void deliver(rl_webhook *webhook, const rl_webhook_event *event) {
   char signature[RL_WEBHOOK_SIGNATURE_SIZE];
   const rl_webhook_post post = {event->event_id, signature, event->body, rl_realtime_ns() / SECOND_NS};

@@ -1,5 +1,5 @@
-/* A table contains the names and size limits of the frame types. A reader has a buffer with the bytes that were received after
- * the last frame. */
+/* Implements the frames of wire.h. A table contains the name and the size limits of each frame type. A reader has a buffer for
+ * the bytes that were received after the last frame. */
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -22,35 +22,35 @@ static const struct {
   const char *name;
   uint32_t min_bytes, max_bytes;
   bool is_text;
-} frame_kinds[RL_FRAME_TYPE_COUNT] = {
-    [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_MAX_CONTROL_BYTES},
+} frame_descriptions[RL_FRAME_TYPE_COUNT] = {
+    [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_MAX_MESSAGE_BYTES},
     [RL_FRAME_CANCEL] = {"CANCEL", 0, 0},
-    [RL_FRAME_METADATA] = {"METADATA", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_METADATA] = {"METADATA", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_MAX_MESSAGE_BYTES},
     [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_MAX_BULK_BYTES},
-    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_MAX_CONTROL_BYTES, .is_text = true},
+    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_MAX_MESSAGE_BYTES, .is_text = true},
     [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_MAX_BULK_BYTES},
     [RL_FRAME_SOURCE] = {"SOURCE", 2, RL_WIRE_MAX_BULK_BYTES},
-    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_MAX_CONTROL_BYTES, .is_text = true},
+    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_MAX_MESSAGE_BYTES, .is_text = true},
     [RL_FRAME_DONE] = {"DONE", 0, 0},
-    [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_MAX_CONTROL_BYTES},
-    [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_MAX_MESSAGE_BYTES},
+    [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_MAX_MESSAGE_BYTES},
     [RL_FRAME_CANCELLED] = {"CANCELLED", 0, 0},
     [RL_FRAME_RELEASE] = {"RELEASE", 0, 0},
     [RL_FRAME_RELEASED] = {"RELEASED", 0, 0},
-    [RL_FRAME_HEARTBEAT] = {"HEARTBEAT", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_HEARTBEAT] = {"HEARTBEAT", 2, RL_WIRE_MAX_MESSAGE_BYTES},
     [RL_FRAME_OPEN] = {"OPEN", 0, 0},
 };
 
-const char *rl_frame_name(rl_frame_type type) { return frame_kinds[type].name; }
+const char *rl_frame_name(rl_frame_type type) { return frame_descriptions[type].name; }
 
 const rl_field rl_hello_fields[] = {
     RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true), RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
@@ -85,18 +85,18 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
   memcpy(&length, data + 8, sizeof length);
   unsigned type = data[5];
   if (memcmp(data, magic, sizeof magic) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_MAGIC, "the bytes received are not a frame (wrong magic)");
+    return rl_fail(err, RL_WIRE, RL_WIRE_BAD_MAGIC, "the bytes received are not a frame (wrong magic)");
   if (data[4] != RL_WIRE_VERSION)
     return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the frame has version %u, this program speaks %d", data[4],
                    RL_WIRE_VERSION);
   if (type == 0 || type >= RL_FRAME_TYPE_COUNT || data[6] != 0 || data[7] != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_TYPE, "the frame has the unknown type %u", type);
-  if (length > frame_kinds[type].max_bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a %s frame has %u bytes, more than %u", frame_kinds[type].name, length,
-                   frame_kinds[type].max_bytes);
-  if (length < frame_kinds[type].min_bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a %s frame has %u bytes, fewer than %u", frame_kinds[type].name, length,
-                   frame_kinds[type].min_bytes);
+    return rl_fail(err, RL_WIRE, RL_WIRE_UNKNOWN_TYPE, "the frame has the unknown type %u", type);
+  if (length > frame_descriptions[type].max_bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_FRAME_TOO_LARGE, "a %s frame has %u bytes, more than %u", frame_descriptions[type].name,
+                   length, frame_descriptions[type].max_bytes);
+  if (length < frame_descriptions[type].min_bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "a %s frame has %u bytes, fewer than %u",
+                   frame_descriptions[type].name, length, frame_descriptions[type].min_bytes);
   if (size - RL_WIRE_HEADER_BYTES < length) return 0;
   *frame = (rl_frame){.type = (rl_frame_type)type, .length = length, .payload = data + RL_WIRE_HEADER_BYTES};
   return RL_WIRE_HEADER_BYTES + (int64_t)length;
@@ -105,8 +105,8 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 struct rl_frame_reader {
   int descriptor;
   unsigned char *data;
-  size_t begin, end, capacity; /* data[begin..end) was received and not returned yet; data has capacity + 1 bytes */
-  unsigned char saved_byte;    /* original value of data[begin], which was overwritten by the NUL after the last payload */
+  size_t begin, end, capacity; /* the bytes data[begin..end) were received and not returned yet; data has capacity + 1 bytes */
+  unsigned char saved_byte;    /* the byte that was at data[begin] before the NUL that follows the last payload replaced it */
   bool has_saved_byte;
 };
 
@@ -142,7 +142,7 @@ static int reserve_space(rl_frame_reader *reader, rl_error *err) {
   reader->end = unread;
   if (need <= reader->capacity) return 0;
   unsigned char *grown = realloc(reader->data, need + 1);
-  if (grown == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for a frame of %zu bytes", need);
+  if (grown == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "out of memory for a frame of %zu bytes", need);
   reader->data = grown;
   reader->capacity = need;
   return 0;
@@ -174,7 +174,8 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used < 0) return -1;
     if (used > 0) {
       reader->begin += (size_t)used;
-      if (frame_kinds[found.type].is_text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
+      if (frame_descriptions[found.type].is_text)
+        rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
       reader->saved_byte = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
       reader->has_saved_byte = true;
@@ -199,8 +200,9 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err) {
-  if (type <= 0 || type >= RL_FRAME_TYPE_COUNT || length < frame_kinds[type].min_bytes || length > frame_kinds[type].max_bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a frame of type %d can't carry %zu bytes", (int)type, length);
+  if (type <= 0 || type >= RL_FRAME_TYPE_COUNT || length < frame_descriptions[type].min_bytes ||
+      length > frame_descriptions[type].max_bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_FRAME_TOO_LARGE, "a frame of type %d can't carry %zu bytes", (int)type, length);
   unsigned char header[RL_WIRE_HEADER_BYTES] = {magic[0], magic[1], magic[2], magic[3], RL_WIRE_VERSION, (unsigned char)type};
   memcpy(header + 8, &(uint32_t){(uint32_t)length}, sizeof(uint32_t));
   struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
@@ -243,7 +245,7 @@ static void sanitize_strings(cJSON *object) {
   }
 }
 
-int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err) {
+int rl_frame_write_json(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err) {
   char *text = NULL;
   cJSON *object = cJSON_CreateObject();
   if (object != NULL && rl_fields_encode(table, message, object) == 0) {
@@ -251,7 +253,7 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
     text = cJSON_PrintUnformatted(object);
   }
   cJSON_Delete(object);
-  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a %s frame", frame_kinds[type].name);
+  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a %s frame", frame_descriptions[type].name);
   int rc = rl_frame_write(descriptor, type, text, strlen(text), err);
   free(text);
   return rc;

@@ -1,21 +1,24 @@
 /* The protocol between the daemon (supervisor/) and a worker: frames over two pipes, the worker's standard input and output. A
  * frame is a header and a payload. The header has 12 bytes, little-endian: "RLFW", version (1 byte), type (1 byte), zero (2
- * bytes), payload length (4 bytes). The payload is a JSON object whose members are those of a field table, or a text (at most 64
- * KiB); an array of structs as in memory (METRIC, ROWS; at most 4 MiB); or posted code (SOURCE; at most 4 MiB). When the daemon
- * receives an invalid frame, it ends the worker.
+ * bytes), payload length (4 bytes). The payload is one of these:
+ * - a JSON object, which a field table describes, or a text: at most 64 KiB
+ * - an array of structs as in memory (METRIC, ROWS): at most 4 MiB
+ * - posted code (SOURCE): at most 4 MiB
+ * When the daemon receives an invalid frame, it ends the worker.
  *
  * From the daemon:
  * - REQUEST: rl_request, the pass to execute.
  * - SOURCE: posted code. The parameters of the next REQUEST contain its hash.
  * - CANCEL, empty: stop the current pass.
  * - RELEASE, empty, between requests: release the hardware counters that the profiler keeps for the next request.
- * - OPEN, empty, to a worker that was started with --wait: open the device. The worker has sent nothing before.
+ * - OPEN, empty: open the device. The daemon sends it only to a worker that was started with --wait, which sends HELLO
+ *   afterwards.
  *
  * From the worker:
  * - HELLO: rl_hello, once, before all other frames.
  * - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
  *   number of times; last DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure) or CANCELLED (empty).
- * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a pass.
+ * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_MESSAGE_BYTES in a pass.
  * - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last frame. After 30 s without any frame, or if idle_ms exceeds
  *   limit_ms, the daemon ends the worker.
  * - Answer to RELEASE: RELEASED, empty.
@@ -29,7 +32,12 @@
 #include "base/fields.h"
 #include "model/job.h"
 
-enum { RL_WIRE_VERSION = 8, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
+enum {
+  RL_WIRE_VERSION = 8,
+  RL_WIRE_HEADER_BYTES = 12,
+  RL_WIRE_MAX_MESSAGE_BYTES = 64 << 10, /* largest payload that is a JSON object or a text */
+  RL_WIRE_MAX_BULK_BYTES = 4 << 20      /* largest payload that is an array of structs or posted code */
+};
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1,
@@ -81,7 +89,7 @@ typedef struct rl_failure {
   char domain[16];
   int64_t code;
   char message[384];
-  bool has_executed_source; /* the process has executed posted code (source/executed.h), in this pass or before it */
+  bool has_executed_source; /* the process has executed posted code (source/executed.h), in this pass or an earlier one */
 } rl_failure;
 
 typedef struct rl_heartbeat {
@@ -101,7 +109,7 @@ typedef struct rl_frame {
   const unsigned char *payload;
 } rl_frame;
 
-const char *rl_frame_name(rl_frame_type type); /* returns "EPOCH", for example */
+const char *rl_frame_name(rl_frame_type type); /* "EPOCH", for example */
 
 typedef struct rl_frame_reader rl_frame_reader; /* owns a buffer, but not the descriptor */
 /* Makes a reader of frames from a descriptor, which may be blocking or non-blocking. Returns NULL if memory is exhausted. */
@@ -117,8 +125,8 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 /* Writes one complete frame. SIGPIPE must be ignored, and no other thread may write to the descriptor at the same time. Fails
  * with RL_WIRE_TIMEOUT if the descriptor is non-blocking and the receiver does not read for 5 s. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
-/* Writes a frame whose payload is the JSON of the struct `message`. */
-int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
+/* Writes a frame whose payload is the struct `message` as JSON. */
+int rl_frame_write_json(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
 /* Appends the records of a frame to *records. Returns 1; 0 if frames of this type contain no records; -1 if the records are
  * malformed. The name of an activity row must have been received before the row. */

@@ -68,7 +68,7 @@ static int send_heartbeat(rl_error *err) {
   rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&state.check_point_ns)) / 1000000,
                           .limit_ms = rl_heartbeat_limit_ms(state.computes_on_cpu, state.stage, state.quiet_beats)};
   snprintf(message.stage, sizeof message.stage, "%s", state.stage);
-  return rl_message_write(state.descriptor, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &message, err);
+  return rl_frame_write_json(state.descriptor, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &message, err);
 }
 
 static void *run_heartbeat_thread(void *unused) {

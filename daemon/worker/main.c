@@ -137,7 +137,7 @@ static void check_written(int rc, const rl_error *err) {
 static void send_message(rl_frame_type type, const rl_field *table, const void *message) {
   rl_error err = {0};
   rl_heartbeat_lock_frames();
-  check_written(rl_message_write(frames_fd, type, table, message, &err), &err);
+  check_written(rl_frame_write_json(frames_fd, type, table, message, &err), &err);
   rl_heartbeat_unlock_frames();
 }
 

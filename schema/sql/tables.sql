@@ -64,7 +64,7 @@ CREATE TABLE runs (
   -- a newer version of rooflined, which has more parameters, has executed one of them.
   nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
   log TEXT, -- the compiler's log of posted code
-  -- The columns below are reported by the worker and stored with the run's first committed pass.
+  -- The worker reports the columns below; they are stored with the run's first committed pass.
   engine TEXT,
   dataset TEXT,
   dataset_sha256 TEXT,
@@ -266,10 +266,11 @@ CREATE TRIGGER history_moved AFTER UPDATE OF series_id ON history WHEN new.serie
   WHERE id = old.series_id AND NOT EXISTS (SELECT 1 FROM history WHERE series_id = old.series_id);
 END;
 
--- Of an activity pass: a kernel with all its executions in an epoch; of a counters pass: one kernel of one step.
+-- A row of an activity pass describes a kernel and all its executions in an epoch. A row of a counters pass describes one kernel
+-- of one step.
 CREATE TABLE kernels (
   id INTEGER PRIMARY KEY,
-  -- NULL until the pass is committed, so that queries don't find its kernels before.
+  -- NULL until the pass is committed, so that queries do not return the kernels of an uncommitted pass.
   pass_id INTEGER REFERENCES passes ON DELETE CASCADE,
   ordinal INTEGER NOT NULL,
   launch TEXT,
@@ -377,9 +378,9 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
 ) STRICT, WITHOUT ROWID;
 
 -- A group contains the rows of a pass with the same kind, similar durations (below 1,024 ns, below 4 times that, below 16 times
--- that ...) and the same levels of intervals. A row that overlaps a time window starts at most longest_ns before the window. So
--- for each group, the rows of a window are in one range of the primary key of the table activity. The ranges contain few other
--- rows, even if one row is as long as the trace.
+-- that ...) and the same first_level. A row that overlaps a time window starts at most longest_ns before the window. Therefore
+-- the rows of a group that overlap a window are in one range of the primary key of the table activity. The ranges of all groups
+-- contain few other rows, even if one row is as long as the trace.
 CREATE TABLE activity_groups (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   activity_group INTEGER NOT NULL, -- 512 times (first_level + 1), plus 16 times the class of durations, plus the kind
@@ -480,9 +481,8 @@ CREATE TABLE suite_runs ( -- runs of regression suites
   listing TEXT CHECK (listing IS NULL OR json_valid(listing)), -- the item in lists of suite runs
   events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
-  -- The members in which the requests of the baseline's jobs differ from those of the definition, if the run measures its
-  -- baseline itself: each block then measures both sides, the baseline jobs and the current jobs, in random order. NULL: earlier
-  -- runs are the baseline.
+  -- If the run measures its baseline itself: the members that replace members of the jobs' requests in the baseline's jobs. Each
+  -- block then measures the baseline's jobs and the jobs of the definition, in random order. NULL: earlier runs are the baseline.
   against_request TEXT CHECK (against_request IS NULL OR json_valid(against_request)),
   order_seed INTEGER, -- seed of the order of baseline and current jobs in the blocks
   created_at TEXT AS (

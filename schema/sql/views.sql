@@ -98,8 +98,8 @@ SELECT run, time_cold_us_median AS cold_us, time_warm_us_median AS warm_us, time
   time_warm_reason AS warm_reason, cold_suspect_reason AS cold_suspect, warm_suspect_reason AS warm_suspect
 FROM v_run_values;
 
--- One row for each ordered pair of runs of the same workload, also of different jobs. A query must filter by both runs, or by a
--- job. The ratio of a suspect time is NULL, because a time below its floor is wrong.
+-- One row for each ordered pair of runs of the same workload, in the same job or in different jobs. A query must filter by both
+-- runs, or by a job. The ratio of a suspect time is NULL, because a time below its floor is wrong.
 CREATE VIEW v_pairs AS
 SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   candidate_job, candidate_run, candidate_device, candidate_variant,
@@ -175,7 +175,7 @@ FROM (
   FROM runs run)
 WHERE baseline_run <> candidate_run;
 
--- The pairs of v_pairs whose baseline is the baseline in v_baselines.
+-- The pairs of v_pairs that consist of a run and its baseline in v_baselines.
 CREATE VIEW v_comparisons AS
 SELECT v_baselines.job, v_pairs.baseline_device AS device, v_pairs.*
 FROM v_baselines CROSS JOIN v_pairs ON v_pairs.baseline_run = v_baselines.baseline_run
@@ -213,8 +213,8 @@ SELECT job.id AS job, json_object(
     ORDER BY iif(job_kind = 'train', epoch_ms_median, time_cold_us_median) LIMIT 1), 'null'))) AS listing
 FROM jobs job LEFT JOIN runs first ON first.job_id = job.id AND first.ordinal = 0;
 
--- Computes the rows of the table history, one for each completed pass. metrics: the sorted names of the metrics that the pass has
--- measured.
+-- Computes the rows of the table history, one for each completed pass. Column metrics: the sorted names of the metrics that the
+-- pass has measured.
 CREATE VIEW v_history AS
 SELECT pass.id AS pass_id, pass.run_id, pass.finished_ns, run.workload, run.variant, run.nondefault_params, job.device,
   (SELECT json_group_array(name) FROM (
@@ -274,11 +274,13 @@ SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, d
 FROM devices
   CROSS JOIN passes pass ON pass.device_id = devices.id AND pass.measures_ceilings = 1 AND pass.state = 'completed'
     AND pass.run_id = (
-    SELECT max((SELECT max(run_id) FROM passes WHERE device_id = nd.id AND measures_ceilings = 1 AND state = 'completed'))
-    FROM devices nd WHERE nd.identity = devices.identity AND nd.driver IS devices.driver)
+    SELECT max((
+      SELECT max(run_id) FROM passes WHERE device_id = equal_device.id AND measures_ceilings = 1 AND state = 'completed'))
+    FROM devices equal_device WHERE equal_device.identity = devices.identity AND equal_device.driver IS devices.driver)
   CROSS JOIN jobs job ON job.id = pass.job_id
   CROSS JOIN devices now ON now.id = (
-    SELECT cd.id FROM devices cd WHERE cd.identity = devices.identity ORDER BY cd.last_ns DESC LIMIT 1);
+    SELECT reported_device.id FROM devices reported_device WHERE reported_device.identity = devices.identity
+    ORDER BY reported_device.last_ns DESC LIMIT 1);
 
 -- One row for each rate of the passes in v_ceiling_passes.
 CREATE VIEW v_ceilings AS
@@ -294,10 +296,10 @@ FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_c
   AND measurement.name GLOB '*_per_s';
 
 -- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. The
--- floor is the maximum of three times, of which unknown ones (NULL) are omitted: the time of the operations, of the bytes from
--- memory, and of the bytes from the last cache level. The bytes from memory do not include bytes that fit into the caches: any
--- bytes if the caches are warm, only written bytes if they are cold. The bytes from the last cache level do not include bytes
--- that fit into the other cache levels, in the same way.
+-- floor is the maximum of three times; a time that is unknown (NULL) is omitted. The times are those of the operations, of the
+-- bytes from memory, and of the bytes from the last cache level. The bytes from memory are the bytes that do not fit into the
+-- caches. Warm caches can contain any of the bytes, cold caches only written bytes. The bytes from the last cache level are, in
+-- the same way, the bytes that do not fit into the other cache levels.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, operations, operations_per_s, floor_ms,
   CASE floor_ms
@@ -363,8 +365,8 @@ FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_
   JOIN runs run ON run.id = pass.run_id;
 
 -- The kernels that activity passes have traced. A kernel with phases has one row for each phase, and the shares of the phases add
--- up to the kernel's time. counted: id of the same kernel in the run's counters pass; NULL: the counters pass did not profile the
--- kernel.
+-- up to the kernel's time. Column counted: id of the same kernel in the run's counters pass; NULL: the counters pass did not
+-- profile the kernel.
 CREATE VIEW v_traced_kernels AS
 SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
   kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, (
@@ -388,8 +390,8 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel
 FROM series JOIN kernels kernel ON kernel.id = series.kernel_id JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run
   ON run.id = pass.run_id;
 
--- CROSS JOIN keeps the order of the tables: for each activity row, SQLite looks up the dictionary entry; it never searches the
--- rows of an entry.
+-- One row for each activity row that queries return. CROSS JOIN keeps the order of the tables, so that SQLite looks up the
+-- dictionary entry of each activity row; it would be slow to search the activity rows of each entry.
 CREATE VIEW v_activity AS
 SELECT pass.job_id AS job, pass.run_id AS run, activity_kinds.name AS kind, names.name, activity_row.start_ns,
   activity_row.start_ns + activity_row.duration_ns AS end_ns, activity_row.duration_ns,

@@ -395,7 +395,7 @@ def test_a_long_history_is_complete(daemon):
     assert oldest["truncated"] is False and [point["run"] for point in oldest["items"]] == runs[:100]
 
 
-def test_history_like(daemon):
+def test_history_of_repetitions(daemon):
     def runs_of(**changes):
         job_id = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
                              "device": "cpu", **changes})

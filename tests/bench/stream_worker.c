@@ -31,14 +31,14 @@ static void send_hello(const char *device, const char *role) {
   snprintf(hello.device, sizeof hello.device, "%s", device);
   snprintf(hello.role, sizeof hello.role, "%s", role);
   snprintf(hello.properties, sizeof hello.properties, "{\"name\":\"stream_worker\"}");
-  check(rl_message_write(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err));
+  check(rl_frame_write_json(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err));
 }
 
 static void send_progress(const char *pass, int64_t step, int64_t steps) {
   rl_progress progress = {.epochs = 1, .step = step, .steps = steps, .train_loss = 0.1, .images_per_s = 3e5, .eta_s = 1};
   snprintf(progress.pass, sizeof progress.pass, "%s", pass);
   snprintf(progress.phase, sizeof progress.phase, "epoch");
-  check(rl_message_write(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err));
+  check(rl_frame_write_json(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err));
 }
 
 /* Waits. Returns true after a CANCEL, which it answers. */

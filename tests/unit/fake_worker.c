@@ -27,7 +27,7 @@ static void send_hello(const char *device, const char *role) {
   snprintf(hello.device, sizeof hello.device, "%s", mode_is("other-device") ? "gpu9" : device);
   snprintf(hello.role, sizeof hello.role, "%s", role);
   if (mode_is("unusable")) strcpy(hello.reason, "the device fell off the bus");
-  rl_message_write(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err);
+  rl_frame_write_json(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err);
 }
 
 static int list(void) {
@@ -59,7 +59,7 @@ static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   static rl_activity_row rows[ROWS_IN_FRAME];
   rl_run_metadata metadata = {.engine = "fake"};
   int64_t total = strtoll(setting("FAKE_ROWS"), NULL, 10);
-  rl_message_write(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
+  rl_frame_write_json(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
   rl_frame_write(OUT, RL_FRAME_NAME, "span", 4, &err);
   for (int64_t sent = 0; sent < total; sent += ROWS_IN_FRAME) {
     if (sent / ROWS_IN_FRAME == fatal_frame) raise(SIGKILL);
@@ -104,18 +104,18 @@ static void serve(rl_frame_reader *reader) {
   if (mode_is("hello-again")) send_hello("cpu", "any");
   if (mode_is("hangs")) {
     rl_heartbeat heartbeat = {.stage = "open", .idle_ms = 901000, .limit_ms = 900000};
-    rl_message_write(OUT, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat, &err);
+    rl_frame_write_json(OUT, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat, &err);
     for (;;) pause();
   }
   if (mode_is("half-frame")) exit(write(OUT, "RLFW\3", 5) != 5);
   if (mode_is("bad-row")) {
-    rl_message_write(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
+    rl_frame_write_json(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
     rl_frame_write(OUT, RL_FRAME_ROWS, &row, sizeof row, &err);
   }
-  if (mode_is("fail")) rl_message_write(OUT, RL_FRAME_FAILED, rl_failure_fields, &failure, &err);
-  if (mode_is("unavailable")) rl_message_write(OUT, RL_FRAME_UNAVAILABLE, rl_failure_fields, &failure, &err);
+  if (mode_is("fail")) rl_frame_write_json(OUT, RL_FRAME_FAILED, rl_failure_fields, &failure, &err);
+  if (mode_is("unavailable")) rl_frame_write_json(OUT, RL_FRAME_UNAVAILABLE, rl_failure_fields, &failure, &err);
   while (mode_is("flood")) {
-    if (rl_message_write(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err) < 0) exit(0);
+    if (rl_frame_write_json(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err) < 0) exit(0);
   }
   while (mode_is("endless-log")) {
     if (rl_frame_write(OUT, RL_FRAME_LOG, log_text, sizeof log_text, &err) < 0) exit(0);

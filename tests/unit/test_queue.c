@@ -343,7 +343,7 @@ static void changes_wait_at_most_100_ms_for_another_program(void **state) {
   ASSERT_OK(rl_store_begin_transaction(other, &err));
   assert_changes_are_refused(f, &running);
   assert_later_changes_do_not_wait(f);
-  ASSERT_OK(rl_store_end_transaction(other, 0, &err));
+  ASSERT_OK(rl_store_end_transaction_changing_all(other, 0, &err));
   rl_store_close(other);
   commit_records(f, &running);
 }
@@ -380,7 +380,7 @@ static void the_queue_is_not_locked_while_a_change_waits(void **state) {
     if (elapsed_ms(begin) > longest_ms) longest_ms = elapsed_ms(begin);
   }
   atomic_store(&submission.stop, true);
-  ASSERT_OK(rl_store_end_transaction(f->store_fixture.store, 0, &err));
+  ASSERT_OK(rl_store_end_transaction_changing_all(f->store_fixture.store, 0, &err));
   pthread_join(thread, NULL);
   assert_in_range(longest_ms, 0, 50);
 }

@@ -63,7 +63,7 @@ static void growth_stops_at_the_limit(void **state) {
   assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 8, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 3, &err), -1);
   assert_int_equal(err.domain, RL_WIRE);
-  assert_int_equal(err.code, RL_WIRE_LIMIT);
+  assert_int_equal(err.code, RL_WIRE_MEMORY_LIMIT);
   assert_int_equal(records.row_count, 8);
   assert_int_equal(rl_records_add_name(&records, "x", 500, &err), -1);
   assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 2, &err), 0); /* failed calls do not count towards the limit */

@@ -115,13 +115,13 @@ static void rows_that_are_stored_are_skipped(void **state) {
   assert_int_equal(read_again(f, &pass), 1);
   size_t count = pass.records.row_count;
   assert_true(count > 1);
-  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 99, &err), RL_WIRE, RL_WIRE_PAYLOAD);
+  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 99, &err), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
   ASSERT_OK(rl_spilled_pass_remove_stored_rows(&pass, 100, &err));
   assert_int_equal(pass.records.row_count, count);
   ASSERT_OK(rl_spilled_pass_remove_stored_rows(&pass, 101, &err));
   assert_int_equal(pass.records.row_count, count - 1);
   assert_memory_equal(pass.records.rows, f->source_pass.records.rows + 1, (count - 1) * sizeof *pass.records.rows);
-  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 100 + (int64_t)count + 1, &err), RL_WIRE, RL_WIRE_PAYLOAD);
+  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 100 + (int64_t)count + 1, &err), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
   rl_spilled_pass_clear(&pass);
 }
 
@@ -132,7 +132,7 @@ static void damage_is_detected(void **state) {
   for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
     ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
     change_byte(f, offsets[i]);
-    ASSERT_FAILS(read_again(f, &pass), RL_WIRE, RL_WIRE_PAYLOAD);
+    ASSERT_FAILS(read_again(f, &pass), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
     assert_non_null(strstr(err.message, "damaged"));
   }
 }
@@ -148,7 +148,7 @@ static void a_pass_that_does_not_fit_leaves_the_file_empty(void **state) {
   for (size_t i = 0; i <= SPILL_BYTES / sizeof row; i++) ASSERT_OK(rl_records_add(&large, RL_RECORD_ROW, &row, 1, &err));
   ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
   large_pass.records = large;
-  ASSERT_FAILS(rl_spill_write(f->spill, &large_pass, &err), RL_WIRE, RL_WIRE_LIMIT);
+  ASSERT_FAILS(rl_spill_write(f->spill, &large_pass, &err), RL_WIRE, RL_WIRE_MEMORY_LIMIT);
   assert_empty(f);
   assert_int_equal(stat(f->path, &status), 0);
   assert_int_equal(status.st_size, SPILL_BYTES);

@@ -121,7 +121,7 @@ static void leave_slices(fixture *f, const rl_claim *claimed, const rl_records *
   int64_t stored = query_integer(f, count_stored), visible = query_integer(f, count_visible);
   ASSERT_OK(rl_store_begin_transaction(f->store, &err));
   int rc = rl_store_insert_kernels(&f->store->writer, claimed, records, 1 << 20, &position, &err);
-  ASSERT_OK(rl_store_end_transaction(f->store, rc, &err));
+  ASSERT_OK(rl_store_end_transaction_changing_all(f->store, rc, &err));
   assert_int_equal(rc, 0);
   assert_true(query_integer(f, count_stored) > stored + KERNELS);
   assert_int_equal(query_integer(f, count_visible), visible);

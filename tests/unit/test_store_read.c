@@ -374,7 +374,8 @@ static void runs_are_alike_by_nondefault_params(void **state) {
   submit_with_params(f->store, "{\"batch_size\":64}", "{}");
   submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0}", "{}");
   submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0.5}", "{\"dropout\":0.5}");
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_BIND_TEXT(":metric", "epoch_ms_median"), RL_BIND_INTEGER(":like", 1));
+  cJSON *rows =
+      QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_BIND_TEXT(":metric", "epoch_ms_median"), RL_BIND_INTEGER(":repetitions_of", 1));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.run", 1);
   assert_number(rows, "1.run", 3);

@@ -47,10 +47,10 @@ static void changes_of_the_store_raise_their_revisions(void **state) {
   ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   assert_grown(store, id, before, true, true, true, false);
   before = read_all(store, id);
-  rl_store_set_storing(store, id, true); /* clients see the state `storing`, which is not in the database */
+  rl_store_set_has_unstored_results(store, id, true); /* clients see the state `storing`, which is not in the database */
   assert_grown(store, id, before, true, true, false, false);
   before = read_all(store, id);
-  rl_store_set_storing(store, id, false);
+  rl_store_set_has_unstored_results(store, id, false);
   assert_grown(store, id, before, true, true, false, false);
   before = read_all(store, id);
   ASSERT_OK(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err));

@@ -29,7 +29,7 @@ static void defaults_are_filled_in(void **state) {
   rl_suite *suite = parse("{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC "]}");
   assert_non_null(suite);
   assert_true(suite->blocks == 7 && suite->time_budget_s == 600 && suite->baseline_runs == 5 && suite->profile);
-  assert_int_equal(suite->canary, RL_SUITE_ON_GPU_ONLY);
+  assert_int_equal(suite->canary, RL_SUITE_CANARY_ON_GPU_ONLY);
   assert_int_equal(suite->metrics[0].direction, 0);
   assert_true(suite->metrics[0].threshold_ratio == 0.05);
   rl_suite *again = parse(suite->text); /* the canonical text decodes to the same suite */

@@ -528,9 +528,9 @@ static void rows_wait_for_a_locked_database(void **state) {
   for (int i = 0; i < 1500 && query_integer(&test->store_fixture, "SELECT count(*) FROM activity") == 0; i++)
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   sqlite3 *db = lock_database(test);
-  for (int i = 0; i < 1500 && !rl_store_is_storing(test->store_fixture.store, id); i++)
+  for (int i = 0; i < 1500 && !rl_store_has_unstored_results(test->store_fixture.store, id); i++)
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-  ASSERT_FAILS(rl_queue_check_storing(test->jobs, &err), RL_STORAGE, RL_STORAGE_LOCKED);
+  ASSERT_FAILS(rl_queue_check_results_are_stored(test->jobs, &err), RL_STORAGE, RL_STORAGE_LOCKED);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM v_activity"), 0);
   assert_int_equal(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
   sqlite3_close(db);

@@ -126,7 +126,7 @@ static void a_file_stays_until_its_job_ends(void **state) {
   assert_int_equal(byte, '[');
   close(file);
   ASSERT_OK(rl_store_job_finish(f->store, job, RL_JOB_CANCELLED, NULL, &err));
-  rl_upload_spool_collect(f->spool);
+  rl_upload_spool_delete_unneeded(f->spool);
   assert_int_equal(count_files(f), 0);
   assert_int_equal(rl_upload_open_file(f->spool, run_params, &err), -1);
 }

@@ -152,7 +152,7 @@ static void metrics_are_validated(void **state) {
     rl_kernel_metric pair[2] = {good, cases[i]};
     rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof pair, .payload = (const unsigned char *)pair};
     assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
-    assert_int_equal(err.code, RL_WIRE_PAYLOAD);
+    assert_int_equal(err.code, RL_WIRE_MALFORMED_PAYLOAD);
   }
   rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
   assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
@@ -173,7 +173,7 @@ static void frames_may_be_split_anywhere(void **state) {
   rl_frame frame;
   rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, received = {0};
   for (int i = 0; i < 3; i++)
-    assert_int_equal(rl_message_write(source.write_end, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
+    assert_int_equal(rl_frame_write_json(source.write_end, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
   assert_int_equal(rl_frame_write(source.write_end, RL_FRAME_CANCEL, NULL, 0, &err), 0);
   unsigned char bytes[4096];
   ssize_t size = read(source.read_end, bytes, sizeof bytes);
@@ -264,15 +264,15 @@ static void malformed_headers_are_refused(void **state) {
     rl_wire_code code;
   } cases[] = {
       {RL_WIRE_VERSION + 1, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
-      {RL_WIRE_VERSION, 0, 0, RL_WIRE_TYPE},
-      {RL_WIRE_VERSION, RL_FRAME_TYPE_COUNT, 0, RL_WIRE_TYPE},
-      {RL_WIRE_VERSION, 255, 0, RL_WIRE_TYPE},
-      {RL_WIRE_VERSION, RL_FRAME_DONE, 1, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_EPOCH, RL_WIRE_MAX_CONTROL_BYTES + 1, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_ROWS, RL_WIRE_MAX_BULK_BYTES + 1, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_EPOCH, 0, RL_WIRE_PAYLOAD},
-      {RL_WIRE_VERSION, RL_FRAME_NAME, 0, RL_WIRE_PAYLOAD},
+      {RL_WIRE_VERSION, 0, 0, RL_WIRE_UNKNOWN_TYPE},
+      {RL_WIRE_VERSION, RL_FRAME_TYPE_COUNT, 0, RL_WIRE_UNKNOWN_TYPE},
+      {RL_WIRE_VERSION, 255, 0, RL_WIRE_UNKNOWN_TYPE},
+      {RL_WIRE_VERSION, RL_FRAME_DONE, 1, RL_WIRE_FRAME_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_EPOCH, RL_WIRE_MAX_MESSAGE_BYTES + 1, RL_WIRE_FRAME_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_ROWS, RL_WIRE_MAX_BULK_BYTES + 1, RL_WIRE_FRAME_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_FRAME_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_EPOCH, 0, RL_WIRE_MALFORMED_PAYLOAD},
+      {RL_WIRE_VERSION, RL_FRAME_NAME, 0, RL_WIRE_MALFORMED_PAYLOAD},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     unsigned char bytes[RL_WIRE_HEADER_BYTES];
@@ -287,7 +287,7 @@ static void malformed_headers_are_refused(void **state) {
   rl_frame frame;
   rl_error err;
   assert_int_equal(rl_frame_decode(text, sizeof text, &frame, &err), -1);
-  assert_int_equal(err.code, RL_WIRE_MAGIC);
+  assert_int_equal(err.code, RL_WIRE_BAD_MAGIC);
   write_header(reserved, RL_WIRE_VERSION, RL_FRAME_DONE, 0);
   reserved[7] = 1;
   assert_int_equal(rl_frame_decode(reserved, sizeof reserved, &frame, &err), -1);
@@ -349,7 +349,7 @@ static void malformed_records_are_refused(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(receive_payload(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
     assert_int_equal(err.domain, RL_WIRE);
-    assert_int_equal(err.code, RL_WIRE_PAYLOAD);
+    assert_int_equal(err.code, RL_WIRE_MALFORMED_PAYLOAD);
   }
   assert_int_equal(receive_payload(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
   assert_int_equal(receive_payload(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
@@ -379,7 +379,7 @@ static void a_message_with_line_ends_still_arrives(void **state) {
   rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal\nmemory access\twas \"met\""}, received = {0};
   rl_frame frame;
   rl_error err;
-  assert_int_equal(rl_message_write(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_write_json(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
   assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
   assert_int_equal(
       rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);
@@ -400,7 +400,7 @@ static void invalid_utf8_is_replaced(void **state) {
     assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
     assert_string_equal((const char *)frame.payload, "a?\n\xc3\xa9?");
   }
-  assert_int_equal(rl_message_write(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_write_json(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
   assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
   assert_int_equal(
       rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);

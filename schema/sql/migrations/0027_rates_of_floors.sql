@@ -1,2 +1,2 @@
--- The view v_floors has operations_per_s.
+-- The view v_floors gains the column operations_per_s.
 PRAGMA user_version = 27;

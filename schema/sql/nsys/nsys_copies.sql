@@ -1,3 +1,4 @@
+-- Adds the copies. The numbers of kinds of copies and of memory are those of ENUM_CUDA_MEMCPY_OPER and ENUM_CUDA_MEM_KIND.
 INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start, "end", deviceId, contextId, streamId, correlationId, globalPid, bytes, copyKind,
   srcKind, dstKind, graphNodeId)
 SELECT activity_row.start_ns, activity_row.start_ns + activity_row.duration_ns, max(entry.device - 1, 0), entry.context,

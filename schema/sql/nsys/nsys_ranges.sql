@@ -1,5 +1,5 @@
--- Adds the NVTX ranges of the domain rooflined as events of type 59 (push and pop). On a CPU each launch is inside a range with its name
--- and times.
+-- Adds the NVTX ranges of the domain rooflined as events of type 59 (push and pop). On a CPU each launch is inside a range that
+-- has its name and times.
 INSERT INTO NVTX_EVENTS (start, "end", eventType, text, globalTid, domainId)
 SELECT activity_row.start_ns, activity_row.start_ns + activity_row.duration_ns, 59, string_id.value, iif(entry.thread > 0,
   entry.process << 24 | entry.thread, NULL), 1

@@ -1,7 +1,7 @@
 -- Returns job :id with its runs and their passes.
 SELECT json_object(
   'id', job.id, 'kind', job.kind, 'origin', job.origin,
-  'state', iif(job.state = 'running' AND is_storing(job.id), 'storing', job.state), 'device', job.device,
+  'state', iif(job.state = 'running' AND has_unstored_results(job.id), 'storing', job.state), 'device', job.device,
   'created_at', utc_text(job.created_ns), 'started_at', utc_text(job.started_ns), 'finished_at', utc_text(job.finished_ns),
   'request', stored_json(job.request),
   'passes', stored_json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),

@@ -1,6 +1,6 @@
--- Returns at most :limit kernels of job :job with ids above :after. :pass and :run select a pass and a run (NULL: any).
--- 'metrics' is null for kernels with more than :most_metrics metrics.
--- Columns: the kernel, its id, which is :after of the next page.
+-- Returns at most :limit kernels of job :job with ids above :after. :pass and :run select a pass and a run (NULL: any). 'metrics'
+-- is null for kernels with more than :most_metrics metrics. Columns: the kernel; its id, which the request for the next page
+-- passes as :after.
 SELECT json_object(
   'id', kernel.id, 'run', pass.run_id, 'variant', run.variant, 'pass', pass.name, 'ordinal', kernel.ordinal,
     'launch', kernel.launch,

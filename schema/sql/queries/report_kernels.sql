@@ -1,6 +1,6 @@
 -- Returns the kernels of run :run, or its kernel with the ordinal :kernel (NULL: all). The kernels are those of the counters
--- pass, or those of the activity pass if the counters pass has none: the counters pass has the higher ordinal.
--- Columns: the kernel, its numbers [[name, value, reason]...], its series and its instructions; the last two are NULL unless
+-- pass, or those of the activity pass if the counters pass has none. (ORDER BY ordinal DESC prefers the counters pass.) Columns:
+-- the kernel, its numbers [[name, value, reason]...], its series and its instructions; the last two are NULL unless
 -- :with_series_and_instructions is 1. kernel.launch is the name of the workload's launch.
 SELECT json_object(
     'ordinal', kernel.ordinal, 'name', kernel.name, 'launch', kernel.launch, 'phase', kernel.phase, 'pass', pass.name,

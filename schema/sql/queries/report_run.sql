@@ -1,6 +1,6 @@
 -- Returns run :run for a report. Columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the
 -- sections that the job requested (NULL: unknown).
-WITH modelled AS ( -- no_model: why the workload's minimum work is not that of one kernel; NULL: it is
+WITH modelled AS ( -- no_model: why floor_bytes and floor_operations are not the work of a single kernel; NULL: they are
   SELECT run.floor_bytes, run.floor_operations,
     CASE WHEN job.kind = 'train' THEN 'the model of a training run is of a whole epoch'
          WHEN (SELECT count(*) FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id WHERE pass.run_id = run.id

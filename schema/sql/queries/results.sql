@@ -1,5 +1,5 @@
 -- Returns the results of the runs of job :job.
-SELECT json_object('job', job.id, 'state', iif(job.state = 'running' AND is_storing(job.id), 'storing', job.state),
+SELECT json_object('job', job.id, 'state', iif(job.state = 'running' AND has_unstored_results(job.id), 'storing', job.state),
   'runs', stored_json((
   SELECT json_group_array(stored_json(run)) FROM (
     SELECT json_object(

@@ -1,5 +1,5 @@
--- Returns the rates of two ceilings jobs, :before and :after, that change first when the device is throttled or shared. Columns:
--- name, rate of :before, rate of :after.
+-- Returns the rates that change first when the device is throttled or shared, as the ceilings jobs :before and :after have
+-- measured them. Columns: name, rate of :before, rate of :after.
 SELECT before.name, before.value, after.value
 FROM passes pass_before JOIN measurements before ON before.pass_id = pass_before.id
   JOIN passes pass_after ON pass_after.job_id = :after AND pass_after.ordinal = 0 JOIN measurements after

@@ -1,5 +1,6 @@
--- Returns at most :limit good runs of suite :suite on :device that were requested before suite run :run, the newest first.
--- Columns: jobs_sha256, id, device_name, driver, clock_setting, against.
+-- Returns at most :limit runs of suite :suite on :device that were requested before suite run :run, the newest first. Excludes
+-- runs that have not completed, are quarantined, or measured their own baseline. Columns: jobs_sha256, id, device_name, driver,
+-- clock_setting, against.
 SELECT suite_run.jobs_sha256, suite_run.id, suite_run.device_name, suite_run.driver, suite_run.clock_setting, suite_run.against
 FROM suite_runs suite_run
 WHERE suite_run.suite = :suite AND suite_run.device = :device AND suite_run.state = 'completed' AND suite_run.id < :run

@@ -59,7 +59,7 @@ FROM (
      FROM passes pass JOIN epochs epoch ON epoch.pass_id = pass.id
        JOIN json_each('["' || replace(epoch.throttle_reasons, ',', '","') || '"]') throttle_reason
      WHERE pass.run_id = v_run_values.run AND pass.ordinal = 0 AND epoch.warmup = 0
-       -- Gpu_idle and applications_clocks_setting do not slow a busy GPU.
+       -- The reasons gpu_idle and applications_clocks_setting do not slow a busy GPU.
        AND throttle_reason.value NOT IN ('', 'gpu_idle', 'applications_clocks_setting')) AS throttled
   FROM v_run_values JOIN (
     SELECT :metric GLOB '*_[mu]s' OR :metric GLOB '*_[mu]s_*' OR :metric GLOB '*_per_s' AS is_time)

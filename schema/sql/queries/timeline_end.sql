@@ -1,5 +1,5 @@
 -- Returns the time at which the last row of run :run's trace ends. Columns: '', time in ns. Of each group, reads only the rows
--- that can end last: those that start less than longest_ns before the last start.
+-- that can end last: those that start at most longest_ns before the last start.
 SELECT '', coalesce(max((
   SELECT max(activity_row.start_ns + activity_row.duration_ns) FROM activity activity_row
   WHERE activity_row.pass_id = activity_group.pass_id AND activity_row.activity_group = activity_group.activity_group

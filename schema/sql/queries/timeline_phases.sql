@@ -1,5 +1,5 @@
--- Returns the phases to which the operations of a name in the trace of run :run belong. Columns: phase or '', index of the name,
--- weight of the phase among the phases of the name.
+-- Returns, for each name of operations in the trace of run :run, the phases to which these operations belong. Columns: phase ('':
+-- none), ordinal of the name, time in us that operations of this name take in this phase.
 SELECT coalesce(phase, ''), name, sum(weight) FROM (
   SELECT kernel.phase, names.ordinal AS name, kernel.total_us AS weight, kernel.ordinal, 0 AS position
   FROM passes pass CROSS JOIN kernels kernel ON kernel.pass_id = pass.id CROSS JOIN names ON names.pass_id = pass.id

@@ -1,3 +1,3 @@
--- Returns a pass whose stored activity rows no query returns, because the pass has failed or retention is deleting its rows.
--- Excludes running passes, whose rows are not committed yet.
+-- Returns the id of a pass whose activity rows are stored but hidden from queries, because the pass was not committed or
+-- retention is deleting its rows. Excludes running passes, whose rows become visible with their commit.
 SELECT id FROM passes WHERE id > 0 AND activity_stored = 1 AND activity_kept = 0 AND state <> 'running' LIMIT 1

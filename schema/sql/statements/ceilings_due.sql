@@ -4,13 +4,16 @@
 -- clocks of the older ceilings.
 SELECT job.device
 FROM passes pass JOIN jobs job ON job.id = pass.job_id
-  JOIN passes np ON np.id = (
-    SELECT cp.id FROM runs cr CROSS JOIN passes cp ON cp.run_id = cr.id AND cp.ordinal = 0 AND cp.state = 'completed'
-      CROSS JOIN jobs cj ON cj.id = cr.job_id
-    WHERE cr.workload = 'ceilings' AND cj.device = job.device ORDER BY cr.id DESC LIMIT 1)
-  JOIN devices before ON before.id = np.device_id
+  JOIN passes newest_pass ON newest_pass.id = (
+    SELECT ceilings_pass.id
+    FROM runs ceilings_run CROSS JOIN passes ceilings_pass ON ceilings_pass.run_id = ceilings_run.id
+        AND ceilings_pass.ordinal = 0 AND ceilings_pass.state = 'completed'
+      CROSS JOIN jobs ceilings_job ON ceilings_job.id = ceilings_run.job_id
+    WHERE ceilings_run.workload = 'ceilings' AND ceilings_job.device = job.device ORDER BY ceilings_run.id DESC LIMIT 1)
+  JOIN devices measured_device ON measured_device.id = newest_pass.device_id
 WHERE pass.id = :pass AND pass.ordinal = 0 AND pass.device_id IS NOT NULL AND pass.ceilings_id IS NULL AND job.kind <> 'ceilings'
   AND NOT EXISTS (
-    SELECT 1 FROM runs ar CROSS JOIN jobs aj ON aj.id = ar.job_id
-    WHERE ar.workload = 'ceilings' AND aj.device = job.device
-      AND (aj.state IN ('queued', 'running', 'interrupted') OR (aj.origin = 'daemon' AND aj.created_ns > before.last_ns)))
+    SELECT 1 FROM runs other_run CROSS JOIN jobs other_job ON other_job.id = other_run.job_id
+    WHERE other_run.workload = 'ceilings' AND other_job.device = job.device
+      AND (other_job.state IN ('queued', 'running', 'interrupted')
+        OR (other_job.origin = 'daemon' AND other_job.created_ns > measured_device.last_ns)))

@@ -1,1 +1,1 @@
-PRAGMA cache_size = -256; -- KiB, as in open_writer
+PRAGMA cache_size = -256; -- 256 KiB

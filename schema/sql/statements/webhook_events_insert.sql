@@ -1,7 +1,7 @@
--- Stores the webhook events of suite run :run, which has just ended: for the metrics that have become slower, and for the metrics
--- that were slower and are not slower any more. Compares each verdict with the newest decided verdict under the same conditions
--- in the last 100 runs. Stores no events for runs against a baseline of `rooflinectl bisect`, because they search a known
--- regression, and none for runs that measure their own baseline.
+-- Stores the webhook events of suite run :run, which has just ended: one event for the metrics that have become slower, and one
+-- event for the metrics that were slower and are not slower any more. Compares each verdict with the newest verdict (slower, same
+-- or faster) of the same metric under the same conditions in the last 100 runs. Stores no events for runs against a baseline of
+-- `rooflinectl bisect`, because they search a known regression, and none for runs that measure their own baseline.
 WITH
   earlier AS MATERIALIZED (
     SELECT earlier_run.id, earlier_run.jobs_sha256 FROM suite_runs suite_run JOIN suite_runs earlier_run
