@@ -21,9 +21,9 @@ static ssize_t read_reply(int connection, char *reply, size_t size, rl_error *er
     int64_t left_ms = (deadline_ns - rl_monotonic_ns()) / 1000000;
     struct pollfd entry = {.fd = connection, .events = POLLIN};
     if (left_ms <= 0 || poll(&entry, 1, (int)left_ms) == 0) return rl_fail(err, RL_HTTP, 0, "/healthz does not answer");
-    ssize_t got = recv(connection, reply + used, size - used, 0);
-    if (got == 0) break;
-    if (got > 0) used += (size_t)got;
+    ssize_t byte_count = recv(connection, reply + used, size - used, 0);
+    if (byte_count == 0) break;
+    if (byte_count > 0) used += (size_t)byte_count;
   }
   return (ssize_t)used;
 }

@@ -50,22 +50,22 @@ typedef struct command {
 static void print_help(void) {
   printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs and stores the results, behind an HTTP API.\n\n");
   for (const rl_config_option *option = rl_config_options; option->name != NULL; option++) {
-    char left[64];
-    snprintf(left, sizeof left, "--%s %s", option->name, option->argument);
-    printf("  %-28s %s\n", left, option->summary);
+    char option_text[64];
+    snprintf(option_text, sizeof option_text, "--%s %s", option->name, option->argument);
+    printf("  %-28s %s\n", option_text, option->summary);
   }
   printf(
       "\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the file ([rooflined], "
       "port = ...):\n\n");
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
-    char left[64];
-    snprintf(left, sizeof left, "--%s %s", key->name,
+    char option_text[64];
+    snprintf(option_text, sizeof option_text, "--%s %s", key->name,
              key->type == RL_KEY_BOOL  ? "[=BOOL]"
              : key->type == RL_KEY_INT ? "N"
                                        : "TEXT");
-    for (char *c = left; *c != ' '; c++)
+    for (char *c = option_text; *c != ' '; c++)
       if (*c == '_') *c = '-';
-    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->default_value != '\0' ? " [" : "", key->default_value,
+    printf("  %-28s %s%s%s%s\n", option_text, key->summary, *key->default_value != '\0' ? " [" : "", key->default_value,
            *key->default_value != '\0' ? "]" : "");
   }
 }
@@ -96,15 +96,15 @@ static void read_options(int argc, char **argv, command *out) {
     options[keys + i] =
         (struct option){rl_config_options[i].name, has_argument ? required_argument : no_argument, NULL, KEYS_MAX + i};
   }
-  for (int got; (got = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    switch (got) {
+  for (int option_value; (option_value = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (option_value) {
       case OPTION_CONFIG: out->file = optarg; break;
       case OPTION_CHECK:
-      case OPTION_PRINT: out->action_then_exit = got; break;
+      case OPTION_PRINT: out->action_then_exit = option_value; break;
       case OPTION_VERSION: printf("rooflined %s (%s)\n", RL_VERSION, RL_COMMIT); exit(0);
       case OPTION_HELP: print_help(); exit(0);
       case '?': fprintf(stderr, "rooflined --help lists the options\n"); exit(EX_CONFIG);
-      default: add_override(out, &rl_config_keys[got], optarg);
+      default: add_override(out, &rl_config_keys[option_value], optarg);
     }
   }
   if (optind < argc) {
@@ -182,10 +182,11 @@ static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store 
   struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000), .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
   for (;;) {
     rl_error err;
-    int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
-    if (got == SIGHUP) rl_log(RL_LOG_INFO, "SIGHUP: ignored; settings are read at the start, so restart to change them");
-    else if (got > 0) return got;
-    if (got > 0 || !watched || errno != EAGAIN) continue;
+    int signal_number = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
+    if (signal_number == SIGHUP)
+      rl_log(RL_LOG_INFO, "SIGHUP: ignored; settings are read at the start, so restart to change them");
+    else if (signal_number > 0) return signal_number;
+    if (signal_number > 0 || !watched || errno != EAGAIN) continue;
     if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) >= 0) sd_notify(0, "WATCHDOG=1");
     else rl_log(RL_LOG_ERROR, "the watchdog was not notified: %s", err.message);
   }

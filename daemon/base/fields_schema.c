@@ -30,19 +30,19 @@ static void add_content_keywords(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
   if (field->type == RL_FIELD_ARRAY && field->fields == NULL) add_items(schema, "string", 0, field->maximum);
   if (field->fields == NULL) return;
-  cJSON *part = rl_fields_schema(field->fields);
+  cJSON *nested = rl_fields_schema(field->fields);
   if (field->type == RL_FIELD_ARRAY) {
     cJSON_AddNumberToObject(schema, "minItems", field->minimum);
     cJSON_AddNumberToObject(schema, "maxItems", field->maximum);
-    cJSON_AddItemToObject(schema, "items", part);
+    cJSON_AddItemToObject(schema, "items", nested);
     return;
   }
-  cJSON_DeleteItemFromObject(part, "type");
-  while (part != NULL && part->child != NULL) {
-    cJSON *member = cJSON_DetachItemViaPointer(part, part->child);
+  cJSON_DeleteItemFromObject(nested, "type");
+  while (nested != NULL && nested->child != NULL) {
+    cJSON *member = cJSON_DetachItemViaPointer(nested, nested->child);
     cJSON_AddItemToObject(schema, member->string, member);
   }
-  cJSON_Delete(part);
+  cJSON_Delete(nested);
 }
 
 static void add_summary(cJSON *property, const rl_field *field) {

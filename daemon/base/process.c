@@ -103,12 +103,12 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   close(child_error);
   child_error = -1;
   int code = 0;
-  ssize_t got; /* 0: execve has succeeded and closed the pipe; else `code` is the errno of the child */
-  do got = read(error_reader, &code, sizeof code);
-  while (got < 0 && errno == EINTR);
-  int pidfd = got == 0 ? pidfd_open(pid, 0) : -1;
+  ssize_t byte_count; /* 0: execve has succeeded and closed the pipe; else `code` is the errno of the child */
+  do byte_count = read(error_reader, &code, sizeof code);
+  while (byte_count < 0 && errno == EINTR);
+  int pidfd = byte_count == 0 ? pidfd_open(pid, 0) : -1;
   if (pidfd < 0) {
-    if (got == 0) code = errno;
+    if (byte_count == 0) code = errno;
     kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);
     errno = code;

@@ -16,9 +16,9 @@ static int read_json(int descriptor, const rl_import_observer *observer, rl_trac
 int rl_import_read(int descriptor, rl_trace_format format, const rl_import_observer *observer, rl_records *records, char **notes,
                    rl_error *err) {
   char start[RL_TRACE_MAGIC_BYTES];
-  ssize_t got = pread(descriptor, start, sizeof start, 0);
-  if (got < 0) return rl_fail_errno(err, "can't read the trace");
-  if (rl_trace_format_detect(start, (size_t)got, &format, err) < 0) return -1;
+  ssize_t byte_count = pread(descriptor, start, sizeof start, 0);
+  if (byte_count < 0) return rl_fail_errno(err, "can't read the trace");
+  if (rl_trace_format_detect(start, (size_t)byte_count, &format, err) < 0) return -1;
   RL_CLEANUP(rl_trace_cleanup) rl_trace *trace = rl_trace_new();
   if (trace == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
   int rc = format == RL_TRACE_FORMAT_NSYS ? rl_nsys_read(descriptor, observer, trace, err)

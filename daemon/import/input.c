@@ -22,12 +22,12 @@ struct rl_input {
 
 /* Reads up to CHUNK_BYTES of the file. Returns the number of bytes read; 0 at the end of the file; -1 with err on failure. */
 static ssize_t read_file(rl_input *input, unsigned char *data, rl_error *err) {
-  ssize_t got;
-  do got = pread(input->descriptor, data, CHUNK_BYTES, input->read_bytes);
-  while (got < 0 && errno == EINTR);
-  if (got < 0) return rl_fail_errno(err, "can't read the trace");
-  input->read_bytes += got;
-  return got;
+  ssize_t byte_count;
+  do byte_count = pread(input->descriptor, data, CHUNK_BYTES, input->read_bytes);
+  while (byte_count < 0 && errno == EINTR);
+  if (byte_count < 0) return rl_fail_errno(err, "can't read the trace");
+  input->read_bytes += byte_count;
+  return byte_count;
 }
 
 int rl_input_open(int descriptor, rl_input **input, rl_error *err) {
@@ -55,11 +55,11 @@ void rl_input_close(rl_input *input) {
 /* Reads more compressed bytes if zlib has consumed all earlier ones. Sets is_at_end at the end of the file. */
 static int refill(rl_input *input, rl_error *err) {
   if (input->stream.avail_in > 0) return 0;
-  ssize_t got = read_file(input, input->compressed, err);
-  if (got < 0) return -1;
+  ssize_t byte_count = read_file(input, input->compressed, err);
+  if (byte_count < 0) return -1;
   input->stream.next_in = input->compressed;
-  input->stream.avail_in = (uInt)got;
-  input->is_at_end = got == 0;
+  input->stream.avail_in = (uInt)byte_count;
+  input->is_at_end = byte_count == 0;
   return 0;
 }
 
@@ -88,20 +88,20 @@ static int next_decompressed(rl_input *input, size_t *size, rl_error *err) {
 }
 
 static int next_plain(rl_input *input, size_t *size, rl_error *err) {
-  ssize_t got = read_file(input, input->output, err);
-  if (got < 0) return -1;
-  *size = (size_t)got;
+  ssize_t count = read_file(input, input->output, err);
+  if (count < 0) return -1;
+  *size = (size_t)count;
   return 0;
 }
 
 int rl_input_next(rl_input *input, const unsigned char **data, size_t *size, rl_error *err) {
-  size_t got = 0;
-  if ((input->is_compressed ? next_decompressed(input, &got, err) : next_plain(input, &got, err)) < 0) return -1;
-  input->output_bytes += got;
+  size_t count = 0;
+  if ((input->is_compressed ? next_decompressed(input, &count, err) : next_plain(input, &count, err)) < 0) return -1;
+  input->output_bytes += count;
   if (input->output_bytes > MAX_BYTES)
     return rl_fail(err, RL_INPUT, 0, "the trace has more than %llu bytes when decompressed", (unsigned long long)MAX_BYTES);
   *data = input->output;
-  *size = got;
+  *size = count;
   return 0;
 }
 

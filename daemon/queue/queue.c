@@ -62,15 +62,15 @@ static int requeue_jobs(rl_store *store, rl_error *err) {
 
 int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err) {
   if (requeue_jobs(store, err) < 0) return -1;
-  rl_queue *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the queue");
-  made->store = store;
-  made->queue_limit = queue_limit;
-  made->default_time_limit_s = DEFAULT_TIME_LIMIT_S;
-  pthread_mutex_init(&made->mutex, NULL);
-  rl_listener_init(&made->listener);
-  rl_condition_init(&made->changed);
-  *queue = made;
+  rl_queue *opened = calloc(1, sizeof *opened);
+  if (opened == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the queue");
+  opened->store = store;
+  opened->queue_limit = queue_limit;
+  opened->default_time_limit_s = DEFAULT_TIME_LIMIT_S;
+  pthread_mutex_init(&opened->mutex, NULL);
+  rl_listener_init(&opened->listener);
+  rl_condition_init(&opened->changed);
+  *queue = opened;
   return 0;
 }
 

@@ -43,7 +43,7 @@ static int add_run(const rl_imported_trace_params *params, rl_job_spec *spec, rl
 }
 
 int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time_limit_s, rl_job_spec *spec, rl_error *err) {
-  rl_job_spec made = {
+  rl_job_spec new_spec = {
       .kind = RL_IMPORT_KIND,
       .device = RL_IMPORT_DEVICE,
       .passes = (1u << RL_PASS_COUNT) - 1, /* all; a pass whose results the trace lacks becomes unavailable, with the reason */
@@ -51,7 +51,8 @@ int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time
   import_request request = {.format = params->format, .bytes = params->bytes, .deadline_s = time_limit_s};
   memcpy(request.file_name, params->file_name, sizeof request.file_name);
   memcpy(request.sha256, params->sha256, sizeof request.sha256);
-  if (add_run(params, &made, err) < 0 || rl_spec_write_request(rl_spec_import_fields, &request, &made, err) < 0) return -1;
-  *spec = made;
+  if (add_run(params, &new_spec, err) < 0 || rl_spec_write_request(rl_spec_import_fields, &request, &new_spec, err) < 0)
+    return -1;
+  *spec = new_spec;
   return 0;
 }

@@ -3,11 +3,11 @@
 #include "store/store_internal.h"
 
 void rl_store_set_has_unstored_results(rl_store *store, int64_t job_id, bool has_unstored_results) {
-  int64_t from = has_unstored_results ? 0 : job_id, to = has_unstored_results ? job_id : 0;
+  int64_t old_id = has_unstored_results ? 0 : job_id, new_id = has_unstored_results ? job_id : 0;
   if (rl_store_has_unstored_results(store, job_id) == has_unstored_results) return;
   for (int i = 0; i < RL_MAX_JOBS_WITH_UNSTORED_RESULTS; i++) {
-    int64_t expected = from;
-    if (!atomic_compare_exchange_strong(&store->jobs_with_unstored_results[i], &expected, to)) continue;
+    int64_t expected = old_id;
+    if (!atomic_compare_exchange_strong(&store->jobs_with_unstored_results[i], &expected, new_id)) continue;
     rl_revisions_count_change(&store->revisions, (rl_change){.job_id = job_id, .lists = true});
     return;
   }

@@ -451,14 +451,14 @@ static int add_baseline_job(const rl_suite_job *job, const cJSON *request, const
 
 int rl_suite_make_measured_baseline(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **baseline,
                                     rl_error *err) {
-  RL_CLEANUP(rl_suite_cleanup) rl_suite *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  RL_CLEANUP(rl_suite_cleanup) rl_suite *new_suite = calloc(1, sizeof *new_suite);
+  if (new_suite == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   if (request->child == NULL)
     return rl_fail_at(err, "/against_request",
                       "must have a member in which the requests differ, such as {\"worker_build\":\"v1\"}");
   for (int i = 0; i < suite->job_count; i++)
-    if (add_baseline_job(&suite->jobs[i], request, policy, made, err) < 0) return -1;
-  *baseline = rl_take_ownership(&made);
+    if (add_baseline_job(&suite->jobs[i], request, policy, new_suite, err) < 0) return -1;
+  *baseline = rl_take_ownership(&new_suite);
   return 0;
 }
 

@@ -100,16 +100,16 @@ static bool is_submitted(const rl_suite_progress *progress, const char *role, in
 }
 
 int64_t rl_suite_count_ended_blocks(const rl_suite_progress *progress, const char *role) {
-  int64_t done = 0;
+  int64_t ended_blocks = 0;
   for (int64_t block = 0; block < progress->suite->blocks; block++) {
-    bool all = true;
-    for (int i = 0; i < progress->suite->job_count && all; i++) {
+    bool has_ended = true;
+    for (int i = 0; i < progress->suite->job_count && has_ended; i++) {
       const rl_suite_step_row *row = rl_suite_find_row(progress, role, block, progress->suite->jobs[i].name);
-      all = row != NULL && strcmp(row->state, "submitted") != 0;
+      has_ended = row != NULL && strcmp(row->state, "submitted") != 0;
     }
-    done += all;
+    ended_blocks += has_ended;
   }
-  return done;
+  return ended_blocks;
 }
 
 static double busy_seconds(const rl_suite_progress *progress) {

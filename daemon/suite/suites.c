@@ -100,9 +100,9 @@ static int read_file(const char *path, char **text, size_t *length, rl_error *er
   RL_CLEANUP(rl_free_text) char *buffer = malloc((size_t)status.st_size + 1);
   if (buffer == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
   size_t used = 0;
-  for (ssize_t got = 1; got > 0 && used < (size_t)status.st_size; used += (size_t)got) {
-    got = read(fd, buffer + used, (size_t)status.st_size - used);
-    if (got < 0) return rl_fail_errno(err, "can't read the file");
+  for (ssize_t byte_count = 1; byte_count > 0 && used < (size_t)status.st_size; used += (size_t)byte_count) {
+    byte_count = read(fd, buffer + used, (size_t)status.st_size - used);
+    if (byte_count < 0) return rl_fail_errno(err, "can't read the file");
   }
   buffer[used] = '\0';
   *length = used;

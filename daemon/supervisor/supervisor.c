@@ -71,14 +71,14 @@ static void set_unusable_reason(device_entry *entry, const char *format, ...) {
 /* Copies the worker program's standard error to the standard error of the daemon, and its last line to `line`. */
 static void forward_standard_error(int stderr_fd, char *line, size_t size) {
   char text[4096];
-  ssize_t got;
+  ssize_t byte_count;
   *line = '\0';
   if (lseek(stderr_fd, 0, SEEK_SET) < 0) return;
-  while ((got = read(stderr_fd, text, sizeof text - 1)) > 0) {
-    ssize_t ignored = write(STDERR_FILENO, text, (size_t)got);
+  while ((byte_count = read(stderr_fd, text, sizeof text - 1)) > 0) {
+    ssize_t ignored = write(STDERR_FILENO, text, (size_t)byte_count);
     (void)ignored;
-    text[got] = '\0';
-    char *end = text + got;
+    text[byte_count] = '\0';
+    char *end = text + byte_count;
     while (end > text && (unsigned char)end[-1] <= ' ') *--end = '\0';
     char *begin = strrchr(text, '\n');
     if (end > text) snprintf(line, size, ": %s", begin != NULL ? begin + 1 : text);

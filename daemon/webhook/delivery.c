@@ -132,8 +132,8 @@ static void set_options(CURL *easy, const rl_webhook_client *client, const rl_we
 
 /* Returns the result of the transfer, which has ended. */
 static CURLcode read_result(CURLM *multi) {
-  int left;
-  for (CURLMsg *message; (message = curl_multi_info_read(multi, &left)) != NULL;)
+  int remaining_messages;
+  for (CURLMsg *message; (message = curl_multi_info_read(multi, &remaining_messages)) != NULL;)
     if (message->msg == CURLMSG_DONE) return message->data.result;
   return CURLE_ABORTED_BY_CALLBACK;
 }
