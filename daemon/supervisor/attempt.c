@@ -1,6 +1,6 @@
-/* Reads the worker's frames in a loop. Checks every 100 ms whether the daemon stops, the deadline has passed, the job was
- * cancelled, or the worker is silent. Activity rows that can't be stored wait in memory. While more than 32 MiB wait for all
- * devices together, the worker's pipe is not read. */
+/* Implements attempt.h. Reads the worker's frames in a loop. Checks every 100 ms whether the daemon stops, the deadline has
+ * passed, the job was cancelled, or the worker is silent. Activity rows that can't be stored wait in memory. While the waiting
+ * rows of all devices together exceed 32 MiB, the worker's pipe is not read. */
 #include "supervisor/attempt.h"
 
 #include <stdio.h>
@@ -197,7 +197,7 @@ static void log_database_failure(const rl_attempt *attempt, const char *action, 
 /* Sum of waiting_bytes over the attempts of all devices. */
 static _Atomic int64_t total_waiting_bytes;
 
-bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
+bool rl_attempt_set_waiting_bytes(rl_attempt *attempt, int64_t bytes) {
   int64_t added = bytes - attempt->waiting_bytes;
   attempt->waiting_bytes = bytes;
   return atomic_fetch_add(&total_waiting_bytes, added) + added > MAX_WAITING_BYTES;
@@ -206,12 +206,12 @@ bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
 /* Sets attempt->waiting_bytes to the size of the activity rows in memory. Returns whether the sum over all devices exceeds
  * MAX_WAITING_BYTES. */
 static bool waiting_rows_exceed_limit(rl_attempt *attempt) {
-  return rl_attempt_set_waiting(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
+  return rl_attempt_set_waiting_bytes(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
 }
 
 /* Stores the full slices of the received activity rows. If the database can't be written now, the rows stay in memory for a later
- * call. While more than MAX_WAITING_BYTES wait, does not return, so that the worker's pipe is not read. Returns CONTINUE, or the
- * result that ends the attempt. */
+ * call. While more than MAX_WAITING_BYTES wait, this function does not return, so that the worker's pipe is not read. Returns
+ * CONTINUE, or the result that ends the attempt. */
 static rl_attempt_result store_full_slices(rl_attempt *attempt) {
   rl_error err;
   if (attempt->next_store_ns > rl_monotonic_ns() && !waiting_rows_exceed_limit(attempt)) return RL_ATTEMPT_CONTINUE;
@@ -223,7 +223,7 @@ static rl_attempt_result store_full_slices(rl_attempt *attempt) {
     rl_attempt_result interruption = wait_for_database(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
   }
-  if (attempt->next_store_ns != 0) rl_attempt_set_waiting(attempt, 0);
+  if (attempt->next_store_ns != 0) rl_attempt_set_waiting_bytes(attempt, 0);
   attempt->next_store_ns = 0;
   return RL_ATTEMPT_CONTINUE;
 }
@@ -247,7 +247,7 @@ rl_attempt_result rl_attempt_discard_results(rl_attempt *attempt) {
 }
 
 void rl_attempt_clear(rl_attempt *attempt) {
-  rl_attempt_set_waiting(attempt, 0);
+  rl_attempt_set_waiting_bytes(attempt, 0);
   rl_records_clear(&attempt->records);
   rl_activity_appender_free(attempt->appender);
   attempt->appender = NULL;

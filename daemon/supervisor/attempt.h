@@ -12,8 +12,8 @@
 
 enum {
   RL_POLL_INTERVAL_MS = 100, /* interval between checks for a cancellation, a stop of the daemon, and a deadline */
-  RL_HELLO_WAIT_MS = 60000   /* maximum time from a worker's start to its HELLO: creating a CUDA context takes seconds on an idle
-                                machine */
+  /* Maximum time from a worker's start to its HELLO. Creating a CUDA context takes seconds even on an idle machine. */
+  RL_HELLO_WAIT_MS = 60000
 };
 
 /* The result of an attempt. */
@@ -37,11 +37,10 @@ typedef struct rl_attempt {
   rl_records records;             /* records received from the worker; activity rows are removed when they are stored */
   rl_activity_appender *appender; /* writes activity rows to the database; NULL: no row was stored */
   char *log;                      /* part of the compiler's log that is not stored yet; NULL: none */
-  int64_t waiting_bytes; /* size of the records that wait in memory because they can't be stored now; counted in the sum over all
-                            devices */
-  int64_t next_store_ns; /* rl_monotonic_ns of the next try to store activity rows; 0: no try has failed */
-  size_t log_bytes;      /* size of all LOG frames of this pass; at most RL_WIRE_MAX_MESSAGE_BYTES */
-  int64_t unread_ns; /* time during which the daemon did not read the worker's pipe; the job's deadline is later by this time */
+  int64_t waiting_bytes;  /* size of the records in memory that can't be stored now; set by rl_attempt_set_waiting_bytes */
+  int64_t next_store_ns;  /* rl_monotonic_ns of the next try to store activity rows; 0: no try has failed */
+  size_t log_bytes;       /* size of all LOG frames of this pass; at most RL_WIRE_MAX_MESSAGE_BYTES */
+  int64_t unread_ns;      /* how long the daemon did not read the worker's pipe; the job's deadline is postponed by this time */
   rl_heartbeat heartbeat; /* the last HEARTBEAT frame */
   int64_t cancel_sent_ns; /* rl_monotonic_ns at which CANCEL was sent; 0: not sent */
   rl_error error;         /* reason of every result except DONE */
@@ -50,10 +49,11 @@ typedef struct rl_attempt {
 /* Returns STOPPED, DEADLINE_EXCEEDED, CANCELLED or IGNORED_CANCEL if the attempt must end for that reason, else CONTINUE. Sends
  * CANCEL to the worker when the job is cancelled. */
 rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt);
-/* Waits for the worker's HELLO until wait_ms after the worker's start; if that time has passed, for RL_POLL_INTERVAL_MS. Returns
- * CONTINUE when the worker can execute passes, else the result that ends the attempt. */
+/* Waits for the worker's HELLO until wait_ms after the worker's start. If that time has already passed, waits for
+ * RL_POLL_INTERVAL_MS. Returns CONTINUE when the worker can execute passes, else the result that ends the attempt. */
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt, int wait_ms);
-/* Checks a HELLO as rl_worker_check_hello does, and notes the engines that the device can't run. */
+/* Checks a HELLO as rl_worker_check_hello does, and tells the queue which engines the device can't run, unless the worker runs
+ * another build. */
 int rl_attempt_accept_hello(rl_queue *jobs, rl_worker *worker, const rl_frame *frame, rl_error *err);
 /* Sends the request and reads frames until the attempt ends. Never returns CONTINUE. */
 rl_attempt_result rl_attempt_run(rl_attempt *attempt);
@@ -65,14 +65,14 @@ int rl_attempt_store_log(rl_attempt *attempt, rl_error *err);
  * removes all rows without storing them. Fails with RL_STORAGE; the remaining rows then stay in `records`, and the call can be
  * repeated. */
 int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err);
-/* Removes everything that the worker sent, so that the pass can be executed again. Returns CONTINUE, or the result that ends the
- * attempt. */
+/* Deletes all results that the worker has sent, in memory and in the database, so that the pass can be executed again. Returns
+ * CONTINUE, or the result that ends the attempt. */
 rl_attempt_result rl_attempt_discard_results(rl_attempt *attempt);
 /* Deletes the activity rows that an earlier attempt at this pass has stored. Returns CONTINUE, or the result that ends the
  * attempt. */
 rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt);
-/* Sets attempt->waiting_bytes to `bytes`. Returns whether the sum over all devices exceeds 32 MiB. */
-bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes);
+/* Sets attempt->waiting_bytes. Returns whether the sum of waiting_bytes over all devices exceeds 32 MiB. */
+bool rl_attempt_set_waiting_bytes(rl_attempt *attempt, int64_t bytes);
 /* Frees records, appender and log. */
 void rl_attempt_clear(rl_attempt *attempt);
 

@@ -1,7 +1,6 @@
-/* Stores an outcome, and retries while the database can't be written. First the results are only in memory; after a second they
- * are also in the spill file. If all devices together hold too many results in memory, they are only in the spill file, and each
- * try reads them back. Retries end when the results are stored, when the job is deleted or cancelled, or when the daemon
- * stops. */
+/* Implements outcome.h. At first the results are only in memory; after a second of failed tries they are also in the spill file.
+ * If all devices together hold too many results in memory, the results are only in the spill file, and each try reads them back.
+ * Retries end when the results are stored, when the job is deleted or cancelled, or when the daemon stops. */
 #include "supervisor/outcome.h"
 
 #include <stdatomic.h>
@@ -35,7 +34,7 @@ static void log_outcome(const pending_outcome *outcome, rl_log_level level, cons
   rl_log(level, "job %lld: the outcome of its %s pass %s%s", (long long)claim->job_id, rl_pass_names[claim->pass], event, reason);
 }
 
-/* --- results in memory and in the spill file -------------------------------------------------------------------------------- */
+/* --- results in memory and in the spill file --------------------------------------------------------------------------- */
 
 static void write_spill(pending_outcome *outcome) {
   rl_error err;
@@ -60,19 +59,19 @@ static void clear_spill(pending_outcome *outcome) {
 }
 
 /* Keeps results that could not be stored: writes them to the spill file if a second has passed, the daemon stops, or all devices
- * together hold too many results in memory. In the last case then frees the results in memory. */
+ * together hold too many results in memory. In the last case, also frees the results in memory. */
 static void keep_results(pending_outcome *outcome) {
   rl_attempt *attempt = outcome->attempt;
   if (!has_results(outcome)) return;
   int64_t held_bytes = outcome->is_in_memory ? (int64_t)rl_records_held_bytes(&attempt->records) : 0;
-  bool is_memory_full = rl_attempt_set_waiting(attempt, held_bytes);
+  bool is_memory_full = rl_attempt_set_waiting_bytes(attempt, held_bytes);
   bool is_due = is_memory_full || atomic_load(attempt->stopping) ||
                 rl_monotonic_ns() - outcome->failing_since_ns >= SPILL_AFTER_MS * NS_PER_MS;
   if (is_due && !outcome->is_spilled && outcome->spill != NULL) write_spill(outcome);
   if (!is_memory_full || !outcome->is_spilled) return;
   rl_records_clear(&attempt->records);
   outcome->is_in_memory = false;
-  rl_attempt_set_waiting(attempt, 0);
+  rl_attempt_set_waiting_bytes(attempt, 0);
 }
 
 /* If the results are only in the spill file, reads them back into memory. If the file is damaged, sets the result to
@@ -91,8 +90,7 @@ static void load_results(pending_outcome *outcome) {
   rl_spilled_pass_clear(&pass);
 }
 
-/* --- storing with retries -----------------------------------------------------------------------------------------------------
- */
+/* --- storing with retries ---------------------------------------------------------------------------------------------- */
 
 /* Returns rl_monotonic_ns at which retries end because the daemon is stopping; 0: the daemon is not stopping. */
 static int64_t retry_deadline(pending_outcome *outcome) {
@@ -192,5 +190,5 @@ void rl_outcome_store(rl_attempt *attempt, rl_attempt_result result, rl_spill *s
   } else if (outcome.is_spilled) {
     log_outcome(&outcome, RL_LOG_WARNING, "is in the spill file; the next start of the daemon stores it", "");
   }
-  rl_attempt_set_waiting(attempt, 0);
+  rl_attempt_set_waiting_bytes(attempt, 0);
 }

@@ -8,8 +8,8 @@
 #include "supervisor/spill.h"
 
 /* Stores the outcome, and retries as long as the daemon runs. When the daemon stops, retries for less than a second and then
- * leaves the results in the spill file; the next start of the daemon stores them from that file. spill: NULL if there is no spill
- * file; then the results are lost, and the next start of the daemon queues the pass again. */
+ * leaves the results in the spill file; the daemon stores them from this file when it starts again. spill: NULL if there is no
+ * spill file. The results are then lost when the daemon stops, and the pass is executed again after the daemon's next start. */
 void rl_outcome_store(rl_attempt *attempt, rl_attempt_result result, rl_spill *spill);
 
 #endif

@@ -1,5 +1,6 @@
-/* In an empty spill file the header is zeros. A write clears the header, then writes the frames, and last the header with the
- * checksum. So after an interrupted write, the file is empty or its checksum is wrong. */
+/* Implements spill.h. In an empty spill file the header is zeros. A write first clears the header, then writes the frames, and
+ * finally writes the header with the checksum. Therefore, after an interrupted write, the file is empty or its checksum is
+ * wrong. */
 #include "supervisor/spill.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* A spill file keeps the outcome of one finished pass while the database can't be written. The state folder has one spill file
- * for each device; outcome.c writes it, and main.c reads it when the daemon starts. The blocks of the file are allocated in
+ * for each device; outcome.c writes it, and recovery.c reads it when the daemon starts. The blocks of the file are allocated in
  * advance, so that a full disk does not prevent a write. The file contains a header with a checksum, and then the frames that the
  * worker has sent: METADATA, the records, LOG, and DONE or UNAVAILABLE. The checksum shows whether the file is damaged or was not
  * written completely. Not thread-safe. */

@@ -1,6 +1,6 @@
-/* Merges the lists of devices that the worker programs print with --list, and applies the setting `devices`. If two programs list
- * the same device, the first program serves it. The table of devices also has an entry for the importer, although it is not a
- * device. */
+/* Implements supervisor.h. Merges the lists of devices that the worker programs print with --list, and applies the setting
+ * `devices`. If two programs list the same device, the first program serves it. The table of devices also has an entry for the
+ * importer, although it is not a device. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@ typedef struct rl_supervisor rl_supervisor;
  * supervisor. Fails with RL_ERRNO if memory or threads are exhausted. */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
                        rl_error *err);
-/* Asks the runners to stop, as rl_supervisor_close does, but does not wait for them. */
+/* Makes the runners stop, but does not wait until they have stopped. */
 void rl_supervisor_stop(rl_supervisor *supervisor);
 /* Interrupts running passes and ends all workers, within about one second. Does nothing when supervisor is NULL. */
 void rl_supervisor_close(rl_supervisor *supervisor);

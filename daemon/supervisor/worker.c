@@ -1,5 +1,5 @@
-/* A worker is in one of four states: it has no process, is starting (is_ready is false), is idle (it has sent HELLO and waits for
- * a request), or executes a request. */
+/* Implements worker.h. A worker is in one of four states: it has no process, is starting (is_ready is false), is idle (it has
+ * sent HELLO and waits for a request), or executes a request. */
 #include "supervisor/worker.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl
   return 0;
 }
 
-/* waits: the process opens the device only after an OPEN frame. */
+/* Starts the process. waits: the process opens the device only after an OPEN frame. */
 static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err) {
   const rl_config *config = worker->config;
   char program[2 * RL_PATH_SIZE];

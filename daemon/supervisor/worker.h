@@ -9,10 +9,10 @@
 #include "wire/wire.h"
 
 typedef struct rl_worker {
-  const char *program, *device,
-      *role;      /* owned by the device runner. program: path of the worker program; device and role: as in HELLO */
-  char build[65]; /* "": the process runs `program`; else the name of a build in the setting `builds`, whose worker program the
-                     process runs */
+  /* Path of the worker program; device and role as in HELLO. The device runner owns the texts. */
+  const char *program, *device, *role;
+  /* Name of the build (setting `builds`) whose worker program the process runs; "": the process runs `program`. */
+  char build[65];
   const rl_config *config;
   rl_process process;  /* pid 0: not started */
   rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
@@ -33,21 +33,22 @@ int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err);
 /* Closes the worker's standard input, waits grace_ms until the process exits, then kills it. Writes the exit status as text into
  * exit_status; leaves exit_status unchanged when no process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
-/* Ends a worker that has sent a frame or closed its pipe since its last pass: an idle worker must not do this. Does nothing to a
- * worker that is not ready. */
+/* Ends a worker that has sent a frame or closed its pipe since its last pass, because an idle worker must do neither. Does
+ * nothing to a worker that is not ready. */
 void rl_worker_verify_idle(rl_worker *worker);
-/* Sends RELEASE, so that the worker releases the hardware counters, which it keeps reserved between passes and which other
- * profilers could not use. Ends a worker that does not answer with RELEASED within two seconds. */
+/* Sends RELEASE, so that the worker releases the hardware counters. The worker keeps them reserved between passes, and other
+ * profilers can't use them meanwhile. Ends a worker that does not answer with RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
 /* Returns whether the worker has executed the posted code of a job other than job_id. Posted code may have changed anything in
  * its process, so another job needs another process. */
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
 /* Starts a process ahead of the first pass that needs it. The process initializes its libraries and waits for
- * rl_worker_open_device. The caller must then read its HELLO before its first request. If it can't be started, logs that; the
- * next pass tries again. */
+ * rl_worker_open_device. The caller must then read its HELLO before its first request. A failure is only logged; the next pass
+ * starts a process again. */
 void rl_worker_start_ahead(rl_worker *worker);
 /* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
- * one exits, which takes 0.2 s with a CUDA context. Call rl_worker_reap_replaced before the device is opened. */
+ * process exits, because the exit takes 0.2 s if the process has a CUDA context. Call rl_worker_reap_replaced before the device
+ * is opened. */
 void rl_worker_replace(rl_worker *worker);
 /* Waits for the exit of the killed process, so that it no longer holds device memory. Does nothing if there is no killed
  * process. */
