@@ -1,6 +1,6 @@
-/* GET /devices returns the state of a device: idle, starting (the thread pauses before it starts a worker, or waits for its
- * HELLO) or busy (a pass runs). The worker is kept after the results DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after
- * every other result. The outcome of a pass is stored before the next pass is claimed. */
+/* Implements device_runner.h. GET /devices returns the state of a device: idle, starting (the thread pauses before it starts a
+ * worker, or waits for its HELLO) or busy (a pass runs). The worker is kept after the results DONE, UNAVAILABLE, FAILED and
+ * CANCELLED, and ended after every other result. The outcome of a pass is stored before the next pass is claimed. */
 #include "supervisor/device_runner.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "supervisor/outcome.h"
 
 enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200 };
-/* A pass waits for the HELLO of a spare worker at most until this time after the start of that worker, and then ends it. If the
- * pass needs the worker, a new process starts, which takes as long again; if not, the pass waits only because a process that is
- * starting would disturb its measurements. */
+/* A pass waits for the HELLO of a spare worker at most until this time after the start of the worker, and then ends the worker.
+ * If the pass needs the worker, ending it costs time, because a new process must start. If the pass does not need it, the pass
+ * waits only because a process that is starting would disturb its measurements. */
 enum { NEEDED_SPARE_WAIT_MS = 5000, OTHER_SPARE_WAIT_MS = 2000 };
 enum { CUDA_OUT_OF_MEMORY = 2 }; /* cudaErrorMemoryAllocation */
 static const int64_t NS_PER_S = 1000000000, NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
@@ -49,7 +49,8 @@ bool rl_device_runner_supports(const char *kind) { return find_worker_layout(kin
 
 /* The pause between the failure of a worker and the next start. */
 typedef struct restart_pause {
-  int64_t length_ms, end_ns; /* end_ns: of rl_monotonic_ns */
+  int64_t length_ms;
+  int64_t end_ns; /* rl_monotonic_ns at which the pause ends */
 } restart_pause;
 
 struct rl_device_runner {
@@ -133,7 +134,8 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
     if (worker != except) rl_worker_release(worker);
 }
 
-/* Returns whether the passes of the claimed job need all device memory: only the worker of the pass may run. */
+/* Returns whether the passes of the claimed job need all device memory, because one of them ran out of it while other workers
+ * held a part. Then only the worker of the pass may run. */
 static bool needs_all_memory(const rl_device_runner *runner, const rl_claim *claim) {
   return claim->job_id == runner->out_of_memory_job_id;
 }
@@ -183,7 +185,7 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) rl_worker_reap_replaced(worker);
 }
 
-/* Starts the workers that have no process, in this build. Those that must pause are left to a later call. */
+/* Starts the workers that have no process, in this build. A worker that must pause is started by a later call. */
 static void start_spares(rl_device_runner *runner, const char *build) {
   runner->needs_spares = false;
   for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++) {
@@ -198,7 +200,7 @@ static void start_spares(rl_device_runner *runner, const char *build) {
   }
 }
 
-/* Ends the workers that have not executed a pass, and starts no more of them. */
+/* Ends the spare workers: the workers that have not executed a pass. Lets no more of them start. */
 static void end_spares(rl_device_runner *runner) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
@@ -210,8 +212,8 @@ static void end_spares(rl_device_runner *runner) {
   runner->spares_until_ns = 0;
 }
 
-/* Called after a pass with posted code. If the setting spare_worker_s is 0, no spare worker starts, and a worker that was started
- * for the job but has not executed a pass ends when the device is idle. */
+/* Called after a pass with posted code. Spare workers then wait spare_worker_s (a setting) for the next posted code. If it is 0,
+ * no spare worker starts, and a worker that was started for the job but has not executed a pass ends when the device is idle. */
 static void keep_spares(rl_device_runner *runner, const rl_claim *claim) {
   const int64_t spare_worker_s = runner->workers->config->spare_worker_s;
   runner->needs_spares = spare_worker_s > 0;
@@ -303,7 +305,8 @@ static bool end_other_workers(rl_device_runner *runner, const rl_worker *active)
 }
 
 /* Runs the pass. If device memory is exhausted and other workers hold a part of it, ends them and runs the pass once more. The
- * later passes of the job then run without other workers from the start (attempt_pass), so none of them is run twice. */
+ * later passes of the job then run without other workers from the start (attempt_pass), so that none of them is executed twice.
+ */
 static rl_attempt_result run_attempt(rl_device_runner *runner, rl_attempt *attempt) {
   rl_attempt_result result = rl_attempt_run(attempt);
   if (result != RL_ATTEMPT_FAILED || !is_out_of_memory(&attempt->error) || !end_other_workers(runner, attempt->worker))
@@ -382,9 +385,10 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   rl_attempt_clear(&attempt);
 }
 
-/* Called when there is no pass to execute. Replaces workers that executed posted code. When those have started, starts the
- * workers without a process, so that the next job with posted code finds them. Makes the other workers release the hardware
- * counters, so that Nsight Compute can use them. Returns the time in ms after which it must be called again. */
+/* Called when there is no pass to execute. Replaces workers that have executed posted code. When the replaced workers have
+ * started, starts the workers that have no process, so that the next job with posted code need not wait for their start. Makes
+ * all other workers release the hardware counters, so that Nsight Compute can use them. Returns the time in ms after which it
+ * must be called again. */
 static int prepare_idle_workers(rl_device_runner *runner) {
   if (atomic_load(&runner->stopping)) return 0;
   replace_workers_with_posted_code(runner, NULL);

@@ -4,8 +4,8 @@
  * the protocol, ignores a cancellation or exceeds the job's deadline. After a crash the runner pauses before it starts a worker
  * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause.
  *
- * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then makes
- * such pauses before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
+ * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then pauses
+ * in the same way before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 
@@ -29,11 +29,11 @@ typedef struct rl_runner_services {
 } rl_runner_services;
 
 /* Starts the thread of a device. program: path of the device's worker program. device: has the id, kind and properties from the
- * worker's HELLO. Both are copied. Fails with RL_INPUT when the kind is not supported, and with RL_ERRNO when memory or threads
- * are exhausted. */
+ * worker's HELLO. program and *device are copied. Fails with RL_INPUT when the kind is not supported, and with RL_ERRNO when
+ * memory or threads are exhausted. */
 int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_runner_services *services,
                           rl_device_runner **runner, rl_error *err);
-/* Asks the thread to end and returns at once. The job of a running pass becomes interrupted. */
+/* Makes the thread end, but does not wait for it. If a pass is running, its job becomes interrupted. */
 void rl_device_runner_stop(rl_device_runner *runner);
 /* Stops the thread and waits until it has ended. Call rl_queue_stop before, so that the thread does not wait for a pass. Does
  * nothing when runner is NULL. */
