@@ -17,8 +17,8 @@ static void run_chunk(void *context, uint32_t chunk, uint32_t thread) {
   rl_error err = {0};
   if (atomic_load(&loop->failed)) return;
   const int64_t first = loop->chunk_size * chunk, remaining = loop->count - first;
-  int rc =
-      thread == 0 ? rl_device_check_cancellation(loop->device, &err) : 0; /* only the device's thread may call the observer */
+  /* Only the device's thread, which is thread 0 of the pool, may call the observer. */
+  int rc = thread == 0 ? rl_device_check_cancellation(loop->device, &err) : 0;
   if (rc == 0)
     rc = loop->function(loop->context, first, remaining < loop->chunk_size ? remaining : loop->chunk_size, thread, &err);
   if (rc < 0 && !atomic_exchange(&loop->failed, true)) loop->err = err;

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "source/request.h"
 
-enum { RL_SOURCE_GUARD_BYTES = 4096 }; /* size of the guard zone before each buffer, and of the one after it */
+enum { RL_SOURCE_GUARD_BYTES = 4096 }; /* size of the guard zone before each buffer, and of the guard zone after it */
 
 typedef struct rl_launch_check rl_launch_check;
 

@@ -20,11 +20,11 @@ static void TYPED(layernorm)(const rl_kernel_shape *shape, const T *const *in, i
   for (int64_t row = 0; row < count; row++) {
     const T *x = in[0] + row * columns;
     T *y = out + row * columns;
-    ACCUMULATOR sum = 0, squares = 0;
+    ACCUMULATOR sum = 0, squared_deviations = 0;
     for (int64_t i = 0; i < columns; i++) sum += (ACCUMULATOR)x[i];
     const ACCUMULATOR mean = sum / (ACCUMULATOR)columns;
-    for (int64_t i = 0; i < columns; i++) squares += ((ACCUMULATOR)x[i] - mean) * ((ACCUMULATOR)x[i] - mean);
-    const T scale = (T)(1 / sqrt((double)(squares / (ACCUMULATOR)columns) + RL_NORM_EPSILON)), shift = (T)mean;
+    for (int64_t i = 0; i < columns; i++) squared_deviations += ((ACCUMULATOR)x[i] - mean) * ((ACCUMULATOR)x[i] - mean);
+    const T scale = (T)(1 / sqrt((double)(squared_deviations / (ACCUMULATOR)columns) + RL_NORM_EPSILON)), shift = (T)mean;
     for (int64_t i = 0; i < columns; i++) y[i] = (x[i] - shift) * scale * w[i] + b[i];
   }
 }
