@@ -23,8 +23,8 @@ static const char *cookie_session_id(const rl_http_request *request) {
   return MHD_lookup_connection_value(request->connection, MHD_COOKIE_KIND, COOKIE_NAME);
 }
 
-/* Copies the hash of the credential's token, or of the token with which its login session began. Returns false if that session
- * has ended. */
+/* Copies to token_hash the hash of the credential's token, or of the token with which the credential's login session began.
+ * Returns false if this session has ended. */
 static bool find_token_hash(rl_server *server, const rl_credential *credential, char token_hash[RL_TOKEN_HASH_SIZE]) {
   memcpy(token_hash, credential->token_hash, RL_TOKEN_HASH_SIZE);
   return credential->session_id[0] == '\0' ||
@@ -44,8 +44,9 @@ bool rl_credential_is_known(rl_server *server, const rl_credential *credential) 
   return find_token_hash(server, credential, token_hash) && rl_store_has_cached_token(server->store, token_hash);
 }
 
-/* read_bearer_token and read_session_cookie return 1 and set request->credential if the request contains a credential of their
- * kind, even an invalid one; else they return 0. */
+/* read_bearer_token and read_session_cookie set request->credential and return 1 if the request contains a bearer token or a
+ * session cookie respectively; else they return 0. They don't check whether the credential is valid. read_bearer_token returns -1
+ * if it can't hash the token. */
 static int read_bearer_token(rl_http_request *request, rl_error *err) {
   const char *token = bearer_token(request);
   request->credential = (rl_credential){0};

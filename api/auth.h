@@ -13,8 +13,8 @@ bool rl_http_request_has_known_credential(rl_http_request *request);
 /* Sets *found to true if the request has a valid credential, and copies the credential to request->credential. Returns -1 if
  * the store can't be read. */
 int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err);
-/* Sets *valid to false if the credential was revoked, logged out or has expired, else to true. Returns -1 if the store can't be
- * read. */
+/* Sets *valid to false if the token is unknown or was revoked, or if the login session has expired or was ended by a logout; else
+ * to true. Returns -1 if the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);
 /* Returns true if the store's cache in memory shows that the credential is valid. Executes no query. */
 bool rl_credential_is_known(rl_server *server, const rl_credential *credential);

@@ -38,7 +38,7 @@ struct rl_body_cache {
   LIST_HEAD(, cache_entry) buckets[BUCKETS];
 };
 
-/* The text of an MHD response, which counts towards the cache's size. MHD frees it with the response. */
+/* The text of an MHD response. Its size counts towards the cache's `bytes` until MHD frees the text with the response. */
 typedef struct counted_text {
   rl_body_cache *cache;
   size_t size;
@@ -138,8 +138,8 @@ static bool remove_entry(rl_body_cache *cache, cache_entry *entry) {
   return drop_reference(entry);
 }
 
-/* Removes the least recently used entries until added_bytes more bytes fit. Returns false if they don't fit even in the empty
- * cache, because replies in progress still use the memory of removed entries. */
+/* Removes the least recently used entries until added_bytes more bytes fit. Returns false if these bytes don't fit even in the
+ * empty cache: they exceed max_bytes together with the removed bodies that replies in progress still use. */
 static bool evict_until_fits(rl_body_cache *cache, size_t added_bytes) {
   while (atomic_load(&cache->bytes) + added_bytes > cache->max_bytes) {
     pthread_mutex_lock(&cache->lock);

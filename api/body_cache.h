@@ -54,9 +54,9 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
 bool rl_body_cache_has_gzip(rl_body_cache *cache, const rl_cached_body *body);
 void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);
-/* Returns free heap memory to the kernel (malloc_trim) if bodies of at least 8 MiB in total were freed since the last time,
- * because malloc rarely reuses the gaps between cached bodies. Takes up to 30 ms, in which other threads may wait in malloc. Call
- * at most once per second. */
+/* Returns free heap memory to the kernel (malloc_trim) if at least 8 MiB of bodies were freed since the last malloc_trim. Without
+ * this call the heap would grow, because malloc rarely reuses the gaps between cached bodies. Takes up to 30 ms, in which other
+ * threads may wait in malloc. Call at most once per second. */
 void rl_body_cache_trim_heap(rl_body_cache *cache);
 /* Returns the bytes of all bodies that are cached or being sent, including RL_BODY_OVERHEAD_BYTES for each encoding. */
 size_t rl_body_cache_bytes(rl_body_cache *cache);

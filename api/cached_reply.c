@@ -1,5 +1,5 @@
 /* The key of a cached body consists of the path and the query. A cached body is current as long as the revision of the data from
- * which it was made is unchanged. Revision 0 means unknown; bodies with it are not cached. */
+ * which it was made is unchanged. Revision 0 means that the revision is unknown; such a body is not cached. */
 #include "api/cached_reply.h"
 
 #include <stdio.h>
@@ -18,12 +18,13 @@ enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
 typedef struct key_writer {
   char text[MAX_KEY_BYTES];
   size_t length;            /* MAX_KEY_BYTES: the key is too long */
-  const char *parameter;    /* NULL: every parameter keeps the value of the request */
+  const char *parameter;    /* name of the query parameter for which shared_value is written; NULL: none */
   const char *shared_value; /* written instead of the request's value of `parameter` */
-  bool has_shared_value;    /* shared_value was written */
+  bool wrote_shared_value;
 } key_writer;
 
-/* kind: 'p' path, 'n' name of a parameter, 'v' its value, 's' a shared_value value. */
+/* Appends the kind, the length and the text of a part. kind: 'p' path, 'n' name of a parameter, 'v' its value in the request, 's'
+ * its shared_value. */
 static void write_key_part(key_writer *key, char kind, const char *part) {
   if (key->length >= sizeof key->text) return;
   int length = snprintf(key->text + key->length, sizeof key->text - key->length, "%c%zu:%s", kind, strlen(part), part);
@@ -36,17 +37,17 @@ static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, c
   write_key_part(key, 'n', name);
   if (key->parameter != NULL && strcmp(name, key->parameter) == 0) {
     write_key_part(key, 's', key->shared_value);
-    key->has_shared_value = true;
+    key->wrote_shared_value = true;
   } else if (value != NULL) write_key_part(key, 'v', value);
   return MHD_YES;
 }
 
-/* Writes the path and the query parameters to the key, each preceded by its length. Returns false if they are too long. */
+/* Writes the path and the query parameters to the key. Returns false if they are too long. */
 static bool write_key(const rl_http_request *request, key_writer *key) {
   key->length = 0;
   write_key_part(key, 'p', request->path);
   MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, write_parameter, key);
-  if (key->parameter != NULL && !key->has_shared_value) {
+  if (key->parameter != NULL && !key->wrote_shared_value) {
     write_key_part(key, 'n', key->parameter);
     write_key_part(key, 's', key->shared_value);
   }
@@ -75,7 +76,8 @@ static bool find_job_of_parameter(const rl_http_request *request, const char *na
          rl_store_job_of_run(request->server->store, run_id, job_id, &ignored) == 0;
 }
 
-/* Sets the data that the reply depends on. Returns false if there is no such run. */
+/* Sets request->dependencies to the stored data from which the reply is made. Returns false if the route's replies are not cached
+ * or a run that the request names does not exist. */
 static bool find_dependencies(rl_http_request *request) {
   rl_body_dependencies *dependencies = &request->dependencies;
   rl_error ignored;

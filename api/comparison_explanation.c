@@ -1,3 +1,4 @@
+/* Reads both runs and their kernels from the store, lets rl_training_explain find the sentences, and adds these to the JSON. */
 #include "api/comparison_explanation.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 
 /* --- the runs ---------------------------------------------------------------------------------------------------------- */
 
-/* A run as rl_training_explain reads it, and the memory of its texts. */
+/* A run in the form that rl_training_explain takes, and the memory to which its texts and parts point. */
 typedef struct stored_run {
   rl_training_run run;
   rl_training_part *parts;
@@ -24,41 +25,41 @@ typedef struct stored_run {
 static void free_parts(stored_run *stored) { free(stored->parts); }
 
 /* Copies the text of a column to `copy` and returns `copy`; returns NULL if the column is NULL. */
-static const char *keep_text(rl_cursor *cursor, int column, char *copy, size_t size) {
+static const char *copy_text(rl_cursor *cursor, int column, char *copy, size_t size) {
   const char *text = rl_cursor_text(cursor, column);
   if (text == NULL) return NULL;
   snprintf(copy, size, "%s", text);
   rl_utf8_sanitize(copy, size);
   return copy;
 }
-#define KEEP_TEXT(CURSOR, COLUMN, COPY) keep_text(CURSOR, COLUMN, COPY, sizeof(COPY))
+#define COPY_TEXT(CURSOR, COLUMN, COPY) copy_text(CURSOR, COLUMN, COPY, sizeof(COPY))
 
 /* Reads the columns of explained_run.sql. */
 static void read_columns(rl_cursor *cursor, stored_run *stored) {
   rl_training_run *run = &stored->run;
   const char *kind = rl_cursor_text(cursor, 2);
-  KEEP_TEXT(cursor, 0, stored->variant);
-  KEEP_TEXT(cursor, 1, stored->precision);
+  COPY_TEXT(cursor, 0, stored->variant);
+  COPY_TEXT(cursor, 1, stored->precision);
   stored->is_training = kind != NULL && strcmp(kind, "train") == 0;
   run->variant = stored->variant;
   run->precision = stored->precision;
   run->epoch_ms = rl_cursor_real(cursor, 3);
   run->traced_ms = rl_cursor_real(cursor, 4);
   run->busy_ratio = rl_cursor_real(cursor, 5);
-  run->trace_reason = KEEP_TEXT(cursor, 6, stored->trace_reason);
-  run->counters_reason = KEEP_TEXT(cursor, 7, stored->counters_reason);
+  run->trace_reason = COPY_TEXT(cursor, 6, stored->trace_reason);
+  run->counters_reason = COPY_TEXT(cursor, 7, stored->counters_reason);
   run->operations = rl_cursor_real(cursor, 8);
   run->operations_per_s = rl_cursor_real(cursor, 9);
-  run->rate_reason = KEEP_TEXT(cursor, 10, stored->rate_reason);
+  run->rate_reason = COPY_TEXT(cursor, 10, stored->rate_reason);
   for (int i = 0; i < RL_MEMORY_PURPOSES; i++) run->memory_bytes[i] = rl_cursor_real(cursor, 11 + i);
-  run->memory_reason = KEEP_TEXT(cursor, 15, stored->memory_reason);
+  run->memory_reason = COPY_TEXT(cursor, 15, stored->memory_reason);
   run->skipped_steps = rl_cursor_real(cursor, 16);
   run->steps = rl_cursor_real(cursor, 17);
-  run->scaling_reason = KEEP_TEXT(cursor, 18, stored->scaling_reason);
+  run->scaling_reason = COPY_TEXT(cursor, 18, stored->scaling_reason);
 }
 
 /* Sets the verdict of a phase of training: the verdict of the kernel that executes the phase. If the kernel has no counters, the
- * verdict's message is the reason. */
+ * verdict's message says why. */
 static int read_verdict(rl_cursor *cursor, const stored_run *stored, rl_training_part *part, rl_error *err) {
   const char *json = rl_cursor_text(cursor, 5);
   rl_kernel_metrics metrics;
@@ -69,7 +70,7 @@ static int read_verdict(rl_cursor *cursor, const stored_run *stored, rl_training
     return 0;
   }
   if (json == NULL) {
-    part->verdict = (part - 1)->verdict; /* a further phase of the same kernel */
+    part->verdict = (part - 1)->verdict; /* the previous part is an earlier phase of the same kernel */
     return 0;
   }
   if (rl_kernel_metrics_parse(json, "[]", &metrics, err) < 0) return -1;
@@ -88,8 +89,8 @@ static int add_part(rl_cursor *cursor, stored_run *stored, rl_error *err) {
                              .report_kernel = isnan(rl_cursor_real(cursor, 4)) ? -1 : rl_cursor_integer(cursor, 4),
                              .instructions = rl_cursor_real(cursor, 6),
                              .conversions = rl_cursor_real(cursor, 7)};
-  KEEP_TEXT(cursor, 0, part->launch);
-  KEEP_TEXT(cursor, 1, part->phase);
+  COPY_TEXT(cursor, 0, part->launch);
+  COPY_TEXT(cursor, 1, part->phase);
   return read_verdict(cursor, stored, part, err);
 }
 

@@ -14,12 +14,18 @@
 
 #include "base/log.h"
 
-enum { MAX_EVENTS = 64, RESERVE_DIVISOR = 8, ADDRESS_SHARE_DIVISOR = 4, ADDRESS_SLOTS = 16384, NO_SLOT = -1 };
+enum {
+  MAX_EVENTS = 64,           /* for each epoll_wait */
+  RESERVE_DIVISOR = 8,       /* an eighth of the connections is a reserve: connections beyond the rest cause evictions */
+  ADDRESS_SHARE_DIVISOR = 4, /* one client address may use a quarter of the connections */
+  ADDRESS_SLOTS = 16384,
+  NO_SLOT = -1
+};
 
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
-  int64_t serving_since_ns;          /* monotonic time at which a thread began to serve it; 0: no thread serves it */
+  int64_t serving_since_ns;          /* monotonic time at which a thread began to serve the connection; 0: no thread serves it */
   bool is_abandoned;                 /* the client has closed its sending side */
   bool has_unread_input;             /* the connection is abandoned and MHD has not yet read all of its input */
   struct waiting_list *waiting_list; /* without_request, idle, or NULL: a request is in progress, or the connection is evicted */
@@ -72,8 +78,8 @@ void rl_connections_free(rl_connections *connections) {
   free(connections);
 }
 
-/* Adds the connection to the epoll set. Only one event is reported (EPOLLONESHOT), so that a later shutdown by the daemon does
- * not look like one by the client. */
+/* Adds the connection to the epoll set. epoll reports only one event for it (EPOLLONESHOT); otherwise a later shutdown by the
+ * daemon would look like a shutdown by the client. */
 static int watch_for_end_of_file(const rl_connections *connections, rl_connection *connection) {
   struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
   return epoll_ctl(connections->epoll_fd, EPOLL_CTL_ADD, connection->descriptor, &event);
@@ -96,7 +102,7 @@ static void join_waiting_list(struct waiting_list *list, rl_connection *connecti
   connection->waiting_list = list;
 }
 
-/* Returns how many connections may be open before a new one evicts another: seven eighths of the limit. */
+/* Returns how many connections may be open before a new connection evicts an older one: seven eighths of the limit. */
 static int64_t eviction_threshold(const rl_connections *connections) {
   int64_t count = connections->limit - (connections->limit + RESERVE_DIVISOR - 1) / RESERVE_DIVISOR;
   return count > 0 ? count : 1;
@@ -240,8 +246,8 @@ void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns) 
 
 int rl_connections_abandoned_descriptor(const rl_connections *connections) { return connections->epoll_fd; }
 
-/* Calls epoll_wait once and marks the reported connections as abandoned. Returns false if none was reported. The caller holds the
- * lock, so no reported connection has been freed by rl_connection_remove. */
+/* Calls epoll_wait once and marks the reported connections as abandoned. Returns false if epoll reported none. The caller holds
+ * the lock, so that rl_connection_remove can't free a reported connection meanwhile. */
 static bool mark_abandoned(rl_connections *connections) {
   struct epoll_event events[MAX_EVENTS];
   int count = epoll_wait(connections->epoll_fd, events, MAX_EVENTS, 0);
@@ -253,8 +259,9 @@ static bool mark_abandoned(rl_connections *connections) {
   return count > 0;
 }
 
-/* Shuts down reading, which wakes MHD. Called after MHD has read all input: otherwise a single edge-triggered event would report
- * both the input and the shutdown. Writing stays open, because the client may still read its reply. */
+/* Shuts down reading, which wakes MHD, if MHD has already read all input. While input is unread, a shutdown would be reported in
+ * the same edge-triggered event as the input, and MHD would miss it. Writing stays open, because the client may still read its
+ * reply. */
 static void shut_down_reading(rl_connection *connection) {
   if (!input_is_read(connection)) return;
   remove_from_unread(connection);

@@ -21,16 +21,16 @@
 typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
-/* limit: maximum number of open connections. If more than seven eighths of it are open, each new connection evicts the one that
- * has waited longest for a complete request: one that never sent a request, or else one that is idle after a reply. Returns
- * NULL on failure. */
+/* limit: maximum number of open connections. If more than seven eighths of it are open, each new connection evicts the
+ * connection that has never sent a complete request and is oldest; if there is none, the connection that has been idle longest
+ * after a reply. Returns NULL on failure. */
 rl_connections *rl_connections_new(int64_t limit, rl_error *err);
 void rl_connections_free(rl_connections *connections);
 /* Adds a connection, whose descriptor the caller closes after rl_connection_remove. Returns NULL if memory is exhausted. The
- * functions below accept NULL and do nothing. */
+ * functions below accept NULL as connection and then do nothing. */
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
 void rl_connection_remove(rl_connections *connections, rl_connection *connection);
-/* Sets the deadline, a time of rl_monotonic_ns; 0: it has none. */
+/* Sets the deadline, a time of rl_monotonic_ns; 0: no deadline. */
 void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
 /* Returns how many of `limit` connections the requests of one client address may use: a quarter. */
 int64_t rl_connections_max_per_address(int64_t limit);
@@ -51,9 +51,9 @@ int64_t rl_connections_count_busy_since(rl_connections *connections, int64_t sin
 void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns);
 /* Returns a descriptor that becomes readable when a connection has been abandoned. */
 int rl_connections_abandoned_descriptor(const rl_connections *connections);
-/* Marks the abandoned connections, and wakes MHD to close those that wait for a request. Returns true if it marked one. Sets
- * *again to true if MHD has not read all input of an abandoned connection; the caller then calls again some milliseconds later.
- * */
+/* Marks the newly abandoned connections and wakes MHD, which closes those that wait for a request. Returns true if it marked a
+ * connection. Sets *again to true if MHD has not read all input of an abandoned connection; the caller then calls again some
+ * milliseconds later. */
 bool rl_connections_release_abandoned(rl_connections *connections, bool *again);
 bool rl_connection_is_abandoned(rl_connections *connections, const rl_connection *connection); /* false for NULL */
 int64_t rl_connections_count(rl_connections *connections);

@@ -246,7 +246,7 @@ static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
   return 0;
 }
 
-/* Appends the received part of an upload to its file, and renews the deadline: a client must send a part within
+/* Appends the received part of an upload to its file, and renews the deadline: a client must send each part within
  * request_timeout_s. */
 static void run_upload_write(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
@@ -327,8 +327,8 @@ static enum MHD_Result begin_handler(rl_http_request *request) {
   return queue_response(request);
 }
 
-/* Returns true if the request was refused and the reply must be sent before the body is read, because the client waits for 100
- * Continue, would send more than MAX_DISCARDED_BODY_BYTES, or the end of the body is not known. */
+/* Returns true if the request was refused and its reply must be sent before the body is read. This is so in three cases: the
+ * client waits for 100 Continue, the body has more than MAX_DISCARDED_BODY_BYTES, or the end of the body is not known. */
 static bool must_reply_before_body(const rl_http_request *request) {
   int64_t length = 0;
   const char *text = rl_http_request_header(request, "Content-Length");
@@ -342,10 +342,11 @@ static enum MHD_Result begin_body(rl_http_request *request) {
   return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
 }
 
-/* Returns true if the token, whose check requires a query, may be checked after the body. A check before the body suspends the
- * connection. If MHD has already read the whole request and the end of file, it then closes the connection without a reply (see
- * end_body); this can happen only if the body fits into the connection's memory. A client that waits for 100 Continue must be
- * refused before the body. */
+/* Returns true if the token may be checked after the body was read. The check requires a query in a pool, which suspends the
+ * connection. If MHD has read the whole request and the end of file before, it closes the resumed connection without a reply (see
+ * end_body). To avoid this, a body that may already be in the connection's memory is read before the check. A longer body, or one
+ * of unknown length, is read after the check; so is the body of a client that waits for 100 Continue, because such a client must
+ * be refused before it sends the body. */
 static bool may_authorize_after_body(const rl_http_request *request) {
   const char *length = rl_http_request_header(request, "Content-Length");
   int64_t declared = 0;
@@ -355,8 +356,8 @@ static bool may_authorize_after_body(const rl_http_request *request) {
 }
 
 /* Called at the end of the body. Returns to MHD before a pool suspends the connection, so that MHD 0.9.75 notices that the
- * request is complete. Otherwise MHD would read from the connection after it is resumed, and would close it without a reply at an
- * end of file. */
+ * request is complete. Otherwise MHD would read from the resumed connection, and would close it without a reply at an end of
+ * file. */
 static enum MHD_Result end_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY_READ;
   return pool_of(request) == RL_POOL_INLINE && !request->must_authorize ? begin_handler(request) : MHD_YES;

@@ -28,7 +28,7 @@ typedef struct event_feed {
   rl_event_streams *streams;
   rl_event_source source;
   int64_t first_sequence,
-      last_sequence;        /* numbers of the first and last event in the feed; it is empty if first_sequence > last_sequence */
+      last_sequence; /* numbers of the first and last event in the feed; the feed is empty if first_sequence > last_sequence */
   char *texts[FEED_EVENTS]; /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
   bool is_final;            /* the source has finished: no event follows last_sequence */
   bool is_reading;          /* read_task is queued or running */
@@ -106,7 +106,7 @@ static void resume(event_stream *stream) {
   MHD_resume_connection(stream->connection);
 }
 
-/* Queues the task that reads the feed's new events. If it is already queued or running, it will read once more. */
+/* Queues the task that reads the feed's new events. A task that is already queued or running reads once more instead. */
 static void start_read(event_feed *feed) {
   feed->is_stale = true;
   if (!feed->is_reading)

@@ -23,20 +23,20 @@ const rl_field rl_export_job_query[] = {
 
 static void clear_target(rl_export_target *target) { cJSON_Delete(target->conditions); }
 
-/* The result of checking which runs of the job can be exported. */
+/* Which runs of the job the format can export. */
 typedef struct exportable_runs {
   char reason[256]; /* why one of the runs can't be exported; "": every run can be */
   char runs[256];   /* ids of the runs that can be exported: "3, 4" */
   int count;
 } exportable_runs;
 
-static void add_candidate(exportable_runs *found, int64_t run) {
+static void add_exportable_run(exportable_runs *found, int64_t run) {
   size_t used = strlen(found->runs);
   snprintf(found->runs + used, sizeof found->runs - used, "%s%lld", used > 0 ? ", " : "", (long long)run);
   found->count++;
 }
 
-/* Returns 1 if the format can export the run, else 0 with a reason. */
+/* Returns 1 if the format can export the run; else writes why not to `reason` and returns 0. Returns -1 on failure. */
 static int can_export(rl_store *store, const rl_export_format *format, int64_t run, char *reason, size_t size, rl_error *err) {
   rl_trace_state state;
   if (!format->needs_trace) return 1;
@@ -53,10 +53,10 @@ static int consider_runs(rl_store *store, const rl_export_format *format, rl_cur
   int rc;
   while ((rc = rl_cursor_next(cursor, &conditions, err)) > 0) {
     const int64_t run = rl_cursor_integer(cursor, 1);
-    int possible = can_export(store, format, run, found->reason, sizeof found->reason, err);
-    if (possible < 0) return -1;
-    if (possible == 0) continue;
-    add_candidate(found, run);
+    int exportable = can_export(store, format, run, found->reason, sizeof found->reason, err);
+    if (exportable < 0) return -1;
+    if (exportable == 0) continue;
+    add_exportable_run(found, run);
     cJSON_Delete(target->conditions);
     target->run = run;
     target->conditions = cJSON_Parse(conditions);

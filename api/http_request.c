@@ -23,7 +23,7 @@ typedef struct ended_upload {
 } ended_upload;
 
 static void run_end_of_upload(rl_pool_task *task) {
-  ended_upload *ended = (ended_upload *)task; /* its first member */
+  ended_upload *ended = (ended_upload *)task; /* the task is its first member */
   rl_upload_end(ended->upload);
   free(ended);
 }

@@ -39,7 +39,8 @@ typedef enum rl_cached_by {
   RL_CACHED_BY_AGED_CEILINGS,   /* the ceilings and their age in whole seconds */
   RL_CACHED_BY_LISTS,           /* lists of jobs, and the history */
   RL_CACHED_BY_SUITES,          /* suite runs and baselines */
-  RL_CACHED_BY_SUITES_AND_LISTS /* both of the above, and the value that the handler passes to rl_cached_reply_share */
+  RL_CACHED_BY_SUITES_AND_LISTS /* the data of RL_CACHED_BY_SUITES and RL_CACHED_BY_LISTS, and the value that the handler passes
+                                   to rl_cached_reply_share */
 } rl_cached_by;
 
 typedef struct rl_route {
@@ -75,11 +76,11 @@ struct rl_http_request {
   char name[RL_PATH_NAME_SIZE]; /* value of {name} in the path */
   char *body;                   /* NUL-terminated; NULL when empty */
   size_t body_length, body_capacity;
-  rl_upload *upload;        /* file with the part of the body that precedes `body`; NULL: no upload is in progress */
+  rl_upload *upload;        /* file to which the earlier parts of the body were written, before `body`; NULL: no upload */
   int64_t body_limit;       /* bytes */
   bool too_many_parameters; /* the query had more than 64 parameters and was truncated */
   bool must_authorize;      /* the token is checked after the body (may_authorize_after_body in dispatch.c) */
-  bool must_close;          /* the end of the request is not known, so the connection can't serve another */
+  bool must_close;          /* the end of the request is not known, so the connection can't serve another request */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
   enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_BODY_READ, RL_STAGE_HANDLER } stage;
@@ -109,7 +110,7 @@ bool rl_http_request_parameter_exceeds(const rl_http_request *request, const cha
 /* Decodes the query parameters with the route's table into the struct at `out`, which has `size` bytes. The caller has set its
  * members to their defaults. */
 int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size, rl_error *err);
-/* Parses `text`, the value of the query parameter `name`, as an RFC 3339 instant. *ns receives it in ns since 1970. */
+/* Parses `text`, the value of the query parameter `name`, as an RFC 3339 instant, and sets *ns to it, in ns since 1970. */
 int rl_http_request_parse_instant(rl_http_request *request, const char *name, const char *text, int64_t *ns, rl_error *err);
 /* Fills err with "NAME MESSAGE" for a query parameter or header, sets parameter_error and returns -1. */
 int rl_http_request_fail_parameter(rl_http_request *request, rl_error *err, const char *name, const char *message);

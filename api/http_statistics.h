@@ -10,8 +10,8 @@ typedef struct rl_http_statistics rl_http_statistics;
 
 rl_http_statistics *rl_http_statistics_new(void); /* NULL if memory is exhausted */
 void rl_http_statistics_free(rl_http_statistics *statistics);
-/* Count the beginning and the end of a request. route: index into rl_routes; -1: no route matched. status: of the reply; 0: the
- * connection was closed without a reply. */
+/* Count the beginning and the end of a request. route: index into rl_routes; -1: no route matched. status: the reply's HTTP
+ * status; 0: the connection was closed without a reply. */
 void rl_http_statistics_begin(rl_http_statistics *statistics);
 void rl_http_statistics_end(rl_http_statistics *statistics, int route, int status, int64_t duration_ns);
 

@@ -16,8 +16,10 @@ struct rl_http_stream {
   void (*free_owner)(rl_http_stream *stream); /* called once, at the end of the response */
   rl_connections *connections;
   rl_connection *tracked_connection;
-  char *bytes;                 /* a NUL follows the first `used` bytes */
-  size_t used, sent, capacity; /* bytes written and not yet replaced; how many of them were copied to MHD; allocated bytes */
+  char *bytes;     /* what read_callback has written; a NUL follows the first `used` bytes */
+  size_t used;     /* bytes written since `bytes` was last sent completely */
+  size_t sent;     /* how many of the `used` bytes were copied to MHD's buffer */
+  size_t capacity; /* allocated bytes */
 };
 
 int rl_http_stream_write(rl_http_stream *stream, const char *bytes, size_t length, rl_error *err);

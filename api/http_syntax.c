@@ -59,7 +59,7 @@ static void copy_host(const char *text, char *host, size_t size) {
 }
 
 bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded, rl_client_address *address) {
-  static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+  static const unsigned char ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff}; /* ::ffff: of an IPv4-mapped IPv6 address */
   const char *text = x_forwarded_for != NULL ? last_element(x_forwarded_for)
                      : forwarded != NULL     ? find_for_parameter(last_element(forwarded))
                                              : NULL;
@@ -67,10 +67,10 @@ bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded,
   rl_client_address found = {{0}};
   if (text == NULL) return false;
   copy_host(text, host, sizeof host);
-  memcpy(found.bytes, mapped, sizeof mapped);
-  if (inet_pton(AF_INET, host, found.bytes + sizeof mapped) != 1) {
+  memcpy(found.bytes, ipv4_prefix, sizeof ipv4_prefix);
+  if (inet_pton(AF_INET, host, found.bytes + sizeof ipv4_prefix) != 1) {
     if (inet_pton(AF_INET6, host, found.bytes) != 1) return false;
-    if (memcmp(found.bytes, mapped, sizeof mapped) != 0) memset(found.bytes + 8, 0, 8);
+    if (memcmp(found.bytes, ipv4_prefix, sizeof ipv4_prefix) != 0) memset(found.bytes + 8, 0, 8);
   }
   *address = found;
   return true;
@@ -112,7 +112,7 @@ bool rl_etag_matches(const char *header, const char *etag) {
   return false;
 }
 
-/* Returns true when the parameters of an item, as in ";q=0.5", have a weight of 0. */
+/* Returns true when the parameters of a list item give it a weight of 0, as ";q=0" does. */
 static bool has_zero_weight(const char *parameters) {
   const char *weight = strcasestr(parameters, "q=");
   const char *comma = strchr(parameters, ',');

@@ -35,9 +35,9 @@ static int finish_upload(rl_http_request *request, rl_imported_trace_params *par
   return -1;
 }
 
-static int submit(rl_http_request *request, rl_job_spec *spec, const char *key, const char *sha256, int64_t *id, bool *existing,
-                  rl_error *err) {
-  if (rl_queue_submit_job(request->server->queue, spec, key, sha256, id, existing, err) < 0) return -1;
+static int submit(rl_http_request *request, rl_job_spec *spec, const char *idempotency_key, const char *sha256, int64_t *id,
+                  bool *existing, rl_error *err) {
+  if (rl_queue_submit_job(request->server->queue, spec, idempotency_key, sha256, id, existing, err) < 0) return -1;
   if (!*existing) rl_upload_keep_file(request->upload);
   rl_upload_end(request->upload);
   request->upload = NULL;
@@ -50,17 +50,17 @@ int rl_handle_import_trace(rl_http_request *request, rl_error *err) {
   rl_imported_trace_params params = {0};
   rl_job_spec spec = {0};
   rl_job_state state = RL_JOB_QUEUED;
-  const char *key;
+  const char *idempotency_key;
   int64_t id;
   bool existing;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0 ||
-      rl_http_request_idempotency_key(request, &key, err) < 0)
+      rl_http_request_idempotency_key(request, &idempotency_key, err) < 0)
     return -1;
   params.format = query.format;
   memcpy(params.file_name, query.file_name, sizeof params.file_name);
   if (finish_upload(request, &params, err) < 0 || rl_job_spec_make_import(&params, query.deadline_s, &spec, err) < 0 ||
-      submit(request, &spec, key, params.sha256, &id, &existing, err) < 0)
+      submit(request, &spec, idempotency_key, params.sha256, &id, &existing, err) < 0)
     return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   return rl_http_request_reply_job(request, id, state, existing, err);

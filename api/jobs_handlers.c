@@ -39,7 +39,7 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
 
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   rl_server *server = request->server;
-  const char *body = request->body != NULL ? request->body : "", *key;
+  const char *body = request->body != NULL ? request->body : "", *idempotency_key;
   char sha256[RL_SHA256_SIZE];
   rl_job_policy policy;
   RL_CLEANUP(rl_job_spec_clear) rl_job_spec spec = {0};
@@ -47,10 +47,12 @@ int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   bool existing;
   rl_job_state state = RL_JOB_QUEUED;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (rl_http_request_idempotency_key(request, &key, err) < 0 || rl_http_request_job_policy(request, &policy, err) < 0) return -1;
+  if (rl_http_request_idempotency_key(request, &idempotency_key, err) < 0 ||
+      rl_http_request_job_policy(request, &policy, err) < 0)
+    return -1;
   if (rl_job_spec_parse(body, request->body_length, &policy, &spec, err) < 0) return -1;
   rl_sha256(body, request->body_length, sha256);
-  if (rl_queue_submit_job(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
+  if (rl_queue_submit_job(server->queue, &spec, idempotency_key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   return rl_http_request_reply_job(request, id, state, existing, err);
 }

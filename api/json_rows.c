@@ -12,7 +12,7 @@ typedef struct json_rows {
   int64_t limit, count, last_id;
   char list_letter;
   enum { HEAD, ROWS, DONE } state;
-  const char *pending_row; /* sent after its comma; NULL: none */
+  const char *pending_row; /* row that is sent next, because the comma before it was already sent; NULL: none */
   char tail[64];
 } json_rows;
 

@@ -11,10 +11,10 @@ enum { RL_PAGE_CURSOR_SIZE = 24 };
 void rl_page_cursor_format(char list_letter, int64_t id, char *text); /* writes into text[RL_PAGE_CURSOR_SIZE] */
 bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id);
 
-/* Replies {"items":[...], ...} and closes the cursor, even on failure. The query must return at most limit + 1 rows; the last one
- * is not sent, but shows that there are more than `limit`. If list_letter is not 0, adds "next_cursor", made from the last sent
- * row's id, which is its second column; null at the end of the list. If list_letter is 0, adds "truncated": whether there are
- * more rows. limit 0: sends all rows and adds neither. */
+/* Replies {"items":[...], ...} and closes the cursor, even on failure. Sends at most `limit` rows; the query must return at most
+ * limit + 1, and the row beyond the limit only shows that there are more. If list_letter is not 0, adds "next_cursor": the page
+ * cursor of the last sent row, whose id is in the second column, or null at the end of the list. If list_letter is 0, adds
+ * "truncated": whether there are more rows. If limit is 0, sends all rows and adds neither member. */
 int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err);
 
 #endif

@@ -46,7 +46,7 @@ void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const c
 }
 
 /* Compares id with every session, in a time that does not depend on id. The caller holds the lock. */
-static session *find(rl_login_sessions *sessions, const char *id) {
+static session *find_session(rl_login_sessions *sessions, const char *id) {
   char padded[RL_LOGIN_SESSION_ID_SIZE] = {0};
   session *found = NULL;
   if (strlen(id) != RL_LOGIN_SESSION_ID_SIZE - 1) return NULL;
@@ -58,7 +58,7 @@ static session *find(rl_login_sessions *sessions, const char *id) {
 
 bool rl_login_session_find(rl_login_sessions *sessions, int64_t now_ns, const char *id, char *token_hash) {
   pthread_mutex_lock(&sessions->lock);
-  const session *found = find(sessions, id);
+  const session *found = find_session(sessions, id);
   bool known = found != NULL && found->expires_ns > now_ns;
   if (known) memcpy(token_hash, found->token_hash, sizeof found->token_hash);
   pthread_mutex_unlock(&sessions->lock);
@@ -75,7 +75,7 @@ int rl_login_sessions_count(rl_login_sessions *sessions, int64_t now_ns) {
 
 void rl_login_session_end(rl_login_sessions *sessions, const char *id) {
   pthread_mutex_lock(&sessions->lock);
-  session *found = find(sessions, id);
+  session *found = find_session(sessions, id);
   if (found != NULL) sodium_memzero(found, sizeof *found);
   pthread_mutex_unlock(&sessions->lock);
 }

@@ -46,9 +46,9 @@ static bool is_in_list(const char *name, const char *list) {
   size_t length = strlen(name);
   while (*list != '\0') {
     list += strspn(list, ", ");
-    size_t item = strcspn(list, ", ");
-    if (item == length && strncasecmp(list, name, length) == 0) return true;
-    list += item;
+    size_t item_length = strcspn(list, ", ");
+    if (item_length == length && strncasecmp(list, name, length) == 0) return true;
+    list += item_length;
   }
   return false;
 }

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 
+/* The order matters: an RL_HTTP error becomes the first problem of this list whose status equals the error's code. */
 typedef enum rl_problem {
-  RL_PROBLEM_BAD_REQUEST, /* an RL_HTTP error becomes the first problem of this list whose status equals the error's code */
+  RL_PROBLEM_BAD_REQUEST,
   RL_PROBLEM_BAD_JSON,
   RL_PROBLEM_INVALID_FIELD,
   RL_PROBLEM_INVALID_PARAMETER,
@@ -45,8 +46,8 @@ extern const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT];
 /* Returns the problem that a client gets for an error. parameter_error: err->json_pointer names a query parameter or a header,
  * not a field of the body. */
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error);
-/* Returns the document as malloc'ed text; NULL if memory is exhausted. It does not contain the message of an internal error,
- * which is only logged. */
+/* Returns the document as malloc'ed text; NULL if memory is exhausted. The messages of RL_PROBLEM_INTERNAL and
+ * RL_PROBLEM_STORAGE_FULL are only logged: the document refers to the log instead. */
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error);
 
 #endif

@@ -9,8 +9,8 @@
 #include "api/http_request.h"
 #include "api/response.h"
 
-/* rl_reply, rl_reply_json and rl_reply_text take ownership of the response, the document or the malloc'ed text. If it is NULL,
- * they fail because memory is exhausted. */
+/* The functions with a response, a document or a malloc'ed text take ownership of it. NULL in its place means that memory was
+ * exhausted when the caller made it; the function then fails. */
 int rl_reply(rl_http_request *request, int status, struct MHD_Response *response, rl_error *err);
 int rl_reply_json(rl_http_request *request, int status, cJSON *document, rl_error *err);
 /* Replies 202 with the document and, in the Location header, the path of the job or suite run that was created. is_replayed: an

@@ -24,7 +24,7 @@ void rl_kernel_metrics_clear(rl_kernel_metrics *metrics);
 
 /* Determines which sections the report of a run shows. */
 typedef struct rl_report_view {
-  char capability[8];      /* "9.0"; "" when unknown */
+  char capability[8];      /* compute capability: "9.0"; "" when unknown */
   bool request_is_known;   /* requested_bits is valid; false: the requested sections are not stored */
   uint32_t requested_bits; /* bit i: rl_sections[i] */
 } rl_report_view;
@@ -49,15 +49,18 @@ typedef struct rl_findings {
 } rl_findings;
 /* Applies all rules and combines findings with the same cause (findings.h). Returns an empty list if memory is exhausted. */
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
-/* Returns [{"rule", "version", "section", "kind", "title", "message", "inputs", "speedup_pct", "scope", "cause", "parts"}]. An
- * element of "parts" has the members up to "inputs". */
+/* Returns [{"rule", "version", "section", "kind", "title", "message", "inputs", "lines", "speedup_pct", "scope", "cause",
+ * "parts"}]. An element of "parts" has the members up to "lines". instructions: the kernel's instructions, from which "lines" is
+ * made; may be NULL. */
 cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions);
 /* Calls rl_report_apply_rules and rl_report_findings_json. */
 cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions);
-/* Compares the findings of each rule in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new", "resolved" or
- * "unchanged"; a and b: the finding or null. Findings are not combined by cause. */
+/* Compares the findings of each rule for a kernel in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new",
+ * "resolved" or "unchanged"; a and b: the finding or null. Each finding is an element of the list, also one that
+ * rl_report_findings_json adds to the "parts" of another. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
-/* Returns the kernel's rl_kernel_verdict as JSON. library: the kernel belongs to a library, so the user can't change its code. */
+/* Returns the kernel's rl_kernel_verdict as JSON. library: the kernel belongs to a library; its verdict then has no advice,
+ * because the user can't change its code. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);
 /* Returns {"name", "advice"} of the library to which the kernel belongs, or null. run: the run's row. The kernels of a source job
  * belong to no library, because the job compiles or loads the client's code. */

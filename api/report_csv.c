@@ -189,7 +189,7 @@ static const struct rl_csv_dimension *find_dimension(const char *name) {
   return NULL;
 }
 
-/* Returns the first section row of this metric that has a word for each value; NULL: no row has. */
+/* Returns the first section row of this metric that has a word for each value; NULL if there is no such row. */
 static const rl_section_row *find_row_with_choices(const char *name) {
   for (size_t s = 0; s < rl_section_count; s++)
     for (size_t r = 0; r < rl_sections[s].row_count; r++) {

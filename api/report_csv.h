@@ -10,8 +10,8 @@
 #include "api/report.h"
 #include "model/catalogue.h"
 
-/* Which rows of a section the details page contains, as with ncu's option --print-details: those of the section's header, those
- * of the tables below the header (body), or both. */
+/* Which rows of a section the details page contains, as with ncu's option --print-details: only the rows of the section's header,
+ * only the rows of the tables below the header (body), or all rows. */
 typedef enum rl_csv_details { RL_CSV_DETAILS_HEADER, RL_CSV_DETAILS_BODY, RL_CSV_DETAILS_ALL } rl_csv_details;
 extern const char *const rl_csv_details_names[]; /* "header" "body" "all", NULL */
 
@@ -29,10 +29,12 @@ void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details
 void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
 
 enum { RL_CSV_DIMENSIONS = 6 };
-/* The raw page's metrics of the launch dimensions, with ncu's units: the grid in blocks, the block in threads. */
+/* The raw page's metrics of the launch dimensions. */
 extern const struct rl_csv_dimension {
-  const char *name, *unit, *extent; /* extent: "grid" or "block" */
-  int axis;
+  const char *name;
+  const char *unit;   /* as ncu prints it: "block" for the dimensions of a block, "" for those of the grid */
+  const char *extent; /* member of the kernel's row that has the three dimensions: "grid" or "block" */
+  int axis;           /* index into the three dimensions */
 } rl_csv_dimensions[RL_CSV_DIMENSIONS];
 
 typedef struct rl_csv_column {

@@ -1,4 +1,4 @@
-/* Implements the functions of report.h for findings. */
+/* Implements the functions of report.h for findings and for the library to which a kernel belongs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

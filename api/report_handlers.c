@@ -67,8 +67,8 @@ static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
   return (rl_binding){name, ordinal >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = ordinal};
 }
 
-/* Returns the text of the object with the beginning of its last member, "kernels", up to the opening bracket of the array.
- * Returns NULL if memory is exhausted. */
+/* Prints the object without its closing brace and appends `,"kernels":[`. The texts of the kernels and "]}" then complete the
+ * document. Returns NULL if memory is exhausted. */
 static char *print_head(const cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object), *head = NULL;
   if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;
@@ -84,7 +84,7 @@ static char *print_and_delete(cJSON *object, rl_error *err) {
   return text;
 }
 
-/* Returns the reason for which the kernels of a run have no sections. */
+/* Returns why the kernels of a run have no sections. */
 static const char *no_counters_reason(const rl_report_run *run) {
   const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "counters_reason"));
   return reason != NULL ? reason : "the counters pass did not profile this kernel";
@@ -164,29 +164,30 @@ static int add_metric_name(rl_report_stream *stream, size_t *capacity, const cha
   return 0;
 }
 
-typedef struct added_names {
+/* The arguments of add_metric_name that add_computed_name gets through a callback. */
+typedef struct name_destination {
   rl_report_stream *stream;
   size_t *capacity;
   rl_error *err;
-} added_names;
+} name_destination;
 
 static int add_computed_name(void *context, const char *name) {
-  const added_names *to = context;
-  return add_metric_name(to->stream, to->capacity, name, to->err);
+  const name_destination *destination = context;
+  return add_metric_name(destination->stream, destination->capacity, name, destination->err);
 }
 
-/* Adds the names of the metrics that are computed from the collected ones, and of the launch's dimensions. */
+/* Adds the names of the metrics that can be computed from the collected metrics, and the names of the launch's dimensions. */
 static int add_computed_names(rl_report_stream *stream, size_t *capacity, rl_error *err) {
   const size_t collected = stream->metric_count;
-  added_names to = {stream, capacity, err};
+  name_destination destination = {stream, capacity, err};
   if (collected == 0) return 0;
   const char **names = malloc(collected * sizeof *names); /* the stream's array moves while it grows */
   if (names == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   memcpy(names, stream->metric_names, collected * sizeof *names);
-  int rc = rl_computed_metrics_list(names, collected, add_computed_name, &to);
+  int rc = rl_computed_metrics_list(names, collected, add_computed_name, &destination);
   for (int i = 0; i < RL_CSV_DIMENSIONS && rc == 0; i++) {
     const char *name = rl_csv_dimensions[i].name;
-    if (!rl_names_contain(names, collected, name)) rc = add_computed_name(&to, name);
+    if (!rl_names_contain(names, collected, name)) rc = add_computed_name(&destination, name);
   }
   free(names);
   rl_names_sort(stream->metric_names, stream->metric_count);
@@ -200,8 +201,8 @@ static int make_raw_columns(rl_report_stream *stream, rl_error *err) {
   return 0;
 }
 
-/* Determines the columns of the raw page: all metrics that were collected for at least one kernel, and the metrics that are
- * computed from them. */
+/* Determines the columns of the raw page: all metrics that were collected for at least one kernel, the metrics that are computed
+ * from them, and the launch's dimensions. */
 static int read_raw_columns(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
@@ -223,7 +224,7 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   return close_memstream(out, &text, err);
 }
 
-/* Returns the row of a kernel with the workload's name. The report of a run without kernels shows this row instead. */
+/* Returns a row that stands for a kernel with the workload's name. The report of a run without kernels consists of this row. */
 static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256", NULL};
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "workload"));
@@ -274,7 +275,7 @@ static int prepare_json(rl_report_stream *stream, const report_query *query, rl_
   return stream->head != NULL ? 0 : -1;
 }
 
-/* Prints the lines of the timeline's findings after those of all kernels. */
+/* Sets the stream's tail to the lines of the timeline's findings, which then follow the lines of all kernels. */
 static int prepare_timeline_lines(rl_http_request *request, rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_run_timeline_clear) rl_run_timeline timeline = {0};
   char *text = NULL;
@@ -356,7 +357,8 @@ static char *render_pair_names(rl_report_stream *stream, const char *const colum
   return print_and_delete(pair, err);
 }
 
-/* Reads a run, and checks that its counters pass has this kernel (-1: any). Fails with RL_HTTP 404 if either is missing. */
+/* Reads a run, and checks that its counters pass has the kernel with this ordinal (-1: no check). Fails with RL_HTTP 404 if the
+ * run or the kernel is missing. */
 static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = id}, ordinal_binding(":kernel", kernel)};

@@ -1,6 +1,6 @@
 /* A chunked reply (chunked_reply.h) that consists of a head, one text for each row of a query (a kernel, or a pair of kernels),
- * and a tail. A row's text is rendered when the client has been sent the previous texts, so that a long report is never in memory
- * as a whole. */
+ * and a tail. A row's text is rendered only after the previous texts were sent, so that a long report is never in memory as a
+ * whole. */
 #ifndef RL_API_REPORT_STREAM_H
 #define RL_API_REPORT_STREAM_H
 

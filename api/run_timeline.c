@@ -1,3 +1,5 @@
+/* Runs the analyses of analyze/ on a trace, together with the copies and the shares of phases that the store computes, and turns
+ * the results into metrics for the rules. */
 #include "api/run_timeline.h"
 
 #include <stdio.h>

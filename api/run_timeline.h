@@ -27,8 +27,8 @@ typedef struct rl_run_timeline {
   const char *queue_reason, *path_reason; /* why `queue` and `path` are unknown; NULL: they are known */
 } rl_run_timeline;
 
-/* Reads the run's trace and runs all analyses. *timeline must not be moved. The caller clears it, even after a failure. Fails
- * like rl_run_trace_read. */
+/* Reads the run's trace and runs all analyses. *timeline must not be moved, because the index points into it. The caller clears
+ * it, even after a failure. Fails like rl_run_trace_read. */
 int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeline *timeline, rl_error *err);
 void rl_run_timeline_clear(rl_run_timeline *timeline);
 

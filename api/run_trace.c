@@ -1,4 +1,4 @@
-/* Reads the stored rows of a trace, or determines the reason for which there are none. */
+/* Reads the stored rows of a trace, or determines why there are none. */
 #include "api/run_trace.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "store/store.h"
 
-enum { MAX_EVENTS = 2000000, CLAIM_CHECK_US = 5000 };
+enum { MAX_TRACE_ROWS = 2000000, CLAIM_RETRY_US = 5000 };
 
 static _Atomic int64_t loaded_rows; /* sum over all traces in memory */
 
@@ -21,7 +21,7 @@ static int claim_rows(rl_run_trace *trace, rl_request_budget *budget, rl_error *
   while (!((before == 0 || before + rows <= RL_MAX_LOADED_ROWS) &&
            atomic_compare_exchange_strong(&loaded_rows, &before, before + rows))) {
     if (rl_request_budget_check(budget, err) < 0) return -1;
-    usleep(CLAIM_CHECK_US);
+    usleep(CLAIM_RETRY_US);
     before = atomic_load(&loaded_rows);
   }
   trace->claimed_rows = rows;
@@ -71,10 +71,10 @@ int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, 
 }
 
 int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err) {
-  if (state->reason[0] != '\0' || state->row_count <= MAX_EVENTS) return 0;
+  if (state->reason[0] != '\0' || state->row_count <= MAX_TRACE_ROWS) return 0;
   return rl_fail(err, RL_HTTP, 422,
                  "The trace has %lld rows; a trace of at most %d rows can be analysed. Trace fewer iterations.",
-                 (long long)state->row_count, MAX_EVENTS);
+                 (long long)state->row_count, MAX_TRACE_ROWS);
 }
 
 static int read_names(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
@@ -95,35 +95,36 @@ typedef struct shared_values { /* an entry of activity_dictionary */
   uint32_t name, graph_node, stream, thread;
 } shared_values;
 
-typedef struct dictionary {
+typedef struct value_dictionary {
   shared_values *entries;
   size_t count, capacity;
-} dictionary;
+} value_dictionary;
 
-static void free_dictionary(dictionary *read) { free(read->entries); }
+static void free_dictionary(value_dictionary *dictionary) { free(dictionary->entries); }
 
-static int read_dictionary(rl_store *store, const rl_binding *run, dictionary *read, rl_error *err) {
+static int read_dictionary(rl_store *store, const rl_binding *run, value_dictionary *dictionary, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *unused;
   int found;
   if (rl_store_query(store, RL_QUERY_TIMELINE_VALUES, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0) {
-    if (rl_array_reserve(&read->entries, read->count, &read->capacity, sizeof *read->entries, err) < 0) return -1;
-    read->entries[read->count++] = (shared_values){.name = (uint32_t)rl_cursor_integer(cursor, 2),
-                                                   .graph_node = (uint32_t)rl_cursor_integer(cursor, 3),
-                                                   .stream = (uint32_t)rl_cursor_integer(cursor, 4),
-                                                   .thread = (uint32_t)rl_cursor_integer(cursor, 5)};
+    if (rl_array_reserve(&dictionary->entries, dictionary->count, &dictionary->capacity, sizeof *dictionary->entries, err) < 0)
+      return -1;
+    dictionary->entries[dictionary->count++] = (shared_values){.name = (uint32_t)rl_cursor_integer(cursor, 2),
+                                                               .graph_node = (uint32_t)rl_cursor_integer(cursor, 3),
+                                                               .stream = (uint32_t)rl_cursor_integer(cursor, 4),
+                                                               .thread = (uint32_t)rl_cursor_integer(cursor, 5)};
   }
   return found;
 }
 
-static int add_event(rl_run_trace *trace, const dictionary *read, rl_cursor *cursor, rl_error *err) {
+static int add_event(rl_run_trace *trace, const value_dictionary *dictionary, rl_cursor *cursor, rl_error *err) {
   int64_t start_ns = rl_cursor_integer(cursor, 1), entry = rl_cursor_integer(cursor, 5);
   if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
-  if (entry < 0 || (uint64_t)entry >= read->count)
+  if (entry < 0 || (uint64_t)entry >= dictionary->count)
     return rl_fail(err, RL_STORAGE, 0, "an activity row refers to entry %lld of the dictionary, which does not exist",
                    (long long)entry);
-  const shared_values *shared = &read->entries[entry];
+  const shared_values *shared = &dictionary->entries[entry];
   trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
                                                   .end_ns = start_ns + rl_cursor_integer(cursor, 2),
                                                   .kind = (uint32_t)rl_cursor_integer(cursor, 3),
@@ -137,13 +138,13 @@ static int add_event(rl_run_trace *trace, const dictionary *read, rl_cursor *cur
 
 static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  RL_CLEANUP(free_dictionary) dictionary read = {0};
+  RL_CLEANUP(free_dictionary) value_dictionary dictionary = {0};
   const char *unused;
   int found;
-  if (read_dictionary(store, run, &read, err) < 0) return -1;
+  if (read_dictionary(store, run, &dictionary, err) < 0) return -1;
   if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0)
-    if (add_event(trace, &read, cursor, err) < 0) return -1;
+    if (add_event(trace, &dictionary, cursor, err) < 0) return -1;
   return found;
 }
 

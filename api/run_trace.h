@@ -19,7 +19,7 @@ typedef struct rl_trace_state {
 } rl_trace_state;
 
 typedef struct rl_run_trace {
-  rl_trace_event *items;
+  rl_trace_event *items; /* the events while they are read; NULL once `index` has a copy */
   size_t count, capacity;
   char **names;
   size_t name_count, name_capacity;

@@ -27,7 +27,7 @@
 enum {
   CLIENT_THREADS = 4,
   MAX_PROBE_CONNECTIONS = 4,          /* open connections of rl_server_connect_probe */
-  CONNECTION_MEMORY_BYTES = 32 << 10, /* MHD's memory of a connection, for the headers of the request and the reply */
+  CONNECTION_MEMORY_BYTES = 32 << 10, /* memory that MHD reserves for a connection: the headers of the request and the reply */
   UNREAD_INPUT_CHECK_MS = 10,         /* interval between checks of abandoned connections whose input MHD has not read */
   CLOSE_WAIT_MS = 700,                /* how long a closing server waits for replies in progress */
   SEND_BUFFER_BYTES = 128 << 10, /* send buffer of a socket; Linux would otherwise enlarge it to megabytes for each slow client */
@@ -51,36 +51,36 @@ typedef struct server_with_watcher {
   watcher_thread watcher;
 } server_with_watcher;
 
-static void connection_changed(void *context, struct MHD_Connection *connection, void **record,
+static void connection_changed(void *context, struct MHD_Connection *connection, void **tracked_connection,
                                enum MHD_ConnectionNotificationCode change) {
   rl_server *server = context;
   if (change == MHD_CONNECTION_NOTIFY_CLOSED) {
-    rl_connection_remove(server->connections, *record);
+    rl_connection_remove(server->connections, *tracked_connection);
     return;
   }
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   int64_t deadline_ns = rl_monotonic_ns() + server->config->request_timeout_s * second_ns;
-  *record = rl_connection_add(server->connections, info->connect_fd, deadline_ns);
+  *tracked_connection = rl_connection_add(server->connections, info->connect_fd, deadline_ns);
 }
 
 /* truncate_query returns the address of this variable for a request with too many parameters. The address is the request's state
  * until begin_request replaces it. */
 static char too_many_parameters;
 
-/* MHD calls this function before it parses the query in the same buffer. Returns the initial state of the request, which MHD
- * passes to serve. */
+/* MHD calls this function before it parses the query, so that the function can truncate the query in MHD's buffer. Returns the
+ * initial state of the request, which MHD passes to serve. */
 static void *truncate_query(void *context, const char *uri, struct MHD_Connection *connection) {
   (void)context, (void)connection;
   return uri != NULL && rl_query_truncate((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
 }
 
-static rl_http_request *begin_request(rl_server *server, struct MHD_Connection *connection, rl_connection *record,
+static rl_http_request *begin_request(rl_server *server, struct MHD_Connection *connection, rl_connection *tracked_connection,
                                       const char *method, const char *path) {
   rl_http_request *request = calloc(1, sizeof *request);
   if (request == NULL) return NULL;
   request->server = server;
   request->connection = connection;
-  request->tracked_connection = record;
+  request->tracked_connection = tracked_connection;
   request->socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
   request->start_ns = rl_monotonic_ns();
   snprintf(request->method, sizeof request->method, "%s", method);
@@ -111,19 +111,19 @@ static rl_connection *tracked_connection_of(struct MHD_Connection *connection) {
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                              const char *version, const char *data, size_t *size, void **state) {
   rl_server *server = context;
-  rl_connection *record = tracked_connection_of(connection);
+  rl_connection *tracked_connection = tracked_connection_of(connection);
   enum MHD_Result result = MHD_NO;
   (void)version;
-  rl_connection_begin_service(server->connections, record, rl_monotonic_ns());
+  rl_connection_begin_service(server->connections, tracked_connection, rl_monotonic_ns());
   if (*state != NULL && *state != &too_many_parameters) {
     result = continue_request(*state, data, size);
   } else {
     bool query_was_cut = *state != NULL;
-    rl_http_request *request = *state = begin_request(server, connection, record, method, path);
+    rl_http_request *request = *state = begin_request(server, connection, tracked_connection, method, path);
     if (request != NULL) request->too_many_parameters = query_was_cut;
     if (request != NULL) result = rl_dispatch_begin(request);
   }
-  rl_connection_end_service(server->connections, record);
+  rl_connection_end_service(server->connections, tracked_connection);
   return result;
 }
 
@@ -330,8 +330,8 @@ static int start_client_http(rl_server *server, rl_error *err) {
                  tls ? ": are tls_certificate and tls_key a pair of PEM files?" : "");
 }
 
-/* Starts a second MHD daemon with the same handlers but without a listening socket, so that clients can't use up its connections.
- * */
+/* Starts a second MHD daemon for health checks. It has the same handlers but no listening socket, so that clients can't use up
+ * its connections. */
 static int start_probe_http(rl_server *server, rl_error *err) {
   static const struct MHD_OptionItem no_options[] = {{MHD_OPTION_END, 0, NULL}};
   server->probe_http = start_mhd(server, MHD_USE_NO_LISTEN_SOCKET, MAX_PROBE_CONNECTIONS, no_options);

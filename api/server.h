@@ -1,6 +1,6 @@
 /* The HTTP server, which the daemon's main function opens and closes. The route table (routes.h) maps a request to its handler; a
- * test compares the table with openapi.json. Handlers submit and cancel jobs in the queue and suite runs in the suite runner,
- * store labels and baselines, and otherwise only read from the store and the supervisor. */
+ * test compares the table with openapi.json. Handlers submit and cancel jobs (through the queue) and suite runs (through the
+ * suite runner), and store labels and baselines. Otherwise they only read from the store and the supervisor. */
 #ifndef RL_API_SERVER_H
 #define RL_API_SERVER_H
 

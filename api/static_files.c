@@ -31,8 +31,8 @@ static const struct {
 static const char *media_type_of(const char *path) {
   size_t length = strlen(path);
   for (size_t i = 0; i < sizeof media_types / sizeof *media_types; i++) {
-    size_t suffix = strlen(media_types[i].suffix);
-    if (length > suffix && strcmp(path + length - suffix, media_types[i].suffix) == 0) return media_types[i].type;
+    size_t suffix_length = strlen(media_types[i].suffix);
+    if (length > suffix_length && strcmp(path + length - suffix_length, media_types[i].suffix) == 0) return media_types[i].type;
   }
   return NULL;
 }
@@ -112,8 +112,8 @@ int rl_handle_get_web_file(rl_http_request *request, rl_error *err) {
   if (file < 0) return rl_fail(err, RL_HTTP, 404, "No route and no file has this path; /openapi.json lists the routes.");
   bool gzip = rl_accepts_gzip(rl_http_request_header(request, "Accept-Encoding")) &&
               open_gzip_copy(request->server, request->path, &file, &status);
-  const int64_t identity[] = {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_size, (int64_t)status.st_ino};
-  rl_etag_hash(identity, sizeof identity, etag);
+  const int64_t file_version[] = {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_size, (int64_t)status.st_ino};
+  rl_etag_hash(file_version, sizeof file_version, etag);
   bool unchanged = rl_etag_matches(rl_http_request_header(request, "If-None-Match"), etag);
   struct MHD_Response *response = unchanged ? rl_response_empty() : MHD_create_response_from_fd64((uint64_t)status.st_size, file);
   if (response != NULL) {

@@ -215,7 +215,8 @@ static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, r
 
 /* Changes the JSON pointer of an error in the suite's definition, so that it points into the request's body. If the body contains
  * the definition, prefixes the pointer with /definition. If the definition comes from a file, points to /device, because another
- * device may be able to run the suite, and puts the original pointer into the message. */
+ * device may be able to run the suite, and puts the original pointer into the message. Errors in the body's own members device
+ * and against_request keep their pointers. Returns -1. */
 static int point_error_into_body(const run_body *body, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (err->domain != RL_INPUT) return -1;
@@ -258,7 +259,7 @@ static int submit_definition(rl_http_request *request, const run_body *body, rl_
       rl_suite_decode(body->definition, "/definition", &policy, &suite, err) < 0)
     return -1;
   if (strcmp(suite->name, request->name) != 0)
-    return rl_fail_at(err, "/definition/name", "the name must be the one in the path, %s", request->name);
+    return rl_fail_at(err, "/definition/name", "the name must equal the name in the path, %s", request->name);
   return submit(request, suite, body, err);
 }
 

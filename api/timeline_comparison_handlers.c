@@ -48,7 +48,7 @@ static cJSON *row_json(const rl_compared_time *row) {
   return object;
 }
 
-/* Adds the rows with the largest differences, and the sum of the others. */
+/* Adds the first MAX_ROWS rows, and the sum of the remaining rows. */
 static void add_rows(cJSON *document, const rl_trace_comparison *comparison) {
   cJSON *rows = cJSON_AddArrayToObject(document, "rows"), *rest = cJSON_AddObjectToObject(document, "rest");
   int64_t rest_ns[2] = {0, 0};

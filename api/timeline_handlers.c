@@ -1,4 +1,5 @@
-/* The route that explains the trace of a run: classes of time, idle intervals and findings. */
+/* GET /runs/{id}/timeline/findings. The reply explains the trace of a run: classes of time, NVTX ranges, phases, the launch
+ * queue, the critical path, threads, copies, and findings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +69,8 @@ static int compare_times(const void *left, const void *right) {
   return (a->time_ns < b->time_ns) - (a->time_ns > b->time_ns);
 }
 
-/* Returns the shortest time of a range name that is listed, so that the reply lists the MAX_RANGE_NAMES names with the longest
- * times. */
+/* Returns the time that a range name must have to be listed. The reply then lists the MAX_RANGE_NAMES names with the longest
+ * times. If memory is exhausted, returns INT64_MAX, which no name reaches. */
 static int64_t min_listed_ns(const rl_range_times *times) {
   if (times->count <= MAX_RANGE_NAMES) return 0;
   rl_range_time *sorted = malloc(times->count * sizeof *sorted);

@@ -1,5 +1,5 @@
-/* The route from whose reply a timeline is drawn: the lanes of a time window, with events merged that are shorter than one
- * pixel. */
+/* GET /runs/{id}/timeline/lanes. The reply has the lanes of a time window, from which a client draws a timeline. Events that are
+ * shorter than a pixel of the drawing are merged. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "api/trace_rows.h"
 #include "base/json_members.h"
 
-enum { DEFAULT_STEPS = 1024, MAX_STEPS = 4096 };
+enum { DEFAULT_PIXELS = 1024, MAX_PIXELS = 4096 };
 
 typedef struct lanes_query {
   int64_t from, to, pixels;
@@ -21,7 +21,7 @@ const rl_field rl_get_timeline_lanes_query[] = {
              .summary = "Start of the window in ns since the start of the trace"),
     RL_FIELD(lanes_query, to, RL_FIELD_INT, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "End of the window in ns; default: the end of the trace"),
-    RL_FIELD(lanes_query, pixels, RL_FIELD_INT, .minimum = 1, .maximum = MAX_STEPS,
+    RL_FIELD(lanes_query, pixels, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PIXELS,
              .summary = "Width of the drawing in pixels: events shorter than a pixel are merged; default 1024"),
     {0}};
 
@@ -121,7 +121,7 @@ static int add_trace(cJSON *document, rl_http_request *request, const lanes_quer
 int rl_handle_get_timeline_lanes(rl_http_request *request, rl_error *err) {
   static const char *const members[] = {"trace_end_ns", "window", "step_ns", "names", "lanes", "lanes_truncated", NULL};
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
-  lanes_query query = {.pixels = DEFAULT_STEPS};
+  lanes_query query = {.pixels = DEFAULT_PIXELS};
   bool has_trace;
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
   if (query.to > 0 && query.to <= query.from)

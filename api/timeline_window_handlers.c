@@ -132,13 +132,15 @@ const rl_field rl_search_timeline_query[] = {
 
 typedef struct found_event {
   rl_lane_key key;
-  rl_lane_item item; /* row_count 0: none */
+  rl_lane_item item; /* row_count 0: no event was found */
 } found_event;
 
 typedef struct name_search {
   bool *matches; /* matches[i]: whether name i of the trace contains the text */
   size_t name_count, name_capacity;
-  int64_t from_ns, found_count, earlier_count; /* events with the name: all, and those before from_ns */
+  int64_t from_ns;
+  int64_t found_count;   /* number of events whose names contain the text */
+  int64_t earlier_count; /* how many of these events start before from_ns */
   found_event previous, next, first, last;
 } name_search;
 

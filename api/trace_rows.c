@@ -1,4 +1,5 @@
-/* Reads rows of a run's trace one by one. */
+/* Queries the rows and the names of a run's trace. A reply numbers the names that it mentions from 0, so that it need not contain
+ * the trace's other names. */
 #include "api/trace_rows.h"
 
 #include <errno.h>

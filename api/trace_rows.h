@@ -11,12 +11,12 @@
 #include "model/activity_levels.h"
 #include "store/store.h"
 
-/* The rows of a run that overlap [from_ns, to_ns). */
+/* The rows of a run that overlap [from_ns, to_ns). A row that is shorter than the intervals of `level` is not read by itself: the
+ * store has added it to the sum of an interval, and rl_trace_intervals_read reads these sums. rl_trace_rows_read reads the other
+ * rows one by one. */
 typedef struct rl_trace_window {
   int64_t run_id, from_ns, to_ns;
-  int level; /* level of detail (model/activity_levels.h). Rows that are counted in the stored intervals of this level, which last
-                longer than each of these rows, are read as sums (rl_trace_intervals_read), the other rows singly
-                (rl_trace_rows_read). RL_NO_LEVEL: all rows are read singly */
+  int level; /* level of detail (model/activity_levels.h). RL_NO_LEVEL: all rows are read one by one */
 } rl_trace_window;
 
 /* Called for a row, or for the sum of the rows in an interval. item->name: ordinal in the trace's names. Returns -1 to end the
