@@ -27,7 +27,7 @@ static int list_baselines(const rl_cli *cli, const char *suite, rl_error *err) {
 }
 
 /* Sets *id to the last completed run of the suite. */
-static int find_run(const rl_cli *cli, const char *suite, long long *id, rl_error *err) {
+static int find_last_completed_run(const rl_cli *cli, const char *suite, long long *id, rl_error *err) {
   char path[128];
   const cJSON *run;
   snprintf(path, sizeof path, "/suites/%s/runs?limit=100", suite);
@@ -39,7 +39,7 @@ static int find_run(const rl_cli *cli, const char *suite, long long *id, rl_erro
 }
 
 static int promote(const rl_cli *cli, const char *suite, const char *name, long long run, rl_error *err) {
-  if (run == 0 && find_run(cli, suite, &run, err) < 0) return -1;
+  if (run == 0 && find_last_completed_run(cli, suite, &run, err) < 0) return -1;
   RL_CLEANUP(rl_json_free) cJSON *baseline = rl_post_named_baseline(cli, suite, name, run, err);
   if (baseline == NULL) return -1;
   if (cli->json) return rl_print_json(baseline);
@@ -48,7 +48,7 @@ static int promote(const rl_cli *cli, const char *suite, const char *name, long 
 }
 
 int rl_command_baseline(rl_cli *cli, rl_error *err) {
-  const char *words[3] = {NULL}; /* the arguments that are no option: promote SUITE NAME, or list SUITE */
+  const char *words[3] = {NULL}; /* the arguments that are not options: promote SUITE NAME, or list SUITE */
   long long run = 0;
   int count = 0;
   for (int i = 0; i < cli->argc; i++) {

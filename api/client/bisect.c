@@ -23,7 +23,7 @@ typedef struct bisection {
   rl_cli *cli;
   const char *suite, *good, *bad, *build, *repository, *device; /* options */
   char folder[256], tree[264];                                  /* the temporary folder, and the worktree in it */
-  char baseline[RL_SUITE_NAME_SIZE]; /* name of the baseline that the good commit's suite run has become; "": not yet */
+  char baseline[RL_SUITE_NAME_SIZE]; /* name of the baseline made from the good commit's suite run; "" until it exists */
   cJSON *steps;                      /* member "steps" of the JSON output */
 } bisection;
 
@@ -172,7 +172,8 @@ static int run_suite(const bisection *search, cJSON **run, rl_error *err) {
   return *run != NULL ? (int)rl_suite_exit_code(*run) : rl_fail(err, RL_ERRNO, EINTR, "interrupted");
 }
 
-/* Returns true if the commit's suite can't be run, because its file is missing or invalid. */
+/* Returns true if the failure concerns the commit alone: its suite can't be run, because the suite's file is missing or
+ * invalid. */
 static bool is_refused(const rl_error *failure) {
   return failure->domain == RL_INPUT || (failure->domain == RL_HTTP && failure->code >= 400 && failure->code < 500);
 }
@@ -241,18 +242,18 @@ static int make_baseline(bisection *search, const char *commit, rl_error *err) {
 /* --- the search ------------------------------------------------------------------------------------------------------------ */
 
 /* Runs git bisect with these arguments. Returns 0 if git has checked out the next commit. Returns 1 if the search has ended: then
- * `first` is the first slower commit, or "" if only skipped commits are left. */
-static int bisect_step(const bisection *search, const char *const *arguments, char first[COMMIT_SIZE], rl_error *err) {
+ * `first_slower` is the first slower commit, or "" if only skipped commits are left. */
+static int bisect_step(const bisection *search, const char *const *arguments, char first_slower[COMMIT_SIZE], rl_error *err) {
   static const char found[] = " is the first bad commit";
   RL_CLEANUP(rl_free_text) char *output = NULL;
   const int status = git(search->tree, arguments, &output, err);
   const char *end = output != NULL ? strstr(output, found) : NULL;
-  first[0] = '\0';
+  first_slower[0] = '\0';
   if (status < 0) return -1;
   if (end != NULL) {
     const char *start = end;
     while (start > output && start[-1] != '\n') start--;
-    snprintf(first, COMMIT_SIZE, "%.*s", (int)(end - start), start);
+    snprintf(first_slower, COMMIT_SIZE, "%.*s", (int)(end - start), start);
     return 1;
   }
   if (status == GIT_ONLY_SKIPPED_STATUS) return fprintf(stderr, "%s\n", output), 1;
@@ -265,28 +266,29 @@ static int clean_tree(const bisection *search, rl_error *err) {
   return git_or_fail(search->tree, (const char *[]){"git", "clean", "--quiet", "-fd", NULL}, NULL, err);
 }
 
-static int find_first_slower(const bisection *search, const char *good, const char *bad, char first[COMMIT_SIZE], rl_error *err) {
+static int find_first_slower(const bisection *search, const char *good, const char *bad, char first_slower[COMMIT_SIZE],
+                             rl_error *err) {
   char commit[COMMIT_SIZE];
   result judged;
   if (clean_tree(search, err) < 0) return -1;
-  int ended = bisect_step(search, (const char *[]){"git", "bisect", "start", bad, good, NULL}, first, err);
+  int ended = bisect_step(search, (const char *[]){"git", "bisect", "start", bad, good, NULL}, first_slower, err);
   while (ended == 0) {
     if (resolve_commit(search->tree, "HEAD", commit, err) < 0 || judge_commit(search, commit, &judged, err) < 0 ||
         clean_tree(search, err) < 0)
       return -1;
-    ended = bisect_step(search, (const char *[]){"git", "bisect", git_words[judged], NULL}, first, err);
+    ended = bisect_step(search, (const char *[]){"git", "bisect", git_words[judged], NULL}, first_slower, err);
   }
   return ended < 0 ? -1 : 0;
 }
 
 /* Prints the commit and the verdicts of its suite run. */
-static int print_found(const bisection *search, const char *first, rl_error *err) {
+static int print_found(const bisection *search, const char *first_slower, rl_error *err) {
   const cJSON *step;
   char line[512], path[64] = "";
-  describe_commit(search, first, line, sizeof line);
+  describe_commit(search, first_slower, line, sizeof line);
   printf("the first slower commit: %s\n\n", line);
   cJSON_ArrayForEach (step, search->steps)
-    if (strcmp(rl_json_text(step, "commit"), first) == 0)
+    if (strcmp(rl_json_text(step, "commit"), first_slower) == 0)
       snprintf(path, sizeof path, "/suite-runs/%.0f", rl_json_number(step, "suite_run"));
   RL_CLEANUP(rl_json_free) cJSON *run = rl_http_get(search->cli, path, err);
   if (run == NULL) return -1;
@@ -294,26 +296,26 @@ static int print_found(const bisection *search, const char *first, rl_error *err
   return RL_EXIT_COMPLETED;
 }
 
-static int print_result(const bisection *search, const char *first, rl_error *err) {
+static int print_result(const bisection *search, const char *first_slower, rl_error *err) {
   if (search->cli->json) {
     RL_CLEANUP(rl_json_free) cJSON *document = cJSON_CreateObject();
-    if (*first != '\0') cJSON_AddStringToObject(document, "first_slower", first);
+    if (*first_slower != '\0') cJSON_AddStringToObject(document, "first_slower", first_slower);
     else cJSON_AddNullToObject(document, "first_slower");
     cJSON_AddStringToObject(document, "baseline", search->baseline);
     cJSON_AddItemReferenceToObject(document, "steps", search->steps);
     rl_print_json(document);
-  } else if (*first != '\0') {
-    return print_found(search, first, err);
+  } else if (*first_slower != '\0') {
+    return print_found(search, first_slower, err);
   } else {
     puts(
-        "Only skipped commits are left. The first slower commit is one of the skipped commits, or the first slower commit after "
-        "them.");
+        "Only skipped commits are left. The first slower commit is one of them, or the commit after them that was measured as "
+        "slower.");
   }
-  return *first != '\0' ? RL_EXIT_COMPLETED : RL_EXIT_INCONCLUSIVE;
+  return *first_slower != '\0' ? RL_EXIT_COMPLETED : RL_EXIT_INCONCLUSIVE;
 }
 
 static int search_commits(bisection *search, const char *good, const char *bad, rl_error *err) {
-  char first[COMMIT_SIZE];
+  char first_slower[COMMIT_SIZE];
   result judged;
   if (add_worktree(search, good, err) < 0 || make_baseline(search, good, err) < 0 || clean_tree(search, err) < 0) return -1;
   if (git_or_fail(search->tree, (const char *[]){"git", "checkout", "--quiet", "--detach", bad, NULL}, NULL, err) < 0 ||
@@ -323,7 +325,7 @@ static int search_commits(bisection *search, const char *good, const char *bad, 
     fprintf(stderr, "rooflinectl: the bad commit %.*s is not slower than the good commit\n", SHORT_COMMIT_LENGTH, bad);
     return RL_EXIT_INCONCLUSIVE;
   }
-  return find_first_slower(search, good, bad, first, err) < 0 ? -1 : print_result(search, first, err);
+  return find_first_slower(search, good, bad, first_slower, err) < 0 ? -1 : print_result(search, first_slower, err);
 }
 
 int rl_command_bisect(rl_cli *cli, rl_error *err) {

@@ -91,6 +91,7 @@ char *rl_format_age(char *cell, double seconds) {
                             : format_number(cell, seconds / 86400, "%.0f days");
 }
 
+/* Returns false for the second and later bytes of a character in UTF-8. */
 static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
 
 void rl_print_cell(FILE *out, const char *text, int width) {
@@ -109,6 +110,7 @@ void rl_print_cell(FILE *out, const char *text, int width) {
   if (width < 0) fprintf(out, "%*s", limit - columns, "");
 }
 
+/* Prints "?" instead of control characters. */
 static void print_bytes(FILE *out, const char *text, size_t count) {
   for (size_t i = 0; i < count; i++) fputc((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i], out);
 }

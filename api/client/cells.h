@@ -9,8 +9,8 @@
 
 enum { RL_CELL_SIZE = 64 };
 
-/* Return a member of an object; NULL, "" or NAN when the member is absent; "" or NAN also when it is null or of another type.
- * path names nested members: "passes.total". */
+/* rl_json_at returns a member of an object, or NULL if the member is absent. rl_json_text and rl_json_number return the member's
+ * value, or "" and NAN if the member is absent, null or of another type. path names nested members: "passes.total". */
 const cJSON *rl_json_at(const cJSON *object, const char *path);
 const char *rl_json_text(const cJSON *object, const char *path);
 double rl_json_number(const cJSON *object, const char *path);
@@ -32,10 +32,10 @@ char *rl_format_age(char *cell, double seconds);                        /* "12 s
 /* Prints text padded to `width` columns (negative: left-aligned). Counts characters, not bytes. Truncates longer text and ends it
  * with "…". */
 void rl_print_cell(FILE *out, const char *text, int width);
-/* Prints a name that a client chose, without characters that could control the terminal. */
+/* Prints a name that a client chose. Prints "?" instead of control characters, which could change the state of the terminal. */
 void rl_print_name(FILE *out, const char *name);
-/* Prints text in lines of at most 80 columns, indented by `indent` columns, and ends the last line. Omits the same characters as
- * rl_print_name. */
+/* Prints text in lines of at most 80 columns, indented by `indent` columns, and ends the last line. Prints "?" instead of control
+ * characters. */
 void rl_print_wrapped(FILE *out, int indent, const char *text);
 /* Like rl_print_wrapped, but the text begins after a label on the current line: only further lines are indented. */
 void rl_print_after_label(FILE *out, int indent, const char *text);

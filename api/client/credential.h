@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-/* Reads the first line of $CREDENTIALS_DIRECTORY/rooflined-token into token, without surrounding white space. Sets token to "" if
- * the file does not exist or is blank. Fails with RL_ERRNO if the file can't be read, or if the token does not fit into `size`
+/* Copies the first word of the first line of $CREDENTIALS_DIRECTORY/rooflined-token to token. Sets token to "" if the file does
+ * not exist or this line is blank. Fails with RL_ERRNO if the file can't be read, or if the token does not fit into `size`
  * bytes. */
 int rl_credential_read_token(char *token, size_t size, rl_error *err);
 

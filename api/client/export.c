@@ -53,11 +53,12 @@ static int parse_options(const rl_cli *cli, export_options *options, rl_error *e
 
 typedef struct progress {
   bool is_shown;
-  int64_t bytes, next_ns;
+  int64_t bytes;   /* bytes received so far */
+  int64_t next_ns; /* rl_monotonic_ns at which the progress is printed next; 0: it was not printed yet */
 } progress;
 
-static void show_progress(progress *shown, size_t more) {
-  shown->bytes += (int64_t)more;
+static void show_progress(progress *shown, size_t added_bytes) {
+  shown->bytes += (int64_t)added_bytes;
   if (!shown->is_shown || rl_monotonic_ns() < shown->next_ns) return;
   shown->next_ns = rl_monotonic_ns() + PROGRESS_INTERVAL_NS;
   fprintf(stderr, "\r%.1f MB", (double)shown->bytes / 1e6);

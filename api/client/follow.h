@@ -1,5 +1,5 @@
-/* Follows a job until it ends. If standard error is a terminal, shows one progress line; otherwise prints a line for each
- * change. */
+/* Follows a job until it ends. If standard error is a terminal, shows one progress line; otherwise prints a line for each epoch
+ * and phase. */
 #ifndef RL_CLIENT_FOLLOW_H
 #define RL_CLIENT_FOLLOW_H
 

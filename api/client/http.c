@@ -93,9 +93,9 @@ static int fail_with_problem(long status, const rl_body *response, rl_error *err
 
 static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
   if (code == CURLE_ABORTED_BY_CALLBACK) return rl_fail(err, RL_ERRNO, EINTR, "interrupted");
-  const bool broke =
+  const bool connection_broke =
       code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_PARTIAL_FILE;
-  return rl_fail(err, RL_WIRE, broke ? RL_WIRE_TRUNCATED : RL_WIRE_CLOSED, "no response from %s: %s", cli->url,
+  return rl_fail(err, RL_WIRE, connection_broke ? RL_WIRE_TRUNCATED : RL_WIRE_CLOSED, "no response from %s: %s", cli->url,
                  curl_easy_strerror(code));
 }
 
@@ -119,14 +119,15 @@ static int perform(const rl_cli *cli, CURL *easy, const struct curl_slist *heade
 
 typedef struct json_request {
   const char *method, *path;
-  const char *body, *key; /* key: the Idempotency-Key; NULL: none */
+  const char *body, *idempotency_key; /* NULL: none */
 } json_request;
 
 static int send_json(const rl_cli *cli, const json_request *request, rl_body *response, rl_error *err) {
   RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
   RL_CLEANUP(easy_free) CURL *easy = request_new(cli, request->path, &headers, err);
   if (easy == NULL) return -1;
-  if (request->key != NULL && add_header(&headers, err, "Idempotency-Key: %s", request->key) < 0) return -1;
+  if (request->idempotency_key != NULL && add_header(&headers, err, "Idempotency-Key: %s", request->idempotency_key) < 0)
+    return -1;
   if (request->body != NULL) {
     if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request->body));
@@ -143,7 +144,7 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
 
 int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body, const char *key, rl_body *response,
                           rl_error *err) {
-  return send_json(cli, &(json_request){.method = "POST", .path = path, .body = body, .key = key}, response, err);
+  return send_json(cli, &(json_request){.method = "POST", .path = path, .body = body, .idempotency_key = key}, response, err);
 }
 
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err) {

@@ -1,6 +1,7 @@
-/* Sends HTTP requests to the daemon with libcurl. A reply with a status of 400 or more becomes an RL_HTTP error with the status
- * as its code and the text of the problem document. Fails with RL_WIRE if the daemon did not respond, with its code
- * RL_WIRE_TRUNCATED if the connection broke after it was established. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
+/* Sends HTTP requests to the daemon with libcurl. A reply with a status other than 2xx becomes an RL_HTTP error with the status
+ * as its code and the text of the problem document. If the daemon does not respond, a request fails with RL_WIRE: with the code
+ * RL_WIRE_TRUNCATED if the connection broke after it was established, else with RL_WIRE_CLOSED. Ctrl-C ends a request with
+ * RL_ERRNO, EINTR. Not thread-safe. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 

@@ -1,4 +1,4 @@
-/* The handler of SIGINT sets a flag and resets itself, so that a second Ctrl-C ends the program. */
+/* The handler of SIGINT sets a flag. SA_RESETHAND then restores the default action, so that a second Ctrl-C ends the program. */
 #include "api/client/interrupt.h"
 
 #include <signal.h>

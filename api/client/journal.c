@@ -18,13 +18,13 @@
 
 enum { MAX_JOBS = 512, MAX_FIELDS = MAX_JOBS + 8 }; /* journald refuses entries of more than 1024 fields */
 
-typedef struct entry {
+typedef struct journal_entry {
   struct iovec fields[MAX_FIELDS];
   int count;
-} entry;
+} journal_entry;
 
-static void add_field(entry *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_field(entry *message, const char *format, ...) {
+static void add_field(journal_entry *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_field(journal_entry *message, const char *format, ...) {
   char *text = NULL;
   va_list arguments;
   va_start(arguments, format);
@@ -46,7 +46,7 @@ static int priority_of(bool completed, const char *verdict) {
   return strcmp(verdict, "same") == 0 || strcmp(verdict, "faster") == 0 ? LOG_INFO : LOG_WARNING;
 }
 
-static void add_jobs(entry *message, const cJSON *run) {
+static void add_jobs(journal_entry *message, const cJSON *run) {
   const cJSON *job;
   int count = 0;
   cJSON_ArrayForEach (job, rl_json_at(run, "jobs")) {
@@ -59,7 +59,7 @@ int rl_journal_send_verdict(const cJSON *run, rl_error *err) {
   const char *suite = rl_json_text(run, "suite"), *state = rl_json_text(run, "state"), *verdict = rl_suite_run_verdict(run);
   const bool completed = strcmp(state, "completed") == 0;
   const double id = rl_json_number(run, "id");
-  entry message = {0};
+  journal_entry message = {0};
   if (!stderr_is_journal()) return 0;
   add_field(&message, "MESSAGE=suite %s, run %.0f: %s: %s", suite, id, completed ? verdict : state, rl_suite_run_reason(run));
   add_field(&message, "PRIORITY=%d", priority_of(completed, verdict));

@@ -148,7 +148,7 @@ static int parse_and_dispatch(int argc, char **argv, rl_cli *cli, rl_error *err)
   return dispatch(cli, err);
 }
 
-/* https://no-color.org */
+/* Returns whether to print styles: on a terminal, unless the user has set NO_COLOR (https://no-color.org). */
 static bool wants_colour(void) {
   return isatty(STDOUT_FILENO) && get_environment("NO_COLOR", NULL) == NULL &&
          strcmp(get_environment("TERM", "dumb"), "dumb") != 0;

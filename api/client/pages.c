@@ -252,8 +252,8 @@ static void print_daemon_page(void) {
     snprintf(name, sizeof name, "--%s", option->name);
     print_term(name, option->argument, option->summary);
   }
-  puts(".SH SETTINGS\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the");
-  puts("file ([rooflined], port = ...).");
+  puts(".SH SETTINGS\nEvery setting can be given as an option, as an environment variable (ROOFLINED_PORT), or as a line");
+  puts("in the section [rooflined] of the file (port = ...).");
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) print_setting(key);
   puts(".SH FILES\n.TP\n/etc/rooflined/rooflined.conf\nThe settings.\n.SH SEE ALSO\n\\fBrooflinectl\\fR(1)");
 }

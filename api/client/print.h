@@ -22,8 +22,8 @@ void rl_print_ceilings(FILE *out, const cJSON *ceilings);
 /* Prints a run's report. section: prints only this section, with all its tables; NULL: the header of every section. */
 void rl_print_report(FILE *out, const cJSON *report, const char *section);
 /* Prints a report in at most 60 lines: the verdicts of the longest kernels, the findings sorted by the time they could save, and
- * the timeline. timeline: GET /runs/{id}/timeline/findings; comparison: GET /jobs/{id}/comparison of a training run's job, which
- * explains its epoch; either may be NULL. */
+ * the timeline. timeline: GET /runs/{id}/timeline/findings, or NULL. comparison: GET /jobs/{id}/comparison of a training run's
+ * job, which explains the epoch's time, or NULL. */
 void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeline, const cJSON *comparison);
 /* Prints GET /runs/{id}/timeline/findings: the time classes and the findings, or why there is no trace. */
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline);

@@ -15,11 +15,11 @@ static bool has_suffix(const char *text, const char *suffix) {
 /* Prints the name of a rate without its unit ("dram_read" for dram_read_bytes_per_s), and the value with its unit. */
 static void print_rate(FILE *out, const cJSON *rate) {
   const char *name = rl_json_text(rate, "name");
-  const bool bytes = has_suffix(name, "_bytes_per_s");
+  const bool is_bytes = has_suffix(name, "_bytes_per_s");
   char label[RL_CELL_SIZE], cell[RL_CELL_SIZE];
-  snprintf(label, sizeof label, "%.*s", (int)(strlen(name) - strlen(bytes ? "_bytes_per_s" : "_operations_per_s")), name);
+  snprintf(label, sizeof label, "%.*s", (int)(strlen(name) - strlen(is_bytes ? "_bytes_per_s" : "_operations_per_s")), name);
   rl_print_cell(out, label, -LABEL_COLUMNS);
-  rl_print_cell(out, (bytes ? rl_format_bytes_per_s : rl_format_operations_per_s)(cell, rl_json_number(rate, "value")),
+  rl_print_cell(out, (is_bytes ? rl_format_bytes_per_s : rl_format_operations_per_s)(cell, rl_json_number(rate, "value")),
                 VALUE_COLUMNS);
   fprintf(out, "%s%s\n", rl_json_text(rate, "reason")[0] != '\0' ? "  " : "", rl_json_text(rate, "reason"));
 }

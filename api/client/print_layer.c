@@ -6,7 +6,7 @@
 
 enum { NAME_COLUMNS = 10, VALUE_COLUMNS = 11 };
 
-static double measured(const cJSON *run, const char *name) {
+static double measured_value(const cJSON *run, const char *name) {
   const cJSON *measurement;
   cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
     if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && strcmp(rl_json_text(measurement, "name"), name) == 0)
@@ -31,12 +31,12 @@ static char *format_us(char *cell, double us) {
 
 static double cold_us(const cJSON *run, const cJSON *previous) {
   (void)previous;
-  return measured(run, "time_cold_us_median");
+  return measured_value(run, "time_cold_us_median");
 }
 
 static double warm_us(const cJSON *run, const cJSON *previous) {
   (void)previous;
-  return measured(run, "time_warm_us_median");
+  return measured_value(run, "time_warm_us_median");
 }
 
 static double token_us(const cJSON *run, const cJSON *previous) {
@@ -46,7 +46,7 @@ static double token_us(const cJSON *run, const cJSON *previous) {
 
 static double floor_ratio(const cJSON *run, const cJSON *previous) {
   (void)previous;
-  return measured(run, "floor_cold_us") / cold_us(run, NULL);
+  return measured_value(run, "floor_cold_us") / cold_us(run, NULL);
 }
 
 static double gained_ratio(const cJSON *run, const cJSON *previous) {
@@ -55,7 +55,7 @@ static double gained_ratio(const cJSON *run, const cJSON *previous) {
 
 static double relative_error(const cJSON *run, const cJSON *previous) {
   (void)previous;
-  return measured(run, "relative_error");
+  return measured_value(run, "relative_error");
 }
 
 static const column columns[] = {{"cold", cold_us, format_us},

@@ -336,10 +336,10 @@ static const char *describe_code(const cJSON *same) {
 
 static void print_pair(FILE *out, const cJSON *pair) {
   const cJSON *section, *a = rl_json_at(pair, "a"), *b = rl_json_at(pair, "b");
-  const bool both = cJSON_IsObject(a) && cJSON_IsObject(b);
+  const bool is_in_both_runs = cJSON_IsObject(a) && cJSON_IsObject(b);
   fputc('\n', out);
   rl_print_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
-  if (!both) {
+  if (!is_in_both_runs) {
     fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
     return;
   }

@@ -120,8 +120,8 @@ static void print_explanation(FILE *out, const cJSON *comparison) {
   cJSON_ArrayForEach (pair, pairs) {
     fputc('\n', out);
     cJSON_ArrayForEach (sentence, rl_json_at(pair, "explanation")) {
-      bool is_of_baseline = rl_json_number(sentence, "run") == rl_json_number(pair, "baseline.run");
-      if (pair == pairs->child || !is_of_baseline) print_sentence(out, sentence);
+      bool describes_baseline = rl_json_number(sentence, "run") == rl_json_number(pair, "baseline.run");
+      if (pair == pairs->child || !describes_baseline) print_sentence(out, sentence);
     }
   }
 }

@@ -214,11 +214,11 @@ void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeli
   page.free_lines--;
   if (ceilings_reason[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", ceilings_reason), page.free_lines--;
   if (reason[0] != '\0') fprintf(out, "— no sections: %s\n", reason), page.free_lines--;
-  RL_CLEANUP(rl_free_text) char *trace = timeline != NULL ? render_timeline(timeline) : NULL;
-  int trace_lines = trace != NULL ? count_lines(trace) : 0;
+  RL_CLEANUP(rl_free_text) char *timeline_text = timeline != NULL ? render_timeline(timeline) : NULL;
+  int timeline_lines = timeline_text != NULL ? count_lines(timeline_text) : 0;
   print_epoch(&page, comparison, rl_json_number(report, "run"));
   if (reason[0] == '\0') print_kernels(&page, kernels);
-  print_findings(&page, kernels, trace_lines < MAX_TIMELINE_LINES ? trace_lines : MAX_TIMELINE_LINES);
-  print_first_lines(&page, trace);
+  print_findings(&page, kernels, timeline_lines < MAX_TIMELINE_LINES ? timeline_lines : MAX_TIMELINE_LINES);
+  print_first_lines(&page, timeline_text);
   print_footer(&page, report);
 }

@@ -31,8 +31,8 @@ typedef struct regress_options {
 } regress_options;
 
 const rl_cli_option *rl_regress_options(void) {
-  enum { OPTIONS = 9, MAX_FORMATS = 8 };
-  static rl_cli_option options[OPTIONS + MAX_FORMATS + 1] = {
+  enum { OPTION_COUNT = 9, MAX_FORMATS = 8 };
+  static rl_cli_option options[OPTION_COUNT + MAX_FORMATS + 1] = {
       {"--suite", "FILE", "run the definition in this file instead of a suite of the daemon"},
       {"--against", "NAME", "compare with this named baseline; default: with the last good runs"},
       {"--against-build", "NAME", "also measure this build of the workers, in random order, as the baseline"},
@@ -43,7 +43,7 @@ const rl_cli_option *rl_regress_options(void) {
       {"--cancel", "N", "cancel suite run N"},
       {"--output", "FORMAT[=FILE]", "also write the run to FILE; without FILE, print it instead of the table:"}};
   for (int i = 0; i < MAX_FORMATS && rl_suite_outputs[i].name != NULL; i++)
-    options[OPTIONS + i] = (rl_cli_option){rl_suite_outputs[i].name, "", rl_suite_outputs[i].summary, "--output"};
+    options[OPTION_COUNT + i] = (rl_cli_option){rl_suite_outputs[i].name, "", rl_suite_outputs[i].summary, "--output"};
   return options;
 }
 
@@ -121,7 +121,7 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
                             options->request.against_build != NULL || options->request.against_engine != NULL ||
                             options->request.against_variant != NULL;
   if (names_run && (runs || has_settings || (options->run > 0 && options->cancel > 0)))
-    return rl_fail_usage(err, "with --run or --cancel give no suite; --run can be combined with --output only");
+    return rl_fail_usage(err, "--run and --cancel take no suite; --run can only be combined with --output");
   return 0;
 }
 
@@ -176,31 +176,31 @@ static const char *find_rows(FILE *existing, const char *table, const char *file
   return NULL;
 }
 
-static int write_file(const output *to, const char *text, rl_error *err) {
-  RL_CLEANUP(close_file) FILE *existing = to->format->is_table ? fopen(to->file, "re") : NULL;
+static int write_file(const output *destination, const char *text, rl_error *err) {
+  RL_CLEANUP(close_file) FILE *existing = destination->format->is_table ? fopen(destination->file, "re") : NULL;
   const bool appends = existing != NULL && fgetc(existing) != EOF;
   if (appends) {
     rewind(existing);
-    text = find_rows(existing, text, to->file, err);
+    text = find_rows(existing, text, destination->file, err);
   }
   if (text == NULL) return -1;
-  FILE *out = fopen(to->file, appends ? "ae" : "we");
-  if (out == NULL) return rl_fail_errno(err, "%.160s", to->file);
+  FILE *out = fopen(destination->file, appends ? "ae" : "we");
+  if (out == NULL) return rl_fail_errno(err, "%.160s", destination->file);
   const bool written = fputs(text, out) >= 0;
-  return fclose(out) == 0 && written ? 0 : rl_fail_errno(err, "%.160s", to->file);
+  return fclose(out) == 0 && written ? 0 : rl_fail_errno(err, "%.160s", destination->file);
 }
 
-static int write_output(const output *to, const cJSON *run, rl_error *err) {
+static int write_output(const output *destination, const cJSON *run, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = NULL;
   size_t size = 0;
   const char *missing = rl_suite_output_find_missing_value(run);
   FILE *stream = open_memstream(&text, &size);
   if (stream == NULL) return rl_fail_errno(err, "no memory for an output");
-  to->format->write(stream, run);
+  destination->format->write(stream, run);
   if (fclose(stream) != 0) return rl_fail_errno(err, "no memory for an output");
-  if (to->format->is_table && missing != NULL)
-    fprintf(stderr, "rooflinectl: %s gets no row: the run has no value of %s\n", to->format->name, missing);
-  if (to->file != NULL) return write_file(to, text, err);
+  if (destination->format->is_table && missing != NULL)
+    fprintf(stderr, "rooflinectl: %s gets no row: the run has no value of %s\n", destination->format->name, missing);
+  if (destination->file != NULL) return write_file(destination, text, err);
   fputs(text, stdout);
   return 0;
 }

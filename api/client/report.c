@@ -60,7 +60,7 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
 }
 
 /* Sets options->run to the only run of the job. Fails with the numbers of its runs if there are several. */
-static int find_run(rl_cli *cli, report_options *options, rl_error *err) {
+static int find_only_run(rl_cli *cli, report_options *options, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, options->job, "", err);
   if (job == NULL) return -1;
   const cJSON *runs = rl_json_at(job, "runs");
@@ -156,7 +156,7 @@ static int print_response(rl_cli *cli, const report_options *options, rl_error *
 
 int rl_command_report(rl_cli *cli, rl_error *err) {
   report_options options;
-  if (parse_options(cli, &options, err) < 0 || (options.job > 0 && find_run(cli, &options, err) < 0)) return -1;
+  if (parse_options(cli, &options, err) < 0 || (options.job > 0 && find_only_run(cli, &options, err) < 0)) return -1;
   if (options.csv || cli->json) return print_response(cli, &options, err);
   return rl_print_repeatedly(cli, options.watch, print_report, &options, err);
 }

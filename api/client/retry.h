@@ -1,4 +1,4 @@
-/* Decides whether a failed request is repeated, so that a command continues when the daemon restarts. One thread. */
+/* Decides whether a failed request is repeated, so that a command continues when the daemon restarts. Not thread-safe. */
 #ifndef RL_CLIENT_RETRY_H
 #define RL_CLIENT_RETRY_H
 

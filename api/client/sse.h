@@ -16,7 +16,7 @@ typedef struct rl_sse {
   /* The event and the line that have not been received completely. */
   char type[RL_SSE_TYPE_SIZE], data[RL_SSE_LINE_SIZE], line[RL_SSE_LINE_SIZE];
   size_t data_length, line_length;
-  bool too_long; /* the event does not fit into `data` and will be dropped */
+  bool too_long; /* the event does not fit into `data`, or one of its lines into `line`; it will be dropped */
 } rl_sse;        /* the caller sets on_event, context and id, and zeroes the rest */
 
 /* Parses the next bytes of the stream. Returns false after on_event has returned false. */

@@ -76,12 +76,13 @@ static char *read_output(int fd) {
   return text;
 }
 
-/* Waits until the program exits. Ctrl-C sends SIGTERM to its process group; remaining child processes are killed at the end. */
+/* Waits until the program exits and returns its status. After Ctrl-C, sends SIGTERM to the program's process group; when the
+ * program has exited, kills its child processes that still run. */
 static int wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     if (rl_was_interrupted()) kill(-pid, SIGTERM);
-  if (rl_was_interrupted()) kill(-pid, SIGKILL); /* children of the program that are still running */
+  if (rl_was_interrupted()) kill(-pid, SIGKILL);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -1,5 +1,5 @@
 /* Runs a program in a folder and waits until it exits. Ctrl-C ends the program and its child processes. bisect uses this
- * module for git and for builds. One thread. */
+ * module for git and for builds. Not thread-safe. */
 #ifndef RL_CLIENT_SUBPROCESS_H
 #define RL_CLIENT_SUBPROCESS_H
 

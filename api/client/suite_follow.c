@@ -45,8 +45,8 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 
 /* The progress of a suite run that has not ended, from its document. */
 typedef struct progress {
-  char suite[65], role[32]; /* role "": none yet */
-  double done, total;       /* numbers of jobs */
+  char suite[65], role[32]; /* role: role of the job that runs, or the suite run's state while no job runs */
+  double done, total;       /* numbers of ended jobs and of all jobs */
   double elapsed_s, estimated_s;
   bool is_budget;  /* estimated_s is the suite's time budget, not an estimate */
   int64_t read_ns; /* rl_monotonic_ns at which elapsed_s was read */
@@ -56,8 +56,8 @@ typedef struct progress_output {
   bool is_terminal, is_quiet;
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
   progress progress;
-  double ended_jobs; /* number of ended jobs in the events so far. Events begin with the first job, so progress.done from the
-                        document can be greater */
+  double ended_jobs; /* number of ended jobs in the events so far. The stream begins with the suite run's first event, so at first
+                        progress.done, which comes from the document, can be greater */
 } progress_output;
 
 static void read_progress(const cJSON *run, progress *now) {
@@ -69,7 +69,7 @@ static void read_progress(const cJSON *run, progress *now) {
                     .is_budget = strcmp(rl_json_text(run, "estimate_basis"), "time_budget") == 0,
                     .read_ns = rl_monotonic_ns()};
   snprintf(now->suite, sizeof now->suite, "%s", rl_json_text(run, "suite"));
-  snprintf(now->role, sizeof now->role, "%s", role[0] != '\0' ? role : state); /* queued, or it has just begun */
+  snprintf(now->role, sizeof now->role, "%s", role[0] != '\0' ? role : state); /* no role: queued, or it has just begun */
 }
 
 /* Writes "mnist: block, 3 of 9 jobs". */
@@ -111,7 +111,7 @@ static void clear_progress(const progress_output *output) {
 static bool is_final(const char *state) { return find_outcome(final_states, state)->name != NULL; }
 
 /* Handles an event of the suite run. The first stream begins with the run's first event; a stream after an interruption continues
- * after the last received event. */
+ * after the last received event. Events that are older than the document change nothing. */
 static bool on_event(void *context, const char *type, const char *text) {
   progress_output *output = context;
   RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);

@@ -13,8 +13,8 @@ static bool is_xml_character(const char *text, size_t size) {
   return size != 3 || (memcmp(text, "\xef\xbf\xbe", 3) != 0 && memcmp(text, "\xef\xbf\xbf", 3) != 0); /* U+FFFE, U+FFFF */
 }
 
-/* Writes a character of an attribute or of text. Writes a character reference if the normalization of attributes would change the
- * character. */
+/* Writes a character of an attribute or of text. Writes a character reference for a special character of XML, and for white space
+ * that the normalization of attributes would change. */
 static void write_character(FILE *out, const char *text, size_t size) {
   if (size == 1 && strchr("&<>\"'\t\n\r", *text) != NULL) fprintf(out, "&#%d;", *text);
   else fwrite(text, 1, size, out);

@@ -33,13 +33,15 @@ static const char *metric_name(const char *key) {
   return slash != NULL ? slash + 1 : key;
 }
 
+/* Returns the first unit that a word of the metric's name stands for, except the name's first word. Returns the last element of
+ * the table if no word does. */
 static const unit *find_unit(const char *name) {
-  const unit *last = units;
-  for (; last->word != NULL; last++) continue;
+  const unit *no_unit = units;
+  for (; no_unit->word != NULL; no_unit++) continue;
   for (const char *word = name; *word != '\0'; word += word[strcspn(word, "_")] == '_' ? strcspn(word, "_") + 1 : strlen(word))
     for (const unit *candidate = units; word != name && candidate->word != NULL; candidate++)
       if (is_word(word, strcspn(word, "_"), candidate->word)) return candidate;
-  return last;
+  return no_unit;
 }
 
 /* Writes "images/s" for images_per_s. Returns false if the name has no "_per_". */

@@ -1,4 +1,4 @@
-/* Functions on the document of a suite run (GET /suite-runs/{id}): the units of its metrics, which the metrics' names state, the
+/* Functions on the document of a suite run (GET /suite-runs/{id}): the units of its metrics (parts of the metrics' names), the
  * values of its blocks, and its verdict. */
 #ifndef RL_CLIENT_SUITE_METRICS_H
 #define RL_CLIENT_SUITE_METRICS_H
@@ -20,8 +20,8 @@ char *rl_metric_format_change(char *cell, double ratio);
 /* Formats the interval of a verdict in percent, "[-0.4, +0.6]". An unknown end is "?". Returns cell. */
 char *rl_metric_format_interval(char *cell, const cJSON *verdict);
 
-/* Returns the length of the job's part of a metric's key: of "train/fp16" in train/fp16/epoch_ms_median. 0: the key names no
- * job. */
+/* Returns the length of the part of a metric's key that names a job: 10 for train/fp16/epoch_ms_median, whose job is
+ * "train/fp16". Returns 0 if the key names no job. */
 size_t rl_metric_job_length(const char *key);
 
 typedef struct rl_block_range { /* range of a metric's values in the blocks that were not dropped */

@@ -4,8 +4,8 @@
  * - junit: JUnit XML, valid by two schemas: https://github.com/windyroad/JUnit-Schema (Apache Ant) and junit-10.xsd of Jenkins'
  *   xUnit plugin. The verdict slower is a failure; inconclusive and incomparable are errors.
  * - github, github-bigger: the array of {name, unit, value, range, extra} that github-action-benchmark reads with its tools
- *   customSmallerIsBetter and customBiggerIsBetter (https://github.com/benchmark-action/github-action-benchmark). A file serves
- *   one tool, so there are two formats.
+ *   customSmallerIsBetter and customBiggerIsBetter (https://github.com/benchmark-action/github-action-benchmark). A file can have
+ *   metrics for only one of these tools, so there are two formats.
  * - bmf: Bencher Metric Format, https://bencher.dev/docs/reference/bencher-metric-format.
  * - otava: a table for Apache Otava's CSV importer, https://github.com/apache/otava/blob/master/docs/CSV.md.
  * - markdown: a summary for a pull request, in GitHub Flavored Markdown (https://github.github.com/gfm). */
@@ -19,8 +19,8 @@
 typedef struct rl_suite_output {
   const char *name, *summary;
   void (*write)(FILE *out, const cJSON *run);
-  bool is_table; /* the first line is a header; if the file exists and has the same header, only the other lines are appended to
-                    it */
+  bool is_table; /* the first line is a header; if the file exists and has the same header, the lines after the header are
+                    appended to the file */
 } rl_suite_output;
 
 /* All formats. The last element has a NULL name. */

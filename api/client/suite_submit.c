@@ -1,4 +1,4 @@
-/* Reads the definition, adds the options as members, and posts it. */
+/* Makes the body of a request from the suite's definition and the options, and posts it. */
 #include "api/client/suite_submit.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static cJSON *read_definition(const char *file, rl_error *err) {
   return definition;
 }
 
-/* Adds the members of the request's body, and copies the suite's name to `name`. */
+/* Adds the members of the request's body to `body`, and copies the suite's name to `name`. */
 static int make_body(const rl_suite_request *request, cJSON *body, char *name, rl_error *err) {
   const char *suite = request->suite;
   if (request->file != NULL) {
@@ -42,13 +42,13 @@ static int make_body(const rl_suite_request *request, cJSON *body, char *name, r
   snprintf(name, RL_SUITE_NAME_SIZE, "%s", suite);
   if (request->against != NULL) cJSON_AddStringToObject(body, "against", request->against);
   if (request->device != NULL) cJSON_AddStringToObject(body, "device", request->device);
-  const char *const other_side[][2] = {
+  const char *const against_members[][2] = {
       {"worker_build", request->against_build}, {"engine", request->against_engine}, {"variant", request->against_variant}};
   cJSON *against_request = NULL;
-  for (size_t i = 0; i < sizeof other_side / sizeof *other_side; i++) {
-    if (other_side[i][1] == NULL) continue;
+  for (size_t i = 0; i < sizeof against_members / sizeof *against_members; i++) {
+    if (against_members[i][1] == NULL) continue;
     if (against_request == NULL) against_request = cJSON_AddObjectToObject(body, "against_request");
-    cJSON_AddStringToObject(against_request, other_side[i][0], other_side[i][1]);
+    cJSON_AddStringToObject(against_request, against_members[i][0], against_members[i][1]);
   }
   return 0;
 }

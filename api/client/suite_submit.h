@@ -1,4 +1,4 @@
-/* Starts suite runs and makes baselines. regress, baseline and bisect call this module. One thread. */
+/* Starts suite runs and makes baselines. The commands regress, baseline and bisect call this module. Not thread-safe. */
 #ifndef RL_CLIENT_SUITE_SUBMIT_H
 #define RL_CLIENT_SUITE_SUBMIT_H
 
