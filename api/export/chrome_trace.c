@@ -30,7 +30,8 @@ typedef struct chrome_state {
   const char *device_name;
 } chrome_state;
 
-typedef struct viewer_position { /* a row of the viewer */
+/* The pid and the tid of an event; a viewer draws a line for each pair. */
+typedef struct viewer_position {
   int32_t process, thread;
 } viewer_position;
 

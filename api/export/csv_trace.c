@@ -5,9 +5,9 @@
 #include "api/export/trace_writer.h"
 
 static const char header[] =
-    "job,run,kind,name,start_ns,end_ns,duration_ns,process,thread,device,context,stream,correlation,graph_node,step,grid_x,grid_"
-    "y,"
-    "grid_z,block_x,block_y,block_z,registers,static_shared_bytes,dynamic_shared_bytes,bytes,source_memory,destination_memory\n";
+    "job,run,kind,name,start_ns,end_ns,duration_ns,process,thread,device,context,stream,correlation,graph_node,step,"
+    "grid_x,grid_y,grid_z,block_x,block_y,block_z,registers,static_shared_bytes,dynamic_shared_bytes,bytes,"
+    "source_memory,destination_memory\n";
 
 typedef struct csv_state {
   rl_buffer line_start; /* first fields of each line, which are equal in all lines */

@@ -18,11 +18,8 @@ enum {                     /* field numbers in the message TracePacket */
        PACKET_SEQUENCE_FLAGS = 13,
        PACKET_TRACK_DESCRIPTOR = 60
 };
-enum {
-  STATE_CLEARED = 1,
-  NEEDS_STATE = 2,
-  SEQUENCE = 1
-}; /* values of sequence_flags; SEQUENCE: id of the only packet sequence */
+enum { SEQUENCE = 1 };                       /* id of the only packet sequence */
+enum { STATE_CLEARED = 1, NEEDS_STATE = 2 }; /* values of sequence_flags */
 enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3, INTERNED_IID = 1, INTERNED_TEXT = 2 };
 enum { DESCRIPTOR_UUID = 1, DESCRIPTOR_NAME = 2, DESCRIPTOR_PROCESS = 3, DESCRIPTOR_THREAD = 4, DESCRIPTOR_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
@@ -37,7 +34,7 @@ enum { /* field numbers in the message TrackEvent */
 enum { SLICE_BEGIN = 1, SLICE_END = 2 };
 enum { ANNOTATION_NAME = 1, ANNOTATION_UINT = 3, ANNOTATION_TEXT = 6 };
 
-/* Annotations of a slice. The interned id of an annotation's name is 1 + the annotation. */
+/* Annotations of a slice. The interned id of an annotation's name is 1 + the enumerator. */
 typedef enum annotation {
   CORRELATION,
   DEVICE,
@@ -61,8 +58,8 @@ static const char *const annotation_names[ANNOTATION_COUNT] = {
 
 typedef struct perfetto_state {
   rl_tracks tracks;
-  rl_buffer *out;     /* output buffer of the writer function that is running, for end_slice */
-  rl_buffer interned; /* one bit for each name of the trace: whether the name was written */
+  rl_buffer *out;          /* output buffer of the writer function that is running, for end_slice */
+  rl_buffer written_names; /* one bit for each name of the trace: whether the name was written */
   const char *program_name, *device_name;
   bool has_rows;
   int64_t time_zero_ns; /* start of the first row if that is negative, else 0; subtracted from all times, because Perfetto's
@@ -72,9 +69,9 @@ typedef struct perfetto_state {
 /* --- packets ----------------------------------------------------------------------------------------------------------- */
 
 static size_t begin_packet(rl_buffer *out) {
-  const size_t place = rl_proto_begin(out, TRACE_PACKET);
+  const size_t offset = rl_proto_begin(out, TRACE_PACKET);
   rl_proto_uint(out, PACKET_SEQUENCE, SEQUENCE);
-  return place;
+  return offset;
 }
 
 static void put_interned(rl_buffer *out, uint32_t field, uint64_t iid, const char *text) {
@@ -96,9 +93,9 @@ static void put_first_packet(rl_buffer *out) {
   rl_proto_end(out, packet);
 }
 
-/* Marks the name as written. Returns true if it was not written before. */
-static bool intern(perfetto_state *state, uint32_t name) {
-  rl_buffer *bits = &state->interned;
+/* Marks the name as written. Returns true if it was not marked before. */
+static bool mark_as_written(perfetto_state *state, uint32_t name) {
+  rl_buffer *bits = &state->written_names;
   while (bits->length <= name / 8 && !bits->failed) rl_buffer_byte(bits, 0);
   if (bits->failed) return true;
   const char bit = (char)(1 << name % 8);
@@ -162,17 +159,17 @@ static void describe_track(const rl_track *track, rl_buffer *out) {
 /* --- slices ------------------------------------------------------------------------------------------------------------ */
 
 static void put_uint_annotation(rl_buffer *out, annotation name, uint64_t value) {
-  const size_t place = rl_proto_begin(out, EVENT_ANNOTATION);
+  const size_t offset = rl_proto_begin(out, EVENT_ANNOTATION);
   rl_proto_uint(out, ANNOTATION_NAME, (uint64_t)name + 1);
   rl_proto_uint(out, ANNOTATION_UINT, value);
-  rl_proto_end(out, place);
+  rl_proto_end(out, offset);
 }
 
 static void put_text_annotation(rl_buffer *out, annotation name, const char *text) {
-  const size_t place = rl_proto_begin(out, EVENT_ANNOTATION);
+  const size_t offset = rl_proto_begin(out, EVENT_ANNOTATION);
   rl_proto_uint(out, ANNOTATION_NAME, (uint64_t)name + 1);
   rl_proto_text(out, ANNOTATION_TEXT, text);
-  rl_proto_end(out, place);
+  rl_proto_end(out, offset);
 }
 
 static void put_dim3_annotation(rl_buffer *out, annotation name, uint32_t x, uint32_t y, uint32_t z) {
@@ -218,7 +215,7 @@ static void begin_slice(perfetto_state *state, const rl_trace_row *row, const rl
   const size_t packet = begin_packet(out);
   rl_proto_uint(out, PACKET_TIMESTAMP, (uint64_t)(row->values.start_ns - state->time_zero_ns));
   rl_proto_uint(out, PACKET_SEQUENCE_FLAGS, NEEDS_STATE);
-  if (intern(state, row->values.name)) {
+  if (mark_as_written(state, row->values.name)) {
     const size_t interned = rl_proto_begin(out, PACKET_INTERNED_DATA);
     put_interned(out, INTERNED_NAMES, iid, row->name);
     rl_proto_end(out, interned);
@@ -273,7 +270,7 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
     describe_track(track, out);
   }
   begin_slice(state, row, track, out);
-  return rl_buffer_check(&state->interned, err);
+  return rl_buffer_check(&state->written_names, err);
 }
 
 static void end(void *context, rl_buffer *out) {
@@ -285,7 +282,7 @@ static void end(void *context, rl_buffer *out) {
 static void clear(void *context) {
   perfetto_state *state = context;
   rl_tracks_clear(&state->tracks);
-  rl_buffer_clear(&state->interned);
+  rl_buffer_clear(&state->written_names);
 }
 
 const rl_trace_writer rl_perfetto_writer = {

@@ -1,5 +1,5 @@
-/* Lets the trace writer append rows to a buffer until it has CHUNK_BYTES; then compresses the buffer if the writer's is_gzip is
- * set. */
+/* The trace writer appends rows to a buffer until the buffer has CHUNK_BYTES. If the writer's is_gzip is set, the buffer is then
+ * compressed. */
 #include "api/export/trace_export.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static int next_plain(void *context, rl_chunk *chunk, rl_error *err) {
 
 /* --- gzip -------------------------------------------------------------------------------------------------------------- */
 
-/* Appends the compressed bytes of `out`; with Z_FINISH, also the rest of the file. */
+/* Compresses the bytes of `out` and appends them to `compressed`; with Z_FINISH, also ends the gzip file. */
 static int deflate_out(trace_export *export, int flush, rl_error *err) {
   unsigned char block[16 << 10];
   z_stream *deflater = &export->deflater;

@@ -30,9 +30,8 @@ static bool same_group(const rl_track_group *a, const rl_track_group *b) {
 }
 
 static size_t slot_of(const rl_tracks *tracks, const rl_track_group *group) {
-  const uint64_t mixed =
-      (((uint64_t)group->owner << 34 ^ (uint64_t)group->kind << 32) ^ group->id) * UINT64_C(0x9e3779b97f4a7c15);
-  size_t slot = (size_t)(mixed >> 32) & (tracks->slot_count - 1);
+  const uint64_t hash = (((uint64_t)group->owner << 34 ^ (uint64_t)group->kind << 32) ^ group->id) * UINT64_C(0x9e3779b97f4a7c15);
+  size_t slot = (size_t)(hash >> 32) & (tracks->slot_count - 1);
   while (tracks->slots[slot] != NULL && !same_group(&tracks->slots[slot]->group, group))
     slot = (slot + 1) & (tracks->slot_count - 1);
   return slot;
@@ -80,7 +79,7 @@ static void end_slices(rl_tracks *tracks, rl_track *track, int64_t time_ns) {
     if (tracks->ended != NULL) tracks->ended(tracks->context, track, track->open_ends_ns[track->open_count - 1]);
 }
 
-/* Returns whether the track can contain the row: no slice is open, or the row ends before the innermost open slice. */
+/* Returns whether the track can contain the row: no slice is open, or the row ends no later than the innermost open slice. */
 static bool fits(const rl_track *track, const rl_activity_row *row) {
   return track->open_count == 0 || row->end_ns <= track->open_ends_ns[track->open_count - 1];
 }
