@@ -1,3 +1,5 @@
+"""Fixtures of the API tests: daemons, a finished job, a certificate, and the recovery of daemons after a failed test."""
+
 import contextlib
 import pathlib
 import subprocess

@@ -35,10 +35,12 @@ class Contract:
         return self.resolver.resolve(node["$ref"])[1] if "$ref" in node else node
 
     def errors(self, schema, value):
+        """Returns a message for each violation of the schema by the value."""
         validator = Draft202012Validator(schema, resolver=self.resolver, format_checker=FORMATS)
         return [f"{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in validator.iter_errors(value)]
 
     def operation(self, method, path):
+        """Returns the documented operation of a request; None if the document has none."""
         method = "GET" if method == "HEAD" else method
         for known, pattern, operation in self.operations:
             if known == method and pattern.fullmatch(path):

@@ -34,7 +34,7 @@ class Unanswered(Exception):
 
 
 class Daemon:
-    """A daemon process with a state folder, and the client of it. contract: a Contract, which checks every response."""
+    """A daemon process with a state folder, and its client. contract: a Contract, which checks every response."""
 
     def __init__(self, state, contract, options=(), env=None):
         self.contract = contract
@@ -85,7 +85,7 @@ class Daemon:
         self.process.stdout.close()
 
     def condition(self):
-        """Text for the output of a failed test: the exit status or what each thread waits for, and the end of the log."""
+        """Returns text for the output of a failed test: the exit status or what each thread waits for, and the end of the log."""
         if self.process.poll() is not None:
             state = f"ended with status {self.process.returncode}"
         else:

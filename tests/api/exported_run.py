@@ -43,7 +43,7 @@ def rows():
 
 
 def insert(daemon, activities=None):
-    """Returns the ids of the job and the run."""
+    """Inserts the run and returns the ids of its job and of the run."""
     fixture = Rows(daemon)
     activities = rows() if activities is None else activities
     run = fixture.run([], workload="mnist_cnn", variant="fp16", trace=([], activities))

@@ -35,9 +35,8 @@ INVALID_FRAMES = {  # entry, which is the name of the invalid field: (type of th
     "share_ratio": ("PHASE", {**PHASE, "share_ratio": 7}),
     "pass": ("PROGRESS", {**PROGRESS, "pass": "guessing"}),
 }
-OUT = os.dup(1)
-os.dup2(2, 1)
-
+OUT = os.dup(1)  # for frames
+os.dup2(2, 1)  # so that printed text does not get between the frames
 
 has_executed_source = False
 
@@ -48,7 +47,7 @@ def record(suffix="", **members):
 
 
 def is_running(pid):
-    """Whether the process runs this program; another program may have the id of one that has ended."""
+    """Returns true if the process runs this program. The id of a worker that has ended may belong to another program by now."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return b"fake_gpu_worker" in file.read()
@@ -75,7 +74,7 @@ def send_bytes(data):
 
 
 def send_rows(count, rows_in_frame=16000):
-    """Sends activity rows of kernels, each 2 µs after the one before."""
+    """Sends activity rows of kernels. A kernel starts every 2 µs."""
     send("NAME", "void kernel()")
     for first in range(0, count, rows_in_frame):
         rows = (ROW.pack(2000 * i, 2000 * i + 1000 + i % 700, 0, 0, 7, i, 0, 0, 128, 1, 1, 256, 1, 1, 40, 0, i % 5, 0,

@@ -57,7 +57,7 @@ def check_flows(trace, events):
 
 
 def check(trace):
-    """Returns the complete events by thread."""
+    """Checks a trace and returns its complete events (phase X) by thread."""
     json.dumps(trace, allow_nan=False)
     assert trace["schemaVersion"] == 1 and trace["distributedInfo"]["rank"] == 0 and trace["displayTimeUnit"] in ("ms", "ns")
     processes, threads, by_thread, events = {}, {}, collections.defaultdict(list), []
@@ -81,7 +81,7 @@ def check(trace):
         else:
             assert event["ph"] in "sf", event
     for event in events:
-        assert ("stream" in event["args"]) == (event["cat"] in WORK), event  # by which HTA knows work of the device
+        assert ("stream" in event["args"]) == (event["cat"] in WORK), event  # HTA takes an event with a stream for device work
     check_flows(trace, events)
     for thread, found in by_thread.items():
         spans = spans_of(found)

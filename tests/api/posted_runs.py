@@ -41,7 +41,7 @@ INSTRUCTIONS = [instruction(*row) for row in (
     (4, "STG.E desc[UR4][R2.64], R5 ;", ("code.cu", 4), 32, 5), (5, "EXIT ;", (None, None), 64, 0))]
 
 
-def posted(rows, sha, text, labels={}, **columns):
+def insert_posted_job(rows, sha, text, labels={}, **columns):
     launch = {"entry": "add", "grid": [4, 1, 1], "block": [64, 1, 1]}
     rows.insert("sources", sha256=sha, text=json.dumps({**launch, "dynamic_shared_bytes": 0, **text}))
     return rows.job(kind="source", source=sha, request=json.dumps({**launch, **labels}), **columns)
@@ -55,19 +55,20 @@ def long_kernel(count=10000):
 
 
 def insert(state):
-    """Returns {"failed", "job", "binary": job ids, "run", "long_run": ids of job's run and of a run with 10,000 instructions}."""
+    """Returns {"failed", "job", "binary": ids of the three jobs, "run": id of the run of "job", "long_run": id of a further job's
+    run, whose kernel has 10,000 instructions}."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
-    failed = posted(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
-                    problem_message="/code code.cu(4): error: expected an expression")
+    failed = insert_posted_job(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
+                               problem_message="/code code.cu(4): error: expected an expression")
     for ordinal, variant in enumerate(("default", "fast_math")):
         rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}",
                     nondefault_params="{}", log=LOG)
-    job = posted(rows, "2" * 64, {"code": CODE}, {"name": "adds.cu", "tags": ["night"]})
+    job = insert_posted_job(rows, "2" * 64, {"code": CODE}, {"name": "adds.cu", "tags": ["night"]})
     kernel = {"launch": "add", "name": "add", "instructions": INSTRUCTIONS}
     run = rows.run([kernel], workload="source", variant="default", job=job, samples={"cold": [22.0, 22.5, 23.0]})
-    binary = posted(rows, "3" * 64, {"binary": "AAAA"})
+    binary = insert_posted_job(rows, "3" * 64, {"binary": "AAAA"})
     rows.run([kernel], workload="source", variant="default", job=binary)
-    long_job = posted(rows, "4" * 64, {"code": CODE})
+    long_job = insert_posted_job(rows, "4" * 64, {"code": CODE})
     long_run = rows.run([{**kernel, "instructions": long_kernel()}], workload="source", variant="default", job=long_job)
     return {"failed": failed, "job": job, "binary": binary, "run": run, "long_run": long_run}
 

@@ -52,11 +52,11 @@ def insert(state):
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     rates = {"dram_read_bytes_per_s": 4.2e12, "l2_read_bytes_per_s": 9e12, "fp32_operations_per_s": 6e13}
     rows.run([], workload="ceilings", measurements=rates)
-    first = {"metrics": metrics("relu"), "series": series(), "instructions": INSTRUCTIONS, "code_sha256": "a" * 64}
-    other = {"metrics": metrics("stride"), "code_sha256": "b" * 64}
-    a = rows.run([first, {**other, "name": HOSTILE, "launch": "scale"}])
-    b = rows.run([other], variant="vector")
-    library = rows.run([{**other, "name": LIBRARY, "launch": None}], workload="gemm")
+    relu = {"metrics": metrics("relu"), "series": series(), "instructions": INSTRUCTIONS, "code_sha256": "a" * 64}
+    stride = {"metrics": metrics("stride"), "code_sha256": "b" * 64}
+    a = rows.run([relu, {**stride, "name": HOSTILE, "launch": "scale"}])
+    b = rows.run([stride], variant="vector")
+    library = rows.run([{**stride, "name": LIBRARY, "launch": None}], workload="gemm")
     instructions = [spilling(0, "STL.64", 7, 100), spilling(16, "LDL", 9, 150), spilling(32, "LDL.LU", 7, 200),
                     spilling(48, "LDG.E", 11, 900)]
     spills = rows.run([{"metrics": {**metrics("relu"), **SPILLS}, "instructions": instructions}])

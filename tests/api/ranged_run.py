@@ -1,5 +1,5 @@
-"""Inserts a run whose second launch the host calls late, in NVTX ranges that nest, into the database of a running daemon.
-ranged_run.py STATE_FOLDER prints its ids as JSON."""
+"""Inserts a run into the database of a running daemon. The run has nested NVTX ranges, and the host launches its second kernel
+late. ranged_run.py STATE_FOLDER prints the ids of the run and of its job as JSON."""
 
 import json
 import pathlib

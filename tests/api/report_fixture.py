@@ -44,8 +44,8 @@ class Rows:
 
     def insert(self, table, **columns):
         names = ", ".join(f'"{name}"' for name in columns)
-        done = self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", list(columns.values()))
-        return done.lastrowid
+        values = ", ".join("?" * len(columns))
+        return self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", list(columns.values())).lastrowid
 
     def job(self, **columns):
         """Inserts a completed job without runs and returns its id; columns replace the defaults."""
@@ -57,9 +57,9 @@ class Rows:
             measurements=None, uuid=PROPERTIES["uuid"], trace=None, job=None, params=None, samples=None, log=None,
             commit="0" * 40):
         """Inserts a completed run and returns its id.
-        kernels: kernels of the counters pass, as dicts: columns of table kernels, and "metrics" {name: value, reason or
-        (value, reason)}, "series" [(name, x, value)], "instructions" [dict], "phases" [dict]
-        floor: bytes and operations; capability, uuid, commit: of the device and of the worker
+        kernels: the kernels of the counters pass. Each is a dict with columns of the table kernels, and with "metrics" {name:
+        value, reason or (value, reason)}, "series" [(name, x, value)], "instructions" [dict], "phases" [dict]
+        floor: bytes and operations; capability, uuid: properties of the device; commit: commit of the worker
         profile: the job's profile request; measurements: {name: value} of the timing pass; samples: {mode: [us]}
         trace: (kernels, activities) of an activity pass; activities are dicts with a "name" and the name of their "kind"
         job: id of the job that the run belongs to; None: a new job; log: the compiler's log"""

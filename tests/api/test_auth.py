@@ -107,18 +107,19 @@ def test_one_address_cannot_take_every_connection(start, certificate):
         same_address = [clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=60))
                         for _ in range(8)]
 
-        def cut(connections, seconds):
-            return select.select(connections, [], [], seconds)[0]  # the daemon sends nothing before the handshake
+        def closed_by_daemon(connections, seconds):
+            """Returns the readable connections: before the handshake the daemon sends nothing, so only an end can be read."""
+            return select.select(connections, [], [], seconds)[0]
 
         until = time.monotonic() + 60
-        while len(cut(same_address, 0)) < 4:  # one address may hold a quarter of the connection limit
+        while len(closed_by_daemon(same_address, 0)) < 4:  # one address may hold a quarter of the connection limit
             assert time.monotonic() < until, "too many connections from one address"
             time.sleep(0.02)
-        closed = cut(same_address, 0)  # not always the last four: several threads accept connections
+        closed = closed_by_daemon(same_address, 0)  # not always the last four: several threads accept connections
         kept = [client for client in same_address if client not in closed]
         other_address = clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=60,
                                                                        source_address=("127.0.0.2", 0)))
-        assert len(kept) == 4 and cut([*kept, other_address], 1) == []
+        assert len(kept) == 4 and closed_by_daemon([*kept, other_address], 1) == []
 
 
 def test_tls_daemon_answers_only_https(start, certificate):

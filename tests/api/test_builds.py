@@ -10,7 +10,7 @@ from suite_runs import METRIC, run, suite
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SLOW_US = 3000
-# A HELLO of another version of the protocol.
+# A worker that sends the HELLO of another protocol version.
 OTHER_PROTOCOL = """#!/usr/bin/env python3
 import json, struct, sys
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -31,7 +31,7 @@ def worker(folder, text):
 
 
 @pytest.fixture(scope="module")
-def builds(start, tmp_path_factory):
+def builds_daemon(start, tmp_path_factory):
     """A daemon with three further builds: one whose samples are longer by SLOW_US, one of another protocol
     version, and one whose folder does not exist."""
     folder = tmp_path_factory.mktemp("builds")
@@ -45,22 +45,22 @@ def builds(start, tmp_path_factory):
 
 def measure(daemon, **extra):
     number = daemon.run({"device": "cpu", **suite()["jobs"][0]["request"], **extra})
-    [of_run] = daemon.get(f"/jobs/{number}/results").json()["runs"]
-    return next(m["value"] for m in of_run["measurements"] if m["name"] == "time_cold_us_median")
+    [measured_run] = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    return next(m["value"] for m in measured_run["measurements"] if m["name"] == "time_cold_us_median")
 
 
-def test_a_job_runs_in_the_build_that_it_names(builds):
-    times = [measure(builds, worker_build="slow"), measure(builds), measure(builds, worker_build="slow")]
+def test_a_job_runs_in_the_build_that_it_names(builds_daemon):
+    times = [measure(builds_daemon, worker_build="slow"), measure(builds_daemon), measure(builds_daemon, worker_build="slow")]
     assert times[0] > SLOW_US and times[2] > SLOW_US and times[1] < SLOW_US, times
-    assert builds.log_text().count("worker of build slow") == 2
+    assert builds_daemon.log_text().count("worker of build slow") == 2
 
 
 @pytest.mark.parametrize("build", ["fast", "slow,old", "../slow", "SLOW"])
-def test_an_unknown_build(builds, build):
+def test_an_unknown_build(builds_daemon, build):
     request = {"device": "cpu", **suite()["jobs"][0]["request"], "worker_build": build}
-    answer = builds.call("POST", "/jobs", request)
+    answer = builds_daemon.call("POST", "/jobs", request)
     assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", "/worker_build")
-    answer = builds.call("POST", "/suites/tiny/runs", {"definition": suite(), "against_request": {"worker_build": build}})
+    answer = builds_daemon.call("POST", "/suites/tiny/runs", {"definition": suite(), "against_request": {"worker_build": build}})
     assert (answer.status_code, answer.json()["pointer"]) == (400, "/against_request/worker_build")
 
 
@@ -73,17 +73,17 @@ def test_an_unknown_build(builds, build):
       "against_request": {"precisions": ["fp32", "fp16"]}}, "/against_request"),
     ({"against": "v1", "against_request": {"variant": "scalar"}}, "/against"),
 ])
-def test_wrong_other_sides(builds, body, pointer):
-    answer = builds.call("POST", "/suites/tiny/runs", {"definition": suite(), **body})
+def test_wrong_requests_of_the_baseline(builds_daemon, body, pointer):
+    answer = builds_daemon.call("POST", "/suites/tiny/runs", {"definition": suite(), **body})
     assert (answer.status_code, answer.json()["pointer"]) == (404 if pointer == "/against" else 400, pointer), answer.text
 
 
-def test_a_run_against_another_build(builds):
+def test_a_run_against_another_build(builds_daemon):
     """Compares the daemon's build with the slow one, whose blocks alternate in random order."""
     definition = suite()
     definition["jobs"][0]["request"]["worker_build"] = "slow"
     body = {"definition": definition, "against_request": {"worker_build": ""}}
-    done = run(builds, "tiny", body)
+    done = run(builds_daemon, "tiny", body)
     assert (done["state"], done["verdict"]) == ("completed", "slower"), done["reason"]
     assert done["baseline"]["request"] == {"worker_build": ""} and isinstance(done["baseline"]["order_seed"], int)
     [verdict] = done["verdicts"]
@@ -94,31 +94,32 @@ def test_a_run_against_another_build(builds):
     assert [block for _, block in measured] == [i // 2 for i in range(10)]
     assert all({role for role, block in measured if block == i} == {"block", "baseline"} for i in range(5))
     for item in done["jobs"]:
-        request = builds.get(f"/jobs/{item['job']}").json()["request"]
+        request = builds_daemon.get(f"/jobs/{item['job']}").json()["request"]
         assert request["fresh_worker"] is True
         assert request["worker_build"] == ("" if item["role"].startswith("baseline") else "slow")
     confirming = [(item["role"], item["block"]) for item in done["jobs"] if "confirmation" in item["role"]]
     assert [block for _, block in confirming] == [i // 2 for i in range(10)] and len(set(confirming)) == 10
     assert verdict["confirmation_median"] > SLOW_US > verdict["confirmation_baseline_median"]
-    # Other runs use it neither as history nor as rolling baseline.
+    # No other run uses this run as history or as rolling baseline.
     key = f"/suites/tiny/history?metric={METRIC}"
-    assert builds.get(key).json()["items"] == []
+    assert builds_daemon.get(key).json()["items"] == []
 
 
-def test_a_run_against_another_variant(builds):
+def test_a_run_against_another_variant(builds_daemon):
     """The values of the variant `scalar` are the baseline of the variant that the metric names."""
-    done = run(builds, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
+    done = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
     assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
     baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]
-    measured = [builds.get(f"/jobs/{number}/results").json()["runs"][0] for number in baseline]
-    assert {of_run["variant"] for of_run in measured} == {"scalar"}
-    times = [next(m["value"] for m in of_run["measurements"] if m["name"] == "time_cold_us_median") for of_run in measured]
+    measured = [builds_daemon.get(f"/jobs/{number}/results").json()["runs"][0] for number in baseline]
+    assert {measured_run["variant"] for measured_run in measured} == {"scalar"}
+    times = [next(m["value"] for m in measured_run["measurements"] if m["name"] == "time_cold_us_median")
+             for measured_run in measured]
     by_block = {value["block"]: value["value"] for value in done["values"] if value["role"] == "baseline"}
     assert by_block == dict(enumerate(times))
 
 
-def test_another_protocol_is_incomparable(builds):
-    done = run(builds, "tiny", {"definition": suite(), "against_request": {"worker_build": "old"}})
+def test_another_protocol_is_incomparable(builds_daemon):
+    done = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"worker_build": "old"}})
     assert (done["state"], done["verdict"]) == ("completed", "incomparable"), done["reason"]
     assert "version 4" in done["verdicts"][0]["reason"]
     assert "time budget" not in done["reason"]

@@ -113,50 +113,50 @@ def test_each_change_of_a_job_is_seen(daemon):
 
 
 def test_a_comparison_follows_both_jobs(start):
-    other = start()
-    rows = Rows(other)
+    own_daemon = start()
+    rows = Rows(own_daemon)
     runs = [rows.run([{"metrics": ncu_raw()}]) for _ in range(2)]
     path = f"/compare?a={runs[0]}&b={runs[1]}"
-    first = get(other, path)
-    assert get(other, path).content == first.content and lookups(other, "hit") == 1
+    first = get(own_daemon, path)
+    assert get(own_daemon, path).content == first.content and lookups(own_daemon, "hit") == 1
     for run in runs:
-        assert other.call("DELETE", f"/jobs/{rows.job_of(run)}").status_code == 409  # the job has ended, so nothing changes
-    assert get(other, path).content == first.content and lookups(other, "hit") == 2
+        assert own_daemon.call("DELETE", f"/jobs/{rows.job_of(run)}").status_code == 409  # the job has ended, so nothing changes
+    assert get(own_daemon, path).content == first.content and lookups(own_daemon, "hit") == 2
     rows.db.execute("UPDATE runs SET variant = 'vector' WHERE id = ?", [runs[1]])
     rows.db.commit()
-    changed = get(other, path)
+    changed = get(own_daemon, path)
     assert changed.content != first.content and changed.json()["b"]["variant"] == "vector"
-    assert other.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
-    assert other.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
-    assert other.stop() == 0
+    assert own_daemon.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
+    assert own_daemon.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
+    assert own_daemon.stop() == 0
 
 
 def test_like_runs_share_a_history(start):
-    """The replies for all runs with equal parameters are one body. A deleted run has none, and a run
-    with other parameters has a different body."""
-    other = start()
-    rows = Rows(other)
+    """All runs with equal parameters share one reply body. A run with other parameters has a different body; a deleted run gets
+    404."""
+    own_daemon = start()
+    rows = Rows(own_daemon)
     alike = [rows.run([], params={"shape": {"n": 7}}, measurements={"time_cold_us_median": i}) for i in range(1, 5)]
     alone = rows.run([], params={"shape": {"n": 8}}, measurements={"time_cold_us_median": 9})
     path = "/history?metric=time_cold_us_median&like="
-    before = other.get(path + str(alike[0]))
-    size = int(re.search(r"body_cache_bytes (\d+)", other.get("/metrics").text)[1])
+    before = own_daemon.get(path + str(alike[0]))
+    size = int(re.search(r"body_cache_bytes (\d+)", own_daemon.get("/metrics").text)[1])
     for run in alike:
-        reply = other.get(path + str(run))
+        reply = own_daemon.get(path + str(run))
         assert reply.content == before.content and reply.headers["ETag"] == before.headers["ETag"]
-    assert int(re.search(r"body_cache_bytes (\d+)", other.get("/metrics").text)[1]) == size
+    assert int(re.search(r"body_cache_bytes (\d+)", own_daemon.get("/metrics").text)[1]) == size
     assert [point["value"] for point in before.json()["items"]] == [1, 2, 3, 4]
-    assert [point["value"] for point in other.get(path + str(alone)).json()["items"]] == [9]
-    assert [point["value"] for point in other.get(f"{path}{alike[1]}&limit=1").json()["items"]] == [4]
+    assert [point["value"] for point in own_daemon.get(path + str(alone)).json()["items"]] == [9]
+    assert [point["value"] for point in own_daemon.get(f"{path}{alike[1]}&limit=1").json()["items"]] == [4]
     (number,) = rows.db.execute("SELECT configuration_id FROM history WHERE run_id = ?", [alone]).fetchone()
-    assert number in alike  # the key of the reply to `alone` is not that of a request for run `number`
-    assert other.get(path + str(number)).json() == before.json()
+    assert number in alike  # a request for the run with this number must not get the cached reply for `alone`
+    assert own_daemon.get(path + str(number)).json() == before.json()
     rows.db.execute("PRAGMA foreign_keys = ON")
     rows.db.execute("DELETE FROM jobs WHERE id = ?", [rows.job_of(alike[3])])
     rows.db.commit()
-    assert other.get(path + str(alike[3])).status_code == 404
-    assert [point["value"] for point in other.get(path + str(alike[0])).json()["items"]] == [1, 2, 3]
-    assert other.stop() == 0
+    assert own_daemon.get(path + str(alike[3])).status_code == 404
+    assert [point["value"] for point in own_daemon.get(path + str(alike[0])).json()["items"]] == [1, 2, 3]
+    assert own_daemon.stop() == 0
 
 
 def test_changes_by_another_program(start):

@@ -60,8 +60,8 @@ def test_ceilings_are_measured_and_listed(new_daemon):
     assert new_daemon.get("/ceilings?device=gpu0").json() == {"items": []}
 
 
-def test_the_kept_list_has_the_present_age(new_daemon):
-    """Equal requests within a second get the same body; its age is at most a second old."""
+def test_the_cached_list_has_the_current_age(new_daemon):
+    """Equal requests within a second get the same body, whose age_s is at most a second out of date."""
     ages, started = set(), time.time()
     while len(ages) < 4:
         begin = time.time()
@@ -72,9 +72,9 @@ def test_the_kept_list_has_the_present_age(new_daemon):
         ages.add((item["age_s"], answer.headers["ETag"]))
         assert len(ages) <= time.time() - started + 2, ages
         time.sleep(0.01)
-    kept = {new_daemon.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
-            for answer in (new_daemon.call("GET", "/ceilings?device=cpu") for _ in range(5))}
-    assert 304 in kept
+    statuses = {new_daemon.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
+                for answer in (new_daemon.call("GET", "/ceilings?device=cpu") for _ in range(5))}
+    assert 304 in statuses
 
 
 def test_floors_follow_from_the_ceilings(new_daemon):

@@ -9,7 +9,7 @@ from test_ceilings import KERNEL, ceilings
 
 
 def refresh_jobs(daemon):
-    """The ceilings jobs that the daemon submitted itself."""
+    """Returns the ceilings jobs that the daemon submitted itself."""
     return [item for item in daemon.get("/jobs?kind=ceilings").json()["items"] if item["origin"] == "daemon"]
 
 

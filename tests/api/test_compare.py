@@ -182,8 +182,8 @@ def test_training_runs_compare_as_in_their_job(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
     (fastest,) = [one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == finished]
     sides = [pair[side] for side in ("baseline", "candidate") if not pair[side]["suspect"]]
-    least = min((side["epoch_ms_median"], side["run"]) for side in sides)
-    assert (fastest["epoch_ms_median"], fastest["run"]) == least and fastest["time_cold_us_median"] is None
+    shortest = min((side["epoch_ms_median"], side["run"]) for side in sides)
+    assert (fastest["epoch_ms_median"], fastest["run"]) == shortest and fastest["time_cold_us_median"] is None
     assert compare_runs(daemon, pair["baseline"]["run"], pair["candidate"]["run"]) == (pair, None)
     same, _ = compare_runs(daemon, pair["baseline"]["run"], pair["baseline"]["run"])
     assert same["peak_memory_ratio"] == 1 and same["test_accuracy_difference_ratio"] == 0

@@ -16,7 +16,7 @@ from report_fixture import Rows
 HOST = b"Host: localhost\r\n"
 POST = b"POST /jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 CLOSE_LIMIT_S = 60  # limit for the daemon to close the connections of clients that left; its time-outs do so after 600 s
-STREAM_CLOSE_LIMIT_S = 10  # the same of event streams, whose first keep-alive is sent after 15 s
+STREAM_CLOSE_LIMIT_S = 10  # limit for event streams; after 15 s the first keep-alive would fail and close the connection anyway
 
 
 def connect(daemon):
@@ -39,7 +39,7 @@ def daemon_without_timeouts(start):
 
 @pytest.fixture(scope="module")
 def tls_daemon_without_timeouts(start, certificate):
-    """The same with TLS."""
+    """A daemon with TLS whose time-outs close no connection during a test."""
     return start("--request-timeout-s", "600", "--request-deadline-s", "600", "--tls-certificate", str(certificate[0]),
                  "--tls-key", str(certificate[1]))
 
@@ -94,7 +94,7 @@ def test_keepalive_clients_that_leave(daemon_without_timeouts):
 
 
 def test_event_streams_whose_clients_leave(daemon_without_timeouts):
-    """The first keep-alive of a stream would find that its client has left."""
+    """The daemon closes the connections before the first keep-alive, whose failure would show that the client has left."""
     daemon_without_timeouts.wait(daemon_without_timeouts.submit(endless()), states=("running",))
     number = daemon_without_timeouts.submit(endless())  # is queued behind the first, so it has no events
     try:
@@ -121,8 +121,8 @@ def trace(daemon_without_timeouts):
 
 
 def ask_for_traces(stack, daemon, trace):
-    """Returns a client that has read 512 KiB of its reply. The next part waits for one of two threads, because seven other
-    clients wait for theirs."""
+    """Returns a client that has read 512 KiB of its reply. The next part of the reply waits for one of two threads, because seven
+    other clients also wait for parts of their replies."""
     clients = [stack.enter_context(connect(daemon)) for _ in range(8)]
     for raw in clients:
         raw.sendall(trace)
@@ -174,8 +174,9 @@ def ask_and_send_no_more(daemon, request):
 
 
 def test_a_reply_to_a_client_that_sends_no_more(daemon_without_timeouts):
-    """A client may close its sending side after its request and still read the reply, of a GET if a thread makes it in 0.1 s.
-    Several clients at once: libmicrohttpd treats the connection that has been quiet longest differently."""
+    """A client may close its sending side after its request and still read the reply. For a GET, the daemon ensures this only if
+    a thread makes the reply within 0.1 s. Several clients send requests at once, because libmicrohttpd treats the connection that
+    has been quiet longest differently."""
     body = json.dumps(endless()).encode()
 
     def post_and_cancel(_):
@@ -245,55 +246,55 @@ def test_tls_clients_that_leave_during_the_handshake(tls_daemon_without_timeouts
                 raw.sendall(part)
 
 
-def status(raw, request=b"GET /healthz HTTP/1.1\r\n", more=b""):
-    raw.sendall(request + HOST + more + b"\r\n")
+def status(raw, request=b"GET /healthz HTTP/1.1\r\n", headers=b""):
+    raw.sendall(request + HOST + headers + b"\r\n")
     return raw.recv(4096)[9:12]
 
 
 @pytest.mark.parametrize("part", [b"", b"GET /jobs HTTP/1.1\r\nHost: 127", PARTS[3]])
 def test_open_connections_without_a_request_leave_space(start, part):
     """Opens four times as many connections as the limit allows. No time-out closes them during the test."""
-    other = start("--request-timeout-s", "600", "--connection-limit", "64")
+    own_daemon = start("--request-timeout-s", "600", "--connection-limit", "64")
     with contextlib.ExitStack() as clients:
-        kept = clients.enter_context(connect(other))
+        kept = clients.enter_context(connect(own_daemon))
         assert status(kept) == b"200"
         for _ in range(256):
-            clients.enter_context(connect(other)).sendall(part)
+            clients.enter_context(connect(own_daemon)).sendall(part)
         for _ in range(10):
-            with connect(other) as raw:
+            with connect(own_daemon) as raw:
                 raw.settimeout(CLOSE_LIMIT_S)
                 assert status(raw) == b"200"
         assert status(kept) == b"200"  # it had sent a request, so it was not the first to be closed
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_6000_connections_that_end_at_once(start):
-    other = start("--request-timeout-s", "600")
+    own_daemon = start("--request-timeout-s", "600")
     for i in range(6000):
-        with connect(other) as raw:
+        with connect(own_daemon) as raw:
             raw.sendall(PARTS[i % 4])
         if i % 500 == 0:
-            with connect(other) as raw:
+            with connect(own_daemon) as raw:
                 raw.settimeout(CLOSE_LIMIT_S)
                 assert status(raw) == b"200"
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_an_address_that_a_proxy_names(start):
     """At most a quarter of the connection limit serves requests from one address. Behind a proxy, the last address in
     X-Forwarded-For counts."""
-    other = start("--behind-proxy", "--require-token", "--connection-limit", "16", "--request-timeout-s", "600", token=True)
-    number = other.submit(endless())
-    events = f"GET /jobs/{number}/events HTTP/1.1\r\nAuthorization: Bearer {other.token}\r\n".encode()
+    own_daemon = start("--behind-proxy", "--require-token", "--connection-limit", "16", "--request-timeout-s", "600", token=True)
+    number = own_daemon.submit(endless())
+    events = f"GET /jobs/{number}/events HTTP/1.1\r\nAuthorization: Bearer {own_daemon.token}\r\n".encode()
 
     def ask(stack, address):
-        return status(stack.enter_context(connect(other)), events, f"X-Forwarded-For: 7.7.7.7, {address}\r\n".encode())
+        return status(stack.enter_context(connect(own_daemon)), events, f"X-Forwarded-For: 7.7.7.7, {address}\r\n".encode())
 
     with contextlib.ExitStack() as clients:
         assert [ask(clients, "192.0.2.1") for _ in range(5)] == [b"200"] * 4 + [b"503"]
         assert ask(clients, "192.0.2.2") == b"200"
-    other.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
+    own_daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
     with contextlib.ExitStack() as clients:
         assert ask(clients, "192.0.2.1") == b"200"
-    other.cancel_all()
-    assert other.stop() == 0
+    own_daemon.cancel_all()
+    assert own_daemon.stop() == 0

@@ -1,4 +1,4 @@
-"""GET /jobs/{id}/comparison explains training runs: from rows as a GPU's worker stores them, and from a job of the CPU."""
+"""GET /jobs/{id}/comparison explains training runs: a job of the CPU, and rows like those that a GPU worker produces."""
 
 import json
 
@@ -36,8 +36,9 @@ def kernel(launch, us, **columns):
     return {"launch": launch, "name": f"{launch}_kernel", "total_us": us, "launches": 938, **columns}
 
 
-def train(rows, job, variant, epoch_ms, traced, counted):
-    """Inserts a training run with its three passes."""
+def insert_training_run(rows, job, variant, epoch_ms, traced, counted):
+    """Inserts a training run with its three passes. traced: kernels of the activity pass. counted: (launch, metrics, further
+    columns) of each kernel of the counters pass."""
     run = rows.run([{**kernel(name, 1.0), "metrics": metrics, **more} for name, metrics, more in counted], workload="mnist_cnn",
                    variant=variant, job=job, params={"precision": variant}, measurements=MEMORY, trace=(traced, []))
     passes = dict(rows.db.execute("SELECT name, id FROM passes WHERE run_id = ?", [run]))
@@ -56,14 +57,14 @@ def train(rows, job, variant, epoch_ms, traced, counted):
 def job(rows):
     """Inserts a job. fp32 takes 40 ms, of which conv2 takes 30 by FMAs; fp16 takes 20 ms in one launch with phases."""
     job = rows.job(kind="train")
-    fp32 = train(rows, job, "fp32", 40.0, [kernel("conv2_forward", 30000.0), kernel("adam", 9000.0)],
-                 [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
+    fp32 = insert_training_run(rows, job, "fp32", 40.0, [kernel("conv2_forward", 30000.0), kernel("adam", 9000.0)],
+                               [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
     instructions = [{"offset": 16 * i, "opcode": opcode, "sass": sass, "counts": json.dumps({"inst_executed": count})}
                     for i, (opcode, sass, count) in enumerate(INSTRUCTIONS)]
     shares = (("conv2_forward", 0.25), ("backward_barrier", 0.25), ("adam", 0.5))
     phases = [{"name": name, "steps": 32, "blocks": 128, "share_ratio": share} for name, share in shares]
-    fp16 = train(rows, job, "fp16", 20.0, [kernel("persistent_epoch", 39000.0, phases=phases)],
-                 [("persistent_epoch", VERDICT, {"instructions": instructions})])
+    fp16 = insert_training_run(rows, job, "fp16", 20.0, [kernel("persistent_epoch", 39000.0, phases=phases)],
+                               [("persistent_epoch", VERDICT, {"instructions": instructions})])
     return {"job": job, "fp32": fp32, "fp16": fp16}
 
 

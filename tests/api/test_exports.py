@@ -66,8 +66,8 @@ def test_a_file_has_its_type_and_name(daemon, exported, name):
     response = daemon.get(f"/jobs/{job_id}/export?format={name}")
     media_type, suffix = FORMATS[name]
     assert response.headers["Content-Type"].split(";")[0] == media_type
-    named = f"job-{job_id}" + ("" if name == "openmetrics" else f"-run-{run}")
-    assert response.headers["Content-Disposition"] == f'attachment; filename="{named}{suffix}"'
+    stem = f"job-{job_id}" + ("" if name == "openmetrics" else f"-run-{run}")
+    assert response.headers["Content-Disposition"] == f'attachment; filename="{stem}{suffix}"'
     assert "ETag" not in response.headers and response.headers["Cache-Control"] == "no-store"
     head = daemon.call("HEAD", f"/jobs/{job_id}/export?format={name}")
     assert head.status_code == 200 and head.content == b""
@@ -231,8 +231,9 @@ def unknown_fields(message):
 
 
 def perfetto_slices(data):
-    """Returns ([(category, name, start, end, track)], {uuid: descriptor}, {begin event: annotations}) as Perfetto pairs the
-    events of a track: by time, of equal times in the order of the file, an end ends the innermost open slice."""
+    """Returns the slices [(category, name, start, end, track)], the descriptors {uuid of a track: descriptor}, and the
+    annotations [(slice's name, start, {name: value}, ids of flows)]. Pairs the events of a track as Perfetto does: sorts them by
+    time, events of equal times in the order of the file; an end event ends the innermost open slice."""
     trace = perfetto_slices.message.FromString(data)
     assert unknown_fields(trace) == 0
     names, tracks, annotations, slices, pending = {}, {}, [], [], collections.defaultdict(list)
@@ -401,7 +402,8 @@ def test_nsys_leaves_no_file_behind(daemon, exported):
 
 
 def test_a_trace_of_an_older_version_has_no_ids(daemon, open_nsys):
-    """Rows of databases before version 23 have neither threads nor contexts: they are missing, not zero."""
+    """Rows of databases before version 23 have neither threads nor contexts. An export leaves these empty instead of writing
+    zeros."""
     made = traced_run.insert(daemon.state)
     line = next(csv.DictReader(io.StringIO(export(daemon, made["job"], "csv").decode())))
     assert line["thread"] == line["process"] == line["context"] == line["device"] == ""

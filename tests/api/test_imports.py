@@ -21,7 +21,7 @@ STEPS = 20
 
 
 @pytest.fixture(scope="module")
-def importer(start):
+def import_daemon(start):
     """A daemon with small limits."""
     return start("--import-limit-bytes", str(8 << 20), "--import-spool-bytes", str(12 << 20), "--request-timeout-s", "8")
 
@@ -73,35 +73,37 @@ def class_times(document):
     return {item["class"]: item["time_ns"] for item in document["classes"] if item["time_ns"]}
 
 
-# Of a step: 50 + 5 us of kernels, 10 us of a copy, 1 us between them; the next step's launch is called 23 us after the copy, and
-# takes 10 us to reach the device.
+# Times of the classes in all steps. A step has kernels of 50 and 5 µs and a copy of 10 µs, with 1 µs between two operations. The
+# host calls the next step's first launch 23 µs after the copy has ended; the kernel begins 10 µs after the call.
 CLASSES = {"compute": STEPS * round((GEMM_US + SMALL_US) * 1000), "copy": STEPS * round(COPY_US * 1000),
            "idle_host_work": (STEPS - 1) * 23_000, "idle_launch_latency": (STEPS - 1) * 10_000, "idle_copy": STEPS * 1_000,
            "idle_device_latency": STEPS * 1_000}
 
 
 @pytest.fixture(scope="module")
-def imported(importer, tmp_path_factory):
-    """Jobs of the same steps: Kineto's JSON, the same compressed, nsys's SQLite and an older version of its schema."""
+def imported(import_daemon, tmp_path_factory):
+    """Jobs that imported the same steps in four formats: Kineto's JSON, this JSON compressed, nsys's SQLite, and SQLite in an
+    older version of nsys's schema."""
     folder = tmp_path_factory.mktemp("traces")
     kineto = generated_traces.kineto(STEPS)
-    files = {"kineto": kineto, "gzip": generated_traces.zipped(kineto),
+    files = {"kineto": kineto,
+             "gzip": generated_traces.zipped(kineto),
              "nsys": generated_traces.nsys(folder / "new.sqlite", STEPS).read_bytes(),
              "nsys_text": generated_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
-    return {name: run_import(importer, data, f"?file_name={name}") for name, data in files.items()}
+    return {name: run_import(import_daemon, data, f"?file_name={name}") for name, data in files.items()}
 
 
 @pytest.mark.parametrize("name", ["kineto", "gzip", "nsys", "nsys_text"])
-def test_totals_are_those_of_the_file(importer, imported, name):
+def test_totals_are_those_of_the_file(import_daemon, imported, name):
     job = imported[name]
-    document = findings(importer, job)
+    document = findings(import_daemon, job)
     assert class_times(document) == CLASSES
     assert sum(CLASSES.values()) == document["window"]["end_ns"] - document["window"]["start_ns"]
-    kernels = {item["name"]: item for item in importer.get(f"/jobs/{job['id']}/kernels").json()["items"]}
+    kernels = {item["name"]: item for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
     gemm = kernels[GEMM]
     assert (gemm["launches"], gemm["total_us"], gemm["min_us"], gemm["max_us"]) == (STEPS, STEPS * GEMM_US, GEMM_US, GEMM_US)
     assert [gemm["grid"], gemm["block"], gemm["registers_per_thread"]] == [[128, 2, 1], [256, 1, 1], 64]
-    rows = importer.get(f"/jobs/{job['id']}/timeline?limit=1000").json()["items"]
+    rows = import_daemon.get(f"/jobs/{job['id']}/timeline?limit=1000").json()["items"]
     assert [row["kind"] for row in rows].count("memcpy") == STEPS and len(rows) == 8 * STEPS
     copy = next(row for row in rows if row["kind"] == "memcpy")
     assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", generated_traces.COPY_BYTES, 7)
@@ -110,65 +112,65 @@ def test_totals_are_those_of_the_file(importer, imported, name):
     assert (first["kind"], first["start_ns"]) == ("range", 0)  # times since the first event, to the ns
 
 
-def test_findings_name_the_known_causes(importer, imported):
+def test_findings_name_the_known_causes(import_daemon, imported):
     for name in ("kineto", "nsys"):
-        document = findings(importer, imported[name])
+        document = findings(import_daemon, imported[name])
         assert {"timeline_host_work", "timeline_launch_latency"} <= {finding["rule"] for finding in document["findings"]}
         step, = [item for item in document["ranges"] if item["name"] in ("ProfilerStep#1", "step")]
         assert (step["ranges"], step["operations"]) == (STEPS, 3 * STEPS)
 
 
-def test_formats_of_one_trace_compare_equal(importer, imported):
+def test_formats_of_one_trace_compare_equal(import_daemon, imported):
     a, b = (imported[name]["runs"][0]["id"] for name in ("kineto", "nsys"))
-    comparison = importer.get(f"/compare/timeline?a={a}&b={b}").json()
+    comparison = import_daemon.get(f"/compare/timeline?a={a}&b={b}").json()
     assert all(item["a_ns"] == item["b_ns"] for item in comparison["classes"]), comparison
     assert {item["change"] for item in comparison["rows"]} == {"same"}, comparison
 
 
-def test_the_job_describes_its_file_and_device(importer, imported):
+def test_the_job_describes_its_file_and_device(import_daemon, imported):
     job = imported["gzip"]
     data = generated_traces.zipped(generated_traces.kineto(STEPS))
     assert (job["kind"], job["device"]) == ("import", "import")
     request = job["request"]
     assert (request["file_name"], request["format"], request["bytes"]) == ("gzip", "kineto", len(data))
     assert request["sha256"] == hashlib.sha256(data).hexdigest()
-    run = importer.get(f"/jobs/{job['id']}/results").json()["runs"][0]
+    run = import_daemon.get(f"/jobs/{job['id']}/results").json()["runs"][0]
     device = run["device"]
     assert (device["name"], device["compute_capability"], device["sm_count"]) == ("NVIDIA H100 80GB HBM3", "9.0", 132)
     assert run["engine"] == "kineto" and "Kineto" in job["runs"][0]["log"]
-    listed = importer.get("/jobs?kind=import").json()["items"]
+    listed = import_daemon.get("/jobs?kind=import").json()["items"]
     assert job["id"] in [item["id"] for item in listed]
-    assert all(item["id"] != "import" for item in importer.get("/devices").json()["items"])
+    assert all(item["id"] != "import" for item in import_daemon.get("/devices").json()["items"])
 
 
-def test_values_that_a_trace_lacks_are_null_with_a_reason(importer, imported):
+def test_values_that_a_trace_lacks_are_null_with_a_reason(import_daemon, imported):
     job = imported["kineto"]
     passes = {item["pass"]: item for item in job["runs"][0]["passes"]}
     assert passes["timing"]["state"] == "unavailable" and "untraced" in passes["timing"]["reason"]
     assert passes["counters"]["state"] == "unavailable" and "counters" in passes["counters"]["reason"]
-    values = measurements(importer, job)
+    values = measurements(import_daemon, job)
     for name in ("epoch_untraced_ms", "perturbation_ratio", "activity_dropped_records", "launch_gap_ratio"):
         assert values[name]["value"] is None and values[name]["reason"], name
-    kernel = importer.get(f"/jobs/{job['id']}/kernels").json()["items"][0]
+    kernel = import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"][0]
     assert kernel["dynamic_shared_bytes"] is None and "sum" in kernel["reason"]
 
 
-def test_events_that_are_left_out_are_counted(importer):
+def test_events_that_are_left_out_are_counted(import_daemon):
     base = 1_700_000_000_000_000
     more = [{"ph": "X", "cat": "python_function", "name": f"f{i}", "pid": 1, "tid": 1, "ts": base, "dur": 1} for i in range(5)]
     more += [{"ph": "X", "cat": "gpu_user_annotation", "name": "a", "pid": 0, "tid": 7, "ts": base, "dur": 1},
              {"ph": "X", "cat": "Trace", "name": "b", "pid": 0, "tid": 7, "ts": base, "dur": 1},
              {"ph": "B", "cat": "cpu_op", "name": "never ends", "pid": 1, "tid": 1, "ts": base},
              {"ph": "E", "pid": 1, "tid": 2, "ts": base}]
-    job = run_import(importer, generated_traces.kineto(2, more_events=more))
-    values = {name: item["value"] for name, item in measurements(importer, job).items() if name.startswith("skipped")}
+    job = run_import(import_daemon, generated_traces.kineto(2, more_events=more))
+    values = {name: item["value"] for name, item in measurements(import_daemon, job).items() if name.startswith("skipped")}
     assert values == {"skipped_python_function_events": 5, "skipped_gpu_user_annotation_events": 1,
                       "skipped_other_category_events": 1, "skipped_unpaired_events": 2, "skipped_synchronization_events": 0,
                       "skipped_other_gpu_events": 0, "skipped_other_process_events": 0}
     assert "5 left out: calls of Python functions" in job["runs"][0]["log"]
 
 
-def test_begins_and_ends_pair_by_thread(importer):
+def test_begins_and_ends_pair_by_thread(import_daemon):
     """B and E events nest within their thread. The file need not end with the bracket that closes its array."""
     events = [{"ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": "main", "ts": 10},
               {"ph": "B", "cat": "cpu_op", "name": "other", "pid": 1, "tid": "worker", "ts": 11.5},
@@ -176,22 +178,22 @@ def test_begins_and_ends_pair_by_thread(importer):
               {"ph": "E", "pid": 1, "tid": "main", "ts": 13.001}, {"ph": "E", "pid": 1, "tid": "main", "ts": 20},
               {"ph": "E", "pid": 1, "tid": "worker", "ts": 30}]
     data = json.dumps(events).encode()[:-1]
-    job = run_import(importer, data)
-    rows = importer.get(f"/jobs/{job['id']}/timeline").json()["items"]
+    job = run_import(import_daemon, data)
+    rows = import_daemon.get(f"/jobs/{job['id']}/timeline").json()["items"]
     assert [(row["name"], row["start_ns"], row["end_ns"]) for row in rows] == [
         ("outer", 0, 10_000), ("other", 1_500, 20_000), ("inner", 2_000, 3_001)]
 
 
-def test_one_gpu_is_kept(importer):
+def test_one_gpu_is_kept(import_daemon):
     """A second GPU's work and its calls are left out, so that its launches do not look unrecorded."""
     base = 1_700_000_000_123_456
     more = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 77, "tid": 78, "ts": base + 5, "dur": 1,
              "args": {"correlation": 900_001}},
             {"ph": "X", "cat": "kernel", "name": "other", "pid": 1, "tid": 7, "ts": base + 20, "dur": 500,
              "args": {"device": 1, "stream": 7, "correlation": 900_001}}]
-    job = run_import(importer, generated_traces.kineto(STEPS, more_events=more))
-    assert measurements(importer, job)["skipped_other_gpu_events"]["value"] == 2
-    document = findings(importer, job)
+    job = run_import(import_daemon, generated_traces.kineto(STEPS, more_events=more))
+    assert measurements(import_daemon, job)["skipped_other_gpu_events"]["value"] == 2
+    document = findings(import_daemon, job)
     assert class_times(document) == CLASSES and document["unrecorded_launches"] == 0
 
 
@@ -199,135 +201,135 @@ def test_one_gpu_is_kept(importer):
 
 
 def rows_of(daemon, job_id):
-    """The rows of a timeline with what both formats keep, in a canonical order."""
+    """Returns the rows of a timeline in a fixed order, with the columns that both formats keep."""
     kept = ("kind", "name", "start_ns", "end_ns", "stream", "correlation", "grid", "block", "registers", "bytes", "process",
             "thread", "device", "context", "graph_node", "source_memory", "destination_memory")
     rows = daemon.get(f"/jobs/{job_id}/timeline?limit=1000").json()["items"]
     for row in rows:
         if row["kind"] == "overhead":
-            row["process"] = None  # Kineto's overheads have none
+            row["process"] = None  # an overhead of Kineto's format has no process
     return sorted(json.dumps({name: row[name] for name in kept}) for row in rows)
 
 
 @pytest.mark.parametrize("name", ["chrome", "nsys"])
-def test_an_export_is_imported_with_the_same_rows_and_findings(importer, name):
+def test_an_export_is_imported_with_the_same_rows_and_findings(import_daemon, name):
     exportable = [row for row in exported_run.rows() if row["kind"] not in ("memory", "phase", "span")]
-    job_id, run_id = exported_run.insert(importer, exportable)
-    exported = importer.get(f"/jobs/{job_id}/export?format={name}").content
-    job = run_import(importer, exported)
-    assert rows_of(importer, job["id"]) == rows_of(importer, job_id)
-    original = importer.get(f"/runs/{run_id}/timeline/findings").json()
-    imported = findings(importer, job)
+    job_id, run_id = exported_run.insert(import_daemon, exportable)
+    exported = import_daemon.get(f"/jobs/{job_id}/export?format={name}").content
+    job = run_import(import_daemon, exported)
+    assert rows_of(import_daemon, job["id"]) == rows_of(import_daemon, job_id)
+    original = import_daemon.get(f"/runs/{run_id}/timeline/findings").json()
+    imported = findings(import_daemon, job)
     assert {**imported, "run": 0} == {**original, "run": 0}
-    comparison = importer.get(f"/compare/timeline?a={run_id}&b={job['runs'][0]['id']}").json()
+    comparison = import_daemon.get(f"/compare/timeline?a={run_id}&b={job['runs'][0]['id']}").json()
     assert {item["change"] for item in comparison["rows"]} == {"same"}
 
 
 # --- refusals at submission ----------------------------------------------------------------------------------------------------
 
 
-def refused(response, status, code):
+def check_refusal(response, status, code):
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
     return response.json()
 
 
-def test_files_of_other_formats_are_refused(importer):
-    assert "nsys export" in refused(upload(importer, b"\x80\x02nsys-rep"), 415, "unsupported_media_type")["detail"]
-    refused(upload(importer, b""), 415, "unsupported_media_type")
-    assert "kineto" in refused(upload(importer, b"[]", "?format=nsys"), 415, "unsupported_media_type")["detail"]
-    refused(upload(importer, b"[]", "?format=perfetto"), 400, "invalid_parameter")
-    form = importer.call("POST", "/imports", b"--x--", headers={"Content-Type": "multipart/form-data; boundary=x"})
-    assert "form" in refused(form, 415, "unsupported_media_type")["detail"]
-    refused(importer.call("POST", "/jobs", {"kind": "import"}), 400, "invalid_field")
-    refused(importer.call("POST", "/jobs", {"kind": "ceilings", "device": "import"}), 400, "invalid_field")
-    wait_until(lambda: spooled(importer) == [])
+def test_files_of_other_formats_are_refused(import_daemon):
+    assert "nsys export" in check_refusal(upload(import_daemon, b"\x80\x02nsys-rep"), 415, "unsupported_media_type")["detail"]
+    check_refusal(upload(import_daemon, b""), 415, "unsupported_media_type")
+    assert "kineto" in check_refusal(upload(import_daemon, b"[]", "?format=nsys"), 415, "unsupported_media_type")["detail"]
+    check_refusal(upload(import_daemon, b"[]", "?format=perfetto"), 400, "invalid_parameter")
+    form = import_daemon.call("POST", "/imports", b"--x--", headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert "form" in check_refusal(form, 415, "unsupported_media_type")["detail"]
+    check_refusal(import_daemon.call("POST", "/jobs", {"kind": "import"}), 400, "invalid_field")
+    check_refusal(import_daemon.call("POST", "/jobs", {"kind": "ceilings", "device": "import"}), 400, "invalid_field")
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
-def test_a_file_above_the_limit_is_refused(importer):
+def test_a_file_above_the_limit_is_refused(import_daemon):
     too_large = bytes(8 << 20) + b"x"
-    refused(upload(importer, too_large), 413, "body_too_large")
-    connection = http.client.HTTPConnection(importer.host, importer.port)
+    check_refusal(upload(import_daemon, too_large), 413, "body_too_large")
+    connection = http.client.HTTPConnection(import_daemon.host, import_daemon.port)
     connection.request("POST", "/imports", (b"[" + bytes(1 << 20) for _ in range(9)), {"Transfer-Encoding": "chunked"},
                        encode_chunked=True)
     response = connection.getresponse()
     assert response.status == 413 and json.loads(response.read())["code"] == "body_too_large"
-    wait_until(lambda: spooled(importer) == [])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
-def test_a_repeated_request_gets_its_job(importer):
+def test_a_repeated_request_gets_its_job(import_daemon):
     key = {"Idempotency-Key": "import-once"}
-    first = upload(importer, generated_traces.kineto(3), **key)
-    again = upload(importer, generated_traces.kineto(3), **key)
+    first = upload(import_daemon, generated_traces.kineto(3), **key)
+    again = upload(import_daemon, generated_traces.kineto(3), **key)
     assert (first.json()["id"], again.headers["Idempotent-Replayed"]) == (again.json()["id"], "true")
-    refused(upload(importer, generated_traces.kineto(4), **key), 422, "idempotency_mismatch")
-    importer.wait(first.json()["id"])
-    wait_until(lambda: spooled(importer) == [])
+    check_refusal(upload(import_daemon, generated_traces.kineto(4), **key), 422, "idempotency_mismatch")
+    import_daemon.wait(first.json()["id"])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 def send_part(daemon, length, data):
-    """Sends the headers of an upload of `length` bytes, and the first of them."""
+    """Sends the headers of an upload of `length` bytes, and `data`, the first of these bytes."""
     client = socket.create_connection((daemon.host, daemon.port))
     client.sendall(f"POST /imports HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode() + data)
     return client
 
 
-def test_a_client_that_leaves_leaves_no_file(importer):
-    client = send_part(importer, 4 << 20, b"[" + b" " * (3 << 20))
-    wait_until(lambda: len(spooled(importer)) == 1)
+def test_a_client_that_leaves_leaves_no_file(import_daemon):
+    client = send_part(import_daemon, 4 << 20, b"[" + b" " * (3 << 20))
+    wait_until(lambda: len(spooled(import_daemon)) == 1)
     client.close()
-    wait_until(lambda: spooled(importer) == [])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
-def test_a_silent_client_is_disconnected(importer):
-    with send_part(importer, 4 << 20, b"[" + b" " * (2 << 20)) as client:
+def test_a_silent_client_is_disconnected(import_daemon):
+    with send_part(import_daemon, 4 << 20, b"[" + b" " * (2 << 20)) as client:
         client.settimeout(60)
         assert client.recv(1) == b""
-    wait_until(lambda: spooled(importer) == [])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
-def test_uploads_at_the_same_time_are_limited(importer):
-    for _ in range(10):  # a busy machine may begin to read an upload after 0.3 s
-        clients = [send_part(importer, 4 << 20, b"[") for _ in range(8)]
+def test_uploads_at_the_same_time_are_limited(import_daemon):
+    for _ in range(10):  # on a busy machine, 0.3 s may pass before the daemon begins to read an upload
+        clients = [send_part(import_daemon, 4 << 20, b"[") for _ in range(8)]
         time.sleep(0.3)
-        response = upload(importer, b"[]")
+        response = upload(import_daemon, b"[]")
         for client in clients:
             client.close()
-        wait_until(lambda: upload(importer, b"").status_code == 415)
+        wait_until(lambda: upload(import_daemon, b"").status_code == 415)
         if response.status_code == 503:
             break
-    assert refused(response, 503, "busy") and response.headers["Retry-After"]
+    assert check_refusal(response, 503, "busy") and response.headers["Retry-After"]
 
 
-def test_all_uploads_together_are_limited(importer):
+def test_all_uploads_together_are_limited(import_daemon):
     """Two uploads of 7 MB exceed the spool's 12 MB."""
-    first = send_part(importer, 8 << 20, b"[" + b" " * (7 << 20))
-    wait_until(lambda: spooled(importer) and spooled(importer)[0].stat().st_size >= 6 << 20)
-    assert "import_spool_bytes" in refused(upload(importer, b"[" + b" " * (7 << 20)), 503, "unavailable")["detail"]
+    first = send_part(import_daemon, 8 << 20, b"[" + b" " * (7 << 20))
+    wait_until(lambda: spooled(import_daemon) and spooled(import_daemon)[0].stat().st_size >= 6 << 20)
+    assert "import_spool_bytes" in check_refusal(upload(import_daemon, b"[" + b" " * (7 << 20)), 503, "unavailable")["detail"]
     first.close()
-    wait_until(lambda: spooled(importer) == [])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 def test_uploads_need_a_token(start):
-    """The token is looked up before a large body, and after a small one."""
+    """The daemon checks the token before it reads a large body, and after it has read a small body."""
     daemon = start("--require-token", token=True)
     small, large = generated_traces.kineto(2), generated_traces.kineto(2, padding=["x" * 1000] * 3000)
     for data in (small, large):
-        refused(daemon.call("POST", "/imports", data, headers={"Authorization": "Bearer wrong"}), 401, "unauthorized")
+        check_refusal(daemon.call("POST", "/imports", data, headers={"Authorization": "Bearer wrong"}), 401, "unauthorized")
     assert spooled(daemon) == []
     for data in (large, small):
         run_import(daemon, data)
     daemon.stop()
 
 
-def test_a_half_closed_client_gets_its_reply(importer):
+def test_a_half_closed_client_gets_its_reply(import_daemon):
     data = json.dumps([json.loads(generated_traces.kineto(1))["traceEvents"][1]] * 12_000).encode()
     for _ in range(5):
-        with send_part(importer, len(data), data) as client:
+        with send_part(import_daemon, len(data), data) as client:
             client.shutdown(socket.SHUT_WR)
             client.settimeout(60)
             assert client.recv(100).startswith(b"HTTP/1.1 202 "), len(data)
-    importer.cancel_all()
-    wait_until(lambda: spooled(importer) == [])
+    import_daemon.cancel_all()
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 # --- hostile files -------------------------------------------------------------------------------------------------------------
@@ -356,40 +358,40 @@ def event(**changes):
     (b"\x1f\x8b" + b"garbage", "gzip data is damaged"),
     (generated_traces.zipped(generated_traces.kineto(50))[:-100], "gzip data ends early"),
 ])
-def test_hostile_json_ends_in_a_clear_error(importer, data, message):
-    message_text = fail_import(importer, data)
+def test_hostile_json_ends_in_a_clear_error(import_daemon, data, message):
+    message_text = fail_import(import_daemon, data)
     assert message in message_text.replace("times must be from 0", "negative"), message_text
-    assert spooled(importer) == []
+    assert spooled(import_daemon) == []
 
 
-def test_names_are_bounded(importer):
+def test_names_are_bounded(import_daemon):
     names = b",".join(b'{"ph":"X","cat":"kernel","name":"%d","pid":0,"tid":7,"ts":1,"dur":1}' % i for i in range(1_000_000))
-    message_text = fail_import(importer, generated_traces.zipped(b"[" + names + b"]"))
+    message_text = fail_import(import_daemon, generated_traces.zipped(b"[" + names + b"]"))
     assert "more than 100000 different names" in message_text, message_text
 
 
-def test_a_decompression_bomb_is_bounded(importer):
+def test_a_decompression_bomb_is_bounded(import_daemon):
     """A few megabytes that decompress to 3 GiB of JSON."""
     part = gzip.compress(b"[0,0,0,0,0,0,0]," * (1 << 16))  # a gzip file may have many members
     bomb = generated_traces.zipped(b'{"x":[') + 3 * 1024 * part
     began = time.monotonic()
-    response = upload(importer, bomb)
+    response = upload(import_daemon, bomb)
     job_id = response.json()["id"]
     peak = 0
-    while (job := importer.get(f"/jobs/{job_id}").json())["state"] not in ("completed", "failed"):
-        peak = max([peak, *importer_memory(importer)])
+    while (job := import_daemon.get(f"/jobs/{job_id}").json())["state"] not in ("completed", "failed"):
+        peak = max([peak, *importer_memory(import_daemon)])
         if time.monotonic() - began > 2:
-            assert importer.call("DELETE", f"/jobs/{job_id}").status_code == 202
+            assert import_daemon.call("DELETE", f"/jobs/{job_id}").status_code == 202
             break
         time.sleep(0.02)
-    job = importer.wait(job_id)
+    job = import_daemon.wait(job_id)
     assert job["state"] in ("cancelled", "failed"), job
     assert 0 < peak < 100 << 20
-    wait_until(lambda: spooled(importer) == [])
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
-def importers(daemon):
-    """Pids of the daemon's importers."""
+def importer_pids(daemon):
+    """Returns the process ids of the daemon's importers."""
     found = []
     for child in pathlib.Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
         try:
@@ -401,9 +403,9 @@ def importers(daemon):
 
 
 def importer_memory(daemon):
-    """Resident bytes of the daemon's importers."""
+    """Returns the resident bytes of each importer of the daemon."""
     sizes = []
-    for pid in importers(daemon):
+    for pid in importer_pids(daemon):
         try:
             sizes.append(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
         except OSError:
@@ -436,30 +438,30 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
     ([f"ALTER TABLE {KERNEL} RENAME COLUMN start TO begin"], "not an integer"),
     (["ALTER TABLE StringIds RENAME TO keyed", "CREATE TABLE StringIds AS SELECT * FROM keyed"], "no primary key"),
 ])
-def test_hostile_databases_end_in_a_clear_error(importer, tmp_path, statements, message):
-    message_text = fail_import(importer, database(tmp_path, *statements))
+def test_hostile_databases_end_in_a_clear_error(import_daemon, tmp_path, statements, message):
+    message_text = fail_import(import_daemon, database(tmp_path, *statements))
     assert message in message_text, message_text
 
 
-def test_a_damaged_database_ends_in_a_clear_error(importer, tmp_path):
+def test_a_damaged_database_ends_in_a_clear_error(import_daemon, tmp_path):
     data = bytearray(database(tmp_path, steps=200))
     for at in range(4096, len(data), 97):
         data[at] ^= 0x5A
-    assert "database" in fail_import(importer, bytes(data))
+    assert "database" in fail_import(import_daemon, bytes(data))
 
 
-def test_untimed_and_graph_records(importer, tmp_path):
-    """Times 0 and 0 mean that they could not be collected; a graph can be one operation."""
+def test_untimed_and_graph_records(import_daemon, tmp_path):
+    """A record with start 0 and end 0 has times that could not be collected. A whole graph can be one operation."""
     untimed = (f"INSERT INTO {KERNEL} SELECT 0, 0, deviceId, contextId, NULL, streamId, 99, globalPid, demangledName, shortName, "
                f"64, 1, 1, 1, 1, 1, 1, 0, 0, NULL FROM {KERNEL} LIMIT 1")
     graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
               "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)")
     graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
              f"(900000, 950000, 0, 1, 7, 50, {generated_traces.GLOBAL_PID}, 12, 13)")
-    job = run_import(importer, database(tmp_path, untimed, graphs, graph, steps=2))
-    assert measurements(importer, job)["activity_zero_time_records"]["value"] == 1
-    assert "1 have no times" in findings(importer, job)["incomplete_reason"]
-    kernels = {item["name"]: item["total_us"] for item in importer.get(f"/jobs/{job['id']}/kernels").json()["items"]}
+    job = run_import(import_daemon, database(tmp_path, untimed, graphs, graph, steps=2))
+    assert measurements(import_daemon, job)["activity_zero_time_records"]["value"] == 1
+    assert "1 have no times" in findings(import_daemon, job)["incomplete_reason"]
+    kernels = {item["name"]: item["total_us"] for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
     assert kernels["CUDA graph 12"] == 50
 
 
@@ -467,19 +469,19 @@ def test_untimed_and_graph_records(importer, tmp_path):
 
 
 def slow_trace():
-    """A small file whose import takes seconds: millions of events that are not imported."""
+    """Returns a small file whose import takes seconds: it has millions of events that are not imported."""
     ignored = generated_traces.zipped(b',{"ph":"M","name":"a","args":{"x":[1,2,3,4,5,6,7,8,9]}}' * 100_000)
     return generated_traces.zipped(event()[:-1]) + 25 * ignored + generated_traces.zipped(b"]")
 
 
-def test_an_import_survives_a_kill_of_its_importer(importer):
-    job_id = upload(importer, slow_trace()).json()["id"]
-    wait_until(lambda: importers(importer) and importer.get(f"/jobs/{job_id}").json()["passes"]["unavailable"] == 1)
+def test_an_import_survives_a_kill_of_its_importer(import_daemon):
+    job_id = upload(import_daemon, slow_trace()).json()["id"]
+    wait_until(lambda: importer_pids(import_daemon) and import_daemon.get(f"/jobs/{job_id}").json()["passes"]["unavailable"] == 1)
     time.sleep(0.3)
-    os.kill(importers(importer)[0], signal.SIGKILL)
-    job = importer.wait(job_id)
+    os.kill(importer_pids(import_daemon)[0], signal.SIGKILL)
+    job = import_daemon.wait(job_id)
     assert (job["state"], job["worker_deaths"]) == ("completed", 1), job
-    assert spooled(importer) == []
+    assert spooled(import_daemon) == []
 
 
 def test_an_import_survives_a_kill_of_the_daemon(start):
@@ -496,23 +498,23 @@ def test_an_import_survives_a_kill_of_the_daemon(start):
     wait_until(lambda: spooled(daemon) == [])
 
 
-def test_an_import_does_not_wait_for_a_device(importer):
+def test_an_import_does_not_wait_for_a_device(import_daemon):
     from daemon import endless
 
-    training = importer.submit(endless())
-    importer.wait(training, ("running",))
-    run_import(importer, generated_traces.kineto(2))
-    assert importer.get(f"/jobs/{training}").json()["state"] == "running"
-    importer.call("DELETE", f"/jobs/{training}")
-    importer.wait(training)
+    training = import_daemon.submit(endless())
+    import_daemon.wait(training, ("running",))
+    run_import(import_daemon, generated_traces.kineto(2))
+    assert import_daemon.get(f"/jobs/{training}").json()["state"] == "running"
+    import_daemon.call("DELETE", f"/jobs/{training}")
+    import_daemon.wait(training)
 
 
-def test_a_cancelled_import_leaves_no_file(importer):
-    first, second = (upload(importer, slow_trace()).json()["id"] for _ in range(2))
+def test_a_cancelled_import_leaves_no_file(import_daemon):
+    first, second = (upload(import_daemon, slow_trace()).json()["id"] for _ in range(2))
     for job_id in (second, first):
-        importer.call("DELETE", f"/jobs/{job_id}")
-        assert importer.wait(job_id)["state"] == "cancelled"
-    wait_until(lambda: spooled(importer) == [])
+        import_daemon.call("DELETE", f"/jobs/{job_id}")
+        assert import_daemon.wait(job_id)["state"] == "cancelled"
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 def test_without_an_importer_uploads_are_refused(start, tmp_path):
@@ -520,5 +522,5 @@ def test_without_an_importer_uploads_are_refused(start, tmp_path):
 
     (tmp_path / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
     daemon = start("--workers", str(tmp_path))
-    assert "rooflined-import" in refused(upload(daemon, b"[]"), 503, "unavailable")["detail"]
+    assert "rooflined-import" in check_refusal(upload(daemon, b"[]"), 503, "unavailable")["detail"]
     daemon.stop()

@@ -108,8 +108,8 @@ def suspend(process):
 
 
 def test_requests_of_clients_that_left_are_dropped(daemon_with_history):
-    """SIGSTOP stops the daemon until the clients have left for longer than the grace of 0.1 s. Replies that it has made before,
-    and requests that it has not read before, are no failure."""
+    """SIGSTOP stops the daemon until the clients have been gone for longer than the grace of 0.1 s. Replies that the daemon made
+    before the stop do not count. Requests that it read only after the stop may get replies, so some replies are allowed."""
     # Waits until no request of another test is left.
     daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 1)
     before = count_replies(daemon_with_history, "getHistory", 200)
@@ -153,7 +153,7 @@ def test_a_request_after_its_deadline_is_refused(start):
     for answer in late:
         own_daemon.contract.check("GET", answer.request.url, None, answer)
         assert answer.headers["Retry-After"] == "5"
-    assert any(own_daemon.get(HISTORY).status_code == 200 for _ in range(60))  # a pause of the machine can make one late too
+    assert any(own_daemon.get(HISTORY).status_code == 200 for _ in range(60))  # a pause of the machine can make a request late
     assert own_daemon.stop() == 0
 
 
@@ -230,10 +230,10 @@ def test_a_thousand_streams(start):
                 if not chunk:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
-    ids = [[int(each) for each in re.findall(rb"^id: (\d+)$", text, re.M)] for text in received.values()]
-    longest = max(ids, key=len)
+    streams = [[int(number) for number in re.findall(rb"^id: (\d+)$", text, re.M)] for text in received.values()]
+    longest = max(streams, key=len)
     assert longest == list(range(1, len(longest) + 1)) and len(longest) > 3
-    assert all(each == longest for each in ids) and slowest < 5
+    assert all(stream == longest for stream in streams) and slowest < 5
     assert own_daemon.stop() == 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

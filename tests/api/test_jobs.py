@@ -45,7 +45,7 @@ def test_pages(start):
         if len(listed_ids) == 3:
             own_daemon.submit(endless())  # a job that is submitted between two pages neither shifts nor repeats items
     assert listed_ids == sorted(job_ids, reverse=True)
-    assert own_daemon.get("/jobs?limit=8").json()["next_cursor"] is None  # a full last page has no next one
+    assert own_daemon.get("/jobs?limit=8").json()["next_cursor"] is None  # no page follows a full last page
     own_daemon.wait(job_ids[0], states=("running",))
     running = own_daemon.get("/jobs?state=running").json()["items"]
     assert [item["id"] for item in running] == job_ids[:1]

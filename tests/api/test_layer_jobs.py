@@ -31,7 +31,7 @@ def test_each_variant_of_the_device_is_a_run(daemon):
                      ("down_residual", "feed_forward", 3)]
 
 
-def test_decode_and_the_other_type(daemon):
+def test_decode_in_bf16(daemon):
     job_id = daemon.run(layer(tokens=1, cached_tokens=30, dtype="bf16", causal=False, variants=["fused"], pause_ms=2))
     (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert run["params"]["pause_ms"] == 2

@@ -243,14 +243,15 @@ def test_many_at_once(daemon, finished):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "rooflined-test", tmp_path], capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"can't mount a small file system here: {made.stderr.strip()}")
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "rooflined-test", tmp_path], capture_output=True, text=True)
+    if mount.returncode != 0:
+        pytest.skip(f"can't mount a small file system here: {mount.stderr.strip()}")
     yield tmp_path
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
-# Of the median refusal: a busy machine may delay one. A refusal that waits for the lock takes 5 s.
+# Limit for the median time of a refusal; a single refusal may take longer on a busy machine. A refusal that waited for the lock
+# would take 5 s.
 REFUSAL_LIMIT_S = 0.2
 
 

@@ -1,6 +1,7 @@
-"""The export of an H200's trace as nsys's SQLite, read by `nsys stats` of Nsight Systems 2025.3.1: tests/data/nsys_stats has the
-reports that it printed for run RUN of tests/data/h200.sqlite.xz. nsys is not installed where the tests run, so the tests read the
-export as nsys does and compare with its reports; these equal the API's numbers to the digit."""
+"""Compares the export of an H200's trace in the format nsys with what `nsys stats` reads from it. tests/data/nsys_stats has the
+reports that `nsys stats` of Nsight Systems 2025.3.1 printed for the export of run RUN of tests/data/h200.sqlite.xz. nsys is not
+installed where the tests run. So the tests query the export as nsys does, and compare the results and the API's numbers with the
+reports; they must be equal to the digit."""
 import csv
 import lzma
 import re
@@ -38,7 +39,7 @@ def exported(h200, tmp_path_factory):
 
 
 def nsys_name(name):
-    """nsys leaves out a version of four digits at the end of the name of a call."""
+    """Returns the name of a call as nsys prints it: without a version of four digits at its end."""
     return re.sub(r"_v\d{4}$", "", name)
 
 

@@ -17,7 +17,7 @@ COPIES = {"memcpy HtoD": "[CUDA memcpy Host-to-Device]", "memcpy DtoH": "[CUDA m
 
 
 def report(trace, name):
-    """Rows of a report, none if nsys had nothing to print."""
+    """Returns the rows of a report; none if nsys had nothing to print."""
     path = TRACES / f"{trace}_{name}.csv"
     if not path.exists():
         return []
@@ -42,7 +42,7 @@ def duration_ns(row):
 
 
 def numbers_and_times(rows, name_of):
-    """Returns {name: (rows, ns)}."""
+    """Returns {name: (number of rows, sum of their durations in ns)}."""
     found = collections.defaultdict(lambda: (0, 0))
     for row in rows:
         count, total = found[name_of(row)]
@@ -55,7 +55,7 @@ def printed(rows, label, number):
 
 
 def is_whole_graph(row):
-    """Says whether a kernel row is a whole graph. nsys leaves these out of its reports on kernels."""
+    """Returns true if a kernel row is a whole graph. nsys leaves such rows out of its reports on kernels."""
     return row["name"].startswith("CUDA graph ")
 
 
@@ -87,7 +87,8 @@ def test_calls_equal_nsys_stats(trace):
 
 
 def test_operations_equal_nsys_stats(trace):
-    """nsys counts from the start of its session, the timeline from the first event."""
+    """nsys counts times from the start of its session, the timeline from the first event. So the test compares times since the
+    first operation."""
     name, _, rows = trace
     operations = [row for row in rows if row["kind"] in ("kernel", "memcpy") and not is_whole_graph(row)]
     first = min(row["start_ns"] for row in operations)
@@ -101,7 +102,8 @@ def test_operations_equal_nsys_stats(trace):
 
 
 def test_projections_of_ranges_equal_nsys_stats(daemon, trace):
-    """nsys prints ranges with operations only; the findings have at most 256 names."""
+    """nsys prints only ranges that contain operations. The findings list at most 256 names, so they may lack some of these
+    ranges."""
     name, job, _ = trace
     document = findings(daemon, job)
     found = {f":{item['name']}": (item["projected_ns"], item["host_ns"], item["ranges"])

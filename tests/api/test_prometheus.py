@@ -52,6 +52,8 @@ def check_histogram(name, samples):
 
 
 class Metrics:
+    """The samples of one reply to GET /metrics."""
+
     def __init__(self, daemon):
         answer = daemon.get("/metrics")
         assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")

@@ -13,7 +13,7 @@ from test_imports import class_times, findings, run_import
 
 TRACES = SOURCE / "tests/data/traces"
 COPIES = ("gpu_memcpy", "gpu_memset")
-STORED_NAME = 255  # bytes of a kernel's name
+STORED_NAME_BYTES = 255  # longer names of kernels are truncated to this size
 
 
 @pytest.fixture(scope="module", params=["training", "graph", "streams"])
@@ -43,7 +43,7 @@ def test_kernels_equal_the_profilers_table(trace):
     wanted = json.loads((TRACES / f"{name}.totals.json").read_text())["kernels"]
     found = collections.Counter()
     for item in daemon.get(f"/jobs/{job['id']}/kernels?pass=activity&limit=1000").json()["items"]:
-        (same,) = (key for key in wanted if key.encode()[:STORED_NAME] == item["name"].encode()[:STORED_NAME])
+        (same,) = (key for key in wanted if key.encode()[:STORED_NAME_BYTES] == item["name"].encode()[:STORED_NAME_BYTES])
         assert item["launches"] == wanted[same]["calls"]
         assert item["total_us"] == pytest.approx(wanted[same]["device_us"], abs=1e-3)
         found[same] += 1

@@ -39,7 +39,7 @@ def rows(daemon):
 
 
 def collected(kernel="relu"):
-    """Returns every metric of the reference, under CUPTI's names too where ncu's page has others."""
+    """Returns every metric of the reference; where CUPTI's name differs from the name on ncu's page, under both names."""
     raw = {name: "ncu printed no number" if value is None else value for name, value in ncu_raw(kernel).items()}
     parts = {"numa__cpu_affinity": "0-15", "numa__dev_display_name_all": "NVIDIA H200", "numa__id_cpu": "0",
              "numa__id_memory": "0"}
@@ -195,7 +195,7 @@ def test_a_finding_names_its_lines(daemon, rows):
     lines = {rule["rule"]: rule["lines"] for rule in with_parts(kernel["findings"])}
     assert lines["local_memory"] == [{"file": "spill.cu", "line": 7, "executed": 300},
                                      {"file": "spill.cu", "line": 9, "executed": 150}]
-    assert lines["issue_slots"] == []  # of no kind of instruction
+    assert lines["issue_slots"] == []  # the rule names no opcodes
 
 
 def test_the_raw_page(daemon, reference):
@@ -215,20 +215,22 @@ def test_the_raw_page(daemon, reference):
                                               "22,336") and ours["launch__cluster_scheduling_policy"] == ("", "PolicySpread")
 
 
-def has_every_rollup(name):
+def is_collected(name):
     return name not in NOT_COLLECTED
 
 
-def lacks_tensor_rollups(name):
-    """Tells what a worker stores of a kernel without tensor instructions: no rollup of their counters that has no row."""
+def is_collected_without_tensor_instructions(name):
+    """Returns true if a worker stores the metric for a kernel without tensor instructions. For such a kernel the worker omits the
+    rollups of tensor counters that only the raw page shows."""
     is_tensor_rollup = name in ONLY_RAW and name.startswith("sm__ops_path_tensor") and ".peak_sustained" not in name
-    return has_every_rollup(name) and not is_tensor_rollup
+    return is_collected(name) and not is_tensor_rollup
 
 
-@pytest.mark.parametrize("is_stored", (has_every_rollup, lacks_tensor_rollups))
+@pytest.mark.parametrize("is_stored", (is_collected, is_collected_without_tensor_instructions))
 @pytest.mark.parametrize("kernel, grid, block", (("relu", 32768, 128), ("stride", 16384, 256)))
 def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows, kernel, grid, block, is_stored):
-    """A run has only metrics that a worker stores. What the page adds agrees with ncu within the two decimals that ncu prints."""
+    """A run has only metrics that a worker stores. The metrics that the page adds agree with ncu within the two decimals that ncu
+    prints."""
     known = ncu_raw(kernel)
     counted = {name: value for name, value in collected(kernel).items() if name.split(":")[0] in CATALOGUE and is_stored(name)}
     run = rows.run([{"metrics": counted, "grid_x": grid, "block_x": block}])
@@ -236,7 +238,7 @@ def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows,
     added = {name: number(value) for name, value in list(zip(names, values, strict=True))[11:] if name not in counted}
     compared = [name for name in added if known.get(name) is not None and name not in NOT_COLLECTED]
     for name in compared:
-        # ncu prints a rate of its own measurement of time, and constants of 1 where it has only texts
+        # ncu computes a rate with a separate measurement of the time
         tolerance = 2e-3 if name.endswith("per_second") else 1e-3
         assert added[name] == pytest.approx(known[name], rel=tolerance, abs=0.0051), name
     assert len(compared) > 140
@@ -244,7 +246,8 @@ def test_the_raw_page_computes_what_follows_from_collected_metrics(daemon, rows,
 
 
 def test_rollups_of_a_counter_that_counted_something_are_not_zero(daemon, rows):
-    """A kernel with tensor instructions was counted by another worker, which knew fewer names; one kernel has none of them."""
+    """A worker that knew fewer names has counted two kernels. For the kernel without tensor instructions, the page prints the
+    missing rollups as 0; for the kernel with such instructions they are unknown."""
     counter = "sm__ops_path_tensor_src_fp16"
     metrics = {"launch__context_id": 1.0, f"{counter}.min": 0.0, f"{counter}.avg.peak_sustained": 0.0}
     run = rows.run([{"metrics": {**metrics, f"{counter}.avg.pct_of_peak_sustained_elapsed": part}} for part in (0.0, 12.5)])
@@ -460,7 +463,7 @@ def test_a_run_compared_with_itself(daemon, reference):
 
 @pytest.mark.parametrize("name, kind, library", [
     ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "kernel", "cuBLAS"),
-    ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "source", None),  # posted code has an author
+    ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "source", None),  # posted code belongs to no library
     ("sgemm(const float *, const float *, float *)", "kernel", None),
 ])
 def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, library):

@@ -200,7 +200,7 @@ def exchange(daemon, data):
 ])
 @pytest.mark.parametrize("method, path", [("POST", "/jobs"), ("GET", "/healthz"), ("PUT", "/nowhere")])
 def test_requests_whose_end_is_not_certain(daemon, method, path, headers):
-    """They are refused and the connection is closed, so that no part of their bodies is taken for another request."""
+    """The daemon refuses such a request and closes its connection, so that no part of the body is taken for another request."""
     second = "GET /devices HTTP/1.1\r\nHost: localhost\r\n\r\n"
     status, head, body = exchange(daemon, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                           f"{headers}\r\n\r\n0\r\n\r\n{second}".encode())

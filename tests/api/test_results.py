@@ -100,12 +100,13 @@ def test_timeline(daemon, finished):
     assert whole["items"] and whole["truncated"] is False
     assert all(item["start_ns"] <= item["end_ns"] for item in whole["items"])
     run = whole["items"][0]["run"]
-    of_run = [item for item in whole["items"] if item["run"] == run]
-    assert [item["start_ns"] for item in of_run] == sorted(item["start_ns"] for item in of_run)
-    start, end = of_run[len(of_run) // 3]["start_ns"], of_run[len(of_run) // 2]["start_ns"]
+    run_items = [item for item in whole["items"] if item["run"] == run]
+    assert [item["start_ns"] for item in run_items] == sorted(item["start_ns"] for item in run_items)
+    start, end = run_items[len(run_items) // 3]["start_ns"], run_items[len(run_items) // 2]["start_ns"]
     window = daemon.get(f"{path}?run={run}&from={start}&to={end}").json()["items"]
-    assert window == [item for item in of_run if item["start_ns"] < end and (item["end_ns"] > start or item["start_ns"] >= start)]
-    assert 0 < len(window) < len(of_run)
+    assert window == [item for item in run_items
+                      if item["start_ns"] < end and (item["end_ns"] > start or item["start_ns"] >= start)]
+    assert 0 < len(window) < len(run_items)
     short = daemon.get(f"{path}?limit=5").json()
     assert len(short["items"]) == 5 and short["truncated"] is True
     exact = daemon.get(f"{path}?limit={len(whole['items'])}").json()
@@ -131,8 +132,8 @@ def test_phases_of_a_launch(daemon):
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 
-def traced_gaps(rows):
-    """Inserts two launches that the host calls early enough, then one that it calls late."""
+def insert_trace_with_gap(rows):
+    """Inserts a run in which the host calls two launches early enough and the third one late. Returns the run's id."""
     def launch(correlation, call, start, **more):
         return [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": call, "end_ns": call + 2000,
                  "correlation": correlation},
@@ -147,7 +148,7 @@ def traced_gaps(rows):
 
 def test_findings_of_a_timeline(daemon):
     rows = report_fixture.Rows(daemon)
-    run = traced_gaps(rows)
+    run = insert_trace_with_gap(rows)
     answer = daemon.get(f"/runs/{run}/timeline/findings")
     found = answer.json()
     same = daemon.call("GET", f"/runs/{run}/timeline/findings", headers={"If-None-Match": answer.headers["ETag"]})
@@ -198,8 +199,8 @@ def test_findings_of_a_timeline(daemon):
 
 
 def test_findings_by_phase(daemon):
-    """One kernel belongs to the optimizer, one to two phases; a copy has no phase. The idle time before a kernel counts for its
-    phases."""
+    """One kernel belongs to the phase optimizer, the other to two phases; a copy has no phase. The idle time before a kernel
+    counts towards the kernel's phases."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
     names = (("memcpy", "memcpy HtoD", 0, 1_000), ("kernel", "steps", 4_000, 84_000), ("kernel", "adam", 85_000, 95_000))
     trace = [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": i, "end_ns": i + 1, "correlation": i + 1}
@@ -216,11 +217,12 @@ def test_findings_by_phase(daemon):
     assert [(row["phase"], row["time_ns"], row["classes"]["compute"]) for row in found["phases"]] == [
         ("forward", 20_750, 20_000), ("backward", 62_250, 60_000), ("optimizer", 11_000, 10_000), (None, 1_000, 0)]
     assert sum(row["ratio"] for row in found["phases"]) == pytest.approx(1)
-    assert daemon.get(f"/runs/{traced_gaps(report_fixture.Rows(daemon))}/timeline/findings").json()["phases"] == []
+    assert daemon.get(f"/runs/{insert_trace_with_gap(report_fixture.Rows(daemon))}/timeline/findings").json()["phases"] == []
 
 
 def test_a_stream_that_waits_for_an_event(daemon):
-    """The copy ends last; it waits for the event of the other stream's kernel, although its call returned long before."""
+    """The copy ends last. It waits for the event that the other stream records after its kernel, although the copy's call
+    returned long before."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
     calls = [("cudaLaunchKernel_v7000", {}), ("cudaEventRecord_v3020", {"call_stream": 9, "event": 5}),
              ("cudaStreamWaitEvent_v3020", {"call_stream": 7, "event": 5}), ("cudaMemcpyAsync_v3020", {})]
@@ -281,7 +283,7 @@ def test_ranges_of_a_timeline_are_bounded(daemon):
 
 def test_a_timeline_with_dropped_records_has_no_causes(daemon):
     rows = report_fixture.Rows(daemon)
-    run = traced_gaps(rows)
+    run = insert_trace_with_gap(rows)
     (activity,) = rows.db.execute("SELECT id FROM passes WHERE run_id = ? AND name = 'activity'", [run]).fetchone()
     rows.insert("measurements", pass_id=activity, name="activity_dropped_records", value=3)
     rows.db.commit()
@@ -298,7 +300,7 @@ def test_runs_without_a_timeline(daemon):
     rows = report_fixture.Rows(daemon)
     found = daemon.get(f"/runs/{rows.run([])}/timeline/findings").json()
     assert found["reason"] is not None and found["classes"] is None and found["findings"] is None
-    kept = traced_gaps(rows)
+    kept = insert_trace_with_gap(rows)
     rows.db.execute("UPDATE passes SET activity_kept = 0 WHERE run_id = ?", [kept])
     rows.db.commit()
     assert daemon.get(f"/runs/{kept}/timeline/findings").json()["reason"] == "retention has deleted the rows of the trace"
@@ -313,7 +315,7 @@ def test_runs_without_a_timeline(daemon):
 
 def test_two_timelines(daemon):
     rows = report_fixture.Rows(daemon)
-    a, b = traced_gaps(rows), traced_gaps(rows)
+    a, b = insert_trace_with_gap(rows), insert_trace_with_gap(rows)
     (activity,) = rows.db.execute("SELECT id FROM passes WHERE run_id = ? AND name = 'activity'", [b]).fetchone()
     rows.db.execute("UPDATE activity SET duration_ns = duration_ns + 4000 WHERE pass_id = ? AND start_ns = 95000", [activity])
     rows.db.execute("UPDATE names SET name = 'new k2' WHERE pass_id = ? AND name = 'k2'", [activity])
@@ -373,7 +375,7 @@ def test_history(daemon, finished):
 
 
 def test_a_long_history_is_complete(daemon):
-    """The reply is read from the database while it is sent, so it must not depend on the request's memory. The limit cuts the
+    """The daemon reads the points from the database while it sends the reply, after the handler has returned. The limit drops the
     oldest points."""
     rows = report_fixture.Rows(daemon)
     params = {"shape": {"n": 77}}

@@ -24,7 +24,8 @@ def source(**changes):
 
 
 @pytest.fixture(scope="module")
-def allowing(start):
+def source_daemon(start):
+    """A daemon without a GPU that allows posted code."""
     return start("--allow-source", token=True)
 
 
@@ -80,29 +81,29 @@ def test_off_by_default(start):
 
 
 @pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic eDp5"])
-def test_a_token_is_needed_also_on_loopback(allowing, header):
-    assert allowing.call("GET", "/jobs", headers={"Authorization": header}).status_code == 200
-    response = allowing.call("POST", "/jobs", source(), headers={"Authorization": header})
+def test_a_token_is_needed_also_on_loopback(source_daemon, header):
+    assert source_daemon.call("GET", "/jobs", headers={"Authorization": header}).status_code == 200
+    response = source_daemon.call("POST", "/jobs", source(), headers={"Authorization": header})
     assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
     assert "rooflinectl token" in response.json()["detail"] and response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_login_session_may_post_code(allowing):
-    login = allowing.call("POST", "/login", {"token": allowing.token}, headers={"Authorization": ""})
+def test_a_login_session_may_post_code(source_daemon):
+    login = source_daemon.call("POST", "/login", {"token": source_daemon.token}, headers={"Authorization": ""})
     cookie = {"Authorization": "", "Cookie": login.headers["Set-Cookie"].split(";")[0]}
-    allowing.session.cookies.clear()
+    source_daemon.session.cookies.clear()
     # The daemon authorizes the session: it refuses the job only because there is no GPU.
-    assert allowing.call("POST", "/jobs", source(), headers=cookie).json()["pointer"] == "/device"
+    assert source_daemon.call("POST", "/jobs", source(), headers=cookie).json()["pointer"] == "/device"
 
 
-def test_posted_code_needs_a_gpu(allowing):
-    response = allowing.call("POST", "/jobs", source())
+def test_posted_code_needs_a_gpu(source_daemon):
+    response = source_daemon.call("POST", "/jobs", source())
     assert (response.status_code, response.json()["pointer"]) == (400, "/device")
     assert "GPU" in response.json()["detail"]
-    assert allowing.call("POST", "/jobs", source(device="cpu")).json()["pointer"] == "/device"
-    assert allowing.call("POST", "/jobs", source(device="gpu7")).json()["pointer"] == "/device"
-    job_id = allowing.run(job())  # other kinds of jobs run
-    assert allowing.get(f"/jobs/{job_id}/source").status_code == 404
+    assert source_daemon.call("POST", "/jobs", source(device="cpu")).json()["pointer"] == "/device"
+    assert source_daemon.call("POST", "/jobs", source(device="gpu7")).json()["pointer"] == "/device"
+    job_id = source_daemon.run(job())  # other kinds of jobs run
+    assert source_daemon.get(f"/jobs/{job_id}/source").status_code == 404
 
 
 # --- refused requests ----------------------------------------------------------------------------------------------------------
@@ -123,14 +124,15 @@ def test_posted_code_needs_a_gpu(allowing):
     ({"variants": [{"defines": ["A B=1"]}]}, "/variants/0/defines/0"),
     ({"expected": {"argument": 1, "values": "AAAA"}}, "/expected/argument"),
 ])
-def test_refusals(allowing, change, pointer):
-    response = allowing.call("POST", "/jobs", source(**change))
+def test_refusals(source_daemon, change, pointer):
+    response = source_daemon.call("POST", "/jobs", source(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_a_body_that_is_too_large_is_refused(allowing):
+def test_a_body_that_is_too_large_is_refused(source_daemon):
     values = base64.b64encode(bytes(1 << 20)).decode()
-    assert allowing.call("POST", "/jobs", source(arguments=[{"buffer": {"dtype": "uint8", "bytes": values}}])).status_code == 413
+    body = source(arguments=[{"buffer": {"dtype": "uint8", "bytes": values}}])
+    assert source_daemon.call("POST", "/jobs", body).status_code == 413
 
 
 # --- execution -----------------------------------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def test_a_worker_that_ran_posted_code_runs_no_other_job(gpu_daemon):
     gpu_daemon.run(job(device="gpu0", engine="cudnn"))
     gpu_daemon.run(source())
     first, second, third, fourth, fifth = [note["pid"] for note in gpu_daemon.notes()][-5:]
-    assert first != second != third == fourth == fifth  # the fifth job, posted code again, ends the worker
+    assert first != second != third == fourth == fifth  # the fifth job is posted code, so its worker runs no later job
     gpu_daemon.run(job(device="gpu0", engine="cudnn"))
     assert gpu_daemon.notes()[-1]["pid"] != fifth
 
@@ -273,7 +275,7 @@ def test_spare_workers_give_back_device_memory(start_with_gpu):
     daemon = start_with_gpu()
     daemon.run(source())
     wait_for_spares(daemon)
-    job_id = daemon.run(source(entry="large"))  # the worker runs out of memory as long as another one is running
+    job_id = daemon.run(source(entry="large"))  # the worker runs out of memory as long as another worker is running
     runs = [note["pid"] for note in daemon.notes()][-2:]
     assert runs[0] == runs[1] and daemon.get(f"/jobs/{job_id}").json()["worker_deaths"] == 0
     wait_for_spares(daemon)

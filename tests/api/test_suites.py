@@ -19,82 +19,85 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def suites(start, folder):
-    """A daemon with one suite of its own."""
+def suite_daemon(start, folder):
+    """A daemon with the suite tiny."""
     write(folder, suite())
     return start("--suites", str(folder))
 
 
 @pytest.fixture(scope="module")
-def first(suites):
+def first_run(suite_daemon):
     """The first run of the suite, which has nothing to compare with."""
-    return run(suites, "tiny")
+    return run(suite_daemon, "tiny")
 
 
-def problem(response, status, code, pointer=None):
+def check_problem(response, status, code, pointer=None):
     assert response.status_code == status, response.text
     assert response.json()["code"] == code
     assert response.json().get("pointer") == pointer
     return response.json()["detail"]
 
 
-def test_the_first_run_has_no_baseline(suites, first):
-    assert (first["state"], first["verdict"]) == ("completed", "incomparable"), first["reason"]
-    assert first["baseline"] == {"name": None, "request": None, "order_seed": None, "runs": []}
-    assert [(job["role"], job["block"], job["state"]) for job in first["jobs"]] == [("block", i, "completed") for i in range(5)]
-    values = [value["value"] for value in first["values"]]
+def test_the_first_run_has_no_baseline(suite_daemon, first_run):
+    assert (first_run["state"], first_run["verdict"]) == ("completed", "incomparable"), first_run["reason"]
+    assert first_run["baseline"] == {"name": None, "request": None, "order_seed": None, "runs": []}
+    assert [(job["role"], job["block"], job["state"]) for job in first_run["jobs"]] == [
+        ("block", i, "completed") for i in range(5)]
+    values = [value["value"] for value in first_run["values"]]
     assert len(values) == 5 and min(values) > 0
-    [verdict] = first["verdicts"]
+    [verdict] = first_run["verdicts"]
     assert (verdict["metric"], verdict["verdict"], verdict["blocks_current"]) == (METRIC, "incomparable", 5)
     assert verdict["current_median"] == pytest.approx(statistics.median(values))
-    assert first["progress"] == {"done": 5, "of": 5, "job": None, "role": None}
+    assert first_run["progress"] == {"done": 5, "of": 5, "job": None, "role": None}
 
 
-def test_every_block_is_a_job_in_a_new_process(suites, first):
-    for item, value in zip(first["jobs"], first["values"]):
-        request = suites.get(f"/jobs/{item['job']}").json()["request"]
+def test_every_block_is_a_job_in_a_new_process(suite_daemon, first_run):
+    for item, value in zip(first_run["jobs"], first_run["values"]):
+        request = suite_daemon.get(f"/jobs/{item['job']}").json()["request"]
         assert (request["fresh_worker"], request["device"]) == (True, "cpu")
-        results = suites.get(f"/jobs/{item['job']}/results").json()
+        results = suite_daemon.get(f"/jobs/{item['job']}/results").json()
         [measured] = [m for m in results["runs"][0]["measurements"] if m["name"] == "time_cold_us_median"]
         assert measured["value"] == value["value"]
-    assert suites.log_text().count("started the any worker") >= 5
+    assert suite_daemon.log_text().count("started the any worker") >= 5
 
 
-def test_the_list_of_jobs_says_which_suite_run_submitted_them(suites, first):
-    steps = {step["job"]: step for step in first["jobs"]}
-    listed = {item["id"]: item["suite_run"] for item in suites.get("/jobs?limit=500").json()["items"]}
-    of_suites, others = ({item["id"] for item in suites.get(f"/jobs?limit=500&in_suite={text}&kind=kernel").json()["items"]}
-                         for text in ("true", "false"))
+def test_the_list_of_jobs_says_which_suite_run_submitted_them(suite_daemon, first_run):
+    steps = {step["job"]: step for step in first_run["jobs"]}
+    listed = {item["id"]: item["suite_run"] for item in suite_daemon.get("/jobs?limit=500").json()["items"]}
+    of_suites, others = (
+        {item["id"] for item in suite_daemon.get(f"/jobs?limit=500&in_suite={text}&kind=kernel").json()["items"]}
+        for text in ("true", "false"))
     assert of_suites and {id for id in of_suites | others if listed.get(id)} == of_suites
     for job_id, step in steps.items():
-        assert listed[job_id] == {"id": first["id"], "suite": first["suite"], "role": step["role"], "block": step["block"]}
+        assert listed[job_id] == {"id": first_run["id"], "suite": first_run["suite"], "role": step["role"],
+                                  "block": step["block"]}
 
 
-def test_jobs_of_clients_are_repetitions_of_blocks(suites, first):
+def test_jobs_of_clients_are_repetitions_of_blocks(suite_daemon, first_run):
     """fresh_worker is no parameter of a run, so that a client's job counts as a repetition of the blocks."""
-    number = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})
-    [client_run] = suites.get(f"/jobs/{number}/results").json()["runs"]
-    points = suites.get(f"/history?metric=time_cold_us_median&like={client_run['run']}").json()["items"]
-    assert {point["job"] for point in points} >= {item["job"] for item in first["jobs"]} | {number}
+    number = suite_daemon.run({"device": "cpu", **suite()["jobs"][0]["request"]})
+    [client_run] = suite_daemon.get(f"/jobs/{number}/results").json()["runs"]
+    points = suite_daemon.get(f"/history?metric=time_cold_us_median&like={client_run['run']}").json()["items"]
+    assert {point["job"] for point in points} >= {item["job"] for item in first_run["jobs"]} | {number}
 
 
-def test_the_second_run_is_compared_with_the_first(suites, first):
-    second = run(suites, "tiny")
+def test_the_second_run_is_compared_with_the_first(suite_daemon, first_run):
+    second = run(suite_daemon, "tiny")
     assert (second["state"], second["verdict"]) == ("completed", "same"), second["reason"]
-    assert second["baseline"]["runs"] == [first["id"]]
+    assert second["baseline"]["runs"] == [first_run["id"]]
     [verdict] = second["verdicts"]
-    assert verdict["baseline_median"] == first["verdicts"][0]["current_median"]
+    assert verdict["baseline_median"] == first_run["verdicts"][0]["current_median"]
     assert verdict["effect_ratio"] == pytest.approx(verdict["current_median"] / verdict["baseline_median"] - 1)
-    assert second["estimated_s"] == pytest.approx(first["elapsed_s"], rel=0.01)
-    listing = suites.get("/suites/tiny/runs").json()["items"]
-    assert [item["id"] for item in listing][:2] == [second["id"], first["id"]]
+    assert second["estimated_s"] == pytest.approx(first_run["elapsed_s"], rel=0.01)
+    listing = suite_daemon.get("/suites/tiny/runs").json()["items"]
+    assert [item["id"] for item in listing][:2] == [second["id"], first_run["id"]]
     assert listing[0]["counts"] == {"faster": 0, "same": 1, "slower": 0, "inconclusive": 0, "incomparable": 0}
     assert set(listing[0]) < set(second) and all(second[key] == value for key, value in listing[0].items())
 
 
 def rank_test(current, baseline):
-    """Returns the p-value of the exact two-sided Mann-Whitney test: the share of all divisions of the ranks that are at least as
-    extreme."""
+    """Returns the p-value of the exact two-sided Mann-Whitney test: of all ways to divide the ranks into two groups of these
+    sizes, the share whose rank sum is at least as far from the mean as the observed sum."""
     values = sorted(current + baseline)
     ranks = [values.index(value) + 1 + (values.count(value) - 1) / 2 for value in current + baseline]
     mean = len(current) * (len(ranks) + 1) / 2
@@ -103,9 +106,9 @@ def rank_test(current, baseline):
     return sum(value >= observed - 1e-9 for value in sums) / len(sums)
 
 
-def test_a_verdict_can_be_recomputed_from_the_database(suites, first):
-    number = run(suites, "tiny")["id"]
-    with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=60)) as database:
+def test_a_verdict_can_be_recomputed_from_the_database(suite_daemon, first_run):
+    number = run(suite_daemon, "tiny")["id"]
+    with contextlib.closing(sqlite3.connect(suite_daemon.state / "rooflined.db", timeout=60)) as database:
         def values(runs, role):
             marks = ",".join("?" * len(runs))
             return [value for value, in database.execute(
@@ -117,7 +120,7 @@ def test_a_verdict_can_be_recomputed_from_the_database(suites, first):
         stored = json.loads(text)
         current, baseline = values([number], "block"), values(stored["baseline_runs"], "block")
         history = [statistics.median(values([earlier], "block")) for earlier in stored["baseline_runs"]]
-    assert stored["method_version"] == version and first["id"] in stored["baseline_runs"]
+    assert stored["method_version"] == version and first_run["id"] in stored["baseline_runs"]
     assert (stored["blocks_current"], stored["blocks_baseline"]) == (len(current), len(baseline))
     assert stored["history"][-len(history):] == pytest.approx(history)
     assert stored["effect_ratio"] == pytest.approx(statistics.median(current) / statistics.median(baseline) - 1)
@@ -131,28 +134,28 @@ def test_every_shipped_suite_is_served(start):
     assert all(listed[name]["problem"] is None for name in shipped)
 
 
-def test_pages_of_runs(suites, first):
-    page = suites.get("/suites/tiny/runs?limit=1").json()
+def test_pages_of_runs(suite_daemon, first_run):
+    page = suite_daemon.get("/suites/tiny/runs?limit=1").json()
     assert len(page["items"]) == 1
     if page["next_cursor"] is not None:
-        rest = suites.get(f"/suites/tiny/runs?cursor={page['next_cursor']}").json()
+        rest = suite_daemon.get(f"/suites/tiny/runs?cursor={page['next_cursor']}").json()
         assert rest["items"][0]["id"] < page["items"][0]["id"]
-    assert suites.get("/suites/tiny/runs?cursor=j1").status_code == 400
-    etag = suites.get("/suites/tiny/runs").headers["ETag"]
-    assert suites.get("/suites/tiny/runs", headers={"If-None-Match": etag}).status_code == 304
+    assert suite_daemon.get("/suites/tiny/runs?cursor=j1").status_code == 400
+    etag = suite_daemon.get("/suites/tiny/runs").headers["ETag"]
+    assert suite_daemon.get("/suites/tiny/runs", headers={"If-None-Match": etag}).status_code == 304
 
 
-def test_a_slower_request_is_found_and_confirmed(suites, folder, first):
+def test_a_slower_request_is_found_and_confirmed(suite_daemon, folder, first_run):
     """Divides the baseline's values in the database, as if the worker had become slower since then."""
     write(folder, suite("planted", profile=True))
-    base = run(suites, "planted")
+    base = run(suite_daemon, "planted")
     assert base["state"] == "completed"
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
+    database = sqlite3.connect(suite_daemon.state / "rooflined.db", timeout=60)
     with database:
         database.execute("UPDATE suite_values SET value = value / 1000 WHERE suite_run_id IN "
                          "(SELECT id FROM suite_runs WHERE suite = 'planted')")
     database.close()
-    found = run(suites, "planted")
+    found = run(suite_daemon, "planted")
     assert (found["verdict"], found["counts"]["slower"]) == ("slower", 1), found["reason"]
     [verdict] = found["verdicts"]
     assert verdict["confirmed"] is True and verdict["blocks_confirmation"] == 5 and verdict["p_value"] < 0.01
@@ -160,54 +163,58 @@ def test_a_slower_request_is_found_and_confirmed(suites, folder, first):
     difference_us = verdict["current_median"] - verdict["baseline_median"]
     assert sum(cause["difference_us"] for cause in verdict["causes"]) == pytest.approx(difference_us, rel=1e-9)
     assert {cause["class"] for cause in verdict["causes"]} == {"noise"}, "the same worker measured both"
-    after = run(suites, "planted", {"definition": suite("planted", time_budget_s=1)})
+    after = run(suite_daemon, "planted", {"definition": suite("planted", time_budget_s=1)})
     assert found["id"] not in after["baseline"]["runs"]
 
 
-def test_named_baselines(suites, folder, first):
-    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "V 1", "run": first["id"]}), 400, "invalid_field", "/name")
-    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": 999}), 404, "not_found", "/run")
-    problem(suites.call("POST", "/suites/none/baselines", {"name": "v1", "run": 1}), 404, "not_found")
-    assert suites.get("/suites/tiny/baselines").json() == {"items": []}
-    assert suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": first["id"]}).status_code == 201
-    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": first["id"]}), 409, "baseline_exists", "/name")
-    [item] = suites.get("/suites/tiny/baselines").json()["items"]
-    assert (item["name"], item["run"], item["device"]) == ("v1", first["id"], "cpu")
-    etag = suites.get("/suites/tiny/baselines").headers["ETag"]
-    assert suites.get("/suites/tiny/baselines", headers={"If-None-Match": etag}).status_code == 304
-    problem(suites.call("POST", "/suites/tiny/runs", {"against": "v2"}), 404, "not_found", "/against")
-    held = run(suites, "tiny", {"against": "v1"})
-    assert (held["baseline"]["name"], held["baseline"]["runs"]) == ("v1", [first["id"]])
+def test_named_baselines(suite_daemon, folder, first_run):
+    def promote(name, number, suite_name="tiny"):
+        return suite_daemon.call("POST", f"/suites/{suite_name}/baselines", {"name": name, "run": number})
+
+    check_problem(promote("V 1", first_run["id"]), 400, "invalid_field", "/name")
+    check_problem(promote("v1", 999), 404, "not_found", "/run")
+    check_problem(promote("v1", 1, "none"), 404, "not_found")
+    assert suite_daemon.get("/suites/tiny/baselines").json() == {"items": []}
+    assert promote("v1", first_run["id"]).status_code == 201
+    check_problem(promote("v1", first_run["id"]), 409, "baseline_exists", "/name")
+    [item] = suite_daemon.get("/suites/tiny/baselines").json()["items"]
+    assert (item["name"], item["run"], item["device"]) == ("v1", first_run["id"], "cpu")
+    etag = suite_daemon.get("/suites/tiny/baselines").headers["ETag"]
+    assert suite_daemon.get("/suites/tiny/baselines", headers={"If-None-Match": etag}).status_code == 304
+    check_problem(suite_daemon.call("POST", "/suites/tiny/runs", {"against": "v2"}), 404, "not_found", "/against")
+    held = run(suite_daemon, "tiny", {"against": "v1"})
+    assert (held["baseline"]["name"], held["baseline"]["runs"]) == ("v1", [first_run["id"]])
     assert held["verdict"] == "same", held["reason"]
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
+    database = sqlite3.connect(suite_daemon.state / "rooflined.db", timeout=60)
     with pytest.raises(sqlite3.IntegrityError, match="immutable"):
         database.execute("UPDATE baselines SET suite_run_id = suite_run_id")
     database.close()
 
 
-def test_a_dropped_block_is_measured_again(suites):
+def test_a_dropped_block_is_measured_again(suite_daemon):
     """Marks the value of the first block as throttled while the run continues."""
     metric = {"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 9}
     body = suite("patched", n=1 << 20, blocks=12, metrics=[metric])
-    number = start(suites, "patched", {"definition": body})
-    database = sqlite3.connect(suites.state / "rooflined.db", timeout=60)
+    number = start(suite_daemon, "patched", {"definition": body})
+    database = sqlite3.connect(suite_daemon.state / "rooflined.db", timeout=60)
     changes, until = 0, time.monotonic() + 300
     while changes == 0 and time.monotonic() < until:
         with database:
             changes = database.execute("UPDATE suite_values SET dropped_reason = 'GPU throttled during timing (heat)' "
                                        "WHERE suite_run_id = ? AND block = 0", [number]).rowcount
     database.close()
-    found = wait(suites, number)
+    found = wait(suite_daemon, number)
     assert [job["block"] for job in found["jobs"]] == list(range(13)) and found["progress"]["done"] == 13
     [verdict] = found["verdicts"]
     assert (verdict["blocks_current"], verdict["blocks_dropped"]) == (12, 1)
 
 
-def test_an_estimate_before_the_first_run(suites, folder):
-    """The estimate follows from the time budget, then from the last job of the kind, from an equal job, and from the last run."""
+def test_an_estimate_before_the_first_run(suite_daemon, folder):
+    """At first the estimate is the time budget. Then it follows from the last job of the kind, from the last equal job, and from
+    the suite's last run."""
     def estimate(definition):
         write(folder, definition)
-        found = suites.get(f"/suites/{definition['name']}").json()
+        found = suite_daemon.get(f"/suites/{definition['name']}").json()
         return found["estimated_s"], found["estimate_basis"]
 
     training = {"kind": "train", "precisions": ["fp32"], "epochs": 1, "warmup_epochs": 0, "max_images": 64}
@@ -216,8 +223,8 @@ def test_an_estimate_before_the_first_run(suites, folder):
     assert estimate(planned) == (77, "time_budget")
 
     def seconds_of(request):
-        number = suites.run({"device": "cpu", **request})
-        with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=60)) as database:
+        number = suite_daemon.run({"device": "cpu", **request})
+        with contextlib.closing(sqlite3.connect(suite_daemon.state / "rooflined.db", timeout=60)) as database:
             [(seconds,)] = database.execute("SELECT (finished_ns - started_ns) / 1e9 FROM jobs WHERE id = ?", [number])
         return seconds
 
@@ -229,9 +236,9 @@ def test_an_estimate_before_the_first_run(suites, folder):
     large = {**planned, "jobs": [*planned["jobs"], *repeated], "blocks": 30}
     assert estimate({**large, "time_budget_s": 1}) == (1, "time_budget")
     estimate(planned)
-    accepted = suites.call("POST", "/suites/planned/runs", {}).json()
+    accepted = suite_daemon.call("POST", "/suites/planned/runs", {}).json()
     assert accepted["estimate_basis"] == "jobs"
-    done = wait(suites, accepted["id"])
+    done = wait(suite_daemon, accepted["id"])
     assert (done["estimated_s"], done["estimate_basis"]) == (accepted["estimated_s"], "jobs")
     assert estimate(planned) == (pytest.approx(done["elapsed_s"], rel=0.01), "runs")
 
@@ -255,194 +262,199 @@ def changed_value(daemon, table, column, value, where):
     ("other_processes", "pid 4711 (1200 MiB)", 2, f"while block 2 of {METRIC} was measured: pid 4711 (1200 MiB)"),
     ("value", 1e9, 3, f"block 3 of {METRIC} is an outlier"),
 ])
-def test_a_run_with_a_bad_block_is_no_baseline(suites, first, column, value, block, reason):
-    with changed_value(suites, "suite_values", column, value, f"suite_run_id = {first['id']} AND block = {block}"):
-        answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
-    assert reason in problem(answer, 422, "not_eligible", "/run")
+def test_a_run_with_a_bad_block_is_no_baseline(suite_daemon, first_run, column, value, block, reason):
+    with changed_value(suite_daemon, "suite_values", column, value, f"suite_run_id = {first_run['id']} AND block = {block}"):
+        answer = suite_daemon.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first_run["id"]})
+    assert reason in check_problem(answer, 422, "not_eligible", "/run")
 
 
-def test_a_quarantined_run_is_no_baseline(suites, first):
-    with changed_value(suites, "suite_runs", "quarantine_reason", "The canary changed_value.", f"id = {first['id']}"):
-        answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
-    assert "The canary changed_value." in problem(answer, 422, "not_eligible", "/run")
+def test_a_quarantined_run_is_no_baseline(suite_daemon, first_run):
+    with changed_value(suite_daemon, "suite_runs", "quarantine_reason", "The canary changed.", f"id = {first_run['id']}"):
+        answer = suite_daemon.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first_run["id"]})
+    assert "The canary changed." in check_problem(answer, 422, "not_eligible", "/run")
 
 
-def test_another_request_is_incomparable(suites, first):
-    changed_value = run(suites, "tiny", {"definition": suite(n=8192)})
-    assert changed_value["verdict"] == "incomparable"
-    assert "definition" in changed_value["verdicts"][0]["reason"]
+def test_another_request_is_incomparable(suite_daemon, first_run):
+    found = run(suite_daemon, "tiny", {"definition": suite(n=8192)})
+    assert found["verdict"] == "incomparable"
+    assert "definition" in found["verdicts"][0]["reason"]
 
 
-def test_a_cancelled_run(suites, folder):
+def test_a_cancelled_run(suite_daemon, folder):
     write(folder, suite("long", blocks=30))
-    number = start(suites, "long")
-    wait(suites, number, states=("running",))
-    answer = suites.call("DELETE", f"/suite-runs/{number}")
+    number = start(suite_daemon, "long")
+    wait(suite_daemon, number, states=("running",))
+    answer = suite_daemon.call("DELETE", f"/suite-runs/{number}")
     assert answer.status_code == 202 and answer.json()["state"] == "cancelled"
-    ended = suites.get(f"/suite-runs/{number}").json()
+    ended = suite_daemon.get(f"/suite-runs/{number}").json()
     assert (ended["state"], ended["verdict"]) == ("cancelled", None)
-    problem(suites.call("DELETE", f"/suite-runs/{number}"), 409, "suite_run_ended")
-    problem(suites.call("DELETE", "/suite-runs/999"), 404, "not_found")
-    problem(suites.get("/suite-runs/999"), 404, "not_found")
-    problem(suites.call("POST", "/suites/long/baselines", {"name": "v1", "run": number}), 422, "not_eligible", "/run")
+    check_problem(suite_daemon.call("DELETE", f"/suite-runs/{number}"), 409, "suite_run_ended")
+    check_problem(suite_daemon.call("DELETE", "/suite-runs/999"), 404, "not_found")
+    check_problem(suite_daemon.get("/suite-runs/999"), 404, "not_found")
+    check_problem(suite_daemon.call("POST", "/suites/long/baselines", {"name": "v1", "run": number}), 422, "not_eligible", "/run")
     # Its job does not delay the next suite run.
-    assert run(suites, "tiny")["state"] == "completed"
-    for item in suites.get(f"/suite-runs/{number}").json()["jobs"]:
+    assert run(suite_daemon, "tiny")["state"] == "completed"
+    for item in suite_daemon.get(f"/suite-runs/{number}").json()["jobs"]:
         assert item["state"] in ("completed", "cancelled")
 
 
-def test_runs_of_one_device_follow_each_other(suites, folder):
+def test_runs_of_one_device_follow_each_other(suite_daemon, folder):
     """Two suites and a client's job at once: no job of the second run begins before the first run has ended."""
     for name in ("one", "other"):
         write(folder, suite(name))
-    numbers = [start(suites, name) for name in ("one", "other")]
-    client_job = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})
-    runs = [wait(suites, number) for number in numbers]
+    numbers = [start(suite_daemon, name) for name in ("one", "other")]
+    client_job = suite_daemon.run({"device": "cpu", **suite()["jobs"][0]["request"]})
+    runs = [wait(suite_daemon, number) for number in numbers]
     assert [found["state"] for found in runs] == ["completed", "completed"] and runs[0]["finished_at"] <= runs[1]["started_at"]
-    jobs = [[suites.get(f"/jobs/{item['job']}").json() for item in found["jobs"]] for found in runs]
+    jobs = [[suite_daemon.get(f"/jobs/{item['job']}").json() for item in found["jobs"]] for found in runs]
     assert [len(jobs_of_run) for jobs_of_run in jobs] == [5, 5]
     assert max(job["finished_at"] for job in jobs[0]) <= min(job["created_at"] for job in jobs[1])
-    assert suites.get(f"/jobs/{client_job}").json()["finished_at"] < runs[1]["finished_at"], "a client's job waits for no suite"
+    client_document = suite_daemon.get(f"/jobs/{client_job}").json()
+    assert client_document["finished_at"] < runs[1]["finished_at"], "a client's job waits for no suite"
 
 
-def test_a_changed_file_is_seen_at_once(suites, folder):
+def test_a_changed_file_is_seen_at_once(suite_daemon, folder):
     """The list is cached; it depends on the files too."""
     write(folder, suite("edited", summary="before"))
-    listed = suites.call("GET", "/suites")
-    assert suites.call("GET", "/suites", headers={"If-None-Match": listed.headers["ETag"]}).status_code == 304
-    one = suites.call("GET", "/suites/edited")
-    assert suites.call("GET", "/suites/edited", headers={"If-None-Match": one.headers["ETag"]}).status_code == 304
+    listed = suite_daemon.call("GET", "/suites")
+    assert suite_daemon.call("GET", "/suites", headers={"If-None-Match": listed.headers["ETag"]}).status_code == 304
+    one = suite_daemon.call("GET", "/suites/edited")
+    assert suite_daemon.call("GET", "/suites/edited", headers={"If-None-Match": one.headers["ETag"]}).status_code == 304
     assert one.json()["summary"] == "before"
     write(folder, suite("edited", summary="after"))
-    assert suites.get("/suites/edited").json()["summary"] == "after"
-    assert [item["summary"] for item in suites.get("/suites").json()["items"] if item["name"] == "edited"] == ["after"]
+    assert suite_daemon.get("/suites/edited").json()["summary"] == "after"
+    assert [item["summary"] for item in suite_daemon.get("/suites").json()["items"] if item["name"] == "edited"] == ["after"]
     (folder / "edited.json").unlink()
-    assert "edited" not in [item["name"] for item in suites.get("/suites").json()["items"]]
-    assert suites.call("GET", "/suites/edited").status_code == 404
+    assert "edited" not in [item["name"] for item in suite_daemon.get("/suites").json()["items"]]
+    assert suite_daemon.call("GET", "/suites/edited").status_code == 404
 
 
-def test_malformed_suites_are_listed_and_disturb_no_other(suites, folder, first):
+def test_malformed_suites_are_listed_and_disturb_no_other(suite_daemon, folder, first_run):
     write(folder, '{"name": "comma",\n "jobs": [],\n}', "comma")
     write(folder, json.dumps(suite("other")), "misnamed")
     wrong = suite("wrong")
     wrong["jobs"][0]["request"]["shape"] = {"rows": 1}
     write(folder, wrong)
     write(folder, suite("orphan", metrics=[{"job": "gelu", "metric": "time_cold_us_median"}]))
-    items = {item["name"]: item for item in suites.get("/suites").json()["items"]}
+    items = {item["name"]: item for item in suite_daemon.get("/suites").json()["items"]}
     line = json.dumps(wrong, indent=1).splitlines().index('     "rows": 1') + 1
     assert (items["comma"]["problem"]["line"], items["comma"]["problem"]["pointer"]) == (3, "")
     assert items["misnamed"]["problem"]["pointer"] == "/name"
     assert (items["wrong"]["problem"]["line"], items["wrong"]["problem"]["pointer"]) == (line, "/jobs/0/request/shape/rows")
     assert items["orphan"]["problem"]["pointer"] == "/metrics/0/job"
     assert items["tiny"]["problem"] is None and items["tiny"]["last_run"]["state"] == "completed"
-    assert "3" in problem(suites.call("POST", "/suites/comma/runs", {}), 422, "malformed_suite")
-    assert suites.get("/suites/comma").json()["definition"] is None
-    assert suites.log_text().count("comma.json:3") == 1
+    assert "3" in check_problem(suite_daemon.call("POST", "/suites/comma/runs", {}), 422, "malformed_suite")
+    assert suite_daemon.get("/suites/comma").json()["definition"] is None
+    assert suite_daemon.log_text().count("comma.json:3") == 1
     write(folder, suite("comma"))
-    assert suites.get("/suites/comma").json()["problem"] is None
+    assert suite_daemon.get("/suites/comma").json()["problem"] is None
 
 
-def test_requests(suites, first):
-    problem(suites.get("/suites/none"), 404, "not_found")
-    problem(suites.get("/suites/none/runs"), 404, "not_found")
-    problem(suites.get("/suites/none/baselines"), 404, "not_found")
-    problem(suites.get("/suites/none/history?metric=a/b/c"), 404, "not_found")
-    problem(suites.get("/suites/tiny/history"), 400, "invalid_parameter")
-    problem(suites.call("POST", "/suites/none/runs", {}), 404, "not_found")
-    problem(suites.call("POST", "/suites/tiny/runs", {"speed": 1}), 400, "invalid_field", "/speed")
-    problem(suites.call("POST", "/suites/tiny/runs", {"device": "gpu7"}), 400, "invalid_field", "/device")
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite("other")}), 400, "invalid_field", "/definition/name")
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(blocks=2)}), 400, "invalid_field", "/definition/blocks")
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(blocks=4)}), 400, "invalid_field", "/definition/blocks")
+def test_requests(suite_daemon, first_run):
+    def start_tiny(body):
+        return suite_daemon.call("POST", "/suites/tiny/runs", body)
+
+    check_problem(suite_daemon.get("/suites/none"), 404, "not_found")
+    check_problem(suite_daemon.get("/suites/none/runs"), 404, "not_found")
+    check_problem(suite_daemon.get("/suites/none/baselines"), 404, "not_found")
+    check_problem(suite_daemon.get("/suites/none/history?metric=a/b/c"), 404, "not_found")
+    check_problem(suite_daemon.get("/suites/tiny/history"), 400, "invalid_parameter")
+    check_problem(suite_daemon.call("POST", "/suites/none/runs", {}), 404, "not_found")
+    check_problem(start_tiny({"speed": 1}), 400, "invalid_field", "/speed")
+    check_problem(start_tiny({"device": "gpu7"}), 400, "invalid_field", "/device")
+    check_problem(start_tiny({"definition": suite("other")}), 400, "invalid_field", "/definition/name")
+    check_problem(start_tiny({"definition": suite(blocks=2)}), 400, "invalid_field", "/definition/blocks")
+    check_problem(start_tiny({"definition": suite(blocks=4)}), 400, "invalid_field", "/definition/blocks")
     metric = {"job": "relu", "variant": "scalar", "metric": "time_cold_us_median"}
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(metrics=[metric])}), 400, "invalid_field",
-            "/definition/metrics/0/variant")
+    check_problem(start_tiny({"definition": suite(metrics=[metric])}), 400, "invalid_field",
+                  "/definition/metrics/0/variant")
     body = suite()
     path = "/definition/jobs/0/request"
     body["jobs"][0]["request"]["samples"] = 0
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": body}), 400, "invalid_field", path + "/samples")
+    check_problem(start_tiny({"definition": body}), 400, "invalid_field", path + "/samples")
     body["jobs"][0]["request"] = {"kind": "kernel", "kernel": "transpose", "shape": {"rows": 8, "columns": 8},
                                   "variant": "padded"}
-    problem(suites.call("POST", "/suites/tiny/runs", {"definition": body}), 400, "invalid_field", path + "/variant")
+    check_problem(start_tiny({"definition": body}), 400, "invalid_field", path + "/variant")
 
 
-def test_idempotency(suites, first):
+def test_idempotency(suite_daemon, first_run):
     headers = {"Idempotency-Key": "nightly"}
-    number = start(suites, "tiny", headers=headers)
-    again = suites.call("POST", "/suites/tiny/runs", {}, headers=headers)
+    number = start(suite_daemon, "tiny", headers=headers)
+    again = suite_daemon.call("POST", "/suites/tiny/runs", {}, headers=headers)
     assert again.json()["id"] == number and again.headers["Idempotent-Replayed"] == "true"
-    problem(suites.call("POST", "/suites/tiny/runs", {"device": "cpu"}, headers=headers), 422, "idempotency_mismatch")
-    assert wait(suites, number)["state"] == "completed"
+    check_problem(suite_daemon.call("POST", "/suites/tiny/runs", {"device": "cpu"}, headers=headers), 422, "idempotency_mismatch")
+    assert wait(suite_daemon, number)["state"] == "completed"
 
 
-def test_history(suites, first):
-    answer = suites.get(f"/suites/tiny/history?metric={METRIC}")
+def test_history(suite_daemon, first_run):
+    answer = suite_daemon.get(f"/suites/tiny/history?metric={METRIC}")
     items = answer.json()["items"]
-    assert items[0]["run"] == first["id"] and [item["run"] for item in items] == sorted(item["run"] for item in items)
-    assert items[0]["values"] == [value["value"] for value in first["values"]]
+    assert items[0]["run"] == first_run["id"] and [item["run"] for item in items] == sorted(item["run"] for item in items)
+    assert items[0]["values"] == [value["value"] for value in first_run["values"]]
     assert items[0]["median"] == pytest.approx(statistics.median(items[0]["values"]))
-    assert suites.get("/suites/tiny/history?metric=relu/vector/none").json()["items"] == []
+    assert suite_daemon.get("/suites/tiny/history?metric=relu/vector/none").json()["items"] == []
     etag = answer.headers["ETag"]
-    assert suites.get(f"/suites/tiny/history?metric={METRIC}", headers={"If-None-Match": etag}).status_code == 304
+    assert suite_daemon.get(f"/suites/tiny/history?metric={METRIC}", headers={"If-None-Match": etag}).status_code == 304
 
 
-def test_a_failing_job_ends_the_run(suites):
+def test_a_failing_job_ends_the_run(suite_daemon):
     body = suite("failing", jobs=[{"name": "relu", "request": {"kind": "kernel", "kernel": "relu", "shape": {"n": 1 << 28},
                                                                "variant": "scalar", "samples": 1000, "deadline_s": 1}}])
-    ended = run(suites, "failing", {"definition": body})
+    ended = run(suite_daemon, "failing", {"definition": body})
     assert (ended["state"], ended["verdict"]) == ("failed", None), ended
     assert "relu" in ended["reason"] and len(ended["jobs"]) == 2
     assert all(value["dropped_reason"] is not None for value in ended["values"])
 
 
-def test_the_time_budget_ends_the_blocks(suites):
+def test_the_time_budget_ends_the_blocks(suite_daemon):
     body = suite("hasty", blocks=30, time_budget_s=1)
-    ended = run(suites, "hasty", {"definition": body})
+    ended = run(suite_daemon, "hasty", {"definition": body})
     assert ended["state"] == "completed" and 1 <= len(ended["jobs"]) < 30
     assert "time budget" in ended["reason"]
 
 
-def test_events_of_a_run(suites, first):
-    path = f"/suite-runs/{first['id']}"
-    events = list(suites.events_of(path))
+def test_events_of_a_run(suite_daemon, first_run):
+    path = f"/suite-runs/{first_run['id']}"
+    events = list(suite_daemon.events_of(path))
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
     assert [data["state"] for _, kind, data in events if kind == "state"] == ["queued", "running", "completed"]
     jobs = [(data["role"], data["block"], data["state"]) for _, kind, data in events if kind == "job"]
     assert jobs == [("block", i // 2, ("submitted", "completed")[i % 2]) for i in range(10)]
-    assert [data["job"] for _, kind, data in events if kind == "job"][::2] == [item["job"] for item in first["jobs"]]
+    assert [data["job"] for _, kind, data in events if kind == "job"][::2] == [item["job"] for item in first_run["jobs"]]
     assert [(kind, data.get("metric"), data["verdict"]) for _, kind, data in events[-2:]] == [
-        ("verdict", METRIC, first["verdict"]), ("state", None, first["verdict"])]
-    assert events[-1][2]["reason"] == first["reason"]
+        ("verdict", METRIC, first_run["verdict"]), ("state", None, first_run["verdict"])]
+    assert events[-1][2]["reason"] == first_run["reason"]
     for after in (1, len(events) - 1):
-        assert list(suites.events_of(path, headers={"Last-Event-ID": str(after)})) == events[after:]
-    assert suites.get(f"{path}/events", headers={"Last-Event-ID": str(len(events))}).status_code == 204
-    answer = suites.get(f"{path}/events", headers={"Last-Event-ID": "x"})
+        assert list(suite_daemon.events_of(path, headers={"Last-Event-ID": str(after)})) == events[after:]
+    assert suite_daemon.get(f"{path}/events", headers={"Last-Event-ID": str(len(events))}).status_code == 204
+    answer = suite_daemon.get(f"{path}/events", headers={"Last-Event-ID": "x"})
     assert (answer.status_code, answer.json()["parameter"]) == (400, "Last-Event-ID")
-    problem(suites.get("/suite-runs/999/events"), 404, "not_found")
+    check_problem(suite_daemon.get("/suite-runs/999/events"), 404, "not_found")
 
 
-def test_events_arrive_while_the_run_goes_on(suites, first):
-    """A stream that is opened at once and one that begins in the middle get the same events as the store has later."""
-    number = start(suites, "tiny")
+def test_events_arrive_while_the_run_goes_on(suite_daemon, first_run):
+    """A stream that is opened at once, and a stream that continues after its fifth event, together get the events that the store
+    has later."""
+    number = start(suite_daemon, "tiny")
     seen, states = [], []
-    for event in suites.events_of(f"/suite-runs/{number}"):
+    for event in suite_daemon.events_of(f"/suite-runs/{number}"):
         seen.append(event)
         if event[1] == "job" and event[2]["state"] == "completed" and len(states) < 2:
-            states.append(suites.get(f"/suite-runs/{number}").json()["state"])
+            states.append(suite_daemon.get(f"/suite-runs/{number}").json()["state"])
         if len(seen) == 5:
             break
     assert states == ["running"], "the events came after the run's end"
-    rest = list(suites.events_of(f"/suite-runs/{number}", headers={"Last-Event-ID": "5"}))
+    rest = list(suite_daemon.events_of(f"/suite-runs/{number}", headers={"Last-Event-ID": "5"}))
     assert rest[-1][1:] and rest[-1][2]["state"] == "completed" and rest[0][0] == 6
-    assert seen + rest == list(suites.events_of(f"/suite-runs/{number}"))
+    assert seen + rest == list(suite_daemon.events_of(f"/suite-runs/{number}"))
 
 
-def test_the_stream_of_a_cancelled_run_ends(suites, folder):
+def test_the_stream_of_a_cancelled_run_ends(suite_daemon, folder):
     write(folder, suite("endless", blocks=30))
-    number = start(suites, "endless")
-    events = suites.events_of(f"/suite-runs/{number}")
+    number = start(suite_daemon, "endless")
+    events = suite_daemon.events_of(f"/suite-runs/{number}")
     assert [next(events)[2]["state"] for _ in range(2)] == ["queued", "running"]
-    assert suites.call("DELETE", f"/suite-runs/{number}").status_code == 202
+    assert suite_daemon.call("DELETE", f"/suite-runs/{number}").status_code == 202
     *_, last = events
     assert (last[1], last[2]["state"]) == ("state", "cancelled")
     assert "verdict" not in last[2]

@@ -25,11 +25,11 @@ def test_ready_while_the_worker_starts(start, tmp_path):
     worker = tmp_path / "rooflined-worker-cpu"
     worker.write_text(f'#!/bin/sh\n[ "$1" = --list ] && exec {BUILD}/bin/rooflined-worker-cpu --list\nexec sleep 1000\n')
     worker.chmod(0o755)
-    other = start("--workers", str(tmp_path))
-    other.submit(job())
-    other.wait_for_metric('rooflined_device_state{device="cpu",state="starting"}', lambda value: value == 1)
-    assert other.get("/readyz").json() == {"status": "ready", "devices": 1}
-    assert other.stop() == 0
+    own_daemon = start("--workers", str(tmp_path))
+    own_daemon.submit(job())
+    own_daemon.wait_for_metric('rooflined_device_state{device="cpu",state="starting"}', lambda value: value == 1)
+    assert own_daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
+    assert own_daemon.stop() == 0
 
 
 def test_devices(daemon):
@@ -49,11 +49,11 @@ def test_the_reason_of_an_unusable_device_is_utf8(start, tmp_path, message, reas
     worker = tmp_path / "rooflined-worker-cuda"
     worker.write_text(f"#!/bin/sh\nprintf '{message}\\n' >&2\nexit 1\n")
     worker.chmod(0o755)
-    other = start("--workers", str(tmp_path), "--devices", "all")
-    (device,) = other.get("/devices").json()["items"]
+    own_daemon = start("--workers", str(tmp_path), "--devices", "all")
+    (device,) = own_daemon.get("/devices").json()["items"]
     assert device["reason"].startswith("rooflined-worker-cuda lists no device; it exited with 1: ")
     assert device["reason"].endswith(reason)
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_openapi(daemon):
@@ -155,7 +155,7 @@ def test_the_files_of_the_page_have_compressed_copies(daemon):
         assert headers["Content-Encoding"] == "gzip" and gzip.decompress(body) == (web / name).read_bytes(), name
 
 
-def test_a_changed_file_has_another_etag(site, tmp_path):
+def test_an_unchanged_file_keeps_its_etag(site):
     daemon, _ = site
     first = daemon.get("/a.css").headers["ETag"]
     assert daemon.get("/a.css").headers["ETag"] == first

@@ -22,7 +22,7 @@ def lanes_of(daemon, run, query=""):
 
 
 def two_streams():
-    """Rows of two streams of a device and two threads, many of them short, with fresh random times."""
+    """Returns rows of two streams of a device and of two threads. Many are short. Each call draws new random times."""
     rows, at = [], 0
     for i in range(3000):
         at += random.randrange(200, 1500)

@@ -25,7 +25,7 @@ def measurements(cold):
 
 
 def insert_job(state_folder):
-    """Returns the job's id. Every cold sample of the last variant is suspect."""
+    """Inserts the job and returns its id. Every cold sample of the last variant is suspect."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state_folder)))
     job = rows.job()
     for variant, cold in COLD_US.items():

@@ -1,5 +1,5 @@
-"""Inserts a traced run whose epoch is one launch with phase timestamps into the database of a running daemon. traced_run.py
-STATE_FOLDER prints its ids as JSON."""
+"""Inserts a traced run into the database of a running daemon. The run's epoch is one launch with phase timestamps. traced_run.py
+STATE_FOLDER prints the ids of the run and of its job as JSON."""
 
 import json
 import pathlib
@@ -34,11 +34,12 @@ def shape(blocks, threads):
 
 
 def rows():
-    """The activities: a runtime call, a kernel and a memset before the launch, the launch, and the phases of each step."""
+    """Returns the activities: a call, a kernel and a memset before the launch, the launch, and the phases of each step."""
     activities = [{"kind": "runtime", "name": "cudaGraphLaunch", "start_ns": 500, "end_ns": 4_000, "correlation": 41},
-            {"kind": "kernel", "name": SHUFFLE, "start_ns": 6_000, "end_ns": 8_000, "stream": 7, **shape(1, 1024)},
-            {"kind": "memset", "name": "memset", "start_ns": 8_500, "end_ns": 9_000, "bytes": 64, **LAUNCH},
-            {"kind": "kernel", "name": EPOCH, "start_ns": 10_000, "end_ns": 10_000 + EPOCH_NS, **LAUNCH, **shape(BLOCKS, 384)}]
+                  {"kind": "kernel", "name": SHUFFLE, "start_ns": 6_000, "end_ns": 8_000, "stream": 7, **shape(1, 1024)},
+                  {"kind": "memset", "name": "memset", "start_ns": 8_500, "end_ns": 9_000, "bytes": 64, **LAUNCH},
+                  {"kind": "kernel", "name": EPOCH, "start_ns": 10_000, "end_ns": 10_000 + EPOCH_NS, **LAUNCH,
+                   **shape(BLOCKS, 384)}]
     start = FIRST_NS
     for step in range(STEPS):
         for name, _, ns in PHASES:
