@@ -10,8 +10,8 @@ def git(folder, *words):
 
 
 def make_repository(folder, changes):
-    """Makes a commit for each change, a dictionary of file names and texts. Returns the identifiers of the commits. Each also
-    changes the file `number`, because git makes no commit without a change."""
+    """Makes a commit for each change {file name: text}, and returns the commits' identifiers. Each commit also changes the file
+    `number`, because git makes no commit without a change."""
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch=main")
     commits = []

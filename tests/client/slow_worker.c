@@ -1,5 +1,5 @@
-/* A library for LD_PRELOAD. In a worker it waits for as many µs as the file $SLOW_WORKER_FILE states before each reading of the
- * monotonic clock, so that every measured time is longer by this. The file is read when the worker starts. */
+/* A library for LD_PRELOAD. In a worker, it delays each reading of the monotonic clock, so that every measured time is longer by
+ * the delay. The file $SLOW_WORKER_FILE contains the delay in µs; it is read when the worker starts. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

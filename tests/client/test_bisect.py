@@ -17,7 +17,7 @@ RECORDED = json.loads((pathlib.Path(__file__).resolve().parents[1] / "data/suite
 BUILD = 'test "$(cat speed)" != broken && printf \'{"name": "tiny", "summary": "%s"}\' "$(cat speed)" >suite.json && echo built'
 
 
-class Daemon(http.server.ThreadingHTTPServer):
+class FakeDaemon(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def daemon():
-    started = Daemon()
+    started = FakeDaemon()
     yield started
     started.shutdown()
     started.server_close()
@@ -94,7 +94,7 @@ def bisect(daemon, repository, good, bad, *options, code=0, build=BUILD):
 
 
 def assert_unchanged(repository):
-    """No worktree, no temporary folder and no state of git bisect is left."""
+    """Checks that no worktree, no temporary folder and no state of git bisect is left."""
     assert git(repository, "worktree", "list").count("\n") == 0 and git(repository, "status", "--porcelain") == ""
     assert [entry for entry in repository.parent.iterdir() if entry.name.startswith("rooflinectl-")] == []
     assert not (repository / ".git/BISECT_LOG").exists()
@@ -121,13 +121,13 @@ def test_json_lists_the_steps(daemon, tmp_path):
     assert outcomes[commits[2]] == "same" and all(step["suite_run"] > 0 for step in document["steps"])
 
 
-@pytest.mark.parametrize("what, said", [("broken", "the build failed"), ("failed", "because of failed"),
-                                        ("incomparable", "because of incomparable"), ("malformed", "must be an object")])
-def test_a_commit_that_can_not_be_judged_is_skipped(daemon, tmp_path, what, said):
-    commits = make_commits(tmp_path / "tree", [5, 5, 5, what, 9, 9, 9])
+@pytest.mark.parametrize("speed, message", [("broken", "the build failed"), ("failed", "because of failed"),
+                                            ("incomparable", "because of incomparable"), ("malformed", "must be an object")])
+def test_a_commit_that_can_not_be_judged_is_skipped(daemon, tmp_path, speed, message):
+    commits = make_commits(tmp_path / "tree", [5, 5, 5, speed, 9, 9, 9])
     git(tmp_path / "tree", "checkout", "--quiet", "-b", "other", commits[2])
     out, err = bisect(daemon, tmp_path / "tree", commits[0], commits[6], code=5)
-    assert f"{commits[3][:12]} is skipped" in err and said in err
+    assert f"{commits[3][:12]} is skipped" in err and message in err
     assert commits[3] in err and commits[4] in err and "first bad commit could be any of" in err
     assert "Only skipped commits" in out
 

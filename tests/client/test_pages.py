@@ -17,9 +17,9 @@ def shell(name, *arguments, folder=None):
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     environment = {**os.environ, "HOME": str(folder or "/nonexistent"), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run([name, *arguments], capture_output=True, text=True, timeout=60, cwd=folder, env=environment)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    return done.stdout.splitlines()
+    ended = subprocess.run([name, *arguments], capture_output=True, text=True, timeout=60, cwd=folder, env=environment)
+    assert ended.returncode == 0 and ended.stderr == "", ended.stderr
+    return ended.stdout.splitlines()
 
 
 def bash(line, folder):
@@ -105,7 +105,7 @@ def test_manual_pages_have_no_warnings(page, tmp_path):
     assert text
     if shutil.which("mandoc"):
         lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", str(file)], capture_output=True, text=True)
-        # Equal sources give equal pages, so they have no date.
+        # The pages have no date, so that equal sources give equal pages.
         assert [line for line in lint.stdout.splitlines() if "missing date" not in line] == []
 
 

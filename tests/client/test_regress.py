@@ -23,8 +23,9 @@ RUNNING = {**RECORDED, "state": "running", "verdict": None, "verdicts": [], "fin
            "progress": {"done": 3, "of": 9, "job": 41, "role": "canary_before"}}
 
 
-class Daemon(http.server.ThreadingHTTPServer):
-    """Replies to METHOD PATH with the next of its (status, document)s; the last one stays. A text is an event stream."""
+class FakeDaemon(http.server.ThreadingHTTPServer):
+    """Replies to the request "METHOD PATH" with the next of its (status, document) pairs, and repeats the last pair. A document
+    that is a text is an event stream."""
     daemon_threads = True
 
     def __init__(self, replies, port=0):
@@ -60,7 +61,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def serving(replies, port=0):
-    daemon = Daemon(replies, port)
+    daemon = FakeDaemon(replies, port)
     try:
         yield daemon
     finally:
@@ -108,7 +109,7 @@ def test_a_line_for_each_change():
 
 
 def test_progress_follows_the_event_stream():
-    """Events that the run's document already counts show nothing. A stream that is cut continues after its last event."""
+    """Events that the run's document already counts print nothing. After a stream has ended early, a second stream continues."""
     def event(number, kind, **data):
         return f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
 
@@ -195,8 +196,8 @@ def test_an_existing_run_is_followed_and_cancelled():
     (["mnist", "--output", "junit", "--output", "bmf"], "standard output"),
     (["--json", "mnist", "--output", "bmf"], "standard output"),
     (["mnist", "--output", "junit=/does/not/exist/x.xml"], "/does/not/exist/x.xml"), (["--run", "x"], "a suite run's number"),
-    (["mnist", "--run", "3"], "give no suite"), (["--run", "3", "--cancel", "3"], "give no suite"),
-    (["--run", "3", "--against", "v1"], "give no suite"), (["--suite", "/does/not/exist.json"], "/does/not/exist.json")])
+    (["mnist", "--run", "3"], "take no suite"), (["--run", "3", "--cancel", "3"], "take no suite"),
+    (["--run", "3", "--against", "v1"], "take no suite"), (["--suite", "/does/not/exist.json"], "/does/not/exist.json")])
 def test_wrong_command_lines_send_nothing(arguments, message):
     with serving({}) as daemon:
         _, err = ctl("regress", *arguments, url=daemon.url, code=2)
@@ -239,15 +240,15 @@ def test_otava_adds_a_row_for_each_run(tmp_path):
     other = {**RECORDED, "id": 18, "finished_at": "2026-11-21T21:54:35.3Z"}
     unmeasured = {**RECORDED, "id": 19, "verdicts": [{**metric, "current_median": None} for metric in RECORDED["verdicts"]]}
     renamed = {**RECORDED, "id": 20, "verdicts": RECORDED["verdicts"][:2]}
-    table, codes = tmp_path / "history.csv", []
+    table, errors = tmp_path / "history.csv", []
     for run, code in ((RECORDED, 1), (other, 1), (unmeasured, 1), (renamed, 2)):
         with serving({"GET /suite-runs/17": [(200, run)]}) as daemon:
             _, err = ctl("regress", "--run", "17", "--output", f"otava={table}", url=daemon.url, code=code)
-            codes.append(err)
+            errors.append(err)
     with open(table, newline="") as opened:
         rows = list(csv.DictReader(opened, strict=True))
     assert [row["run"] for row in rows] == ["17", "18"]
-    assert "no row: the run has no value of train/fp32/epoch_ms_median" in codes[2] and "other columns" in codes[3]
+    assert "no row: the run has no value of train/fp32/epoch_ms_median" in errors[2] and "other columns" in errors[3]
 
 
 def test_a_full_disk_is_reported_and_other_outputs_are_written(tmp_path):

@@ -1,5 +1,5 @@
-"""rooflinectl regress and bisect with the real daemon and the CPU worker, on a suite of one kernel. A preloaded library makes the
-worker slower by as many µs as a file states."""
+"""rooflinectl regress and bisect with the real daemon and the CPU worker, on a suite of one kernel. A preloaded library
+(slow_worker.c) makes the worker slower by the delay in a file."""
 import contextlib
 import csv
 import fcntl
@@ -22,7 +22,7 @@ from free_port import free_port  # noqa: E402
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KEY = "copy/scalar/time_warm_us_median"
-# The delays of FAST_US and SLOW_US are most of each sample, so that other programs on the machine change no verdict.
+# The delays FAST_US and SLOW_US make up most of each sample's time, so that other programs on the machine change no verdict.
 TINY = {"name": "tiny", "summary": "One kernel", "blocks": 6, "time_budget_s": 300, "canary": False, "profile": False,
         "jobs": [{"name": "copy", "request": {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 256},
                                               "variant": "scalar", "samples": 5}}],
@@ -32,12 +32,12 @@ FAST_US, SLOW_US = 1000, 16000
 
 class Daemon:
     def __init__(self, state, port=0, suites=None):
-        self.state, self.slow, self.arguments = state, state.parent / "slow_us", ["--suites", str(suites)] if suites else []
-        self.slow.touch()
+        self.state, self.delay_file, self.arguments = state, state.parent / "slow_us", ["--suites", str(suites)] if suites else []
+        self.delay_file.touch()
         self.start(port)
 
     def start(self, port):
-        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/slow_worker.so"), "SLOW_WORKER_FILE": str(self.slow)}
+        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/slow_worker.so"), "SLOW_WORKER_FILE": str(self.delay_file)}
         self.process = subprocess.Popen(
             [BUILD / "bin/rooflined", "--port", str(port), "--state", str(self.state), "--devices", "cpu", *self.arguments],
             env=environment, stdout=subprocess.PIPE, stderr=open(f"{self.state}.log", "ab"), text=True)
@@ -68,8 +68,8 @@ def daemon(tmp_path_factory):
 
 
 @pytest.fixture
-def fast(daemon):
-    daemon.slow.write_text(str(FAST_US))
+def fast_daemon(daemon):
+    daemon.delay_file.write_text(str(FAST_US))
     return daemon
 
 
@@ -86,7 +86,7 @@ def ctl(*arguments, url, code=0):
 
 
 def regress(*arguments, url, code):
-    """Runs a suite again while the run is inconclusive, as it can be while other programs take the processor."""
+    """Runs a suite. Repeats a run that is inconclusive, which happens when other programs use the processor."""
     for _ in range(5):
         process = start("regress", *arguments, url=url)
         out, err = process.communicate(timeout=300)
@@ -98,14 +98,15 @@ def regress(*arguments, url, code):
 
 @pytest.fixture(scope="module")
 def baseline(daemon):
-    """The first run of the suite whose blocks differ by less than the threshold, which is the baseline v1."""
-    daemon.slow.write_text(str(FAST_US))
+    """The id of the first suite run whose blocks differ by less than the threshold. The fixture makes this run the baseline
+    v1."""
+    daemon.delay_file.write_text(str(FAST_US))
     out, err = ctl("regress", "tiny", "--output", f"junit={daemon.state.parent}/first.xml", url=daemon.url, code=6)
     assert re.search(r"^suite run \d+ of tiny takes at most 5 min, its time budget$", err, re.M) and "tiny: block, 1 of " in err
     assert f"\nincomparable: {KEY}\n" in out and out.endswith("\ntiny: incomparable\n")
     assert ElementTree.parse(daemon.state.parent / "first.xml").find(".//error").get("type") == "incomparable"
     run = int(re.match(r"suite run (\d+)", out).group(1))
-    for _ in range(5):  # on a busy machine a block can be an outlier, and its run is refused as a baseline
+    for _ in range(5):  # on a busy machine a block can be an outlier; the daemon then refuses the run as a baseline
         show = start("regress", "--json", "--run", run, url=daemon.url)
         values = [value["value"] for value in json.loads(show.communicate(timeout=300)[0])["values"]]
         if max(values) < 2 * min(values):
@@ -117,23 +118,23 @@ def baseline(daemon):
     return run
 
 
-def test_suites_lists_malformed_files(fast):
-    out, _ = ctl("suites", url=fast.url)
+def test_suites_lists_malformed_files(fast_daemon):
+    out, _ = ctl("suites", url=fast_daemon.url)
     assert re.search(r"^tiny +6 +1 +\S+ ", out, re.M), out
     assert re.search(r"^broken +malformed: line 3 · /blocks$", out, re.M), out
-    _, err = ctl("regress", "broken", url=fast.url, code=2)
+    _, err = ctl("regress", "broken", url=fast_daemon.url, code=2)
     assert "blocks" in err
-    ctl("regress", "unknown", url=fast.url, code=2)
+    ctl("regress", "unknown", url=fast_daemon.url, code=2)
 
 
-def test_a_slower_worker_makes_the_suite_slower(fast, baseline, tmp_path):
-    fast.slow.write_text(str(SLOW_US))
+def test_a_slower_worker_makes_the_suite_slower(fast_daemon, baseline, tmp_path):
+    fast_daemon.delay_file.write_text(str(SLOW_US))
     formats = ["junit", "github", "github-bigger", "bmf", "otava", "markdown"]
     files = [argument for name in formats for argument in ("--output", f"{name}={tmp_path}/{name}")]
-    out = regress("tiny", "--against", "v1", *files, url=fast.url, code=1)
+    out = regress("tiny", "--against", "v1", *files, url=fast_daemon.url, code=1)
     assert f"\nslower: {KEY}\n" in out and out.endswith("\ntiny: slower\n")
     run = int(re.match(r"suite run (\d+)", out).group(1))
-    document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=1)[0])
+    document = json.loads(ctl("regress", "--json", "--run", run, url=fast_daemon.url, code=1)[0])
     (verdict,) = document["verdicts"]
     assert verdict["confirmed"] is True and verdict["current_median"] > SLOW_US > verdict["baseline_median"]
     checked = subprocess.run(["xmllint", "--noout", "--schema", SOURCE / "tests/data/junit.xsd", tmp_path / "junit"],
@@ -150,32 +151,32 @@ def test_a_slower_worker_makes_the_suite_slower(fast, baseline, tmp_path):
     assert (tmp_path / "markdown").read_text().startswith("### `tiny`: slower\n")
 
 
-def test_a_baseline_is_immutable(fast, baseline):
-    _, err = ctl("baseline", "promote", "tiny", "v1", "--run", baseline, url=fast.url, code=2)
+def test_a_baseline_is_immutable(fast_daemon, baseline):
+    _, err = ctl("baseline", "promote", "tiny", "v1", "--run", baseline, url=fast_daemon.url, code=2)
     assert "v1" in err
-    ctl("baseline", "promote", "tiny", "v9", "--run", 999999, url=fast.url, code=2)
-    listed = ctl("baseline", "list", "tiny", url=fast.url)[0].splitlines()
+    ctl("baseline", "promote", "tiny", "v9", "--run", 999999, url=fast_daemon.url, code=2)
+    listed = ctl("baseline", "list", "tiny", url=fast_daemon.url)[0].splitlines()
     assert listed[1].split()[:2] == ["v1", str(baseline)]
-    _, err = ctl("regress", "tiny", "--against", "none", url=fast.url, code=2)
+    _, err = ctl("regress", "tiny", "--against", "none", url=fast_daemon.url, code=2)
     assert "(at /against)" in err
 
 
-def test_a_run_with_too_few_blocks_is_inconclusive(fast, baseline, tmp_path):
-    """The time budget ends before the blocks that the significance needs."""
+def test_a_run_with_too_few_blocks_is_inconclusive(fast_daemon, baseline, tmp_path):
+    """The time budget ends before there are enough blocks for a significant difference."""
     (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "time_budget_s": 1}))
-    out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x", url=fast.url,
-                 code=5)
+    out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x",
+                 url=fast_daemon.url, code=5)
     assert out.endswith("\ntiny: inconclusive\n")
     assert ElementTree.parse(tmp_path / "x").find(".//error").get("type") == "inconclusive"
 
 
-def test_a_malformed_definition_names_its_field(fast, tmp_path):
+def test_a_malformed_definition_names_its_field(fast_daemon, tmp_path):
     (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "blocks": 1}))
-    _, err = ctl("regress", "--suite", tmp_path / "tiny.json", url=fast.url, code=2)
+    _, err = ctl("regress", "--suite", tmp_path / "tiny.json", url=fast_daemon.url, code=2)
     assert "(at /definition/blocks)" in err
 
 
-def begin(daemon):
+def begin_suite_run(daemon):
     """Starts a suite run and waits for its first block."""
     follower = start("regress", "tiny", "--against", "v1", url=daemon.url)
     run = int(re.match(r"suite run (\d+)", follower.stderr.readline()).group(1))
@@ -184,35 +185,35 @@ def begin(daemon):
     return follower, run
 
 
-def test_a_cancelled_run_exits_with_3(fast, baseline):
-    fast.slow.write_text(str(SLOW_US))  # so that it does not end before it is cancelled
-    follower, run = begin(fast)
-    assert "is cancelled" in ctl("regress", "--cancel", run, url=fast.url)[0]
+def test_a_cancelled_run_exits_with_3(fast_daemon, baseline):
+    fast_daemon.delay_file.write_text(str(SLOW_US))  # so that the run does not end before it is cancelled
+    follower, run = begin_suite_run(fast_daemon)
+    assert "is cancelled" in ctl("regress", "--cancel", run, url=fast_daemon.url)[0]
     out, _ = follower.communicate(timeout=120)
     assert follower.returncode == 3 and "\ntiny: cancelled\n" in out
-    ctl("regress", "--cancel", run, url=fast.url, code=2)
-    ctl("regress", "--run", run, url=fast.url, code=3)
+    ctl("regress", "--cancel", run, url=fast_daemon.url, code=2)
+    ctl("regress", "--run", run, url=fast_daemon.url, code=3)
 
 
-def test_ctrl_c_leaves_the_run_running(fast, baseline):
-    follower, run = begin(fast)
+def test_ctrl_c_leaves_the_run_running(fast_daemon, baseline):
+    follower, run = begin_suite_run(fast_daemon)
     follower.send_signal(signal.SIGINT)
     _, err = follower.communicate(timeout=120)
     assert follower.returncode == 130 and f"regress --run {run}" in err
-    ended = start("regress", "--run", run, url=fast.url)
+    ended = start("regress", "--run", run, url=fast_daemon.url)
     out, _ = ended.communicate(timeout=300)
     assert ended.returncode in (0, 5) and out.startswith(f"suite run {run} ")
-    out = out if ended.returncode == 0 else regress("tiny", "--against", "v1", url=fast.url, code=0)
+    out = out if ended.returncode == 0 else regress("tiny", "--against", "v1", url=fast_daemon.url, code=0)
     assert out.endswith("\ntiny: same\n") and f"against baseline v1 of suite run {baseline}\n" in out
-    assert ctl("suites", url=fast.url)[0].count(" same ") == 1
+    assert ctl("suites", url=fast_daemon.url)[0].count(" same ") == 1
 
 
-def test_a_killed_daemon_is_waited_for(fast, baseline):
-    follower, run = begin(fast)
-    fast.restart_after_kill()
+def test_a_killed_daemon_is_waited_for(fast_daemon, baseline):
+    follower, run = begin_suite_run(fast_daemon)
+    fast_daemon.restart_after_kill()
     out, err = follower.communicate(timeout=300)
     assert follower.returncode in (0, 5) and out.startswith(f"suite run {run} "), out + err
-    document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=follower.returncode)[0])
+    document = json.loads(ctl("regress", "--json", "--run", run, url=fast_daemon.url, code=follower.returncode)[0])
     assert document["state"] == "completed" and document["verdicts"][0]["blocks_current"] >= TINY["blocks"] - 1
 
 
@@ -223,28 +224,29 @@ def make_commits(folder, delays, suite):
     return make_repository(folder, [{"perf/suite.json": json.dumps(suite), "delay_us": str(delay)} for delay in delays])
 
 
-def test_bisect_finds_the_first_slower_commit(fast, tmp_path):
+def test_bisect_finds_the_first_slower_commit(fast_daemon, tmp_path):
     commits = make_commits(tmp_path / "tree", [FAST_US, SLOW_US, SLOW_US], {**TINY, "name": "bisected"})
     out, err = ctl("bisect", "--suite", "perf/suite.json", "--good", commits[0], "--bad", "main",
-                   "--repository", tmp_path / "tree", "--build", f"cp delay_us {fast.slow}", url=fast.url)
+                   "--repository", tmp_path / "tree", "--build", f"cp delay_us {fast_daemon.delay_file}", url=fast_daemon.url)
     assert out.startswith(f"the first slower commit: {commits[1][:12]} change 1\n"), out + err
     assert f"\nslower: {KEY}\n" in out and git(tmp_path / "tree", "worktree", "list").count("\n") == 0
 
 
 def test_the_example_workflow(tmp_path):
-    """Executes the commands of the workflow as a runner does, with a base and a slower head. Installing is not part of it."""
+    """Executes the commands of the workflow, except those that install packages, as a runner of GitHub does. The head commit is
+    slower than the base commit."""
     workflow = yaml.safe_load((SOURCE / "docs/examples/github-workflow.yml").read_text())
     assert workflow[True] == "pull_request"  # YAML 1.1 reads the key `on` as a boolean
     job = workflow["jobs"]["regress"]
     commits = make_commits(tmp_path / "tree", [FAST_US, SLOW_US], {**TINY, "name": "pull-request"})
-    slow, tools = tmp_path / "slow_us", tmp_path / "tools"
+    delay_file, tools = tmp_path / "slow_us", tmp_path / "tools"
     tools.mkdir()
-    # A checkout of the repository is what makes the worker slow.
-    (tools / "git").write_text(f'#!/bin/sh\n/usr/bin/git "$@" && cp delay_us {slow}\n')
+    # A checkout of a commit sets the worker's delay to that of the commit.
+    (tools / "git").write_text(f'#!/bin/sh\n/usr/bin/git "$@" && cp delay_us {delay_file}\n')
     (tools / "git").chmod(0o755)
     environment = {**os.environ, **job["env"], "BASE": commits[0], "HEAD": commits[1], "RUNNER_TEMP": str(tmp_path),
                    "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "ROOFLINED_URL": f"http://127.0.0.1:{free_port()}",
-                   "PATH": f"{tools}:{BUILD / 'bin'}:{os.environ['PATH']}", "SLOW_WORKER_FILE": str(slow),
+                   "PATH": f"{tools}:{BUILD / 'bin'}:{os.environ['PATH']}", "SLOW_WORKER_FILE": str(delay_file),
                    "LD_PRELOAD": str(BUILD / "tests/slow_worker.so")}
     assert set(job["env"]) == {"DEVICE", "SUITE", "BASE", "HEAD", "ROOFLINED_URL"}
     codes = {}

@@ -159,20 +159,20 @@ def test_posted_code(daemon, tmp_path):
     command = ["run", "--code", str(code), "--entry", "add", "--grid", "1", "--block=32,2"]
     _, err = ctl(*command, url=daemon.url, code=2)
     assert "allow_source = true" in err
-    allowing = Daemon(tmp_path / "state", "--allow-source")
+    source_daemon = Daemon(tmp_path / "state", "--allow-source")
     try:
-        _, err = ctl(*command, url=allowing.url, code=2)
+        _, err = ctl(*command, url=source_daemon.url, code=2)
         assert "rooflinectl token" in err
         token = ctl("token", "--state", str(tmp_path / "state"))[0].split()[-1]
         for arguments, pointer in (("fp32[64]=range,fp16[8],int32=-4", "/device"), ("fp32[0]", "/arguments/0/buffer/count"),
                                  ("fp32[4]=twos", "/arguments/0/buffer/init"), ("fp32[4],int8=400", "/arguments/1/scalar/value")):
-            _, err = ctl(*command, "--arguments", arguments, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            _, err = ctl(*command, "--arguments", arguments, url=source_daemon.url, code=2, ROOFLINED_TOKEN=token)
             assert f"(at {pointer})" in err, err
         for wrong in ("fp32", "fp32[4", "fp32[4]x", "int32=", "int32=x", "fp32[4],"):
-            _, err = ctl(*command, "--arguments", wrong, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            _, err = ctl(*command, "--arguments", wrong, url=source_daemon.url, code=2, ROOFLINED_TOKEN=token)
             assert "needs arguments like" in err, err
     finally:
-        allowing.stop()
+        source_daemon.stop()
 
 
 def test_run_prints_the_table_of_a_kernel_job(daemon):
@@ -370,7 +370,7 @@ def test_export(daemon, finished, tmp_path, monkeypatch):
     for more, code, text in ((("--run", "999999"), 2, f"Job {number} has no run 999999"), (("--format", "pdf"), 2, "format"),
                              (("-o", "no/folder"), 1, "no/folder")):
         assert text in ctl(*command, "-o", "named", *more, url=daemon.url, code=code)[1]
-    assert "runs" in ctl("export", str(number), "--format", "csv", url=daemon.url, code=2)[1]  # it must be one of two
+    assert "runs" in ctl("export", str(number), "--format", "csv", url=daemon.url, code=2)[1]  # the job has two runs
     ctl(*command, "-o", "named", code=4)
     assert sorted(os.listdir(tmp_path)) == sorted([out.strip(), "named"]) and (tmp_path / "named").read_text() == "old"
     for wrong in ((str(number),), ("--format", "csv"), ("x", "--format", "csv"), (str(number), "--format", "csv", "--all")):
@@ -378,7 +378,7 @@ def test_export(daemon, finished, tmp_path, monkeypatch):
 
 
 def cut_replies():
-    """A server that breaks each reply off in the middle. Returns its URL."""
+    """Starts a server that breaks each reply off in the middle. Returns the server's URL."""
     class Cut(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"

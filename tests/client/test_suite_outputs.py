@@ -49,7 +49,7 @@ def make_metric(key, verdict, median, **changed):
 
 
 def random_run(generator):
-    """A run whose every text is hostile."""
+    """Returns a suite run in which every text is hostile."""
     run = copy.deepcopy(RECORDED)
     text = lambda: "".join(generator.choice(HOSTILE) for _ in range(generator.randint(1, 3)))  # noqa: E731
     run.update(device_name=text(), driver=text(), git_commit=text(), reason=text(),
@@ -69,7 +69,7 @@ RANDOM = [random_run(random.Random(os.urandom(8))) for _ in range(40)]
 
 
 def expected_xml(text):
-    """The text as XML 1.0 can hold it."""
+    """Returns the text with U+FFFD in place of the characters that XML 1.0 forbids."""
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
@@ -219,7 +219,7 @@ def test_otava_reads_the_table(run):
 
 
 def split_row(line):
-    """The cells of a GFM table's row: split at each | that no backslash precedes."""
+    """Returns the cells of a row of a GFM table. A | ends a cell unless a backslash precedes it."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 

@@ -29,11 +29,12 @@ from harness import BUILD, FINAL, STOP_LIMIT_S, Daemon, assert_sound, wait_until
 
 MAX_OPEN_JOBS = 6
 EPOCHS = 3  # as in grow_records.c
-SPILL_AFTER_S = 5  # a pass that was sent this long before a kill is stored or spilled; 1 s on an idle machine
+SPILL_AFTER_S = 5  # a pass that was sent this long before a kill is stored or spilled; on an idle machine 1 s suffices
 HEALTH_P99_MS = 50
-MAX_MEMORY_MB, MAX_NEW_DESCRIPTORS = 200, 40  # readers open the database when they are first used
+MAX_MEMORY_MB = 200
+MAX_NEW_DESCRIPTORS = 40  # the store's readers open the database only when they are first used
 DISK_MB = 1024
-SUITE_SEED = 1 << 40  # of the jobs of suite runs, which are repetitions of each other
+SUITE_SEED = 1 << 40  # seed of the jobs of suite runs, which are repetitions of each other
 SUITE = {"name": "chaos", "device": "cpu", "blocks": 5, "profile": False,
          "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
          "jobs": [{"name": "train", "request": {"kind": "train", "precisions": ["fp32"], "seed": SUITE_SEED, "epochs": EPOCHS - 1,
@@ -83,18 +84,21 @@ class Disk:
 
 
 class Chaos:
+    """A run of the test. Each fault and each kind of client is a method that a thread repeats until the run ends."""
+
     def __init__(self, folder, seed, seconds):
         self.seed, self.seconds = seed, seconds
         self.folder = pathlib.Path(folder)
         self.disk = Disk(self.folder / "disk")
         self.begin = time.monotonic()
-        self.timeline, self.down_intervals, self.kills, self.problems = [], [], [], []
+        self.timeline, self.problems = [], []  # texts: what happened, and what was wrong
+        self.down_intervals, self.kills = [], []  # (end, restart) of the daemon; times of its kills
         self.stopping = threading.Event()
         self.mutex = threading.Lock()
         self.active_faults = set()  # faults that may keep the daemon from starting
         self.accepted, self.unanswered = {}, {}  # idempotency key: (job id, request); idempotency key: request
         self.cancelled, self.events = {}, {}  # job id: request; job id: {sequence: (type, data)}
-        self.suite_runs, self.unanswered_suite = {}, None  # {key: id}; a key
+        self.suite_runs, self.unanswered_suite = {}, None  # idempotency key: suite run's id; the key of an unanswered request
         self.counts = {}
         self.stopped_workers = set()
         self.max_memory_mb = 0
@@ -458,10 +462,10 @@ class Chaos:
 
     def check_suites(self):
         assert {number for number, in self.daemon.rows("SELECT id FROM suite_runs")} == set(self.suite_runs.values())
-        twice = self.daemon.rows("""SELECT idempotency_key FROM jobs j WHERE idempotency_key LIKE 'suite %'
+        orphans = self.daemon.rows("""SELECT idempotency_key FROM jobs j WHERE idempotency_key LIKE 'suite %'
             AND NOT EXISTS (SELECT 1 FROM suite_jobs s WHERE s.job_id = j.id)""")
         cancelled = {number for number, in self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'cancelled'")}
-        assert all(int(key.split()[1]) in cancelled for key, in twice), f"jobs that no suite run knows: {twice}"
+        assert all(int(key.split()[1]) in cancelled for key, in orphans), f"jobs that no suite run knows: {orphans}"
         assert self.daemon.rows("SELECT count(*) FROM suite_jobs WHERE state = 'submitted'") == [(0,)]
         done = self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'completed'")
         for number, in done:
@@ -490,9 +494,10 @@ class Chaos:
         numbers = {body["seed"]: number for number, body in list(self.accepted.values())}
         for event, seed, name, at, *_ in sent:
             was_killed = any(at - 1 < kill < at + SPILL_AFTER_S for kill in self.kills)
-            # The daemon stops reading while it holds 32 MB of rows that wait for the database.
-            is_in_pipe = seed >= LONG_TRACE_ROWS
-            if event != "sent" or seed in cancelled or was_killed or is_in_pipe:
+            # The daemon stops reading while it holds 32 MB of rows that wait for the database. So the end of a long trace may
+            # still be in the pipe when the daemon or the worker is killed.
+            may_be_in_pipe = seed >= LONG_TRACE_ROWS
+            if event != "sent" or seed in cancelled or was_killed or may_be_in_pipe:
                 continue
             when = f"sent at {at - self.begin:.3f} s"
             assert (seed, name) in stored, f"the {name} pass of job {numbers[seed]} (seed {seed}), {when}, is missing"
@@ -534,8 +539,8 @@ class Chaos:
         assert not self.daemon.processes(), "workers are left after the stop"
 
     def check_latency(self, samples):
-        """Bounds the 99th percentile of /healthz by 50 ms more than that of a control server, which a busy machine
-        delays too. Ignores probes while the daemon was down."""
+        """Checks that the 99th percentile of the latency of /healthz exceeds that of a control server, which a busy machine also
+        delays, by at most 50 ms. Ignores probes while the daemon was down."""
         def p99_ms(name):
             times = sorted((end - due) * 1000 if succeeded else 5000 for due, end, succeeded in samples[name]
                            if not any(due < up and end > down for down, up in self.down_intervals))
@@ -556,7 +561,7 @@ class Chaos:
 
 
 def run(folder, seed, seconds):
-    """Raises AssertionError with the seed and the timeline."""
+    """Runs the test and returns a summary. Raises AssertionError with the seed and the timeline."""
     chaos = Chaos(folder, seed, seconds)
     try:
         chaos.run()

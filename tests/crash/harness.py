@@ -128,7 +128,7 @@ class Daemon:
         return [pid for pid in found if pid != self.process.pid]
 
     def worker(self):
-        """Returns the process id of a running worker, for which it waits."""
+        """Waits until a worker is running, and returns its process id."""
         return wait_until(self.processes, 60, "a worker")[0]
 
     def wait_for_progress(self, number, phase="%"):
@@ -152,7 +152,7 @@ def assert_sound(daemon):
         HAVING count(e.epoch) <> CASE WHEN p.state = 'completed'
             THEN (r.params ->> '$.epochs') + (r.params ->> '$.warmup_epochs') ELSE 0 END
           OR count(e.epoch) <> count(DISTINCT e.epoch)""") == []
-    # Queries show all activity rows of a completed pass, each once, and none of another.
+    # Queries return each activity row of a completed pass once, and no row of any other pass.
     assert daemon.rows("""
         SELECT p.id, p.state FROM passes p
         WHERE p.activity_kept <> (p.state = 'completed' AND p.name = 'activity')
@@ -165,7 +165,8 @@ def assert_sound(daemon):
         SELECT j.id FROM jobs j JOIN passes p ON p.job_id = j.id
         WHERE j.state = 'completed' AND p.state NOT IN ('completed', 'unavailable')""") == []
     assert daemon.rows("SELECT job_id FROM events GROUP BY job_id HAVING max(seq) <> count(*) OR min(seq) <> 1") == []
-    # Each change has exactly one event: the last state event has the job's state, and no two in a row have the same.
+    # Each change of a state has exactly one event: the last state event has the job's state, and two successive state events have
+    # different states.
     assert daemon.rows("""
         SELECT j.id, j.state FROM jobs j WHERE j.state IS NOT (
           SELECT data ->> '$.state' FROM events WHERE job_id = j.id AND type = 'state' ORDER BY seq DESC LIMIT 1)""") == []

@@ -1,5 +1,5 @@
-/* A library for LD_PRELOAD. It kills the program after its $SYNC_KILL_AFTER-th fsync or fdatasync, that is immediately after a
- * commit of the database. */
+/* A library for LD_PRELOAD. It kills the program immediately after a commit of the database: after as many calls of fsync or
+ * fdatasync as $SYNC_KILL_AFTER states. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -67,7 +67,7 @@ def test_a_hung_worker_is_killed_at_the_deadline(start):
 
 
 def test_a_stopped_worker_is_noticed_by_its_missing_heartbeats(start):
-    """The daemon notices it within 30 s, long before the job's deadline of an hour. The pass then runs again."""
+    """The daemon notices the stopped worker after 30 s, long before the job's deadline of an hour. The pass then runs again."""
     daemon = start()
     number = daemon.submit(endless())
     daemon.wait_for_progress(number)
@@ -88,7 +88,7 @@ def stop_main_thread(pid):
         if libc.ptrace(request, pid, None, None) != 0:
             pytest.skip(f"can't trace a process: {os.strerror(ctypes.get_errno())}")
 
-    def reap():  # the daemon is notified of the exit only after its tracer
+    def reap():  # the kernel reports the exit to the daemon only after the tracer has waited for it
         while os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]):  # __WALL
             pass
 
@@ -96,7 +96,7 @@ def stop_main_thread(pid):
 
 
 def test_a_hung_main_thread_is_noticed(start):
-    """Its heartbeat thread still runs. The daemon ends the worker, and the pass runs again."""
+    """The worker's heartbeat thread still runs. The daemon ends the worker, and the pass runs again."""
     daemon = start()
     number = daemon.submit(endless())
     daemon.wait_for_progress(number, "epoch")
@@ -214,8 +214,8 @@ def test_the_watchdog_is_notified_while_clients_hold_connections(start, tmp_path
 
 @contextlib.contextmanager
 def paused_job(daemon):
-    """Submits a job, yields its number while its worker is stopped, then continues the worker. The changes of the block
-    therefore take effect before the job ends, however slow this program is."""
+    """Submits a job, yields its number while its worker is stopped, then continues the worker. What the block changes therefore
+    takes effect before the job ends, however slow this program is."""
     number = daemon.submit(job(epochs=15, max_images=64))
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)
@@ -237,7 +237,7 @@ def storing_job(daemon):
 
 @contextlib.contextmanager
 def locked_database(daemon):
-    """Another program holds the write lock of the database until the end of the block."""
+    """Holds the write lock of the database until the end of the block, as another program would."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base:
         base.execute("BEGIN IMMEDIATE")
         try:
@@ -320,7 +320,8 @@ def wait_for_spill_file(daemon):
 
 
 def rows_worker(folder, rows):
-    """Returns the options and environment of a daemon whose worker, fake_worker.c, sends so many activity rows, over seconds."""
+    """Returns the options and the environment of a daemon whose worker (fake_worker.c) takes seconds to send this number of
+    activity rows."""
     workers = folder / "workers"
     workers.mkdir()
     (workers / "rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
@@ -329,8 +330,8 @@ def rows_worker(folder, rows):
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, end):
-    """Slices of the rows are stored while the worker sends them; then another program takes the lock, and the pass and the daemon
-    end. The next start stores the rest, and runs nothing."""
+    """The daemon stores slices of the rows while the worker sends them. Then another program takes the lock, the pass ends, and
+    the daemon ends. The next start stores the rest and does not run the pass again."""
     rows = 150000
     options, env = rows_worker(tmp_path, rows)
     daemon = start(*options, env=env)
@@ -364,7 +365,8 @@ def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
 
 
 def test_a_start_under_the_lock_of_another_program_fails_with_the_reason(start):
-    """The start fails after 5 s; systemd repeats it after 2 s. A later start has the spilled results and the queued jobs."""
+    """The start waits 5 s for the lock and then fails; systemd would repeat it after 2 s. A start after the lock was released
+    stores the spilled results."""
     first, number = stop_while_storing(start)
     with locked_database(first):
         begin = time.monotonic()
@@ -405,10 +407,10 @@ def test_a_damaged_spill_file_is_detected_and_the_pass_runs_again(start):
 def refused_start(*options, env=None):
     """Starts a daemon that must refuse to start; returns (exit status, output)."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
-    finished = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=120,
+    ended = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=120,
                            env={**clean, **(env or {})})
-    assert "listening" not in finished.stdout
-    return finished.returncode, finished.stderr
+    assert "listening" not in ended.stdout
+    return ended.returncode, ended.stderr
 
 
 def test_a_second_daemon_on_the_same_folder_is_refused(start):
@@ -501,7 +503,7 @@ def test_results_wait_for_free_disk_space(start, small_disk):
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_pass_whose_rows_fill_the_disk_survives(start, small_disk, tmp_path, end):
     """The first slices are stored, and the spill file takes the rest. Then there is space for a few more slices, but not for all,
-    and the daemon ends. The next start on the full disk stores nothing, and one on a disk with space the rest."""
+    and the daemon ends. A start on the full disk fails and stores nothing; a start on a disk with space stores the rest."""
     rows = 150000
     options, env = rows_worker(tmp_path, rows)
     options += ("--spill-bytes", "20000000")

@@ -74,7 +74,8 @@ def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
 
 
 def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
-    """A kill after the cancellation of the run and before that of its job leaves a job that no suite run waits for."""
+    """A kill between the cancellation of the run and the cancellation of its job leaves a job that no suite run waits for. The
+    next start cancels the job."""
     daemon = start()
     endless = {**SUITE, "name": "endless", "blocks": 5, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
                "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,

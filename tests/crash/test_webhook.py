@@ -111,7 +111,7 @@ def webhook_options(folder, url, secret=None):
 
 
 def insert_events(state, count=1, age_ns=0, **columns):
-    """Inserts pending events of a suite run, as one that ended age_ns ago left them. The daemon must have stopped."""
+    """Inserts pending events like those of a suite run that ended age_ns ago. The daemon must have stopped."""
     now = time.time_ns() - age_ns
     with contextlib.closing(sqlite3.connect(state / "rooflined.db")) as base, base:
         sql = """INSERT INTO suite_runs (suite, definition, definition_sha256, jobs_sha256, device, state, created_ns,
@@ -169,7 +169,7 @@ def test_failures_are_repeated_with_the_same_id_and_growing_pauses(daemon_with_e
     assert wait_for_state(daemon, "delivered") == [("delivered", 4, None)]
     assert len({verify(post)[0] for post in posts}) == 1 and len({post[3] for post in posts}) == 1
     pauses = [later[0] - earlier[0] for earlier, later in zip(posts, posts[1:])]
-    for pause, step in zip(pauses, (1, 2, 4)):  # by chance between half a step and all of it
+    for pause, step in zip(pauses, (1, 2, 4)):  # the daemon pauses for a random time between half of the step and the whole step
         assert step / 2 - 0.05 <= pause <= step + 1, pauses
     assert metric(daemon, "failed_attempts_total") == 3
 
@@ -244,7 +244,7 @@ def test_an_unknown_certificate_is_refused(daemon_with_events, receive, authorit
 
 
 def test_a_private_authority(daemon_with_events, receive, authority):
-    """The file's authority is trusted only for the names in its certificates; 127.0.0.1 is not one of them."""
+    """The daemon trusts the authority in the file. The server's certificate is valid for localhost, but not for 127.0.0.1."""
     receiver = receive(200)
     serve_tls(receiver, authority)
     more = ("--webhook-ca-file", str(authority / "ca.pem"))
@@ -258,7 +258,8 @@ def test_a_private_authority(daemon_with_events, receive, authority):
 
 @pytest.fixture
 def proxy(tmp_path):
-    """A forward proxy on loopback, which may connect to every port; its log."""
+    """Starts a forward proxy on loopback, which may connect to every port. Yields the environment variables that select the
+    proxy, and its log file."""
     program = shutil.which("tinyproxy") or pytest.skip("tinyproxy is not installed")
     port = free_port()
     log = tmp_path / "proxy.log"
@@ -273,13 +274,14 @@ def proxy(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy(daemon_with_events, receive, authority, proxy, scheme):
-    """0.0.0.0 reaches this machine but is not a loopback address; to loopback addresses the daemon connects without a proxy."""
+    """Uses the address 0.0.0.0, which reaches this machine but is not a loopback address: the daemon connects to loopback
+    addresses without a proxy."""
     environment, log = proxy
     receiver = receive(200)
     if scheme == "https":
         serve_tls(receiver, authority)
     daemon = daemon_with_events(f"{scheme}://0.0.0.0:{receiver.port}/hook?from=test", env=environment,
-                     options=("--webhook-ca-file", str(authority / "ca.pem")))
+                                options=("--webhook-ca-file", str(authority / "ca.pem")))
     verify(receiver.wait_for_posts(1)[0])
     wait_for_state(daemon, "delivered")
     request = f"CONNECT 0.0.0.0:{receiver.port}" if scheme == "https" else f"POST http://0.0.0.0:{receiver.port}/hook"
@@ -287,7 +289,8 @@ def test_a_proxy(daemon_with_events, receive, authority, proxy, scheme):
 
 
 def test_a_proxy_is_no_receiver(daemon_with_events, receive, authority, proxy):
-    """The proxy answers CONNECT with 200. Then the receiver's certificate is refused: nothing was delivered."""
+    """The proxy replies to CONNECT with 200, which is not a reply of the receiver. The daemon then refuses the receiver's
+    certificate, so nothing is delivered."""
     receiver = receive(200)
     serve_tls(receiver, authority)
     wait_for_refusal(daemon_with_events(f"https://0.0.0.0:{receiver.port}/", env=proxy[0]), receiver, "certificate")
@@ -357,7 +360,7 @@ def test_wrong_settings_are_refused(tmp_path, settings, expected):
 
 
 def test_the_secret_can_be_a_credential(daemon_with_events, receive, tmp_path):
-    """systemd's LoadCredential= copies it to $CREDENTIALS_DIRECTORY."""
+    """A file name without a folder is looked up in $CREDENTIALS_DIRECTORY, to which systemd's LoadCredential= copies the file."""
     receiver = receive(200)
     daemon = daemon_with_events(receiver.url, env={"CREDENTIALS_DIRECTORY": str(tmp_path)}, secret="key")
     verify(receiver.wait_for_posts(1)[0])
@@ -392,13 +395,13 @@ def test_the_example_receiver_verifies_and_drops_repeats(daemon_with_events, tmp
 
 
 def scale_baseline(state, factor):
-    """Multiplies the values of the first suite run, so that later ones are clearly slower or clearly not."""
+    """Multiplies the values of the first suite run, so that later runs are clearly slower, or clearly not slower."""
     with contextlib.closing(sqlite3.connect(state / "rooflined.db")) as base, base:
         base.execute("UPDATE suite_values SET value = value * ? WHERE suite_run_id = 1", (factor,))
 
 
 def run_suite(daemon, verdict, attempts=4):
-    """Runs the suite again while the run is inconclusive, as it can be on a busy machine."""
+    """Runs the suite and checks its verdict. Repeats a run that is inconclusive, which happens on a busy machine."""
     number = daemon.call("POST", "/suites/nightly/runs", json={"definition": SUITE}).json()["id"]
 
     def ended():

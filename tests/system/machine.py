@@ -32,7 +32,8 @@ def reason_to_skip():
 
 
 def libraries_of(programs):
-    """Returns the packages of the libraries that the programs need, as a package with these programs names them."""
+    """Returns the names of the packages with the libraries that the programs need: the dependencies that a Debian package with
+    these programs would have."""
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/debian")
         pathlib.Path(folder, "debian/control").write_text("Source: x\n\nPackage: x\nArchitecture: any\n")
@@ -52,7 +53,7 @@ def apt_sources():
 
 
 def root_archive(packages):
-    """Returns a tar file of a minimal system with systemd and the packages; makes it when the cache has none."""
+    """Returns a tar file of a minimal system with systemd and the packages. Makes the file if the cache does not have it."""
     sources, names = apt_sources(), ",".join(sorted({"systemd", "systemd-sysv", "dbus", *packages}))
     codename = platform.freedesktop_os_release()["VERSION_CODENAME"]
     key = hashlib.sha256((sources + names).encode()).hexdigest()[:16]
@@ -79,7 +80,8 @@ def make_archive(archive, codename, names, sources):
 
 
 def own_cgroups():
-    """Yields this process's folder in the unified hierarchy, and in the one of systemd's under version 1."""
+    """Yields the folders of this process's cgroup: in the unified hierarchy (version 2) and, with version 1, in systemd's
+    hierarchy."""
     paths = dict(line.rstrip("\n").split(":", 2)[1:] for line in open("/proc/self/cgroup", encoding="utf-8"))
     for line in open("/proc/self/mountinfo", encoding="utf-8"):
         mount, _, source = line.partition(" - ")
@@ -117,7 +119,8 @@ class Machine:
         return None if tried.returncode == 0 else tried.stderr.strip().splitlines()[-1]
 
     def _enter_cgroup(self):
-        """In the new process: systemd-nspawn places the system's cgroups below its own, where two systems would collide."""
+        """Runs in the new process and moves it to a new cgroup, because systemd-nspawn places the system's cgroups below its own
+        cgroup, where the cgroups of two systems would collide. The new process gets SIGTERM when its parent ends."""
         for folder in own_cgroups():
             inner = folder / f"rooflined-boot-{os.getppid()}"
             inner.mkdir(exist_ok=True)
@@ -143,12 +146,12 @@ class Machine:
         return pathlib.Path(self.console.name).read_text(errors="replace")[-4000:]
 
     def run(self, *command, check=True, stdin=None, seconds=180):
-        """Runs a program in the system as root and returns it finished."""
-        done = subprocess.run(["nsenter", "--target", self.leader, "--all", *command], input=stdin, timeout=seconds,
-                              capture_output=True, text=True,
-                              env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"})
-        assert not check or done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
+        """Runs a program in the system as root and returns the ended process."""
+        ended = subprocess.run(["nsenter", "--target", self.leader, "--all", *command], input=stdin, timeout=seconds,
+                               capture_output=True, text=True,
+                               env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"})
+        assert not check or ended.returncode == 0, f"{' '.join(command)}: exit {ended.returncode}\n{ended.stdout}{ended.stderr}"
+        return ended
 
     @contextlib.contextmanager
     def network(self):
@@ -188,7 +191,7 @@ class Machine:
                 self.nspawn.wait(120)
         finally:
             if self.nspawn is not None and self.nspawn.poll() is None:
-                self.nspawn.kill()  # its child, process 1 of the system, receives SIGKILL with it
+                self.nspawn.kill()  # the kernel then kills process 1 of the system too
                 self.nspawn.wait(60)
             self._remove_cgroups()
         return time.monotonic() - begin

@@ -19,7 +19,8 @@ ENDLESS = {**SHORT, "engine": "reference", "max_images": 0, "epochs": 1000}
 
 @contextlib.contextmanager
 def booted_system(prepare):
-    """Boots a system with the libraries of this build's programs after prepare(system); skips the test where none boots."""
+    """Makes a system with the libraries that this build's programs need, calls prepare(system), and boots the system. Skips the
+    test where no system can boot."""
     if reason := reason_to_skip():
         pytest.skip(reason)
     programs = [path for path in (BUILD / "bin").iterdir() if path.name.startswith("rooflin")]

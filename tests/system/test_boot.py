@@ -20,7 +20,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "client"))
-from test_regress import RECORDED, Daemon, submitting  # noqa: E402
+from test_regress import RECORDED, FakeDaemon, submitting  # noqa: E402
 from test_regress_daemon import TINY  # noqa: E402
 
 from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, daemon_answers, assert_completes, booted_system, ctl, job,  # noqa: E402
@@ -49,7 +49,7 @@ def end_main_process(machine, *command):
     machine.wait_until(lambda: main_pid(machine) not in (0, before) and daemon_answers(machine), 120, "the daemon restarts")
     assert int(machine.property(UNIT, "NRestarts")) == restarts + 1
     wait_for(machine, running, "running")
-    assert job(machine, queued)["state"] == "queued"  # behind the first
+    assert job(machine, queued)["state"] == "queued"  # the first job still occupies the device
     ctl(machine, "cancel", str(running))
     wait_for(machine, running, "cancelled")
     assert_completes(machine, queued)
@@ -68,7 +68,7 @@ def test_units_verify(machine):
 
 
 def test_daemon_starts_at_boot_and_answers(machine):
-    machine.wait_until(lambda: daemon_answers(machine), 120, "the daemon daemon_answers")
+    machine.wait_until(lambda: daemon_answers(machine), 120, "the daemon answers")
     assert machine.property(UNIT, "ActiveState") == "active"
     assert re.search(r"^cpu +cpu +idle", ctl(machine, "devices"), re.M)
     assert "listens on http://127.0.0.1:8731, state in /var/lib/rooflined" in machine.journal("-o", "cat", "-u", UNIT)
@@ -118,7 +118,7 @@ def test_invalid_configuration_is_not_retried(machine):
 
 
 def insert_event(database):
-    """Inserts an event that a suite run has left to the webhook."""
+    """Inserts an event of a suite run that the webhook has not delivered yet."""
     with contextlib.closing(sqlite3.connect(database)) as base, base:
         base.execute("""INSERT INTO suite_runs (suite, definition, definition_sha256, jobs_sha256, device, state, created_ns,
             planned_jobs) VALUES ('mnist', '{}', '', '{}', 'cpu', 'completed', 1, 1)""")
@@ -167,7 +167,7 @@ URL_DROP_IN = "/etc/systemd/system/rooflined-regress@.service.d/url.conf"
 
 
 def set_timer(machine, calendar, timer=TIMER):
-    """Replaces the time of a timer and starts it. While it runs, systemd remembers how the service ended."""
+    """Replaces the time of a timer and starts the timer. While the timer is active, systemd remembers how its service ended."""
     machine.write(f"/etc/systemd/system/{timer}.d/time.conf",
                   f"[Timer]\nOnCalendar=\nOnCalendar={calendar}\nRandomizedDelaySec=0\nAccuracySec=100ms\n")
     machine.run("systemctl", "daemon-reload")
@@ -181,9 +181,10 @@ def set_url(machine, url):
 
 @contextlib.contextmanager
 def suite_run_ends_as(machine, **document):
-    """Makes suite runs of REGRESS end at once with RECORDED, changed by document. Yields the server."""
+    """Makes the service REGRESS send its requests to a server whose suite run has ended: the server replies with RECORDED,
+    changed by `document`. Yields the server."""
     with machine.network():
-        server = Daemon(submitting({**RECORDED, **document}))
+        server = FakeDaemon(submitting({**RECORDED, **document}))
     try:
         set_url(machine, server.url)
         yield server
@@ -223,7 +224,7 @@ def test_timer_is_nightly(machine):
     ("completed", "same", 0, "6", False), ("completed", "slower", 1, "3", True), ("completed", "inconclusive", 5, "4", False),
     ("completed", "incomparable", 6, "4", False), ("cancelled", None, 3, "3", True)])
 def test_verdict_of_a_suite_decides_the_service(machine, state, verdict, status, priority, failed):
-    jobs = [{"role": "block", "job": number} for number in (41, None, 42)]  # the second was deleted
+    jobs = [{"role": "block", "job": number} for number in (41, None, 42)]  # None: retention has deleted the job
     number = secrets.randbelow(10**9)
     with suite_run_ends_as(machine, id=number, state=state, verdict=verdict, reason="Because.", jobs=jobs):
         was_status, was_failed, notices = start_regress(machine)
@@ -263,7 +264,7 @@ def test_timer_starts_the_service(machine):
         machine.wait_until(lambda: machine.property(REGRESS, "InvocationID") != before, 120, "the timer starts the service")
         machine.run("systemctl", "disable", "--now", TIMER)
         machine.wait_until(lambda: machine.property(REGRESS, "ActiveState") == "failed", 120, "the service fails")
-    assert (machine.root / f"var/lib/systemd/timers/stamp-{TIMER}").exists()  # of Persistent=
+    assert (machine.root / f"var/lib/systemd/timers/stamp-{TIMER}").exists()  # Persistent= makes this file
 
 
 FAST_US, SLOW_US, BLOCKS = 500, 5000, 5
@@ -274,13 +275,13 @@ def make_worker_slow(machine, delay_us):
 
 
 def last_verdict(machine):
-    """Returns the fields of the newest entry of the suite `tiny`."""
+    """Returns the fields of the newest journal entry of the suite `tiny`."""
     return entries(machine, "SUITE=tiny")[-1]
 
 
 def test_a_slower_worker_fails_the_nightly_suite(machine):
-    """The timer starts a suite that the installed daemon runs on the CPU; then its worker becomes slower. A run is repeated while
-    it is inconclusive, as it can be on a busy machine."""
+    """The timer starts a suite, which the installed daemon runs on the CPU. Then the daemon's worker becomes slower, and the
+    suite runs again. A run that is inconclusive, which happens on a busy machine, is repeated."""
     service, timer = "rooflined-regress@tiny.service", "rooflined-regress@tiny.timer"
     drop_in = f"/etc/systemd/system/{UNIT}.d/slow.conf"
     shutil.copy(BUILD / "tests/slow_worker.so", machine.root / "usr/local/lib/slow_worker.so")

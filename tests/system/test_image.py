@@ -1,5 +1,6 @@
-"""The image: buildah builds the second stage of the Dockerfile, without CUDA, around the package of this build, on a base of this
-host's release. The image starts, is healthy, runs the main job and stops. Needs root."""
+"""Tests the container image. buildah builds it from the second stage of the Dockerfile, without CUDA, with the package of this
+build and a base image of this host's release. The daemon in the image starts, is healthy, runs the main job and stops. Needs
+root."""
 import ctypes
 import fcntl
 import json
@@ -21,7 +22,8 @@ MAIN_JOB = ["--device", "cpu", "--dataset", "synthetic", "--max-images", "128", 
 
 
 def enter_new_network():
-    """Gives this process a network with only a loopback device: with chroot isolation, containers use the host's."""
+    """Gives this process a network with only a loopback device. Otherwise a container with chroot isolation would use the host's
+    network."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
         raise OSError("unshare")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -34,6 +36,8 @@ def enter_network_of(pid):
 
 
 class Buildah:
+    """Runs buildah, with its images and containers in a folder."""
+
     def __init__(self, folder):
         configuration = folder / "storage.conf"
         configuration.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n')
@@ -54,7 +58,8 @@ class Buildah:
 
 
 def second_stage():
-    """Returns the Dockerfile without its first stage. The first stage's name is then that of a build context."""
+    """Returns the Dockerfile without its first stage. The name of the first stage, from which the second stage copies files, then
+    stands for a build context."""
     lines = (SOURCE / "Dockerfile").read_text().splitlines(keepends=True)
     stages = [number for number, line in enumerate(lines) if line.startswith("FROM ")]
     assert len(stages) == 2 and lines[stages[0]].endswith(" AS build\n")
@@ -94,11 +99,11 @@ def test_image_starts_runs_the_main_job_and_stops(buildah, image):
     settings = json.loads(buildah("inspect", "--type", "image", image).stdout)["Docker"]["config"]
     assert settings["User"] == "rooflined" and settings["StopSignal"] == "SIGTERM"
     assert settings["Healthcheck"]["Test"][0] == "CMD"
-    container = buildah("from", "--ulimit", "nofile=8192:8192", image).stdout.strip()  # 1024 by default
+    container = buildah("from", "--ulimit", "nofile=8192:8192", image).stdout.strip()  # the default is 1024
     command = ["buildah", "run", container, "--"]
 
     refused = buildah(*command[1:], *settings["Entrypoint"], check=False, timeout=180)
-    assert refused.returncode == 78 and "token" in refused.stderr, refused  # it listens on all addresses
+    assert refused.returncode == 78 and "token" in refused.stderr, refused  # the image listens on all addresses
     token = buildah(*command[1:], "rooflinectl", "token").stdout.split()[-1]
     with subprocess.Popen([*command, *settings["Entrypoint"]], env=buildah.environment, text=True, stdout=subprocess.PIPE,
                           preexec_fn=enter_new_network) as daemon:

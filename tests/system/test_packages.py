@@ -15,7 +15,7 @@ NEXT_VERSION = "0.99.0-1"
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Returns the package of this build, and the same with a later version."""
+    """Returns the package of this build, and the same package with a later version."""
     if shutil.which("dpkg-shlibdeps") is None:
         pytest.skip("dpkg-shlibdeps is not installed")
     folder = tmp_path_factory.mktemp("packages")
@@ -69,7 +69,7 @@ def test_upgrade_continues_jobs(machine):
     output = apt(machine, "install", "/root/1.deb")
     assert "nothing is enabled" not in output
     assert machine.run("dpkg-query", "-W", "-f", "${Version}", "rooflined").stdout == NEXT_VERSION
-    machine.wait_until(lambda: daemon_answers(machine), 120, "the daemon daemon_answers")
+    machine.wait_until(lambda: daemon_answers(machine), 120, "the daemon answers")
     assert main_pid(machine) not in (0, before)
     wait_for(machine, running, "running")
     assert job(machine, queued)["state"] == "queued"
