@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """tests/baselines/nsys_traces.py FOLDER: records traces with Nsight Systems on a GPU for the tests of imports.
 
-Writes FOLDER/NAME.sqlite, which `nsys export` made, and the reports of `nsys stats` for it: FOLDER/NAME_REPORT.csv. The programs
-are those of torch_traces.py, as NVTX ranges. The CUDA graph of "graph" is traced node by node, that of "graph_whole" as a whole.
+Writes FOLDER/NAME.sqlite, which `nsys export` made, and the reports of `nsys stats` for it: FOLDER/NAME_REPORT.csv. Traces the
+programs of torch_traces.py, in which PyTorch's operators are NVTX ranges. In the trace "graph", each node of the CUDA graph is an
+operation; in "graph_whole", the graph as a whole is one operation.
 
-Finds nsys on the PATH, or beside Nsight Compute in /opt/nvidia. With "--work NAME" it executes a program."""
+Finds nsys on the PATH, or beside Nsight Compute in /opt/nvidia. To execute a program, nsys starts this script with
+"--work NAME"."""
 import glob
 import pathlib
 import shutil

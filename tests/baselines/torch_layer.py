@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Times the layer of the workload transformer_layer in PyTorch, with the same arithmetic.
 
-Reads a request as a JSON object from each line of the standard input, such as {"tokens": 2048, "dtype": "fp16"}, and prints a
-JSON object for each variant: eager, and compile: torch.compile(mode="max-autotune"), whose step is a CUDA graph. An equal later
-request times the same compiled layer again, without eager. Members of a request are those of LAYER. "compile" lists the compiled
-layers: the backend of attention, and gate and up as two products or as one. An empty object ends an answer.
+Each line of the standard input is a request, a JSON object such as {"tokens": 2048, "dtype": "fp16"}. Its members are those of
+LAYER, which has their defaults. The member "compile" lists the compiled layers to time; each is a text "BACKEND,PRODUCTS": the
+backend of attention, and `separate` or `joined`, that is, gate and up as two products or as one.
 
-Times are medians of samples, each between two events, taken as rooflined takes them with the same pause_ms: cold_us of one call
-after reading other memory, warm_us of back-to-back calls that take about 1 ms, divided by their number. The device waits before
-each sample until the host has queued it."""
+For each variant, the script prints a JSON object with its times, and an empty object after the last variant. The variants are
+"eager", and "compile ..." for each compiled layer: torch.compile(mode="max-autotune"), whose step is a CUDA graph. A request that
+equals the previous request times the same compiled layers again, without eager.
+
+Times are medians of samples. A sample is the time between two events, taken as rooflined does with the same pause_ms. cold_us is
+the time of one call after reading other memory. warm_us is the time of back-to-back calls that take about 1 ms, divided by their
+number. Before each sample, the device waits until the host has queued the sample's calls."""
 import json
 import statistics
 import sys
@@ -23,11 +26,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 LAYER = {"batch": 1, "tokens": 2048, "cached_tokens": 0, "hidden": 4096, "heads": 32, "ffn": 11008, "dtype": "fp16",
          "samples": 20, "pause_ms": 0, "compile": ["cudnn,separate"]}
 WARMUP = 32  # cold samples before the measured ones
-QUEUEING_CYCLES = 10000000  # of a kernel that waits, 5 ms: after a pause the host takes more than 0.5 ms to queue a call
+# Length of a kernel that keeps the device waiting while the host queues a call: 5 ms. After a pause, the host takes more than
+# 0.5 ms to queue a call.
+QUEUEING_CYCLES = 10000000
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 
 
 class Layer(nn.Module):
+    """joined: gate and up are one product."""
+
     def __init__(self, args, joined):
         super().__init__()
         self.args, self.joined, self.head_size = args, joined, args.hidden // args.heads
@@ -89,14 +96,15 @@ def evicting_memory():
 
 
 def sample(call, args, count, is_cold):
-    """Takes WARMUP cold samples and then those that count."""
-    other, events = evicting_memory(), []
+    """Takes WARMUP cold samples, which do not count, and then args.samples samples of `count` calls. Returns the median time of a
+    call in µs."""
+    evicting, events = evicting_memory(), []
     for number in range(WARMUP + args.samples):
         torch.cuda.synchronize()
         time.sleep(1e-3 * args.pause_ms)
         torch.cuda._sleep(QUEUEING_CYCLES)
         if number < WARMUP or is_cold:
-            other.view(torch.int32).sum()
+            evicting.view(torch.int32).sum()
         events.append(between_events(call, count))
     return median_us(events[WARMUP:], count)
 
@@ -109,7 +117,7 @@ def measure(call, args):
 
 
 def relative_error(layer, x, args):
-    """The output's error against the same layer in fp32."""
+    """Returns the relative error of the layer's output against the same layer in fp32."""
     exact = Layer(args, layer.joined).cuda().float()
     exact.load_state_dict({name: value.float() for name, value in layer.state_dict().items()})
     difference = layer(x)[0].float() - exact(x.float())[0]
@@ -129,7 +137,7 @@ class Requested:
         self.args = args
         self.x = torch.empty(args.batch, args.tokens, args.hidden, device="cuda").uniform_(-2, 2)
         self.x = self.x.to({"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype])
-        self.compiled = {}  # by option; None: refused
+        self.compiled = {}  # compiled layers by their element of args.compile; without those that a backend refused
 
     def first_times(self):
         eager = make_layer(self.args, False)

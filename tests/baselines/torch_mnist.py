@@ -63,7 +63,6 @@ class Training:
         self.model = Net().cuda()
         if arguments.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)
-        self.compiled = self.model
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True, capturable=True)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.half)
         self.initial_scale = self.scaler.state_dict()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """tests/baselines/torch_traces.py FOLDER: records traces of torch.profiler on a GPU for the tests of imports.
 
-Writes FOLDER/NAME.json.gz, and FOLDER/NAME.totals.json: the device time and the number of calls of each kernel by the profiler's
-own table. The traces have known properties:
+Writes FOLDER/NAME.json.gz, and FOLDER/NAME.totals.json: the device time and the number of calls of each kernel according to the
+profiler's own table. The traces have known properties:
 
 training  5 steps of a small CNN; each copies its images from pageable memory and reads the loss, for which the host waits
 graph     a decode step of the transformer layer: 3 eager calls, then 20 replays of its CUDA graph
-streams   products on one stream beside copies from pinned memory on another
+streams   products on one stream, and at the same time copies from pinned memory on another stream
 copies    copies of 16 MiB from pageable and from pinned memory, and back"""
 import json
 import pathlib
@@ -79,11 +79,11 @@ def streams():
     """Returns a function that multiplies matrices on one stream and copies on another."""
     a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
     host, device = torch.randn(16 << 20).pin_memory(), torch.empty(16 << 20, device="cuda")
-    beside = torch.cuda.Stream()
+    copy_stream = torch.cuda.Stream()
 
     def overlap():
         for _ in range(ROUNDS):
-            with torch.cuda.stream(beside):
+            with torch.cuda.stream(copy_stream):
                 device.copy_(host, non_blocking=True)
             for _ in range(4):
                 torch.mm(a, b)
