@@ -1,5 +1,6 @@
-/* A hash table and a list in order of use; one mutex guards both. An entry has a reference count: the cache holds one reference,
- * and each caller that has found the entry holds one. The entry is freed with its last reference. */
+/* Implements the cache with a hash table and a list of the entries in order of use; one mutex guards both. An entry has a
+ * reference count: the cache holds one reference, and each caller that has found the entry holds one. Releasing the last
+ * reference frees the entry. */
 #include "api/body_cache.h"
 
 #include <malloc.h>

@@ -1,5 +1,6 @@
-/* The key of a cached body consists of the path and the query. A cached body is current as long as the revision of the data from
- * which it was made is unchanged. Revision 0 means that the revision is unknown; such a body is not cached. */
+/* Implements cached_reply.h. The key of a cached body consists of the path and the query. A cached body is current as long as the
+ * revision of the data from which it was made is unchanged. Revision 0 means that the revision is unknown; such a body is not
+ * cached. */
 #include "api/cached_reply.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* If the source ends within the first buffer, the reply is sent whole. Otherwise the reply is streamed: MHD sends the buffer,
- * then a pool refills the buffer while the connection is suspended, until the source ends. An error during streaming ends the
- * reply early. */
+/* Implements chunked_reply.h. If the source ends within the first buffer, the reply is sent whole. Otherwise the reply is
+ * streamed: MHD sends the buffer, then a pool refills the buffer while the connection is suspended, until the source ends. An
+ * error during streaming ends the reply early. */
 #include "api/chunked_reply.h"
 
 #include <stdlib.h>

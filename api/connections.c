@@ -1,5 +1,6 @@
-/* A connection is in one of four states: it waits for its first request, has a request in progress, is idle after a reply, or is
- * evicted. If almost all connections are in use, a new one evicts the connection that has waited longest for a request. */
+/* Implements connections.h. A connection is in one of four states: it waits for its first request, has a request in progress, is
+ * idle after a reply, or is evicted. If almost all connections are in use, a new connection evicts the one that has waited
+ * longest for a request. */
 #include "api/connections.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Reads batches of events and formats them. */
+/* Implements event_batch.h. */
 #include "api/event_batch.h"
 
 #include <stdio.h>

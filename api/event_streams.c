@@ -1,7 +1,7 @@
-/* Each job or suite run that clients follow has one feed, which holds its newest events in memory. When the store has new events,
- * a task in a request pool reads them into the feed and resumes the suspended streams. Then MHD's threads copy the events from
- * the feed to the streams. Another task in a pool queries the store for events that are no longer in the feed, and checks a
- * stream's token. The events of a job or suite run are numbered from 1 without gaps. */
+/* Implements event_streams.h. Each job or suite run that clients follow has one feed, which holds its newest events in memory.
+ * When the store has new events, a task in a request pool reads them into the feed and resumes the suspended streams. Then MHD's
+ * threads copy the events from the feed to the streams. Another task in a pool queries the store for events that are no longer in
+ * the feed, and checks a stream's token. The events of a job or suite run are numbered from 1 without gaps. */
 #include "api/event_streams.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Atomic counters for each route and status. */
+/* Implements http_statistics.h with atomic counters for each route and status. */
 #include "api/http_statistics.h"
 
 #include <stdatomic.h>

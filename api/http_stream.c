@@ -1,4 +1,5 @@
-/* Copies the written bytes into MHD's buffer. When all of them are sent, calls the callback, which writes more. */
+/* Implements http_stream.h. Copies the written bytes into MHD's buffer. When all of them are sent, calls the callback, which
+ * writes more. */
 #include "api/http_stream.h"
 
 #include <string.h>

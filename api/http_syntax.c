@@ -1,4 +1,4 @@
-/* Parsers that allocate no memory. */
+/* Implements http_syntax.h with parsers that allocate no memory. */
 #include "api/http_syntax.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-/* A chunk source (chunked_reply.h). Its chunks are the head, the rows separated by commas, and the tail. */
+/* Implements json_rows.h with a chunk source (chunked_reply.h). Its chunks are the head, the rows separated by commas, and the
+ * tail. */
 #include "api/json_rows.h"
 
 #include <stdio.h>

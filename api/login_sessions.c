@@ -1,5 +1,5 @@
-/* An array of sessions, which a mutex guards. The time to compare an id with the sessions does not depend on the id, so that it
- * reveals nothing about valid ids. */
+/* Implements login_sessions.h with an array of sessions, which a mutex guards. The time to compare an id with the sessions does
+ * not depend on the id, so that it reveals nothing about valid ids. */
 #include "api/login_sessions.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* A table lists the units that are scaled by factors of 1000. */
+/* Implements ncu_text.h. A table lists the units that are scaled by factors of 1000. */
 #include "api/ncu_text.h"
 
 #include <math.h>

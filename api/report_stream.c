@@ -1,4 +1,5 @@
-/* A chunk source (chunked_reply.h). Its chunks are the head, the rendered rows, and the tail. It owns the cursor and the runs. */
+/* Implements report_stream.h with a chunk source (chunked_reply.h). Its chunks are the head, the rendered rows, and the tail. The
+ * source owns the cursor and the runs. */
 #include "api/report_stream.h"
 
 #include <string.h>

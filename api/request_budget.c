@@ -1,5 +1,5 @@
-/* The store calls is_exceeded while a query runs, and interrupts the query when is_exceeded returns true. is_exceeded checks the
- * client's socket at most every 10 ms. */
+/* Implements request_budget.h. The store calls is_exceeded while a query runs, and interrupts the query when is_exceeded returns
+ * true. is_exceeded checks the client's socket at most every 10 ms. */
 #include "api/request_budget.h"
 
 #include <poll.h>

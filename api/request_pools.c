@@ -1,6 +1,6 @@
-/* A pool has an array of threads and a queue, which a mutex guards. A stopping pool refuses new tasks, and its threads end when
- * the queue is empty. Each thread records when its task began, so that rl_request_pools_check_liveness notices a pool whose
- * threads all hang. */
+/* Implements request_pools.h. A pool has an array of threads and a queue, which a mutex guards. A stopping pool refuses new
+ * tasks, and its threads end when the queue is empty. Each thread records when its task began, so that
+ * rl_request_pools_check_liveness notices a pool whose threads all hang. */
 #include "api/request_pools.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* A table maps file name extensions to media types. A client that accepts gzip gets NAME.gz, which the build makes beside
- * NAME. */
+/* Implements static_files.h. A table maps file name extensions to media types. A client that accepts gzip gets NAME.gz, which the
+ * build makes beside NAME. */
 #include "api/static_files.h"
 
 #include <fcntl.h>

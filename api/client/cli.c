@@ -1,4 +1,4 @@
-/* Reports usage errors and checks arguments. */
+/* Implements the functions of cli.h that report usage errors and check arguments. */
 #include "api/client/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Each request has its own curl handle. The handle's progress callback ends the request after Ctrl-C. */
+/* Implements http.h. Each request has its own curl handle. The handle's progress callback ends the request after Ctrl-C. */
 #include "api/client/http.h"
 
 #include <curl/curl.h>

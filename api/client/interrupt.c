@@ -1,4 +1,5 @@
-/* The handler of SIGINT sets a flag. SA_RESETHAND then restores the default action, so that a second Ctrl-C ends the program. */
+/* Implements interrupt.h. The handler of SIGINT sets a flag. SA_RESETHAND then restores the default action, so that a second
+ * Ctrl-C ends the program. */
 #include "api/client/interrupt.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Builds an array of fields for sd_journal_sendv. */
+/* Implements journal.h. Passes an array of fields to sd_journal_sendv. */
 #include "api/client/journal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* A table maps each option to a field of the request and to the type of the option's value, which determines the function that
- * parses it. */
+/* Implements request.h. A table maps each option to a field of the request and to the type of the option's value, which
+ * determines the function that parses it. */
 #include "api/client/request.h"
 
 #include <cjson/cJSON.h>

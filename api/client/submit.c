@@ -1,4 +1,4 @@
-/* Gives each submission a random Idempotency-Key. */
+/* Implements submit.h. Gives each submission a random Idempotency-Key. */
 #include "api/client/submit.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* Starts the program with posix_spawn in a process group, reads its output through a pipe, and waits. */
+/* Implements subprocess.h: starts the program with posix_spawn in a process group, reads its output through a pipe, and waits. */
 #include "api/client/subprocess.h"
 
 #include <errno.h>

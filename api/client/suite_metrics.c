@@ -1,4 +1,4 @@
-/* A table maps words in the names of metrics to units. */
+/* Implements suite_metrics.h. A table maps words in the names of metrics to units. */
 #include "api/client/suite_metrics.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Implements watch.h: renders the text every second, and prints it if it differs from the text printed before. */
 #include "api/client/watch.h"
 
 #include <errno.h>

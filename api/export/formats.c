@@ -1,4 +1,4 @@
-/* The table of formats. */
+/* Implements formats.h with the table of formats. */
 #include "api/export/formats.h"
 
 #include "api/export/trace_export.h"

@@ -1,5 +1,5 @@
-/* The trace writer appends rows to a buffer until the buffer has CHUNK_BYTES. If the writer's is_gzip is set, the buffer is then
- * compressed. */
+/* Implements trace_export.h. The trace writer appends rows to a buffer until the buffer has CHUNK_BYTES. If the writer's is_gzip
+ * is set, the buffer is then compressed. */
 #include "api/export/trace_export.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* A hash table contains the groups; a group is a list of tracks. A track has a stack with the ends of its open slices. */
+/* Implements trace_tracks.h. A hash table contains the groups; a group is a list of tracks. A track has a stack with the ends of
+ * its open slices. */
 #include "api/export/trace_tracks.h"
 
 #include <errno.h>
