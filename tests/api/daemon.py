@@ -1,4 +1,5 @@
-"""The real daemon on a free port, and a client that checks every response against the contract."""
+"""Starts the real daemon on a free port, and sends requests to it. Every response is checked against the contract
+(contract.py)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Suites that the tests run on the CPU device, and a client for them."""
+"""Defines suites that tests run on the CPU device, and functions that start suite runs and wait for them."""
 
 import json
 import time

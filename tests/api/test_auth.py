@@ -1,4 +1,4 @@
-"""Tokens, login sessions, TLS, and addresses beyond loopback."""
+"""Tests tokens, login sessions, TLS, and a daemon that listens on addresses beyond loopback."""
 
 import contextlib
 import select

@@ -1,4 +1,5 @@
-"""Builds of the workers that the configuration names, and suite runs that measure their baseline in random order."""
+"""Tests the builds of workers that the configuration names, and suite runs that measure the jobs of their baseline too, in random
+order with their own jobs."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""Cached replies: ETags, 304 and gzip without a query. A reply is never older than the last change of the database, also if
-another program made the change."""
+"""Tests cached replies: ETags, and replies with 304 or gzip that need no query. A reply is never older than the last change of
+the database, even if another program made the change."""
 
 import gzip
 import re

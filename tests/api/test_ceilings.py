@@ -1,4 +1,4 @@
-"""Ceilings jobs, GET /ceilings, and the floors that later jobs get from them."""
+"""Tests ceilings jobs, GET /ceilings, and the floors that later jobs get from the ceilings."""
 
 import datetime
 import re

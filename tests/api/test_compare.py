@@ -1,4 +1,4 @@
-"""GET /compare: the measurements of two runs, and how their kernels are paired."""
+"""Tests GET /compare: the measurements of two runs, and how their kernels are paired."""
 
 import math
 

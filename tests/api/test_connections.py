@@ -1,4 +1,4 @@
-"""When a client leaves, the daemon closes its connection without delay."""
+"""Tests that the daemon closes a connection without delay when the client leaves."""
 
 import concurrent.futures
 import contextlib

@@ -1,4 +1,4 @@
-"""Server-sent events: order, resumption, the end of a stream, many streams at once, keep-alives."""
+"""Tests server-sent events: their order, resumption, the end of a stream, many streams at once, keep-alives."""
 
 import threading
 import time

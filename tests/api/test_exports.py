@@ -1,5 +1,6 @@
-"""GET /jobs/{id}/export: each format is read by the tool that it is made for or, where that tool cannot be installed,
-checked against its published schema; the test's name says which. Counts and durations equal those of the timeline exactly."""
+"""Tests GET /jobs/{id}/export. Each format is read by the tool that it is made for. If that tool cannot be installed, the export
+is checked against the published schema of the format. The name of a test says which of the two it does. Counts and durations
+equal those of the timeline exactly."""
 
 import collections
 import csv

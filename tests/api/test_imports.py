@@ -1,5 +1,5 @@
-"""Imports of traces that other profilers recorded: totals of generated traces, limits, hostile files, clients that leave,
-kills."""
+"""Tests imports of traces that other profilers recorded: totals of generated traces, limits, hostile files, clients that leave,
+and a daemon or importer that is killed."""
 
 import gzip
 import hashlib

@@ -1,5 +1,5 @@
-"""Isolation: slow requests of one kind delay no other kind, queues are bounded, and the daemon stops without waiting for
-queries."""
+"""Tests that slow requests of one kind delay no other kind, that queues are bounded, and that the daemon stops without waiting
+for queries."""
 
 import contextlib
 import pathlib

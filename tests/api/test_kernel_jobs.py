@@ -1,4 +1,4 @@
-"""Jobs of the kind kernel: their results, and refused requests."""
+"""Tests jobs of the kind kernel: their results, and refused requests."""
 
 import statistics
 

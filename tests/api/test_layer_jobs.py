@@ -1,4 +1,4 @@
-"""Layer jobs on the CPU: a run for each variant, their costs, results and launches, and refusals."""
+"""Tests layer jobs on the CPU: a run for each variant, with costs, results and launches; and refused requests."""
 
 import pytest
 

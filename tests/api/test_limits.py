@@ -1,4 +1,4 @@
-"""Limits: large bodies, slow clients, many connections, a full disk."""
+"""Tests limits: large bodies, slow clients, many connections, a full disk."""
 
 import contextlib
 import socket

@@ -1,5 +1,5 @@
-"""Imports of traces that nsys recorded on an H200 (tests/baselines/nsys_traces.py) and exported as SQLite: the numbers of
-kernels, copies, calls and ranges equal those that `nsys stats` printed for the same file. Tables and names that describe the
+"""Imports traces that nsys recorded on an H200 (tests/baselines/nsys_traces.py) and exported as SQLite. The numbers of kernels,
+copies, calls and ranges must equal those that `nsys stats` printed for the same file. Tables and names that describe the
 recording machine (processes, environment, paths) were deleted from the files after the export."""
 import collections
 import csv

@@ -1,4 +1,4 @@
-"""The checks of Host, Origin and Sec-Fetch-Site, and the security headers of responses."""
+"""Tests the checks of the headers Host, Origin and Sec-Fetch-Site, and the security headers of responses."""
 
 import http.client
 

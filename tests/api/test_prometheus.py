@@ -1,4 +1,4 @@
-"""GET /metrics: the text format, the names in docs/prometheus.md, and that counters count."""
+"""Tests GET /metrics: the text format, the names in docs/prometheus.md, and that counters count."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Imports of traces that torch.profiler recorded on an H200 (tests/baselines/torch_traces.py): totals equal the profiler's own
-table, classes of time equal the intervals of the file, and findings name the known properties."""
+"""Imports traces that torch.profiler recorded on an H200 (tests/baselines/torch_traces.py). Totals must equal the profiler's own
+table, classes of time must equal the intervals of the file, and findings must name the known properties of the traces."""
 import collections
 import decimal
 import gzip

@@ -1,4 +1,4 @@
-"""Reports, comparisons of runs, and CSV in ncu's format. The metrics are those that ncu printed for the same kernels."""
+"""Tests reports, comparisons of runs, and CSV in ncu's format. The metrics are those that ncu printed for the same kernels."""
 
 import collections
 import csv

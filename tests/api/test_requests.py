@@ -1,4 +1,4 @@
-"""Invalid HTTP requests: the exact status, the code, and the pointer or parameter of the problem document."""
+"""Tests that invalid HTTP requests get the exact status, code, and pointer or parameter in the problem document."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Reading measurements: results, kernels, timeline, comparison, history, ETags."""
+"""Tests the routes that read measurements: results, kernels, timeline, comparison, history; and their ETags."""
 
 import csv
 import math

@@ -1,4 +1,5 @@
-"""Kernel jobs of several kernels: one run with one time for all launches, and counters and activity for each launch."""
+"""Tests kernel jobs of several kernels: such a job has one run with one time for all launches, and counters and activity for each
+launch."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""Jobs of the kind source: authorization, refused requests, and how the daemon runs posted code. fake_gpu_worker.py replaces the
-worker of a GPU. The job's `entry` selects what it replies."""
+"""Tests jobs of the kind source: authorization, refused requests, and how the daemon runs posted code. fake_gpu_worker.py
+replaces the worker of a GPU. The job's `entry` selects what this worker replies."""
 
 import base64
 import json

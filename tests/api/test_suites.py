@@ -1,4 +1,4 @@
-"""Regression suites over HTTP, on the CPU device."""
+"""Tests regression suites over HTTP, on the CPU device."""
 
 import contextlib
 import itertools

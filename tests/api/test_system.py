@@ -1,4 +1,4 @@
-"""Devices, health, readiness, openapi.json, and the files of the web page."""
+"""Tests the routes about devices, health and readiness, openapi.json, and the files of the web page."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The lanes of a timeline, their statistics, and the search for a name."""
+"""Tests the lanes of a timeline, their statistics, and the search for a name."""
 
 import collections
 import random

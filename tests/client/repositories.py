@@ -1,4 +1,4 @@
-"""git repositories for tests of rooflinectl bisect."""
+"""Makes git repositories for tests of rooflinectl bisect."""
 import os
 import subprocess
 

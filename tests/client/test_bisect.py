@@ -1,5 +1,5 @@
-"""rooflinectl bisect on real git repositories. The server judges a suite by its summary, which the build reads from the file
-`speed` of the tree: a number (larger is slower), or the verdict that the server must return."""
+"""Tests rooflinectl bisect on real git repositories. The server judges a suite by its summary, which the build reads from the
+file `speed` of the tree: a number (larger is slower), or the verdict that the server must return."""
 import http.server
 import json
 import os

@@ -1,4 +1,4 @@
-"""The completion of bash, zsh and fish, executed by these shells, and the manual pages, checked by man and mandoc."""
+"""Tests the completion scripts, which bash, zsh and fish execute, and the manual pages, which man and mandoc check."""
 import gzip
 import os
 import pathlib

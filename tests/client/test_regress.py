@@ -1,5 +1,5 @@
-"""rooflinectl regress, baseline and suites: options, progress, exit codes and files, against a server that replies with recorded
-documents."""
+"""Tests rooflinectl regress, baseline and suites (options, progress, exit codes and files) against a server that replies with
+recorded documents."""
 import contextlib
 import csv
 import http.server

@@ -1,4 +1,4 @@
-"""rooflinectl regress and bisect with the real daemon and the CPU worker, on a suite of one kernel. A preloaded library
+"""Tests rooflinectl regress and bisect with the real daemon and the CPU worker, on a suite of one kernel. A preloaded library
 (slow_worker.c) makes the worker slower by the delay in a file."""
 import contextlib
 import csv

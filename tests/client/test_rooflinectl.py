@@ -1,4 +1,4 @@
-"""rooflinectl with the real daemon and the CPU worker: every command, every exit code, output as text and as JSON."""
+"""Tests rooflinectl with the real daemon and the CPU worker: every command, every exit code, output as text and as JSON."""
 import contextlib
 import csv
 import http.server

@@ -1,5 +1,5 @@
-"""The formats of rooflinectl regress, from recorded and random suite runs: JUnit against its schema, the JSON formats against
-their definitions, the CSV as Otava reads it, and Markdown, whose structure hostile names cannot change."""
+"""Tests the formats of rooflinectl regress with recorded and random suite runs: JUnit against its schema, the JSON formats
+against their definitions, the CSV as Otava reads it, and Markdown, whose structure hostile names cannot change."""
 import copy
 import csv
 import datetime

@@ -1,3 +1,4 @@
+"""A fixture that starts daemons for the tests of this folder."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""A short chaos run; chaos.py makes longer ones."""
+"""Makes a short chaos run; chaos.py makes longer ones."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The daemon of a booted system: its start, and its jobs through rooflinectl."""
+"""Boots a system with the daemon, and controls jobs of this daemon through rooflinectl."""
 import contextlib
 import json
 import os

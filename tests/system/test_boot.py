@@ -1,5 +1,5 @@
-"""The installed daemon under systemd, in a system that boots: the unit's start at boot, its sandbox, restarts after a kill and a
-hang, and jobs that survive them. The tests share one system and run in their order."""
+"""Tests the installed daemon under systemd, in a system that boots: the unit's start at boot, its sandbox, restarts after a kill
+and a hang, and jobs that survive restarts. The tests share one system and run in their order."""
 import base64
 import contextlib
 import hashlib

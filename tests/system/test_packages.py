@@ -1,5 +1,5 @@
-"""The Debian packages: lintian, and in a system that boots: installation, an upgrade while jobs run, removal and purge. The tests
-share one system and run in their order."""
+"""Tests the Debian packages: with lintian, and in a system that boots, their installation, an upgrade while jobs run, removal and
+purge. The tests share one system and run in their order."""
 import os
 import pathlib
 import shutil
