@@ -23,12 +23,12 @@ enum {
 };
 static const int64_t keepalive_ns = INT64_C(15000000000); /* a stream sends a comment after this time without an event */
 
-/* The newest events of a source. rl_event_streams.lock guards it. */
+/* The newest events of a source, that is, of a job or a suite run. rl_event_streams.lock guards it. */
 typedef struct event_feed {
   rl_event_streams *streams;
   rl_event_source source;
-  int64_t first_sequence,
-      last_sequence; /* numbers of the first and last event in the feed; the feed is empty if first_sequence > last_sequence */
+  int64_t first_sequence;   /* number of the first event in the feed */
+  int64_t last_sequence;    /* number of the last event; first_sequence - 1 if the feed is empty */
   char *texts[FEED_EVENTS]; /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
   bool is_final;            /* the source has finished: no event follows last_sequence */
   bool is_reading;          /* read_task is queued or running */

@@ -28,11 +28,12 @@ typedef struct pool_thread {
   _Atomic int64_t busy_since_ns; /* rl_monotonic_ns at the start of the task; 0: the thread waits for a task */
 } pool_thread;
 
+/* `lock` guards queue, queued and stopping. Only the thread that starts and stops the pool changes the other members, except the
+ * atomic times busy_since_ns. */
 typedef struct thread_pool {
   const struct pool_size *size;
-  pthread_mutex_t
-      lock; /* guards queue, queued and stopping; the other members are used by the one thread that starts and stops the pool */
-  pthread_cond_t changed;
+  pthread_mutex_t lock;
+  pthread_cond_t changed; /* a task was queued, or the pool stops */
   STAILQ_HEAD(, rl_pool_task) queue;
   int queued;
   bool stopping;
