@@ -84,21 +84,21 @@ def test_a_run_against_another_build(builds_daemon):
     definition = suite()
     definition["jobs"][0]["request"]["worker_build"] = "slow"
     body = {"definition": definition, "against_request": {"worker_build": ""}}
-    done = run(builds_daemon, "tiny", body)
-    assert (done["state"], done["verdict"]) == ("completed", "slower"), done["reason"]
-    assert done["baseline"]["request"] == {"worker_build": ""} and isinstance(done["baseline"]["order_seed"], int)
-    [verdict] = done["verdicts"]
+    ended_run = run(builds_daemon, "tiny", body)
+    assert (ended_run["state"], ended_run["verdict"]) == ("completed", "slower"), ended_run["reason"]
+    assert ended_run["baseline"]["request"] == {"worker_build": ""} and isinstance(ended_run["baseline"]["order_seed"], int)
+    [verdict] = ended_run["verdicts"]
     assert (verdict["metric"], verdict["blocks_baseline"], verdict["blocks_current"]) == (METRIC, 5, 5)
     assert verdict["confirmed"] is True
     assert verdict["current_median"] > SLOW_US > verdict["baseline_median"] and verdict["history"] == []
-    measured = [(item["role"], item["block"]) for item in done["jobs"] if item["role"] in ("block", "baseline")]
+    measured = [(item["role"], item["block"]) for item in ended_run["jobs"] if item["role"] in ("block", "baseline")]
     assert [block for _, block in measured] == [i // 2 for i in range(10)]
     assert all({role for role, block in measured if block == i} == {"block", "baseline"} for i in range(5))
-    for item in done["jobs"]:
+    for item in ended_run["jobs"]:
         request = builds_daemon.get(f"/jobs/{item['job']}").json()["request"]
         assert request["fresh_worker"] is True
         assert request["worker_build"] == ("" if item["role"].startswith("baseline") else "slow")
-    confirming = [(item["role"], item["block"]) for item in done["jobs"] if "confirmation" in item["role"]]
+    confirming = [(item["role"], item["block"]) for item in ended_run["jobs"] if "confirmation" in item["role"]]
     assert [block for _, block in confirming] == [i // 2 for i in range(10)] and len(set(confirming)) == 10
     assert verdict["confirmation_median"] > SLOW_US > verdict["confirmation_baseline_median"]
     # No other run uses this run as history or as rolling baseline.
@@ -108,20 +108,20 @@ def test_a_run_against_another_build(builds_daemon):
 
 def test_a_run_against_another_variant(builds_daemon):
     """The values of the variant `scalar` are the baseline of the variant that the metric names."""
-    done = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
-    assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
-    baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]
+    ended_run = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
+    assert ended_run["state"] == "completed" and {value["metric"] for value in ended_run["values"]} == {METRIC}
+    baseline = [item["job"] for item in ended_run["jobs"] if item["role"] == "baseline"]
     measured = [builds_daemon.get(f"/jobs/{number}/results").json()["runs"][0] for number in baseline]
     assert {measured_run["variant"] for measured_run in measured} == {"scalar"}
     times = [next(m["value"] for m in measured_run["measurements"] if m["name"] == "time_cold_us_median")
              for measured_run in measured]
-    by_block = {value["block"]: value["value"] for value in done["values"] if value["role"] == "baseline"}
+    by_block = {value["block"]: value["value"] for value in ended_run["values"] if value["role"] == "baseline"}
     assert by_block == dict(enumerate(times))
 
 
 def test_another_protocol_is_incomparable(builds_daemon):
-    done = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"worker_build": "old"}})
-    assert (done["state"], done["verdict"]) == ("completed", "incomparable"), done["reason"]
-    assert "version 4" in done["verdicts"][0]["reason"]
-    assert "time budget" not in done["reason"]
-    assert sum(item["role"] == "baseline" for item in done["jobs"]) == 2, "the baseline is measured twice"
+    ended_run = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"worker_build": "old"}})
+    assert (ended_run["state"], ended_run["verdict"]) == ("completed", "incomparable"), ended_run["reason"]
+    assert "version 4" in ended_run["verdicts"][0]["reason"]
+    assert "time budget" not in ended_run["reason"]
+    assert sum(item["role"] == "baseline" for item in ended_run["jobs"]) == 2, "the baseline is measured twice"

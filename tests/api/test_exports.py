@@ -405,11 +405,11 @@ def test_nsys_leaves_no_file_behind(daemon, exported):
 def test_a_trace_of_an_older_version_has_no_ids(daemon, open_nsys):
     """Rows of databases before version 23 have neither threads nor contexts. An export leaves these empty instead of writing
     zeros."""
-    made = traced_run.insert(daemon.state)
-    line = next(csv.DictReader(io.StringIO(export(daemon, made["job"], "csv").decode())))
+    inserted = traced_run.insert(daemon.state)
+    line = next(csv.DictReader(io.StringIO(export(daemon, inserted["job"], "csv").decode())))
     assert line["thread"] == line["process"] == line["context"] == line["device"] == ""
-    trace = json.loads(gzip.decompress(export(daemon, made["job"], "chrome")))
+    trace = json.loads(gzip.decompress(export(daemon, inserted["job"], "chrome")))
     kineto_rules.check(trace)
     assert not any({"device", "context"} & set(event.get("args", ())) for event in trace["traceEvents"])
     ids = "SELECT globalTid, globalPid FROM CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1"
-    assert open_nsys(made["job"]).execute(ids).fetchall() == [(None, None)]
+    assert open_nsys(inserted["job"]).execute(ids).fetchall() == [(None, None)]

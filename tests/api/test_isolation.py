@@ -123,8 +123,8 @@ def test_requests_of_clients_that_left_are_dropped(daemon_with_history):
     daemon_with_history.process.send_signal(signal.SIGCONT)
     assert daemon_with_history.get(f"{HISTORY}&to={instant_2100(2000)}").status_code == 200
     daemon_with_history.wait_for_metric("rooflined_http_connections", lambda value: value <= 5)
-    made = count_replies(daemon_with_history, "getHistory", 200) - before - 1
-    assert made - answered < 30, f"{made} replies, {answered} of them before the clients left"
+    made_replies = count_replies(daemon_with_history, "getHistory", 200) - before - 1
+    assert made_replies - answered < 30, f"{made_replies} replies, {answered} of them before the clients left"
 
 
 def test_a_request_after_its_deadline_is_refused(start):
@@ -161,8 +161,8 @@ def test_head_and_keepalive_through_the_pools(daemon_with_history):
     with requests.Session() as session:
         for _ in range(20):
             head = session.head(daemon_with_history.url + "/jobs/1/comparison")
-            got = session.get(daemon_with_history.url + "/jobs/1/comparison")
-            assert (head.status_code, head.content) == (200, b"") and head.headers["Content-Length"] == str(len(got.content))
+            response = session.get(daemon_with_history.url + "/jobs/1/comparison")
+            assert (head.status_code, head.content) == (200, b"") and head.headers["Content-Length"] == str(len(response.content))
             assert session.get(daemon_with_history.url + "/jobs/999999").status_code == 404
             assert session.head(daemon_with_history.url + HISTORY).status_code == 200
 

@@ -16,11 +16,11 @@ def test_accepted(daemon):
     assert response.headers["Location"] == body["links"]["self"] == f"/jobs/{body['id']}"
     assert body["state"] == "queued"
     assert "Idempotent-Replayed" not in response.headers
-    done = daemon.wait(body["id"])
-    assert done["state"] == "completed" and done["problem"] is None
+    ended_job = daemon.wait(body["id"])
+    assert ended_job["state"] == "completed" and ended_job["problem"] is None
     # The stored request has the requested values and the defaults of all other fields.
-    assert done["request"]["batch_size"] == 64 and done["request"]["max_images"] == 640
-    assert done["created_at"] <= done["started_at"] <= done["finished_at"]
+    assert ended_job["request"]["batch_size"] == 64 and ended_job["request"]["max_images"] == 640
+    assert ended_job["created_at"] <= ended_job["started_at"] <= ended_job["finished_at"]
     for name, path in body["links"].items():
         if name != "events":
             assert daemon.get(path).status_code == 200, name

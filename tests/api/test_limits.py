@@ -156,8 +156,8 @@ def test_connections_of_slow_senders_are_closed(daemon_with_short_timeout):
             return seconds_until_closed(raw, data, started)
 
     with ThreadPoolExecutor() as pool:
-        took = list(pool.map(lambda slow: send_slowly(*slow), SLOW))
-    assert all(seconds is not None and seconds > 1 for seconds in took), took
+        durations_s = list(pool.map(lambda slow: send_slowly(*slow), SLOW))
+    assert all(seconds is not None and seconds > 1 for seconds in durations_s), durations_s
 
 
 def test_a_connection_that_is_idle_between_requests_is_closed(daemon_with_short_timeout):
@@ -165,8 +165,8 @@ def test_a_connection_that_is_idle_between_requests_is_closed(daemon_with_short_
     with connect(daemon_with_short_timeout) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
-        took = seconds_until_closed(raw, b"", started)
-    assert took is not None and took > 1
+        duration_s = seconds_until_closed(raw, b"", started)
+    assert duration_s is not None and duration_s > 1
 
 
 def test_more_connections_than_the_limit(daemon_with_short_timeout):

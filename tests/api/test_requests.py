@@ -125,11 +125,11 @@ def test_options(daemon):
 
 def test_head_is_get_without_the_body(daemon):
     for path in ("/jobs", "/healthz", "/openapi.json", "/index.html"):
-        got, head = daemon.get(path), daemon.call("HEAD", path)
+        response, head = daemon.get(path), daemon.call("HEAD", path)
         assert head.status_code == 200 and head.content == b""
-        assert head.headers["Content-Type"] == got.headers["Content-Type"]
-        assert (head.headers["Content-Length"] == got.headers["Content-Length"]
-                or "chunked" in got.headers.get("Transfer-Encoding", ""))
+        assert head.headers["Content-Type"] == response.headers["Content-Type"]
+        assert (head.headers["Content-Length"] == response.headers["Content-Length"]
+                or "chunked" in response.headers.get("Transfer-Encoding", ""))
 
 
 @pytest.mark.parametrize("path", ["/jobs/0", "/jobs/999999999", "/jobs/999999999/events", "/jobs/999999999/results",

@@ -114,13 +114,13 @@ def test_timeline(daemon, finished):
 
 
 def test_phases_of_a_launch(daemon):
-    made = traced_run.insert(daemon.state)
-    shuffle, epoch = daemon.get(f"/jobs/{made['job']}/kernels?pass=activity").json()["items"]
+    inserted = traced_run.insert(daemon.state)
+    shuffle, epoch = daemon.get(f"/jobs/{inserted['job']}/kernels?pass=activity").json()["items"]
     assert shuffle["phases"] == [] and epoch["launch"] == "persistent_epoch"
     assert [(phase["name"], phase["phase"]) for phase in epoch["phases"]] == [phase[:2] for phase in traced_run.PHASES]
     assert all((phase["steps"], phase["blocks"]) == (traced_run.STEPS, traced_run.BLOCKS) for phase in epoch["phases"])
     assert sum(phase["mean_us"] for phase in epoch["phases"]) == pytest.approx(traced_run.STEP_NS / 1e3)
-    whole = daemon.get(f"/jobs/{made['job']}/timeline").json()["items"]
+    whole = daemon.get(f"/jobs/{inserted['job']}/timeline").json()["items"]
     phases = [item for item in whole if item["kind"] == "phase"]
     steps = range(traced_run.STEPS)
     assert [(item["step"], item["name"]) for item in phases] == [(step, name) for step in steps for name, *_ in traced_run.PHASES]
@@ -128,7 +128,7 @@ def test_phases_of_a_launch(daemon):
     assert launch["step"] is None and all(item["correlation"] == launch["correlation"] for item in phases)
     assert all(launch["start_ns"] <= item["start_ns"] < item["end_ns"] <= launch["end_ns"] for item in phases)
     second = traced_run.FIRST_NS + traced_run.STEP_NS
-    window = daemon.get(f"/jobs/{made['job']}/timeline?from={second}&to={second + traced_run.STEP_NS}").json()["items"]
+    window = daemon.get(f"/jobs/{inserted['job']}/timeline?from={second}&to={second + traced_run.STEP_NS}").json()["items"]
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 

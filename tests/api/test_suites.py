@@ -238,9 +238,9 @@ def test_an_estimate_before_the_first_run(suite_daemon, folder):
     estimate(planned)
     accepted = suite_daemon.call("POST", "/suites/planned/runs", {}).json()
     assert accepted["estimate_basis"] == "jobs"
-    done = wait(suite_daemon, accepted["id"])
-    assert (done["estimated_s"], done["estimate_basis"]) == (accepted["estimated_s"], "jobs")
-    assert estimate(planned) == (pytest.approx(done["elapsed_s"], rel=0.01), "runs")
+    ended_run = wait(suite_daemon, accepted["id"])
+    assert (ended_run["estimated_s"], ended_run["estimate_basis"]) == (accepted["estimated_s"], "jobs")
+    assert estimate(planned) == (pytest.approx(ended_run["elapsed_s"], rel=0.01), "runs")
 
 
 @contextlib.contextmanager

@@ -44,8 +44,8 @@ def busy_ns(rows, begin, end):
 
 
 def test_lanes_of_a_launch_with_phases(daemon):
-    made = traced_run.insert(daemon.state)
-    found = lanes_of(daemon, made["run"])
+    inserted = traced_run.insert(daemon.state)
+    found = lanes_of(daemon, inserted["run"])
     assert [(lane["kind"], lane["stream"], lane["thread"]) for lane in found["lanes"]] == [
         ("calls", None, None), ("kernels", 7, None), ("phases", 7, None), ("copies", 7, None)]
     kernels, phases = found["lanes"][1]["items"], found["lanes"][2]["items"]
@@ -53,15 +53,15 @@ def test_lanes_of_a_launch_with_phases(daemon):
                            "depth": 0, "name": traced_run.EPOCH}
     assert len(phases) == traced_run.STEPS * len(traced_run.PHASES) and {item["events"] for item in phases} == {1}
     assert found["trace_end_ns"] == 10_000 + traced_run.EPOCH_NS and found["step_ns"] == 512
-    coarse = lanes_of(daemon, made["run"], "?pixels=2")
+    coarse = lanes_of(daemon, inserted["run"], "?pixels=2")
     merged = coarse["lanes"][2]["items"]
     assert len(merged) == 1 and merged[0]["events"] == len(phases) and merged[0]["name"] == "conv2_input_gradient"
     assert merged[0]["busy_ns"] == traced_run.STEPS * traced_run.STEP_NS
 
 
 def test_ranges_nest(daemon):
-    made = ranged_run.insert(daemon.state)
-    ranges = lanes_of(daemon, made["run"])["lanes"][0]
+    inserted = ranged_run.insert(daemon.state)
+    ranges = lanes_of(daemon, inserted["run"])["lanes"][0]
     assert ranges["kind"] == "ranges" and ranges["depths"] == 2
     assert [(item["name"], item["depth"]) for item in ranges["items"]] == [("epoch", 0), ("forward", 1)]
 

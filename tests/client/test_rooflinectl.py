@@ -746,6 +746,6 @@ def test_concurrent_followers_see_the_same_state(daemon):
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"], ["--version"]])
 def test_a_full_output_device_is_an_error(daemon, command):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([BUILD / "bin/rooflinectl", *command], env={**os.environ, "ROOFLINED_URL": daemon.url},
-                              stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (1, "rooflinectl: can't write to standard output: No space left on device\n")
+        ended = subprocess.run([BUILD / "bin/rooflinectl", *command], env={**os.environ, "ROOFLINED_URL": daemon.url},
+                               stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, "rooflinectl: can't write to standard output: No space left on device\n")

@@ -185,14 +185,14 @@ class Chaos:
         with_stop = rng.random() < 0.2
         self.log_event("SIGTERM to the daemon" if with_stop else "kill -9 of the daemon")
         if with_stop:
-            status, took = self.daemon.signal(signal.SIGTERM)
-            assert status == 0 and took < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {took:.1f} s"
+            status, duration_s = self.daemon.signal(signal.SIGTERM)
+            assert status == 0 and duration_s < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {duration_s:.1f} s"
         else:
             self.daemon.kill()
             self.kills.append(killed)
         self.count("restarts")
-        old = self.daemon
-        wait_until(lambda: not old.processes(), 60, "the exit of the killed daemon's workers")
+        ended_daemon = self.daemon
+        wait_until(lambda: not ended_daemon.processes(), 60, "the exit of the killed daemon's workers")
         time.sleep(rng.choice([0, rng.uniform(0, 0.5)]))
         self.start()
         self.down_intervals.append((killed, time.monotonic()))
@@ -207,7 +207,7 @@ class Chaos:
         worker = rng.choice(sorted(workers))
         kills, seconds = rng.random() < 0.4, rng.uniform(0.2, 3)
         if not kills and self.seconds > 120 and rng.random() < 0.1:
-            seconds = 40  # noticed by its missing heartbeats
+            seconds = 40  # so long that the daemon notices the missing heartbeats
         with contextlib.suppress(ProcessLookupError):
             self.log_event(f"SIGKILL to worker {worker}" if kills else f"SIGSTOP to worker {worker} for {seconds:.1f} s")
             os.kill(worker, signal.SIGKILL if kills else signal.SIGSTOP)
@@ -274,7 +274,7 @@ class Chaos:
         self.unanswered[key] = body
         self.post(key, body)
         if key in self.accepted and rng.random() < 0.2:
-            self.post(key, body)  # the client has lost the answer
+            self.post(key, body)  # repeats the request, as a client does that has lost the answer
         time.sleep(rng.uniform(0, 0.3))
 
     def run_suites(self, rng):
@@ -467,11 +467,11 @@ class Chaos:
         cancelled = {number for number, in self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'cancelled'")}
         assert all(int(key.split()[1]) in cancelled for key, in orphans), f"jobs that no suite run knows: {orphans}"
         assert self.daemon.rows("SELECT count(*) FROM suite_jobs WHERE state = 'submitted'") == [(0,)]
-        done = self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'completed'")
-        for number, in done:
+        completed = self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'completed'")
+        for number, in completed:
             blocks = self.daemon.rows("SELECT block FROM suite_values WHERE suite_run_id = ? ORDER BY block", number)
             assert blocks == [(block,) for block in range(SUITE["blocks"])], f"suite run {number} has values of {blocks}"
-        self.log_event(f"{len(done)} of {len(self.suite_runs)} suite runs completed")
+        self.log_event(f"{len(completed)} of {len(self.suite_runs)} suite runs completed")
 
     def sent_passes(self):
         """Yields (event, seed, pass, time in s, count, checksum, kernels) of the lines in the workers' log."""
@@ -480,7 +480,7 @@ class Chaos:
             yield event, int(seed), name, int(at_ns) / 1e9, int(count), int(checksum), int(kernels)
 
     def check_records(self):
-        sent = [one for one in self.sent_passes() if one[1] != SUITE_SEED]
+        sent = [sent_pass for sent_pass in self.sent_passes() if sent_pass[1] != SUITE_SEED]
         expected = {(seed, name): (count, checksum, kernels) for _, seed, name, _, count, checksum, kernels in sent}
         stored = {}
         for seed, name, kernels, count, checksum in self.daemon.rows(CHECKSUMS):
@@ -507,9 +507,9 @@ class Chaos:
         wait_until(lambda: self.daemon.rows(hidden) == [(0,)], 120, "the deletion of rows of unfinished passes")
         for table in ("activity", "activity_groups", "activity_intervals", "activity_dictionary", "names", "epochs", "kernels",
                       "measurements"):
-            left = self.daemon.rows(f"""SELECT DISTINCT p.job_id, p.name, p.state FROM passes p
+            remaining = self.daemon.rows(f"""SELECT DISTINCT p.job_id, p.name, p.state FROM passes p
                 WHERE p.state NOT IN ('completed', 'unavailable') AND EXISTS (SELECT 1 FROM {table} WHERE pass_id = p.id)""")
-            assert left == [], f"{table} has rows of unfinished passes (job, pass, state): {left}"
+            assert remaining == [], f"{table} has rows of unfinished passes (job, pass, state): {remaining}"
         self.log_event(f"{len(stored)} completed passes have what was sent; {len(sent)} lines in the workers' log")
 
     def check_events(self):
@@ -534,8 +534,8 @@ class Chaos:
             memory_mb = max(self.max_memory_mb, self.memory_mb("VmHWM"))
             self.log_event(f"peak memory {memory_mb:.0f} MB")
             assert memory_mb <= MAX_MEMORY_MB, f"peak memory {memory_mb:.0f} MB"
-        status, took = self.daemon.stop()
-        assert status == 0 and took < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {took:.1f} s"
+        status, duration_s = self.daemon.stop()
+        assert status == 0 and duration_s < 2 * STOP_LIMIT_S, f"SIGTERM: exit status {status} after {duration_s:.1f} s"
         assert not self.daemon.processes(), "workers are left after the stop"
 
     def check_latency(self, samples):
