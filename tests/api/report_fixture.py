@@ -14,7 +14,7 @@ PROPERTIES = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0
 
 
 def number(text):
-    """Converts text of ncu's pages to a number; None if it is not one."""
+    """Converts a text of ncu's pages to a number; returns None if the text is not a number."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:

@@ -76,7 +76,7 @@ def test_most_metrics(daemon, rows):
     path = f"/jobs/{rows.job_of(run)}/kernels"
 
     def counts(query):
-        return [one["metrics"] and len(one["metrics"]) for one in daemon.get(path + query).json()["items"]]
+        return [item["metrics"] and len(item["metrics"]) for item in daemon.get(path + query).json()["items"]]
 
     assert [counts(query) for query in ("", "?most_metrics=4", "?most_metrics=3", "?most_metrics=0")] == [
         [3, 4], [3, 4], [3, None], [None, None]]
@@ -157,7 +157,7 @@ def test_the_list_of_jobs_has_the_fastest_run(daemon, rows):
     rows.summarize(suspect)
     untimed = rows.job()
     rows.run([], job=untimed, measurements={"peak_memory_bytes": 1.0})
-    listed = {one["id"]: one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"]}
+    listed = {item["id"]: item["fastest"] for item in daemon.get("/jobs?limit=500").json()["items"]}
     assert listed[job] == {"run": best, "variant": "vector", "epoch_ms_median": None, "time_cold_us_median": 20.0}
     assert listed[untimed] is None
 
@@ -180,7 +180,7 @@ def test_runs_of_two_workloads_have_no_ratios(daemon, rows):
 
 def test_training_runs_compare_as_in_their_job(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
-    (fastest,) = [one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == finished]
+    (fastest,) = [item["fastest"] for item in daemon.get("/jobs?limit=500").json()["items"] if item["id"] == finished]
     sides = [pair[side] for side in ("baseline", "candidate") if not pair[side]["suspect"]]
     shortest = min((side["epoch_ms_median"], side["run"]) for side in sides)
     assert (fastest["epoch_ms_median"], fastest["run"]) == shortest and fastest["time_cold_us_median"] is None

@@ -21,7 +21,7 @@ INSTRUCTIONS = [("HADD2.F32", "HADD2.F32 R4, -RZ, R5.H0_H0 ;", 30),
 
 @pytest.fixture(scope="module")
 def gpu_daemon(start):
-    """A daemon whose database has the runs of a GPU, which other tests must not see in the shared one."""
+    """A daemon whose database has the runs of a GPU. Other tests must not see these runs, so it is not the shared daemon."""
     own = start()
     yield own
     own.stop()

@@ -254,9 +254,10 @@ def perfetto_slices(data):
         stack = []
         for time_ns, _, event in sorted(events, key=lambda item: item[:2]):
             if event.type == event.TYPE_SLICE_BEGIN:
+                arguments = {names["debug_annotation_names", annotation.name_iid]:
+                             getattr(annotation, annotation.WhichOneof("value")) for annotation in event.debug_annotations}
                 stack.append((names["event_categories", event.category_iids[0]], names["event_names", event.name_iid], time_ns,
-                              {names["debug_annotation_names", one.name_iid]: getattr(one, one.WhichOneof("value"))
-                               for one in event.debug_annotations}, list(event.flow_ids)))
+                              arguments, list(event.flow_ids)))
             else:
                 category, name, start, arguments, flows = stack.pop()
                 assert not stack or time_ns >= start
@@ -276,9 +277,9 @@ def test_perfetto_against_its_published_protos_with_protoc(daemon, exported):
              for uuid, descriptor in tracks.items()}
     placed = {names[track] for kind, _, _, _, track in slices if kind == "kernel"}
     assert placed == {"stream 7", "stream 7, overlapping 1", "stream 13"}
-    threads = {(one.thread.pid, one.thread.tid) for one in tracks.values() if one.HasField("thread")}
+    threads = {(track.thread.pid, track.thread.tid) for track in tracks.values() if track.HasField("thread")}
     assert threads == {(4000, 4001), (4000, 4002)}
-    assert all(one.parent_uuid in tracks for one in tracks.values() if one.parent_uuid)
+    assert all(track.parent_uuid in tracks for track in tracks.values() if track.parent_uuid)
     by_start = {(name, start): (arguments, flows) for name, start, arguments, flows in annotations}
     assert by_start["memcpy HtoD", 2_000] == ({"correlation": 11, "device": 0, "context": 1, "bytes": 50_176,
                                                "source_memory": "pageable", "destination_memory": "device"}, [11])
@@ -326,7 +327,7 @@ def test_openmetrics_with_the_parser_of_prometheus_client(daemon, finished):
     units = {family.name: family.unit for family in families(data)}
     assert units["rooflined_peak_memory_bytes"] == "bytes" and units["rooflined_epoch_median_seconds"] == "seconds"
     for run in daemon.get(f"/jobs/{finished}/results").json()["runs"]:
-        measured = {one["name"]: one["value"] for one in run["measurements"]}
+        measured = {measurement["name"]: measurement["value"] for measurement in run["measurements"]}
         label = str(run["run"])
         assert samples["rooflined_peak_memory_bytes", label, "timing"] == measured["peak_memory_bytes"]
         traced_s = samples["rooflined_epoch_traced_seconds", label, "activity"]

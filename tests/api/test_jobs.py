@@ -96,7 +96,7 @@ def test_labels_can_be_changed_in_every_state(start):
     assert changed.json() == own_daemon.get(f"/jobs/{ended}").json() != before
     item, = own_daemon.get("/jobs").json()["items"]
     assert (item["name"], item["tags"]) == ("zweite Größe", ["fp32-only", "v2"])
-    assert [one["id"] for one in own_daemon.get("/jobs?search=fp32-only").json()["items"]] == [ended]
+    assert [item["id"] for item in own_daemon.get("/jobs?search=fp32-only").json()["items"]] == [ended]
     assert own_daemon.get("/jobs?search=first").json()["items"] == []
     for patch, labels in [({"tags": []}, ("zweite Größe", [])), ({"name": None}, (None, [])), ({"tags": ["a"]}, (None, ["a"])),
                           ({"tags": None, "name": "x"}, ("x", []))]:

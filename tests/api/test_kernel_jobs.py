@@ -36,7 +36,7 @@ def test_a_run_for_each_variant(daemon):
     items = daemon.get(f"/jobs/{job_id}/kernels?pass=activity").json()["items"]
     assert [(item["launch"], item["launches"]) for item in items] == [("relu", 5), ("relu", 5)]
     assert daemon.get(f"/jobs/{job_id}/comparison").json() == {"items": []}
-    (listed,) = [one for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == job_id]
+    (listed,) = [item for item in daemon.get("/jobs?limit=500").json()["items"] if item["id"] == job_id]
     assert (listed["workload"], listed["dtype"], listed["shape"], listed["batch_size"]) == ("relu", "fp16", {"n": 10007}, None)
     points = daemon.get("/history?metric=time_cold_us_median&workload=relu").json()["items"]
     assert {point["variant"] for point in points if point["job"] == job_id} == {"scalar", "vector"}
@@ -59,7 +59,7 @@ def test_listed_dtypes_are_accepted_and_sizes_above_the_maximum_refused(daemon, 
     (item,) = [item for item in daemon.get("/workloads").json()["items"] if item["kernel"] == name]
     sizes = item["shape"]["properties"]
     smallest_shape = {size: max(field["minimum"], 1) for size, field in sizes.items()}
-    variant = next(one["name"] for one in item["variants"] if not one["gpu_only"])
+    variant = next(variant["name"] for variant in item["variants"] if not variant["gpu_only"])
     shape = {**smallest_shape, **({"padding": 0} if "padding" in sizes else {})}
     body = kernel(kernel=name, shape=shape, variant=variant, samples=1)
     for dtype in item["dtypes"]:

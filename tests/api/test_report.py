@@ -377,8 +377,8 @@ def test_one_kernel_of_many(daemon, rows):
     run = rows.run([{"launch": f"k{i}", "metrics": {f"metric_{j}": float(j) for j in range(300)}} for i in range(40)])
     whole = daemon.get(f"/runs/{run}/report").json()
     assert [kernel["ordinal"] for kernel in whole["kernels"]] == list(range(40))
-    one = daemon.get(f"/runs/{run}/report?kernel=17").json()
-    assert one["kernels"] == [whole["kernels"][17]] and one["kernels"][0]["launch"] == "k17"
+    part = daemon.get(f"/runs/{run}/report?kernel=17").json()
+    assert part["kernels"] == [whole["kernels"][17]] and part["kernels"][0]["launch"] == "k17"
     assert daemon.get(f"/runs/{run}/report?kernel=40").json()["kernels"] == []
     raw = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))
     assert len(raw) == 42 and raw[41][0] == "39" and len(set(map(len, raw))) == 1

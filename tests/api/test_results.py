@@ -370,8 +370,8 @@ def test_history(daemon, finished):
     late = daemon.get(f"{path}&from={cut}").json()["items"]
     early = daemon.get(f"{path}&to={cut}").json()["items"]
     assert early + late == points and late
-    one = daemon.get(f"{path}&limit=1").json()
-    assert one["items"] == points[-1:] and one["truncated"] is (len(points) > 1)
+    limited = daemon.get(f"{path}&limit=1").json()
+    assert limited["items"] == points[-1:] and limited["truncated"] is (len(points) > 1)
 
 
 def test_a_long_history_is_complete(daemon):

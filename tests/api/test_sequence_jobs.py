@@ -18,7 +18,7 @@ def sequence(**changes):
 def test_one_run_of_all_launches(daemon):
     job_id = daemon.run(sequence(passes=["timing", "activity"]))
     request = daemon.get(f"/jobs/{job_id}").json()["request"]
-    variants = [(one["kernel"], one["variant"]) for one in request["kernels"]]
+    variants = [(kernel["kernel"], kernel["variant"]) for kernel in request["kernels"]]
     assert variants == [("rmsnorm", "scalar"), ("relu", "vector"), ("relu", "scalar")]
     (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert (run["workload"], run["variant"], run["engine"]) == ("sequence", "sequence", "cpu")

@@ -314,13 +314,13 @@ def test_runs_of_one_device_follow_each_other(suite_daemon, folder):
 
 
 def test_a_changed_file_is_seen_at_once(suite_daemon, folder):
-    """The list is cached; it depends on the files too."""
+    """The cached list of suites is current even after a change of a file."""
     write(folder, suite("edited", summary="before"))
     listed = suite_daemon.call("GET", "/suites")
     assert suite_daemon.call("GET", "/suites", headers={"If-None-Match": listed.headers["ETag"]}).status_code == 304
-    one = suite_daemon.call("GET", "/suites/edited")
-    assert suite_daemon.call("GET", "/suites/edited", headers={"If-None-Match": one.headers["ETag"]}).status_code == 304
-    assert one.json()["summary"] == "before"
+    edited = suite_daemon.call("GET", "/suites/edited")
+    assert suite_daemon.call("GET", "/suites/edited", headers={"If-None-Match": edited.headers["ETag"]}).status_code == 304
+    assert edited.json()["summary"] == "before"
     write(folder, suite("edited", summary="after"))
     assert suite_daemon.get("/suites/edited").json()["summary"] == "after"
     assert [item["summary"] for item in suite_daemon.get("/suites").json()["items"] if item["name"] == "edited"] == ["after"]

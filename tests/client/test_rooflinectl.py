@@ -270,7 +270,7 @@ def test_report_finds_the_only_run_of_a_job(daemon, profiled, finished):
     job = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["job"]
     by_job = ctl("report", "--job", str(job), url=daemon.url)
     assert by_job == ctl("report", run, url=daemon.url)
-    fp32, fp16 = (one["run"] for one in finished["results"]["runs"])
+    fp32, fp16 = (run["run"] for run in finished["results"]["runs"])
     _, err = ctl("report", "--job", str(finished["job"]["id"]), url=daemon.url, code=2)
     assert f"the runs {fp32} fp32, {fp16} fp16; print one with: rooflinectl report {fp32}" in err
     _, err = ctl("report", "--job", "999999", url=daemon.url, code=2)
@@ -518,7 +518,7 @@ def test_every_field_of_a_job_has_an_option():
     schemas = json.loads((SOURCE / "schema" / "openapi.json").read_text())
     kinds = schemas["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
     options = set(re.findall(r"^  --([a-z-]+)", ctl("run", "--help")[0], re.MULTILINE))
-    for kind in (each["$ref"].rsplit("/", 1)[1] for each in kinds):
+    for kind in (reference["$ref"].rsplit("/", 1)[1] for reference in kinds):
         fields = set(schemas["components"]["schemas"][kind]["properties"]) - WITHOUT_OPTION.get(kind, set())
         assert {field for field in fields if field.removesuffix("_s").replace("_", "-") not in options} == set(), kind
 

@@ -103,7 +103,7 @@ def test_junit_keeps_hostile_text(run):
         if not passes:
             assert case[0].get("message") == expected_xml(metric["reason"])
             assert expected_xml(metric["causes"][0]["text"]) in case[0].text
-    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    properties = {item.get("name"): item.get("value") for item in suite.iter("property")}
     assert properties["device"] == expected_xml(run["device_name"])
     count = lambda *names: str(sum(metric["verdict"] in names for metric in run["verdicts"]))  # noqa: E731
     assert (suite.get("failures"), suite.get("errors")) == (count("slower"), count("inconclusive", "incomparable"))
@@ -111,7 +111,7 @@ def test_junit_keeps_hostile_text(run):
 
 def test_junit_of_bytes_that_are_not_utf8():
     broken = json.dumps({**RECORDED, "device_name": "PLACE"}).encode().replace(b"PLACE", b"a\xff\xc3(\xed\xa0\x80b")
-    names = {each.get("name"): each.get("value") for each in read_junit(broken).iter("property")}
+    names = {item.get("name"): item.get("value") for item in read_junit(broken).iter("property")}
     assert re.fullmatch("a\ufffd+\\(\ufffd+b", names["device"])
 
 
@@ -186,8 +186,8 @@ def test_json_formats_keep_hostile_names_and_exact_values(run):
     assert {point["name"]: point["value"] for point in points} == close(expected)
     benchmarks = json.loads(write("bmf", run))
     jsonschema.validate(benchmarks, BMF)
-    assert {f"{name}/{measure}": metric["value"] for name, each in benchmarks.items() for measure, metric in each.items()} == {
-        f"mnist/{key}": close(value) for key, value in expected.items()}
+    values = {f"{name}/{measure}": metric["value"] for name, metrics in benchmarks.items() for measure, metric in metrics.items()}
+    assert values == {f"mnist/{key}": close(value) for key, value in expected.items()}
 
 
 def test_a_value_that_was_not_measured_is_absent_not_zero():
