@@ -55,7 +55,7 @@ def test_public_routes_need_no_token(token_daemon):
         assert token_daemon.get(path, headers={"Authorization": ""}).status_code == 200
 
 
-def test_login_and_logout(token_daemon):
+def test_a_login_session_lasts_until_logout(token_daemon):
     no_token = {"Authorization": ""}
     login = token_daemon.call("POST", "/login", {"token": token_daemon.token}, headers=no_token)
     assert login.status_code == 204

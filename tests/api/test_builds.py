@@ -57,7 +57,7 @@ def test_a_job_runs_in_the_build_that_it_names(builds_daemon):
 
 
 @pytest.mark.parametrize("build", ["fast", "slow,old", "../slow", "SLOW"])
-def test_an_unknown_build(builds_daemon, build):
+def test_an_unknown_build_is_refused(builds_daemon, build):
     request = {"device": "cpu", **suite()["jobs"][0]["request"], "worker_build": build}
     answer = builds_daemon.call("POST", "/jobs", request)
     assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", "/worker_build")
@@ -74,12 +74,12 @@ def test_an_unknown_build(builds_daemon, build):
       "against_request": {"precisions": ["fp32", "fp16"]}}, "/against_request"),
     ({"against": "v1", "against_request": {"variant": "scalar"}}, "/against"),
 ])
-def test_wrong_requests_of_the_baseline(builds_daemon, body, pointer):
+def test_wrong_requests_of_the_baseline_are_refused(builds_daemon, body, pointer):
     answer = builds_daemon.call("POST", "/suites/tiny/runs", {"definition": suite(), **body})
     assert (answer.status_code, answer.json()["pointer"]) == (404 if pointer == "/against" else 400, pointer), answer.text
 
 
-def test_a_run_against_another_build(builds_daemon):
+def test_another_build_can_be_the_baseline(builds_daemon):
     """Compares the daemon's build with the slow one, whose blocks alternate in random order."""
     definition = suite()
     definition["jobs"][0]["request"]["worker_build"] = "slow"
@@ -106,7 +106,7 @@ def test_a_run_against_another_build(builds_daemon):
     assert builds_daemon.get(key).json()["items"] == []
 
 
-def test_a_run_against_another_variant(builds_daemon):
+def test_another_variant_can_be_the_baseline(builds_daemon):
     """The values of the variant `scalar` are the baseline of the variant that the metric names."""
     ended_run = run(builds_daemon, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
     assert ended_run["state"] == "completed" and {value["metric"] for value in ended_run["values"]} == {METRIC}

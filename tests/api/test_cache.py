@@ -52,7 +52,7 @@ def test_equal_requests_are_answered_without_a_query(daemon, paths):
             assert "Content-Security-Policy" in response.headers
 
 
-def test_gzip(daemon, paths):
+def test_long_replies_are_compressed(daemon, paths):
     for path in paths:
         plain = get(daemon, path)
         with requests.get(daemon.url + path, headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"}, stream=True) as response:

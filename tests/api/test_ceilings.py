@@ -108,7 +108,7 @@ def test_times_below_the_floor_are_suspect(new_daemon):
 @pytest.mark.parametrize("change, pointer", [
     ({"samples": 0}, "/samples"), ({"samples": 1001}, "/samples"), ({"seed": -1}, "/seed"), ({"kernel": "copy"}, "/kernel"),
     ({"passes": []}, "/passes"), ({"device": "gpu9"}, "/device"), ({"deadline_s": -1}, "/deadline_s")])
-def test_refusals(new_daemon, change, pointer):
+def test_invalid_ceilings_jobs_are_refused(new_daemon, change, pointer):
     response = new_daemon.call("POST", "/jobs", ceilings(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 

@@ -32,7 +32,7 @@ def ordinals(answer):
     return [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in answer.json()["kernels"]]
 
 
-def test_by_launch_and_name_first(daemon, runs):
+def test_kernels_are_paired_by_launch_and_name_first(daemon, runs):
     """Kernels with equal launches and names are paired first, in any order (pad). Kernels that are left over are paired by their
     launches (the two fprop)."""
     a, b = runs
@@ -50,7 +50,7 @@ def test_by_launch_and_name_first(daemon, runs):
     ("kernel=5&kernel_b=2", [(5, 2)]),
     ("kernel_b=0&kernel=3", [(3, 0)]),
 ])
-def test_one_pair(daemon, runs, query, wanted):
+def test_the_query_selects_one_pair(daemon, runs, query, wanted):
     a, b = runs
     answer = daemon.get(f"/compare?a={a}&b={b}&{query}")
     assert ordinals(answer) == wanted
@@ -60,7 +60,7 @@ def test_one_pair(daemon, runs, query, wanted):
     assert (grid["a"], grid["b"]) == wanted[0]
 
 
-def test_detail_names(daemon, runs):
+def test_detail_names_omits_sections(daemon, runs):
     a, b = runs
     whole = daemon.get(f"/compare?a={a}&b={b}").json()
     names = daemon.get(f"/compare?a={a}&b={b}&detail=names")
@@ -71,7 +71,7 @@ def test_detail_names(daemon, runs):
     assert ordinals(daemon.get(f"/compare?a={a}&b={b}&kernel=5&kernel_b=2&detail=names")) == [(5, 2)]
 
 
-def test_most_metrics(daemon, rows):
+def test_kernels_above_most_metrics_have_no_metrics(daemon, rows):
     run = rows.run([{"metrics": {f"metric_{i}": float(i) for i in range(count)}} for count in (3, 4)])
     path = f"/jobs/{rows.job_of(run)}/kernels"
 
@@ -82,13 +82,13 @@ def test_most_metrics(daemon, rows):
         [3, 4], [3, 4], [3, None], [None, None]]
 
 
-def test_two_kernels_of_one_run(daemon, runs):
+def test_two_kernels_of_one_run_are_compared(daemon, runs):
     a, _ = runs
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}&kernel=2&kernel_b=5")) == [(2, 5)]
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}&kernel=4")) == [(4, 4)]
 
 
-def test_runs_of_one_kernel_each(daemon, rows):
+def test_the_only_kernels_of_two_runs_are_paired(daemon, rows):
     one, other = run_of(rows, ("relu", "relu")), run_of(rows, ("softmax", "softmax"))
     assert ordinals(daemon.get(f"/compare?a={one}&b={other}")) == [(0, 0)]
 
@@ -107,7 +107,7 @@ def test_runs_of_one_kernel_each(daemon, rows):
     ("kernel_c=1", 400, "invalid_parameter", "kernel_c"),
     ("detail=more", 400, "invalid_parameter", "detail"),
 ])
-def test_refusals(daemon, runs, query, status, code, parameter):
+def test_invalid_comparisons_are_refused(daemon, runs, query, status, code, parameter):
     a, b = runs
     answer = daemon.get(f"/compare?a={a}&b={b}&{query}")
     problem = answer.json()

@@ -81,7 +81,7 @@ def test_the_input_and_the_end_arrive_together(daemon_without_timeouts):
             daemon_without_timeouts.process.send_signal(signal.SIGCONT)
 
 
-def test_keepalive_clients_that_leave(daemon_without_timeouts):
+def test_keepalive_connections_are_closed_when_clients_leave(daemon_without_timeouts):
     with sockets_are_closed(daemon_without_timeouts):
         for part in (b"", b"GET /he"):
             clients = [connect(daemon_without_timeouts) for _ in range(60)]
@@ -93,7 +93,7 @@ def test_keepalive_clients_that_leave(daemon_without_timeouts):
                 raw.close()
 
 
-def test_event_streams_whose_clients_leave(daemon_without_timeouts):
+def test_event_streams_are_closed_when_clients_leave(daemon_without_timeouts):
     """The daemon closes the connections before the first keep-alive, whose failure would show that the client has left."""
     daemon_without_timeouts.wait(daemon_without_timeouts.submit(endless()), states=("running",))
     number = daemon_without_timeouts.submit(endless())  # is queued behind the first, so it has no events
@@ -132,7 +132,7 @@ def ask_for_traces(stack, daemon, trace):
     return clients[0]
 
 
-def test_streamed_replies_whose_clients_leave(daemon_without_timeouts, trace):
+def test_streamed_replies_are_closed_when_clients_leave(daemon_without_timeouts, trace):
     """A client leaves while its connection is suspended. No other connection ends meanwhile, which would let libmicrohttpd close
     this one too."""
     for _ in range(5):
@@ -225,7 +225,7 @@ def start_tls(raw):
 
 @pytest.mark.parametrize("part", [*PARTS[:4], b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"])
 @pytest.mark.parametrize("sends_close_notify", [False, True])
-def test_tls_clients_that_leave(tls_daemon_without_timeouts, part, sends_close_notify):
+def test_tls_connections_are_closed_when_clients_leave(tls_daemon_without_timeouts, part, sends_close_notify):
     with sockets_are_closed(tls_daemon_without_timeouts):
         for _ in range(30):
             with start_tls(connect(tls_daemon_without_timeouts)) as client:

@@ -7,7 +7,7 @@ import pytest
 from daemon import endless, job
 
 
-def test_all_events_of_a_job(daemon):
+def test_a_stream_has_all_events_of_a_job(daemon):
     job_id = daemon.submit(job(precisions=["fp32", "fp16"], passes=["timing", "activity", "counters"]))
     events = list(daemon.events(job_id))
     assert [event[0] for event in events] == list(range(1, len(events) + 1))
@@ -27,12 +27,12 @@ def test_all_events_of_a_job(daemon):
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "", "99999999999999999999"])
-def test_bad_last_event_id(daemon, finished, last):
+def test_a_bad_last_event_id_is_refused(daemon, finished, last):
     response = daemon.get(f"/jobs/{finished}/events", headers={"Last-Event-ID": last})
     assert (response.status_code, response.json()["parameter"]) == (400, "Last-Event-ID")
 
 
-def test_headers(daemon, finished):
+def test_event_streams_have_their_headers(daemon, finished):
     with daemon.get(f"/jobs/{finished}/events", stream=True) as response:
         assert response.headers["Content-Type"] == "text/event-stream"
         assert response.headers["Cache-Control"] == "no-store"
@@ -51,7 +51,7 @@ def test_events_arrive_without_delay(daemon):
     assert seen_at["cancelled"] - cancelled_at < 10  # not only at the next comment, which comes after 15 s
 
 
-def test_many_listeners(daemon):
+def test_many_listeners_get_all_events(daemon):
     job_id = daemon.submit(endless())
     daemon.wait(job_id, states=("running",))
     received = []

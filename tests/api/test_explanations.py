@@ -93,7 +93,7 @@ def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
     assert fp16["links"][0]["kernel"] == 0 and fp16["links"][0]["bound"] == "latency"
 
 
-def test_the_speedup_and_its_limit(gpu_daemon, job):
+def test_the_speedup_and_its_limit_are_explained(gpu_daemon, job):
     sentence_of = sentences(gpu_daemon, job["job"])
     speedup, limit = sentence_of["speedup", None], sentence_of["limit", None]
     assert speedup["text"].startswith("fp16 is 2.00× as fast as fp32 (40.0 ms → 20.0 ms an epoch). Largest differences: "
@@ -103,7 +103,7 @@ def test_the_speedup_and_its_limit(gpu_daemon, job):
     assert [link["phase"] for link in limit["links"]] == ["adam", "backward_barrier"]
 
 
-def test_memory_and_conversions_of_fp16(gpu_daemon, job):
+def test_memory_and_conversions_of_fp16_are_explained(gpu_daemon, job):
     sentence_of = sentences(gpu_daemon, job["job"])
     assert values(sentence_of["conversions", job["fp16"]]) == {"conversions": 0.2}
     assert sentence_of["scaling", job["fp16"]]["text"] == "Loss scaling skipped 1 of 1876 steps."
@@ -111,7 +111,7 @@ def test_memory_and_conversions_of_fp16(gpu_daemon, job):
     assert sentence_of["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
 
 
-def test_any_two_runs(gpu_daemon, job):
+def test_two_runs_of_any_jobs_are_explained(gpu_daemon, job):
     comparison = gpu_daemon.get(f"/compare?a={job['fp16']}&b={job['fp32']}").json()["comparison"]
     sentence_of = {sentence["topic"]: sentence for sentence in comparison["explanation"]}
     assert sentence_of["speedup"]["text"].startswith("fp32 takes 2.00× the time of fp16") and "weights" not in sentence_of
@@ -125,7 +125,7 @@ def test_runs_that_train_nothing_are_not_explained(gpu_daemon, rows):
     assert comparison["unavailable"]["explanation"] == "only runs of training jobs are explained"
 
 
-def test_a_job_of_the_cpu(daemon, finished):
+def test_a_job_of_the_cpu_is_explained(daemon, finished):
     sentence_of = {topic: sentence for (topic, _), sentence in sentences(daemon, finished).items()}
     assert "without a verdict" in sentence_of["epoch"]["text"] and "No verdict: " in sentence_of["epoch"]["text"]
     assert values(sentence_of["epoch"])["arithmetic"] is None and values(sentence_of["epoch"])["unknown"] > 0

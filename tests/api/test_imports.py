@@ -450,7 +450,7 @@ def test_a_damaged_database_ends_in_a_clear_error(import_daemon, tmp_path):
     assert "database" in fail_import(import_daemon, bytes(data))
 
 
-def test_untimed_and_graph_records(import_daemon, tmp_path):
+def test_untimed_records_are_counted_and_graphs_are_operations(import_daemon, tmp_path):
     """A record with start 0 and end 0 has times that could not be collected. A whole graph can be one operation."""
     untimed = (f"INSERT INTO {KERNEL} SELECT 0, 0, deviceId, contextId, NULL, streamId, 99, globalPid, demangledName, shortName, "
                f"64, 1, 1, 1, 1, 1, 1, 0, 0, NULL FROM {KERNEL} LIMIT 1")

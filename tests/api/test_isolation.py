@@ -203,7 +203,7 @@ def test_streams_share_what_they_read(start):
     assert own_daemon.stop() == 0
 
 
-def test_a_thousand_streams(start):
+def test_a_thousand_streams_get_all_events(start):
     """Each of 1000 streams gets all events of a running job, in order, while other requests are answered without delay."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))

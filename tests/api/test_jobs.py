@@ -9,7 +9,7 @@ import pytest
 from daemon import FINAL, endless, job
 
 
-def test_accepted(daemon):
+def test_a_submitted_job_is_accepted_and_completes(daemon):
     response = daemon.call("POST", "/jobs", job())
     body = response.json()
     assert response.status_code == 202
@@ -33,7 +33,7 @@ def test_a_job_is_committed_before_the_response(daemon):
     daemon.cancel_all()
 
 
-def test_pages(start):
+def test_pages_list_every_job_once(start):
     own_daemon = start()
     job_ids = [own_daemon.submit(endless()) for _ in range(7)]
     listed_ids, path = [], "/jobs?limit=3"
@@ -58,7 +58,7 @@ def test_pages(start):
     assert own_daemon.stop() == 0
 
 
-def test_names_tags_and_search(start):
+def test_jobs_are_found_by_name_and_tags(start):
     own_daemon = start()
     named = own_daemon.submit({**job(), "name": "Größe 50% of_all", "tags": ["night", "v2.1"]})
     kernel = own_daemon.submit({"kind": "kernel", "kernel": "softmax", "shape": {"rows": 3, "columns": 5}, "samples": 2})
@@ -80,7 +80,7 @@ def test_names_tags_and_search(start):
 @pytest.mark.parametrize(("field", "value", "pointer"), [
     ("name", "x" * 81, "/name"), ("name", 7, "/name"), ("tags", ["a b"], "/tags/0"), ("tags", "night", "/tags"),
     ("tags", ["a", "a"], "/tags/1")])
-def test_bad_names_and_tags(daemon, field, value, pointer):
+def test_bad_names_and_tags_are_refused(daemon, field, value, pointer):
     answer = daemon.call("POST", "/jobs", {**job(), field: value})
     assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", pointer)
 
@@ -126,14 +126,14 @@ def test_bad_labels_change_nothing(daemon, body, pointer):
     daemon.call("DELETE", f"/jobs/{job_id}")
 
 
-def test_labels_of_an_unknown_job(daemon):
+def test_invalid_label_requests_are_refused(daemon):
     answer = daemon.call("PATCH", "/jobs/999999", {"name": "x"})
     assert (answer.status_code, answer.json()["detail"]) == (404, "Job 999999 not found.")
     for body in (b"{", b"[]", b""):
         assert daemon.call("PATCH", "/jobs/1", body).json()["code"] == "bad_json"
 
 
-def test_idempotency(daemon):
+def test_a_repeated_key_replays_the_job(daemon):
     headers = {"Idempotency-Key": "test-1"}
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     first = daemon.call("POST", "/jobs", body, headers=headers)
@@ -169,12 +169,12 @@ def test_concurrent_posts_with_one_key_create_one_job(daemon):
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "with space", "\u00e4".encode("latin-1")])
-def test_bad_keys(daemon, key):
+def test_bad_idempotency_keys_are_refused(daemon, key):
     response = daemon.call("POST", "/jobs", job(), headers={"Idempotency-Key": key})
     assert (response.status_code, response.json()["parameter"]) == (400, "Idempotency-Key")
 
 
-def test_cancel(daemon):
+def test_queued_and_running_jobs_are_cancelled(daemon):
     running, queued = daemon.submit(endless()), daemon.submit(endless())
     daemon.wait(running, states=("running",))
     for job_id in (queued, running):
@@ -187,7 +187,7 @@ def test_cancel(daemon):
     assert daemon.wait(daemon.submit(job()))["state"] == "completed"
 
 
-def test_queue_full(start):
+def test_a_full_queue_refuses_jobs(start):
     own_daemon = start("--queue-limit", "2")
     job_ids = [own_daemon.submit(endless())]
     own_daemon.wait(job_ids[0], states=("running",))
@@ -205,7 +205,7 @@ def test_queue_full(start):
     assert own_daemon.stop() == 0
 
 
-def test_no_device(start, tmp_path):
+def test_a_daemon_without_devices_is_not_ready(start, tmp_path):
     own_daemon = start("--workers", str(tmp_path))
     response = own_daemon.call("POST", "/jobs", job(device="", engine="auto"))
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")

@@ -10,7 +10,7 @@ def kernel(**changes):
     return {"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 10007}, "samples": 5, "device": "cpu", **changes}
 
 
-def test_a_run_for_each_variant(daemon):
+def test_a_job_has_a_run_for_each_variant(daemon):
     job_id = daemon.run(kernel(passes=["timing", "activity", "counters"]))
     job = daemon.get(f"/jobs/{job_id}").json()
     assert (job["kind"], job["state"], job["problem"]) == ("kernel", "completed", None)
@@ -99,7 +99,7 @@ ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 65, "head_size":
     ("conv_dgrad", "fp16", CONV, 2 * 2 * 13 * 10 * 3 * 5),
     ("conv_wgrad", "bf16", CONV, 2 * 2 * 13 * 10 * 3 * 5),
 ])
-def test_products(daemon, name, dtype, shape, operations):
+def test_matrix_products_run(daemon, name, dtype, shape, operations):
     job_id = daemon.run(kernel(kernel=name, dtype=dtype, shape=shape, samples=2))
     runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["variant"] for run in runs] == ["heuristic"]  # variant "searched" exists only on GPUs
@@ -118,7 +118,7 @@ def test_products(daemon, name, dtype, shape, operations):
     ("transpose", {"rows": 5, "columns": 67}, ["naive", "shared"]),
     ("reduction", {"rows": 1, "columns": 1009}, ["scalar", "vector"]),
 ])
-def test_row_kernels(daemon, name, shape, variants):
+def test_kernels_on_rows_run(daemon, name, shape, variants):
     job_id = daemon.run(kernel(kernel=name, dtype="fp32", shape=shape, samples=2))
     runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["variant"] for run in runs] == variants
@@ -169,12 +169,12 @@ def test_lombscargle_variants_round_differently(daemon):
     ({"samples": 0}, "/samples"),
     ({"epochs": 1}, "/epochs"),
 ])
-def test_refusals(daemon, change, pointer):
+def test_invalid_kernel_jobs_are_refused(daemon, change, pointer):
     response = daemon.call("POST", "/jobs", kernel(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_required_fields(daemon):
+def test_missing_fields_are_refused(daemon):
     for missing in ("kernel", "shape"):
         body = kernel()
         del body[missing]

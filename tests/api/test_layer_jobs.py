@@ -31,7 +31,7 @@ def test_each_variant_of_the_device_is_a_run(daemon):
                      ("down_residual", "feed_forward", 3)]
 
 
-def test_decode_in_bf16(daemon):
+def test_a_decode_step_runs_in_bf16(daemon):
     job_id = daemon.run(layer(tokens=1, cached_tokens=30, dtype="bf16", causal=False, variants=["fused"], pause_ms=2))
     (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert run["params"]["pause_ms"] == 2
@@ -57,6 +57,6 @@ def test_decode_in_bf16(daemon):
     ({"samples": 0}, "/samples"),
     ({"pause_ms": 101}, "/pause_ms"),
     ({"layers": 2}, "/layers")])
-def test_refusals(daemon, change, pointer):
+def test_invalid_layer_jobs_are_refused(daemon, change, pointer):
     response = daemon.call("POST", "/jobs", layer(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)

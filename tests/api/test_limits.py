@@ -35,12 +35,12 @@ def daemon_with_short_timeout(start):
 
 
 @pytest.mark.parametrize("size", [(1 << 20) + 1, 10_000_000])
-def test_large_bodies(daemon, size):
+def test_large_bodies_are_refused(daemon, size):
     response = daemon.call("POST", "/jobs", b" " * size)
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
 
 
-def test_large_chunked_body(daemon):
+def test_a_large_chunked_body_is_refused(daemon):
     def chunks():
         for _ in range(160):
             yield b" " * 65536
@@ -49,7 +49,7 @@ def test_large_chunked_body(daemon):
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
 
 
-def test_a_body_at_the_limit(daemon):
+def test_a_body_at_the_limit_is_accepted(daemon):
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     daemon.wait(daemon.submit(body + b" " * ((1 << 20) - len(body))))
 
@@ -71,7 +71,7 @@ def test_a_body_on_a_route_without_one(daemon):
         assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
 
 
-def test_large_headers(daemon):
+def test_large_headers_are_refused(daemon):
     with connect(daemon) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")
         assert read_all(raw).split()[1:2] in ([b"431"], [b"413"], [])  # sent by libmicrohttpd itself
@@ -86,7 +86,7 @@ def test_large_headers(daemon):
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"],
                          ids=["nul", "tls", "no-target", "version", "blank-lines", "negative-length", "bad-chunk", "two-lengths"])
-def test_malformed_requests(daemon_with_short_timeout, data):
+def test_the_daemon_survives_malformed_requests(daemon_with_short_timeout, data):
     with connect(daemon_with_short_timeout) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
@@ -106,7 +106,7 @@ def test_pipelining_after_expect_is_not_logged_as_an_error(start):
     assert "error" not in own_daemon.log_text()
 
 
-def test_500_idle_connections(start):
+def test_500_idle_connections_delay_no_request(start):
     own_daemon = start("--request-timeout-s", "600")  # the idle connections stay open
     idle = [connect(own_daemon) for _ in range(500)]
     try:
@@ -169,7 +169,7 @@ def test_a_connection_that_is_idle_between_requests_is_closed(daemon_with_short_
     assert duration_s is not None and duration_s > 1
 
 
-def test_more_connections_than_the_limit(daemon_with_short_timeout):
+def test_clients_beyond_the_connection_limit_are_served(daemon_with_short_timeout):
     """The daemon closes idle connections after the time-out, and then serves the others."""
     idle = [connect(daemon_with_short_timeout) for _ in range(100)]
     try:
@@ -221,7 +221,7 @@ def test_slow_readers_leave_database_connections(start):
     assert own_daemon.stop() == 0
 
 
-def test_many_at_once(daemon, finished):
+def test_many_clients_are_served_at_once(daemon, finished):
     failures = []
 
     def ask(path):
@@ -279,7 +279,7 @@ def test_another_program_holds_the_lock(start):
     assert own_daemon.stop() == 0
 
 
-def test_a_full_disk(start, small_disk):
+def test_a_full_disk_refuses_submissions(start, small_disk):
     """On a full disk a submission is refused with 503 within 200 ms and adds no job, and reading still works. After space has
     been freed, submissions work again."""
     state = small_disk / "state"

@@ -69,7 +69,7 @@ class Metrics:
         return 0
 
 
-def test_the_format_and_the_names(daemon, finished):
+def test_families_have_the_right_names_and_values(daemon, finished):
     assert finished
     for name, (kind, samples) in Metrics(daemon).families.items():
         assert name.startswith("rooflined_") and samples, name
@@ -111,7 +111,7 @@ def test_a_job_increments_its_counters(daemon):
     assert increase("http_request_duration_seconds_count") >= 3
 
 
-def test_queued_and_cancelled_jobs(daemon):
+def test_queued_and_cancelled_jobs_are_counted(daemon):
     before = Metrics(daemon)
     running = daemon.submit(endless())
     daemon.wait(running, states=("running",))
@@ -142,7 +142,7 @@ def test_replies_are_counted_by_route_and_status(daemon, path, labels):
     assert Metrics(daemon)("http_requests_total", **labels) == before + 1
 
 
-def test_sessions(start):
+def test_login_sessions_are_counted(start):
     guarded = start("--require-token", token=True)
     assert Metrics(guarded)("sessions") == 0
     answer = guarded.call("POST", "/login", {"token": guarded.token})
@@ -153,7 +153,7 @@ def test_sessions(start):
     assert guarded.stop() == 0
 
 
-def test_sizes(daemon):
+def test_sizes_and_limits_are_reported(daemon):
     metrics = Metrics(daemon)
     assert metrics("database_bytes", file="database") == (daemon.state / "rooflined.db").stat().st_size
     assert metrics("database_bytes", file="log") == (daemon.state / "rooflined.db-wal").stat().st_size

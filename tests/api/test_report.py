@@ -85,7 +85,7 @@ def same(name, ours, theirs):
 
 
 @pytest.mark.parametrize("kernel", ["relu", "stride"])
-def test_every_row_of_ncu(daemon, rows, kernel):
+def test_every_row_of_ncu_is_reproduced(daemon, rows, kernel):
     run = rows.run([{"metrics": collected(kernel)}])
     ours = collections.defaultdict(list)
     for line in details(daemon, run):
@@ -120,7 +120,7 @@ COLUMNS = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Cont
            "Rule Description", "Estimated Speedup Type", "Estimated Speedup"]
 
 
-def test_print_details(daemon, reference):
+def test_print_details_selects_header_and_body(daemon, reference):
     header, body, whole = (details(daemon, reference, which) for which in ("header", "body", "all"))
     assert list(header[0]) == COLUMNS
     assert list(whole[0]) == list(body[0]) == [*COLUMNS[:12], "Body Item Label", *COLUMNS[12:]]
@@ -144,7 +144,7 @@ def with_parts(findings):
     return [rule for finding in findings for rule in (finding, *finding["parts"])]
 
 
-def test_findings_in_the_details(daemon, reference):
+def test_the_details_page_has_the_findings(daemon, reference):
     lines = [line for line in details(daemon, reference) if line["Rule Name"]]
     (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
     findings = with_parts(kernel["findings"])
@@ -158,7 +158,7 @@ def test_findings_in_the_details(daemon, reference):
         assert (line["Estimated Speedup"] != "") == (finding.get("speedup_pct") is not None)
 
 
-def test_verdicts_alone(daemon, reference):
+def test_a_report_can_have_verdicts_alone(daemon, reference):
     whole, short = (daemon.get(f"/runs/{reference}/report?detail={detail}") for detail in ("full", "verdicts"))
     assert len(short.content) < len(whole.content) / 10
     (kernel,), (brief,) = whole.json()["kernels"], short.json()["kernels"]
@@ -170,7 +170,7 @@ def test_verdicts_alone(daemon, reference):
     assert daemon.get(f"/runs/{reference}/report?detail=names").status_code == 400
 
 
-def test_one_finding_for_one_cause(daemon, reference):
+def test_a_cause_has_one_finding(daemon, reference):
     (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
     findings = kernel["findings"]
     assert len({finding["cause"] for finding in findings}) == len(findings)
@@ -198,7 +198,7 @@ def test_a_finding_names_its_lines(daemon, rows):
     assert lines["issue_slots"] == []  # the rule names no opcodes
 
 
-def test_the_raw_page(daemon, reference):
+def test_the_raw_page_equals_ncu(daemon, reference):
     names, units, values = read_csv(daemon.get(f"/runs/{reference}/report?format=csv&page=raw"))
     assert names[:11] == COLUMNS[:11]
     assert names[11:] == sorted(set(names[11:])) and set(collected()) <= set(names) and units[:11] == [""] * 11
@@ -271,7 +271,7 @@ def test_the_documentation_counts_the_names_of_the_raw_page():
     assert f"{len(ncu_raw())} metrics" in page
 
 
-def test_text_that_needs_quotes(daemon, rows):
+def test_csv_quotes_text(daemon, rows):
     name = 'void f<"a, b">(int,\n char)'
     run = rows.run([{"name": name, "metrics": {"launch__grid_size": 1.0}}], workload='"quoted", by, commas')
     for page in ("details", "raw"):
@@ -284,7 +284,7 @@ def rows_of(kernel, section):
     return {row["name"]: row for table in found["tables"] for row in table["rows"]}
 
 
-def test_values_and_reasons(daemon, rows):
+def test_a_missing_value_has_a_reason(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 21824.0, "sm__cycles_active.avg": "the counter is taken",
                                  "sass__inst_executed_per_opcode": 30.0, "sass__inst_executed_per_opcode:FADD": 10.0,
                                  "sass__inst_executed_per_opcode:LDG": 20.0, "launch__func_cache_config": 2.0,
@@ -310,7 +310,7 @@ def test_values_and_reasons(daemon, rows):
 
 
 @pytest.mark.parametrize("requested", [["SchedulerStats", "SpeedOfLight"], []])
-def test_requested_sections(daemon, rows, requested):
+def test_a_report_has_the_requested_sections(daemon, rows, requested):
     metrics = {"launch__grid_size": 1.0, "gpu__time_duration.sum": 5.0}
     run = rows.run([{"metrics": metrics}], profile={"sections": requested, "metrics": list(metrics), "kernels": "", "launch": -1})
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
@@ -319,7 +319,7 @@ def test_requested_sections(daemon, rows, requested):
             if line["Metric Name"]} == {s["name"] for s in kernel["sections"]}
 
 
-def test_roofline(daemon, rows):
+def test_the_roofline_follows_from_counters_and_model(daemon, rows):
     sm = "sm__cycles_elapsed.avg.per_second"
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6, "dram__bytes.sum.per_second": 2e12, sm: 1e9,
                                  "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed": 100.0,
@@ -335,7 +335,7 @@ def test_roofline(daemon, rows):
     assert {point["unit"] for point in roofline["points"]} == {"fp32"}
 
 
-def test_measured_ceilings(daemon, rows):
+def test_the_roofline_uses_measured_ceilings(daemon, rows):
     """The report uses the latest ceilings of the same device."""
     for rate in (1e12, 4e12):
         rows.run([], workload="ceilings", measurements={"dram_read_bytes_per_s": rate, "fp32_operations_per_s": 6e13})
@@ -348,13 +348,13 @@ def test_measured_ceilings(daemon, rows):
     assert (dram["of_measured_ratio"], dram["of_theoretical_ratio"]) == (0.5, None)
 
 
-def test_model_of_several_kernels(daemon, rows):
+def test_several_kernels_have_no_model(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6}}] * 2)
     for kernel in daemon.get(f"/runs/{run}/report").json()["kernels"]:
         assert kernel["roofline"]["model"]["bytes"] is None  # the model covers both kernels together
 
 
-def test_series_and_instructions(daemon, rows):
+def test_a_kernel_has_series_and_instructions(daemon, rows):
     run = rows.run([{"metrics": {"launch__grid_size": 1.0},
                      "series": [("load", 0.0, 1.5), ("load", 1000.0, None), ("occupancy_by_registers", 8.0, 1.0)],
                      "instructions": [{"offset": 16, "opcode": "EXIT", "sass": "EXIT ;"},
@@ -373,7 +373,7 @@ def test_rows_of_other_chips_are_left_out(daemon, rows, capability, present):
     assert ("SM: Pipe Tma Cycles Active" in rows_of(kernel, "SpeedOfLight")) == present
 
 
-def test_one_kernel_of_many(daemon, rows):
+def test_a_report_can_have_one_kernel(daemon, rows):
     run = rows.run([{"launch": f"k{i}", "metrics": {f"metric_{j}": float(j) for j in range(300)}} for i in range(40)])
     whole = daemon.get(f"/runs/{run}/report").json()
     assert [kernel["ordinal"] for kernel in whole["kernels"]] == list(range(40))
@@ -384,7 +384,7 @@ def test_one_kernel_of_many(daemon, rows):
     assert len(raw) == 42 and raw[41][0] == "39" and len(set(map(len, raw))) == 1
 
 
-def test_a_run_without_counters(daemon, finished):
+def test_a_run_without_counters_has_a_reason(daemon, finished):
     run = daemon.get(f"/jobs/{finished}/results").json()["runs"][0]
     report = daemon.get(f"/runs/{run['run']}/report").json()
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
@@ -394,7 +394,7 @@ def test_a_run_without_counters(daemon, finished):
         assert (kernel["sections"], kernel["reason"]) == (None, why)
 
 
-def test_a_run_without_recorded_kernels(daemon):
+def test_a_run_without_recorded_kernels_has_a_reason(daemon):
     job_id = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
     run = daemon.get(f"/jobs/{job_id}/results").json()["runs"][0]["run"]
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
@@ -406,7 +406,7 @@ def test_a_run_without_recorded_kernels(daemon):
     assert len(read_csv(daemon.get(f"/runs/{run}/report?format=csv"))) == 1
 
 
-def test_compare(daemon, rows):
+def test_a_comparison_has_rows_of_both_runs(daemon, rows):
     slow = {"gpu__time_duration.sum": 200.0, "launch__grid_size": 0.0, "dram__bytes_read.sum": 7.0}
     fast = {"gpu__time_duration.sum": 150.0, "launch__grid_size": 4.0, "dram__bytes_read.sum": "no"}
     a = rows.run([{"metrics": slow, "code_sha256": "a" * 64}])
@@ -436,7 +436,7 @@ def test_compare_pairs_kernels_by_launch(daemon, rows):
     assert [(pair["a"] and pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in pairs if pair["a"]] == [(0, 0)]
 
 
-def test_findings_that_appear_and_disappear(daemon, rows, reference):
+def test_a_comparison_lists_appeared_and_disappeared_findings(daemon, rows, reference):
     spilling = {**collected(), "sass__inst_executed_register_spilling": 1e6,
                 "sm__warps_active.avg.pct_of_peak_sustained_active": 99.0}
     other = rows.run([{"metrics": spilling}])
@@ -454,7 +454,7 @@ def test_findings_that_appear_and_disappear(daemon, rows, reference):
         assert (change["a"] is None, change["b"] is None) == (rule not in before, rule not in after)
 
 
-def test_a_run_compared_with_itself(daemon, reference):
+def test_a_run_equals_itself(daemon, reference):
     (pair,) = daemon.get(f"/compare?a={reference}&b={reference}").json()["kernels"]
     for section in pair["sections"]:
         for table in section["tables"]:
@@ -477,7 +477,7 @@ def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, librar
         assert kernel["library"] is None and kernel["verdict"]["advice"]
 
 
-def test_sections(daemon):
+def test_the_catalogue_lists_every_section(daemon):
     items = {item["id"]: item for item in daemon.get("/sections").json()["items"]}
     assert len(items) >= 22
     assert items["SpeedOfLight"]["sets"] == ["basic", "detailed", "full"]
@@ -503,14 +503,14 @@ def test_sections(daemon):
     ("/compare?a=1&b=999999", 404, None),
     ("/compare?a=999999&b=1", 404, None),
 ])
-def test_refusals(daemon, reference, path, status, parameter):
+def test_invalid_report_requests_are_refused(daemon, reference, path, status, parameter):
     assert reference >= 1
     response = daemon.get(path)
     assert response.status_code == status
     assert response.json().get("parameter") == parameter
 
 
-def test_an_unfinished_run(daemon):
+def test_an_unfinished_run_has_a_report(daemon):
     job_id = daemon.submit(endless())
     daemon.wait(job_id, states=("running",))
     (run,) = daemon.get(f"/jobs/{job_id}").json()["runs"]

@@ -22,7 +22,7 @@ def assert_problem(response, status, code, **members):
     b'{"kind":"train","kernels":"\xff\xfe"}', b'{"kind":"train","engine":"auto\\u0000junk"}',
     b'{"kind":"train","eng\\u0000ine":1}', b'{"kind":"train","device":"\xed\xa0\x80"}', b'{"kind":"train","device":"\\ud800"}',
 ])
-def test_malformed_json(daemon, body):
+def test_malformed_json_is_refused(daemon, body):
     assert_problem(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")
 
 
@@ -55,7 +55,7 @@ def test_malformed_json(daemon, body):
     ({"unknown": 1}, "/unknown"),
     ({"a/b~c": 1}, "/a~1b~0c"),
 ])
-def test_invalid_fields(daemon, change, pointer):
+def test_invalid_fields_are_refused(daemon, change, pointer):
     before = daemon.get("/jobs?limit=1").json()["items"]
     body = job(**change)
     if pointer == "/device" or change.get("device"):
@@ -90,12 +90,12 @@ def test_bodies_without_object_and_missing_or_repeated_keys(daemon):
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp",
                                   "multipart/form-data; boundary=x"])
 @pytest.mark.parametrize("path", ["/jobs", "/login"])
-def test_other_content_types(daemon, kind, path):
+def test_other_content_types_are_refused(daemon, kind, path):
     headers = {"Content-Type": kind} if kind is not None else {"Content-Type": None}
     assert_problem(daemon.call("POST", path, json.dumps(job()).encode(), headers=headers), 415, "unsupported_media_type")
 
 
-def test_content_type_with_a_charset(daemon):
+def test_a_content_type_may_have_a_charset(daemon):
     job_id = daemon.submit(job(), headers={"Content-Type": "Application/JSON; charset=utf-8"})
     daemon.wait(job_id)
 
@@ -109,14 +109,14 @@ def test_content_type_with_a_charset(daemon):
     ("HEAD", "/logout", "POST, OPTIONS"),
     ("DELETE", "/index.html", "GET, HEAD, OPTIONS"),
 ])
-def test_methods(daemon, method, path, allow):
+def test_other_methods_are_refused(daemon, method, path, allow):
     response = daemon.call(method, path)
     assert (response.status_code, response.headers["Allow"]) == (405, allow)
     if method != "HEAD":
         assert_problem(response, 405, "method_not_allowed")
 
 
-def test_options(daemon):
+def test_options_lists_the_methods(daemon):
     response = daemon.call("OPTIONS", "/jobs/5")
     assert (response.status_code, response.headers["Allow"]) == (204, "GET, HEAD, PATCH, DELETE, OPTIONS")
     assert "Access-Control-Allow-Origin" not in response.headers
@@ -136,7 +136,7 @@ def test_head_is_get_without_the_body(daemon):
                                   "/jobs/999999999/kernels", "/jobs/999999999/timeline", "/jobs/999999999/comparison", "/jobs/x",
                                   "/jobs/-1", "/jobs/1.0", "/jobs/99999999999999999999", "/jobs/", "/jobs//events", "/nowhere",
                                   "/JOBS", "/jobs/1/nothing"])
-def test_unknown_paths(daemon, path):
+def test_unknown_paths_are_refused(daemon, path):
     assert_problem(daemon.get(path), 404, "not_found")
     if path.startswith("/jobs/9999") and path.count("/") == 2 and len(path) < 20:
         assert_problem(daemon.call("DELETE", path), 404, "not_found")
@@ -154,7 +154,7 @@ def test_unknown_paths(daemon, path):
     ("/history", "metric"), ("/history?metric=", "metric"), ("/history?metric=a&from=yesterday", "from"),
     ("/history?metric=a&to=2026-13-01T00:00:00Z", "to"), ("/history?metric=a&limit=0", "limit"), ("/devices?state=idle", "state"),
 ])
-def test_query_parameters(daemon, path, parameter):
+def test_query_parameters_are_checked(daemon, path, parameter):
     response = daemon.get(path)
     if parameter is None:
         assert response.status_code == 200
@@ -168,12 +168,12 @@ def test_problems_quote_query_parameters_as_valid_utf8(daemon):
     assert_problem(daemon.get("/jobs?" + "%c3%a9" * 90 + "=1"), 400, "invalid_parameter")
 
 
-def test_query_parameters_of_the_history(daemon):
+def test_query_parameters_of_the_history_are_checked(daemon):
     for query, parameter in (("like=0", "like"), ("like=x", "like"), ("limit=0", "limit"), ("from=yesterday", "from")):
         assert_problem(daemon.get(f"/history?metric=epoch_ms_median&{query}"), 400, "invalid_parameter", parameter=parameter)
 
 
-def test_query_parameters_of_a_job(daemon, finished):
+def test_query_parameters_of_a_job_are_checked(daemon, finished):
     for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"),
                             ("kernels?cursor=j1", "cursor"),
                             ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"),
@@ -209,18 +209,18 @@ def test_requests_whose_end_is_not_certain(daemon, method, path, headers):
 
 
 @pytest.mark.parametrize("hosts", ["", "Host: localhost\r\nHost: localhost\r\n"])
-def test_requests_without_one_host(daemon, hosts):
+def test_requests_without_exactly_one_host_are_refused(daemon, hosts):
     status, head, body = exchange(daemon, f"GET /healthz HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode())
     assert (status, json.loads(body)["code"]) == (400, "bad_request")
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/healthz", "/index.html"])
 @pytest.mark.parametrize("query", ["a&" * 500, "a=b&" * 500, "&".join(f"p{i}={i}" for i in range(65)), "&" * 5000])
-def test_many_query_parameters(daemon, path, query):
+def test_more_than_64_query_parameters_are_refused(daemon, path, query):
     assert_problem(daemon.get(f"{path}?{query}"), 400, "bad_request")
 
 
-def test_64_query_parameters(daemon):
+def test_64_query_parameters_are_parsed(daemon):
     query = "&".join(f"p{i}={i}" for i in range(64))
     assert_problem(daemon.get(f"/jobs?{query}"), 400, "invalid_parameter")
     assert daemon.get(f"/index.html?{query}").status_code == 200

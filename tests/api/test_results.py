@@ -10,7 +10,7 @@ import traced_run
 from daemon import endless, job
 
 
-def test_results(daemon, finished):
+def test_results_describe_every_run(daemon, finished):
     results = daemon.get(f"/jobs/{finished}/results").json()
     assert results["state"] == "completed"
     assert [run["variant"] for run in results["runs"]] == ["fp32", "fp16"]
@@ -45,12 +45,12 @@ def test_the_fused_engine_of_the_cpu(daemon):
     assert {"convolutions_forward", "fc1_forward", "convolutions_backward", "adam"} <= names
 
 
-def test_synthetic_digits(daemon):
+def test_a_job_can_train_on_synthetic_digits(daemon):
     (run,) = daemon.get(f"/jobs/{daemon.run(job(dataset='synthetic', max_images=64))}/results").json()["runs"]
     assert run["dataset"] == "synthetic" and run["images_per_epoch"] == 64 and run["partial"] is True
 
 
-def test_etags_of_finished_results(daemon, finished):
+def test_finished_results_keep_their_etag(daemon, finished):
     path = f"/jobs/{finished}/results"
     first = daemon.get(path)
     etag = first.headers["ETag"]
@@ -71,7 +71,7 @@ def test_unfinished_results_have_an_etag_until_they_change(daemon):
     assert changed.status_code == 200 and changed.json()["state"] == "cancelled"
 
 
-def test_kernels(daemon, finished):
+def test_pages_list_every_kernel_once(daemon, finished):
     path = f"/jobs/{finished}/kernels"
     whole = daemon.get(path).json()
     assert whole["next_cursor"] is None and whole["items"]
@@ -94,7 +94,7 @@ def test_kernels(daemon, finished):
     assert sum(item["share_ratio"] for item in one) <= 1 + 1e-9
 
 
-def test_timeline(daemon, finished):
+def test_a_timeline_has_windows(daemon, finished):
     path = f"/jobs/{finished}/timeline"
     whole = daemon.get(path).json()
     assert whole["items"] and whole["truncated"] is False
@@ -113,7 +113,7 @@ def test_timeline(daemon, finished):
     assert exact == whole
 
 
-def test_phases_of_a_launch(daemon):
+def test_phases_of_a_launch_are_listed(daemon):
     inserted = traced_run.insert(daemon.state)
     shuffle, epoch = daemon.get(f"/jobs/{inserted['job']}/kernels?pass=activity").json()["items"]
     assert shuffle["phases"] == [] and epoch["launch"] == "persistent_epoch"
@@ -146,7 +146,7 @@ def insert_trace_with_gap(rows):
                                     {"kind": "range", "name": "forward", "start_ns": 2_500, "end_ns": 20_000}]))
 
 
-def test_findings_of_a_timeline(daemon):
+def test_a_late_launch_is_a_finding(daemon):
     rows = report_fixture.Rows(daemon)
     run = insert_trace_with_gap(rows)
     answer = daemon.get(f"/runs/{run}/timeline/findings")
@@ -198,7 +198,7 @@ def test_findings_of_a_timeline(daemon):
     assert path["reason"] is None and path["operations"] == 1 and path["inferred_operations"] == 0
 
 
-def test_findings_by_phase(daemon):
+def test_findings_name_the_phases(daemon):
     """One kernel belongs to the phase optimizer, the other to two phases; a copy has no phase. The idle time before a kernel
     counts towards the kernel's phases."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
@@ -235,7 +235,7 @@ def test_a_stream_that_waits_for_an_event(daemon):
         "kernels": 90_000, "copies": 9_000, "device_latency": 1_000}
 
 
-def test_copies_of_pageable_memory(daemon):
+def test_copies_of_pageable_memory_are_a_finding(daemon):
     """Two copies of 2 MiB: one of pageable memory by a blocking call of another thread, one of pinned memory."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
     copy = {"kind": "memcpy", "name": "memcpy HtoD", "stream": 7, "bytes": 2 << 20, "destination_memory": 3}
@@ -296,7 +296,7 @@ def test_a_timeline_with_dropped_records_has_no_causes(daemon):
     assert [finding["rule"] for finding in found["findings"]] == ["timeline_unknown"]
 
 
-def test_runs_without_a_timeline(daemon):
+def test_a_run_without_a_timeline_has_a_reason(daemon):
     rows = report_fixture.Rows(daemon)
     found = daemon.get(f"/runs/{rows.run([])}/timeline/findings").json()
     assert found["reason"] is not None and found["classes"] is None and found["findings"] is None
@@ -313,7 +313,7 @@ def test_runs_without_a_timeline(daemon):
     assert missing.status_code == 404 and missing.json()["code"] == "not_found"
 
 
-def test_two_timelines(daemon):
+def test_two_timelines_are_compared(daemon):
     rows = report_fixture.Rows(daemon)
     a, b = insert_trace_with_gap(rows), insert_trace_with_gap(rows)
     (activity,) = rows.db.execute("SELECT id FROM passes WHERE run_id = ? AND name = 'activity'", [b]).fetchone()
@@ -343,7 +343,7 @@ def test_two_timelines(daemon):
     assert daemon.call("GET", path).status_code == 422
 
 
-def test_comparison(daemon, finished):
+def test_a_comparison_has_the_speedup(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
     assert (pair["baseline"]["variant"], pair["candidate"]["variant"]) == ("fp32", "fp16")
     expected = pair["baseline"]["epoch_ms_median"] / pair["candidate"]["epoch_ms_median"]
@@ -355,7 +355,7 @@ def test_comparison(daemon, finished):
     assert daemon.get(f"/jobs/{alone}/comparison").json() == {"items": []}
 
 
-def test_history(daemon, finished):
+def test_a_history_has_every_run(daemon, finished):
     assert finished
     path = "/history?metric=epoch_ms_median"
     points = daemon.get(path).json()["items"]
@@ -397,7 +397,7 @@ def test_a_long_history_is_complete(daemon):
     assert oldest["truncated"] is False and [point["run"] for point in oldest["items"]] == runs[:100]
 
 
-def test_history_of_repetitions(daemon):
+def test_a_history_has_runs_with_equal_parameters(daemon):
     def runs_of(**changes):
         job_id = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
                              "device": "cpu", **changes})

@@ -15,7 +15,7 @@ def sequence(**changes):
     return {"kind": "kernel", "kernels": KERNELS, "samples": 4, "device": "cpu", **changes}
 
 
-def test_one_run_of_all_launches(daemon):
+def test_a_sequence_has_one_run_of_all_launches(daemon):
     job_id = daemon.run(sequence(passes=["timing", "activity"]))
     request = daemon.get(f"/jobs/{job_id}").json()["request"]
     variants = [(kernel["kernel"], kernel["variant"]) for kernel in request["kernels"]]
@@ -52,6 +52,6 @@ def test_the_documented_example_is_accepted(daemon):
     ({"kernels": [{**KERNELS[1], "seed": 3}]}, "/kernels/0/seed"),
     ({"kernel": "relu"}, "/kernels"),
     ({"samples": 0}, "/samples")])
-def test_refusals(daemon, change, pointer):
+def test_invalid_sequence_jobs_are_refused(daemon, change, pointer):
     response = daemon.call("POST", "/jobs", sequence(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)

@@ -72,7 +72,7 @@ def gpu_daemon(start_with_gpu):
 # --- authorization -------------------------------------------------------------------------------------------------------------
 
 
-def test_off_by_default(start):
+def test_posted_code_is_refused_by_default(start):
     closed = start(token=True)
     response = closed.call("POST", "/jobs", source())
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
@@ -124,7 +124,7 @@ def test_posted_code_needs_a_gpu(source_daemon):
     ({"variants": [{"defines": ["A B=1"]}]}, "/variants/0/defines/0"),
     ({"expected": {"argument": 1, "values": "AAAA"}}, "/expected/argument"),
 ])
-def test_refusals(source_daemon, change, pointer):
+def test_invalid_source_jobs_are_refused(source_daemon, change, pointer):
     response = source_daemon.call("POST", "/jobs", source(**change))
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 

@@ -134,7 +134,7 @@ def test_every_shipped_suite_is_served(start):
     assert all(listed[name]["problem"] is None for name in shipped)
 
 
-def test_pages_of_runs(suite_daemon, first_run):
+def test_runs_are_listed_in_pages(suite_daemon, first_run):
     page = suite_daemon.get("/suites/tiny/runs?limit=1").json()
     assert len(page["items"]) == 1
     if page["next_cursor"] is not None:
@@ -167,7 +167,7 @@ def test_a_slower_request_is_found_and_confirmed(suite_daemon, folder, first_run
     assert found["id"] not in after["baseline"]["runs"]
 
 
-def test_named_baselines(suite_daemon, folder, first_run):
+def test_a_run_becomes_a_named_baseline(suite_daemon, folder, first_run):
     def promote(name, number, suite_name="tiny"):
         return suite_daemon.call("POST", f"/suites/{suite_name}/baselines", {"name": name, "run": number})
 
@@ -280,7 +280,7 @@ def test_another_request_is_incomparable(suite_daemon, first_run):
     assert "definition" in found["verdicts"][0]["reason"]
 
 
-def test_a_cancelled_run(suite_daemon, folder):
+def test_a_cancelled_run_delays_no_other_run(suite_daemon, folder):
     write(folder, suite("long", blocks=30))
     number = start(suite_daemon, "long")
     wait(suite_daemon, number, states=("running",))
@@ -350,7 +350,7 @@ def test_malformed_suites_are_listed_and_disturb_no_other(suite_daemon, folder, 
     assert suite_daemon.get("/suites/comma").json()["problem"] is None
 
 
-def test_requests(suite_daemon, first_run):
+def test_invalid_suite_requests_are_refused(suite_daemon, first_run):
     def start_tiny(body):
         return suite_daemon.call("POST", "/suites/tiny/runs", body)
 
@@ -377,7 +377,7 @@ def test_requests(suite_daemon, first_run):
     check_problem(start_tiny({"definition": body}), 400, "invalid_field", path + "/variant")
 
 
-def test_idempotency(suite_daemon, first_run):
+def test_a_repeated_key_replays_the_suite_run(suite_daemon, first_run):
     headers = {"Idempotency-Key": "nightly"}
     number = start(suite_daemon, "tiny", headers=headers)
     again = suite_daemon.call("POST", "/suites/tiny/runs", {}, headers=headers)
@@ -386,7 +386,7 @@ def test_idempotency(suite_daemon, first_run):
     assert wait(suite_daemon, number)["state"] == "completed"
 
 
-def test_history(suite_daemon, first_run):
+def test_a_history_has_the_values_of_every_run(suite_daemon, first_run):
     answer = suite_daemon.get(f"/suites/tiny/history?metric={METRIC}")
     items = answer.json()["items"]
     assert items[0]["run"] == first_run["id"] and [item["run"] for item in items] == sorted(item["run"] for item in items)
@@ -413,7 +413,7 @@ def test_the_time_budget_ends_the_blocks(suite_daemon):
     assert "time budget" in ended["reason"]
 
 
-def test_events_of_a_run(suite_daemon, first_run):
+def test_a_stream_has_all_events_of_a_run(suite_daemon, first_run):
     path = f"/suite-runs/{first_run['id']}"
     events = list(suite_daemon.events_of(path))
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))

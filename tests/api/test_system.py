@@ -15,13 +15,13 @@ def raw_get(daemon, path, encoding):
         return response.headers, response.raw.read(decode_content=False)
 
 
-def test_health(daemon):
+def test_a_healthy_daemon_is_ready(daemon):
     health = daemon.get("/healthz").json()
     assert health["status"] == "ok" and health["version"]
     assert daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
 
 
-def test_ready_while_the_worker_starts(start, tmp_path):
+def test_the_daemon_is_ready_while_the_worker_starts(start, tmp_path):
     worker = tmp_path / "rooflined-worker-cpu"
     worker.write_text(f'#!/bin/sh\n[ "$1" = --list ] && exec {BUILD}/bin/rooflined-worker-cpu --list\nexec sleep 1000\n')
     worker.chmod(0o755)
@@ -32,7 +32,7 @@ def test_ready_while_the_worker_starts(start, tmp_path):
     assert own_daemon.stop() == 0
 
 
-def test_devices(daemon):
+def test_a_device_shows_its_job(daemon):
     (device,) = daemon.get("/devices").json()["items"]
     assert (device["id"], device["kind"]) == ("cpu", "cpu")
     assert device["properties"]
@@ -56,7 +56,7 @@ def test_the_reason_of_an_unusable_device_is_utf8(start, tmp_path, message, reas
     assert own_daemon.stop() == 0
 
 
-def test_openapi(daemon):
+def test_the_daemon_serves_openapi_json(daemon):
     response = daemon.get("/openapi.json")
     assert response.json() == DOCUMENT
     headers, body = raw_get(daemon, "/openapi.json", "gzip")
@@ -65,7 +65,7 @@ def test_openapi(daemon):
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_page(daemon):
+def test_the_daemon_serves_the_web_page(daemon):
     for path in ("/", "/index.html", "/index.html?job=3"):
         response = daemon.get(path)
         assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -97,7 +97,7 @@ def site(start, tmp_path_factory):
     return start("--web", str(web)), files
 
 
-def test_types_of_files(site):
+def test_files_have_their_media_types(site):
     daemon, files = site
     for name, kind in files.items():
         response = daemon.get(f"/{name}")

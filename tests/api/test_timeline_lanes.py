@@ -59,7 +59,7 @@ def test_lanes_of_a_launch_with_phases(daemon):
     assert merged[0]["busy_ns"] == traced_run.STEPS * traced_run.STEP_NS
 
 
-def test_ranges_nest(daemon):
+def test_ranges_are_nested_lanes(daemon):
     inserted = ranged_run.insert(daemon.state)
     ranges = lanes_of(daemon, inserted["run"])["lanes"][0]
     assert ranges["kind"] == "ranges" and ranges["depths"] == 2
@@ -85,7 +85,7 @@ def test_lanes_have_every_event(daemon, pixels):
         assert all(item["duration_ns"] <= found["step_ns"] for item in merged)
 
 
-def test_statistics_of_a_window(daemon):
+def test_statistics_equal_those_of_the_rows(daemon):
     rows = two_streams()
     run = report_fixture.Rows(daemon).run([], trace=([], rows))
     begin, end = rows[500]["start_ns"] + 37, rows[5000]["end_ns"] - 11
@@ -107,7 +107,7 @@ def test_statistics_of_a_window(daemon):
     assert totals == sorted(totals, reverse=True)
 
 
-def test_search_by_name(daemon):
+def test_events_are_found_by_name(daemon):
     rows = [{"kind": "kernel", "name": name, "start_ns": start, "end_ns": start + 10, "stream": 7, **SHAPE}
             for name, start in (("void conv1_forward<float>(int)", 100), ("adam", 200), ("conv2_forward", 300), ("adam", 400))]
     run = report_fixture.Rows(daemon).run([], trace=([], rows))
@@ -136,7 +136,7 @@ def test_lanes_are_bounded(daemon):
         assert len(found["lanes"]) == 64 and found["lanes_truncated"] is True
 
 
-def test_runs_without_lanes(daemon):
+def test_a_run_without_lanes_has_a_reason(daemon):
     fixture = report_fixture.Rows(daemon)
     run = fixture.run([])
     for query in ("lanes", "statistics", "search?name=x"):
@@ -147,7 +147,7 @@ def test_runs_without_lanes(daemon):
         assert missing.status_code == 404 and missing.json()["code"] == "not_found"
 
 
-def test_query_parameters_of_a_timeline(daemon):
+def test_query_parameters_of_a_timeline_are_checked(daemon):
     run = report_fixture.Rows(daemon).run([])
     for query, parameter in (("lanes?from=-1", "from"), ("lanes?to=0", "to"), ("lanes?from=5&to=5", "to"),
                              ("lanes?pixels=0", "pixels"), ("lanes?pixels=4097", "pixels"), ("lanes?x=1", "x"),

@@ -185,7 +185,7 @@ def test_ctrl_c_during_a_suite_run(daemon, tmp_path):
     assert_unchanged(tmp_path / "tree")
 
 
-def test_wrong_options(daemon, tmp_path):
+def test_wrong_options_are_refused(daemon, tmp_path):
     repository = tmp_path / "tree"
     commits = make_commits(repository, [5, 9])
     git(repository, "branch", "aside", commits[0])

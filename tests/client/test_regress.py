@@ -90,7 +90,7 @@ def ctl(*arguments, url="http://127.0.0.1:9", code=0):
     ("completed", "same", 0), ("completed", "faster", 0), ("completed", "slower", 1), ("failed", None, 1), ("cancelled", None, 3),
     ("completed", "inconclusive", 5), ("completed", "incomparable", 6), ("completed", None, 5), ("completed", "new", 5),
     ("failed", "same", 1), ("cancelled", "same", 3)])
-def test_exit_codes(state, verdict, code):
+def test_the_verdict_determines_the_exit_code(state, verdict, code):
     with serving(submitting(RUNNING, {**RECORDED, "state": state, "verdict": verdict})) as daemon:
         out, err = ctl("regress", "mnist", url=daemon.url, code=code)
     assert daemon.requests[0] == ("POST /suites/mnist/runs", {})
@@ -325,7 +325,7 @@ def test_baselines_are_listed():
                                        ["list", "mnist", "v1"], ["promote", "mnist", "v1", "v2"], ["drop", "mnist", "v1"],
                                        ["promote", "mnist", "v1", "--run"], ["promote", "mnist", "v1", "--run", "0"],
                                        ["list", "mnist", "--run", "3"], ["list", "mnist", "--all"]])
-def test_wrong_baseline_commands(arguments):
+def test_wrong_baseline_commands_send_nothing(arguments):
     with serving({}) as daemon:
         assert ctl("baseline", *arguments, url=daemon.url, code=2)[1] and daemon.requests == []
 
@@ -355,7 +355,7 @@ def test_help_lists_options_formats_and_exit_codes():
     assert re.search(r"^  5 +regress: inconclusive$", ctl("--help")[0], re.M) and max(map(len, out.splitlines())) <= 80
 
 
-def test_nothing_listens():
+def test_an_unreachable_daemon_exits_with_4():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         ctl("regress", "mnist", url=f"http://127.0.0.1:{closed.getsockname()[1]}", code=4)

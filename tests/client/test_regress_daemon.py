@@ -232,7 +232,7 @@ def test_bisect_finds_the_first_slower_commit(fast_daemon, tmp_path):
     assert f"\nslower: {KEY}\n" in out and git(tmp_path / "tree", "worktree", "list").count("\n") == 0
 
 
-def test_the_example_workflow(tmp_path):
+def test_the_example_workflow_reports_the_slower_head(tmp_path):
     """Executes the commands of the workflow, except those that install packages, as a runner of GitHub does. The head commit is
     slower than the base commit."""
     workflow = yaml.safe_load((SOURCE / "docs/examples/github-workflow.yml").read_text())

@@ -146,14 +146,14 @@ def test_list_prints_sizes(daemon, kernel, dtype, sizes, cell):
     assert header[column:] == "sizes               runs" and len(newest[:column + 20]) == 80
 
 
-def test_kernels(daemon, finished):
+def test_kernels_prints_the_kernels_of_a_job(daemon, finished):
     out, _ = ctl("kernels", str(finished["job"]["id"]), url=daemon.url)
     assert re.search(r"^fp32 +activity .*conv", out, re.M), out
     items = json.loads(ctl("--json", "kernels", str(finished["job"]["id"]), url=daemon.url)[0])["items"]
     assert all(item["launches"] > 0 for item in items if item["pass"] == "activity")
 
 
-def test_posted_code(daemon, tmp_path):
+def test_posted_code_needs_permission_and_a_token(daemon, tmp_path):
     code = tmp_path / "add.cu"
     code.write_text('extern "C" __global__ void add(float *x, int n) { x[threadIdx.x] += n; }\n')
     command = ["run", "--code", str(code), "--entry", "add", "--grid", "1", "--block=32,2"]
@@ -211,7 +211,7 @@ def test_a_layer_prints_the_gain_of_each_variant(daemon):
     assert "decode of 1 × 1 tokens after 7 cached · hidden 16 · heads 2 · ffn 24\n" in decode
 
 
-def test_ceilings(daemon):
+def test_ceilings_are_measured_and_listed(daemon):
     assert "run --kind ceilings" in ctl("ceilings", url=daemon.url)[0]
     out, _ = ctl("run", "--kind", "ceilings", "--samples", "2", "--device", "cpu", url=daemon.url)
     listed, _ = ctl("ceilings", url=daemon.url)
@@ -315,7 +315,7 @@ def test_watch_ends_with_the_job(daemon):
     assert ctl("report", str(run), "--watch", url=daemon.url)[0] == ctl("report", str(run), url=daemon.url)[0]
 
 
-def test_the_whole_report(daemon, profiled):
+def test_report_all_prints_every_finding(daemon, profiled):
     run = str(profiled["a"])
     out, _ = ctl("report", "--all", run, url=daemon.url)
     assert out.endswith("\n— no timeline: the job did not request the activity pass\n")
@@ -340,7 +340,7 @@ def test_the_whole_report(daemon, profiled):
     assert missing["name"] not in out  # tables below the header are not printed
 
 
-def test_report_of_a_library_kernel(daemon, profiled):
+def test_a_library_kernel_gets_its_advice(daemon, profiled):
     run = str(profiled["library"])
     out, _ = ctl("report", run, url=daemon.url)
     (kernel,) = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
@@ -355,7 +355,7 @@ def test_report_of_one_kernel_and_section(daemon, profiled):
     assert re.search(r"^Compute Throughput Breakdown$", out, re.M) and re.search(r"^SM: Issue Active +[0-9.]+ %$", out, re.M)
 
 
-def test_export(daemon, finished, tmp_path, monkeypatch):
+def test_export_writes_a_file(daemon, finished, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     number, runs = finished["job"]["id"], [run["run"] for run in finished["results"]["runs"]]
     command = ("export", str(number), "--format", "csv", "--run", str(runs[1]))
@@ -400,7 +400,7 @@ def test_an_export_that_is_cut_leaves_no_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_report_as_csv(daemon, profiled):
+def test_report_prints_csv(daemon, profiled):
     raw = list(csv.reader(ctl("report", str(profiled["a"]), "--page", "raw", url=daemon.url)[0].splitlines()))
     assert len(raw) == 4 and len(raw[0]) > 800 and raw[2][raw[0].index("launch__grid_dim_x")] == "32,768"
     assert "details or raw" in ctl("report", str(profiled["a"]), "--page", "all", url=daemon.url, code=2)[1]
@@ -409,7 +409,7 @@ def test_report_as_csv(daemon, profiled):
     assert {line[header.index("Kernel Name")] for line in lines} == {profiled["hostile"]} and len(lines) > 500
 
 
-def test_a_report_without_counters(daemon, finished):
+def test_a_report_without_counters_has_the_reason(daemon, finished):
     run = finished["results"]["runs"][0]
     out, _ = ctl("report", str(run["run"]), "--all", url=daemon.url)
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
@@ -424,7 +424,7 @@ def test_a_report_without_counters(daemon, finished):
     assert "cold cache" not in out
 
 
-def test_compare(daemon, profiled):
+def test_compare_prints_both_runs(daemon, profiled):
     a, b = str(profiled["a"]), str(profiled["b"])
     out, _ = ctl("compare", a, b, url=daemon.url)
     assert f"A run {a} · relu scalar on NVIDIA H200" in out and f"B run {b} · relu vector on NVIDIA H200" in out
@@ -442,7 +442,7 @@ def test_compare(daemon, profiled):
     assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
 
 
-def test_timelines(daemon):
+def test_timelines_are_printed_and_compared(daemon):
     a, b = (ranged_run.insert(daemon.state, kernel_us)["run"] for kernel_us in (30, 20))
     out, _ = ctl("report", str(a), "--all", url=daemon.url)
     assert re.search(r"^idle_host_work +25\.0 µs +27\.78 % +1  25\.0 µs before gemm$", out, re.M), out
@@ -505,7 +505,7 @@ def test_help_of_a_command_needs_no_daemon(command):
     assert out.split("\n", 2)[2].strip() in ctl("--help")[0]
 
 
-def test_help_of_an_unknown_command():
+def test_help_refuses_an_unknown_command():
     assert "nothing" in ctl("nothing", "--help", code=2)[1] and "nothing" in ctl("help", "nothing", code=2)[1]
     assert ctl("help")[0] == ctl("--help")[0] == ctl(code=2)[0]
 
@@ -534,12 +534,12 @@ def test_options_select_counters(daemon):
     assert json.loads(out)["job"]["request"]["fresh_worker"] is True
 
 
-def test_unknown_job(daemon):
+def test_an_unknown_job_exits_with_2(daemon):
     for command in ("show", "watch", "cancel", "kernels"):
         ctl(command, "999999", url=daemon.url, code=2)
 
 
-def test_labels(daemon, finished):
+def test_label_changes_name_and_tags(daemon, finished):
     job = str(finished["job"]["id"])
     out, _ = ctl("label", job, "--name", "before the change", "--tags=a,b-1", url=daemon.url)
     assert out == f"job {job} is labelled\n"
@@ -578,7 +578,7 @@ def test_interrupt_leaves_the_job_running(daemon):
     ctl("cancel", str(job), url=daemon.url)
 
 
-def test_no_daemon():
+def test_an_unreachable_daemon_exits_with_4():
     for command in (["list"], ["run"], ["watch", "1"]):
         _, err = ctl(*command, code=4)
         assert "rooflined" in err
@@ -658,7 +658,7 @@ def test_a_submission_whose_reply_is_lost_is_sent_again_and_runs_once(daemon, tm
     assert seen[0] == seen[1] and b"Idempotency-Key: " in seen[0]
 
 
-def test_backup_while_the_daemon_runs(daemon, finished, tmp_path):
+def test_backup_works_while_the_daemon_runs(daemon, finished, tmp_path):
     ctl("backup", "--state", str(daemon.state), str(tmp_path / "copy.db"))
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)

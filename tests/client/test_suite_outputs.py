@@ -171,7 +171,7 @@ def test_github_action_benchmark_has_a_file_for_each_direction():
     assert smaller[0]["extra"].startswith("slower: +10.3 % against the baseline") and "NVIDIA H200" in smaller[0]["extra"]
 
 
-def test_bencher_metric_format():
+def test_the_bencher_format_follows_its_schema():
     benchmarks = json.loads(write("bmf", RECORDED))
     jsonschema.validate(benchmarks, BMF)
     assert benchmarks["mnist/train/fp16"]["epoch_ms_median"] == {"value": 131.2, "lower_value": 130.8, "upper_value": 131.6}
@@ -223,7 +223,7 @@ def split_row(line):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
-def test_markdown_of_the_recorded_run():
+def test_markdown_has_a_row_for_each_metric():
     lines = write("markdown", RECORDED).splitlines()
     rows = [split_row(line) for line in lines if line.startswith("|")]
     assert rows[2] == ["`train/fp32/epoch_ms_median`", "263.9 ms", "291.2 ms", "+10.3 %", "[+9.9, +10.8]", "**slower**"]

@@ -53,7 +53,7 @@ def kill_workers(daemon):
 
 
 @pytest.mark.parametrize("scenario", [run_to_completion, cancel, kill_workers])
-def test_killed_after_each_commit(start, tmp_path, scenario):
+def test_a_kill_after_each_commit_loses_nothing(start, tmp_path, scenario):
     """Repeats the scenario with a kill after the first commit, the second, and so on, until it completes. The database is sound
     after each kill and after the next start."""
     fresh = tmp_path / "fresh"
@@ -73,7 +73,7 @@ def test_killed_after_each_commit(start, tmp_path, scenario):
     assert 3 < kills < MAX_COMMITS - 1, "the scenario was never killed, or always"
 
 
-def test_killed_between_slices(start, tmp_path):
+def test_a_kill_between_slices_repeats_the_pass(start, tmp_path):
     """A pass whose activity rows are stored in slices is killed after each of its commits. The next start deletes the slices and
     repeats the pass. fake_worker.c replaces the worker."""
     rows = 60000

@@ -243,7 +243,7 @@ def test_an_unknown_certificate_is_refused(daemon_with_events, receive, authorit
     wait_for_refusal(daemon_with_events(f"https://localhost:{receiver.port}/"), receiver, "certificate")
 
 
-def test_a_private_authority(daemon_with_events, receive, authority):
+def test_a_private_authority_is_trusted_for_its_names(daemon_with_events, receive, authority):
     """The daemon trusts the authority in the file. The server's certificate is valid for localhost, but not for 127.0.0.1."""
     receiver = receive(200)
     serve_tls(receiver, authority)
@@ -273,7 +273,7 @@ def proxy(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy(daemon_with_events, receive, authority, proxy, scheme):
+def test_events_are_sent_through_a_proxy(daemon_with_events, receive, authority, proxy, scheme):
     """Uses the address 0.0.0.0, which reaches this machine but is not a loopback address: the daemon connects to loopback
     addresses without a proxy."""
     environment, log = proxy

@@ -60,7 +60,7 @@ def status_of(machine, pid):
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
-def test_units_verify(machine):
+def test_systemd_accepts_the_units(machine):
     for unit in ("rooflined.service", "rooflined-regress@mnist.service", "rooflined-regress@mnist.timer",
                  "rooflined-notify@x.service"):
         done = machine.run("systemd-analyze", "verify", "--man=no", unit, check=False)

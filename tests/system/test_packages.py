@@ -43,7 +43,7 @@ def apt(machine, *arguments):
     return machine.run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-q", *arguments).stdout
 
 
-def test_lintian(packages):
+def test_lintian_finds_no_error(packages):
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     root = ["--allow-root"] if os.geteuid() == 0 else []
