@@ -40,14 +40,14 @@ def test_equal_requests_are_answered_without_a_query(daemon, paths):
     for path in paths:
         first = get(daemon, path)
         hits = lookups(daemon, "hit")
-        again = get(daemon, path)
-        assert again.content == first.content and again.headers["ETag"] == first.headers["ETag"], path
+        repeated = get(daemon, path)
+        assert repeated.content == first.content and repeated.headers["ETag"] == first.headers["ETag"], path
         same = get(daemon, path, **{"If-None-Match": first.headers["ETag"]})
         assert (same.status_code, same.content, same.headers["ETag"]) == (304, b"", first.headers["ETag"]), path
         head = daemon.call("HEAD", path, headers={"Accept-Encoding": "identity"})
         assert head.headers["Content-Length"] == str(len(first.content)) and head.headers["ETag"] == first.headers["ETag"], path
         assert lookups(daemon, "hit") == hits + 3, path
-        for response in (first, again, same, head):
+        for response in (first, repeated, same, head):
             assert response.headers["Vary"] == "Accept-Encoding" and response.headers["Cache-Control"] == "private, no-cache"
             assert "Content-Security-Policy" in response.headers
 

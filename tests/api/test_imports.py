@@ -259,8 +259,8 @@ def test_a_file_above_the_limit_is_refused(import_daemon):
 def test_a_repeated_request_gets_its_job(import_daemon):
     key = {"Idempotency-Key": "import-once"}
     first = upload(import_daemon, generated_traces.kineto(3), **key)
-    again = upload(import_daemon, generated_traces.kineto(3), **key)
-    assert (first.json()["id"], again.headers["Idempotent-Replayed"]) == (again.json()["id"], "true")
+    repeated = upload(import_daemon, generated_traces.kineto(3), **key)
+    assert (first.json()["id"], repeated.headers["Idempotent-Replayed"]) == (repeated.json()["id"], "true")
     check_refusal(upload(import_daemon, generated_traces.kineto(4), **key), 422, "idempotency_mismatch")
     import_daemon.wait(first.json()["id"])
     wait_until(lambda: spooled(import_daemon) == [])

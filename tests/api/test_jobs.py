@@ -137,10 +137,10 @@ def test_a_repeated_key_replays_the_job(daemon):
     headers = {"Idempotency-Key": "test-1"}
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     first = daemon.call("POST", "/jobs", body, headers=headers)
-    again = daemon.call("POST", "/jobs", body, headers=headers)
-    assert (first.status_code, again.status_code) == (202, 202)
-    assert "Idempotent-Replayed" not in first.headers and again.headers["Idempotent-Replayed"] == "true"
-    assert first.json()["id"] == again.json()["id"] and first.headers["Location"] == again.headers["Location"]
+    repeated = daemon.call("POST", "/jobs", body, headers=headers)
+    assert (first.status_code, repeated.status_code) == (202, 202)
+    assert "Idempotent-Replayed" not in first.headers and repeated.headers["Idempotent-Replayed"] == "true"
+    assert first.json()["id"] == repeated.json()["id"] and first.headers["Location"] == repeated.headers["Location"]
     mismatch = daemon.call("POST", "/jobs", body.replace(b"640", b"704"), headers=headers)
     assert (mismatch.status_code, mismatch.json()["code"]) == (422, "idempotency_mismatch")
     daemon.wait(first.json()["id"])
@@ -181,8 +181,8 @@ def test_queued_and_running_jobs_are_cancelled(daemon):
         response = daemon.call("DELETE", f"/jobs/{job_id}")
         assert (response.status_code, response.json()["state"]) == (202, "cancelled")
         assert daemon.wait(job_id)["state"] == "cancelled"
-        again = daemon.call("DELETE", f"/jobs/{job_id}")
-        assert (again.status_code, again.json()["code"]) == (409, "job_finished")
+        repeated = daemon.call("DELETE", f"/jobs/{job_id}")
+        assert (repeated.status_code, repeated.json()["code"]) == (409, "job_finished")
     # the device is free again
     assert daemon.wait(daemon.submit(job()))["state"] == "completed"
 
@@ -238,7 +238,7 @@ def test_jobs_survive_a_restart(start):
     second = start(state=first.state)
     assert second.get(f"/jobs/{job_id}").json()["state"] == "completed"
     assert second.get(f"/jobs/{interrupted}").json()["state"] not in FINAL
-    again = second.call("POST", "/jobs", job(), headers={"Idempotency-Key": "k"})
-    assert again.json()["id"] == job_id and again.headers["Idempotent-Replayed"] == "true"
+    repeated = second.call("POST", "/jobs", job(), headers={"Idempotency-Key": "k"})
+    assert repeated.json()["id"] == job_id and repeated.headers["Idempotent-Replayed"] == "true"
     second.cancel_all()
     assert second.stop() == 0

@@ -64,9 +64,9 @@ def test_kernels_equal_nsys_stats(daemon, trace):
     found = {item["name"]: (item["launches"], round(item["total_us"] * 1000))
              for item in daemon.get(f"/jobs/{job['id']}/kernels?pass=activity&limit=1000").json()["items"]}
     assert found.pop("CUDA graph 1", None) == ((20, 1339832) if name == "graph_whole" else None)
-    wanted = printed(report(name, "cuda_gpu_kern_sum"), "Name", "Instances")
-    assert found == wanted
-    assert len(found) == len(wanted) == {"copies": 0, "graph_whole": 15}[name]
+    expected = printed(report(name, "cuda_gpu_kern_sum"), "Name", "Instances")
+    assert found == expected
+    assert len(found) == len(expected) == {"copies": 0, "graph_whole": 15}[name]
 
 
 def test_copies_equal_nsys_stats(trace):
@@ -94,11 +94,11 @@ def test_operations_equal_nsys_stats(trace):
     first = min(row["start_ns"] for row in operations)
     found = [(row["start_ns"] - first, duration_ns(row), row["correlation"], row["stream"],
               *((row[side] or "").capitalize() for side in ("source_memory", "destination_memory"))) for row in operations]
-    wanted = report(name, "cuda_gpu_trace")
-    begin = min(int(row["Start (ns)"]) for row in wanted)
+    expected = report(name, "cuda_gpu_trace")
+    begin = min(int(row["Start (ns)"]) for row in expected)
     numbers = ("Duration (ns)", "CorrId", "Strm")
     assert sorted(found) == sorted((int(row["Start (ns)"]) - begin, *(int(row[key]) for key in numbers), row["SrcMemKd"],
-                                    row["DstMemKd"]) for row in wanted)
+                                    row["DstMemKd"]) for row in expected)
 
 
 def test_projections_of_ranges_equal_nsys_stats(daemon, trace):
@@ -109,10 +109,10 @@ def test_projections_of_ranges_equal_nsys_stats(daemon, trace):
     found = {f":{item['name']}": (item["projected_ns"], item["host_ns"], item["ranges"])
              for item in document["ranges"] if item["name"] and item["operations"]}
     names = ("Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances")
-    wanted = {row["Range"]: tuple(int(row[key]) for key in names) for row in report(name, "nvtx_gpu_proj_sum")}
-    assert found == {key: wanted[key] for key in found}
-    assert (len(found), len(wanted), document["ranges_truncated"]) == {"copies": (16, 16, False),
-                                                                       "graph_whole": (91, 163, True)}[name]
+    expected = {row["Range"]: tuple(int(row[key]) for key in names) for row in report(name, "nvtx_gpu_proj_sum")}
+    assert found == {key: expected[key] for key in found}
+    assert (len(found), len(expected), document["ranges_truncated"]) == {"copies": (16, 16, False),
+                                                                         "graph_whole": (91, 163, True)}[name]
 
 
 def test_classes_and_findings_name_the_known_properties(daemon, trace):

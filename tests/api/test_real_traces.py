@@ -40,12 +40,12 @@ def union_ns(events):
 
 def test_kernels_equal_the_profilers_table(trace):
     name, _, daemon, job = trace
-    wanted = json.loads((TRACES / f"{name}.totals.json").read_text())["kernels"]
+    expected = json.loads((TRACES / f"{name}.totals.json").read_text())["kernels"]
     found = collections.Counter()
     for item in daemon.get(f"/jobs/{job['id']}/kernels?pass=activity&limit=1000").json()["items"]:
-        (same,) = (key for key in wanted if key.encode()[:STORED_NAME_BYTES] == item["name"].encode()[:STORED_NAME_BYTES])
-        assert item["launches"] == wanted[same]["calls"]
-        assert item["total_us"] == pytest.approx(wanted[same]["device_us"], abs=1e-3)
+        (same,) = (key for key in expected if key.encode()[:STORED_NAME_BYTES] == item["name"].encode()[:STORED_NAME_BYTES])
+        assert item["launches"] == expected[same]["calls"]
+        assert item["total_us"] == pytest.approx(expected[same]["device_us"], abs=1e-3)
         found[same] += 1
     assert found and set(found.values()) == {1}
 

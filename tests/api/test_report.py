@@ -387,11 +387,11 @@ def test_a_report_can_have_one_kernel(daemon, rows):
 def test_a_run_without_counters_has_a_reason(daemon, finished):
     run = daemon.get(f"/jobs/{finished}/results").json()["runs"][0]
     report = daemon.get(f"/runs/{run['run']}/report").json()
-    why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
-    assert (report["job"], report["variant"], report["device"], report["counters_reason"]) == (finished, "fp32", "cpu", why)
+    reason = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
+    assert (report["job"], report["variant"], report["device"], report["counters_reason"]) == (finished, "fp32", "cpu", reason)
     assert report["kernels"] and all(kernel["pass"] == "activity" for kernel in report["kernels"])
     for kernel in report["kernels"]:
-        assert (kernel["sections"], kernel["reason"]) == (None, why)
+        assert (kernel["sections"], kernel["reason"]) == (None, reason)
 
 
 def test_a_run_without_recorded_kernels_has_a_reason(daemon):

@@ -156,8 +156,8 @@ def test_variants_run_and_the_source_is_stored_once(gpu_daemon):
     assert runs[0]["params"]["model_bytes"] == 2048 and runs[0]["params"]["model_operations"] is None
     received = [note for note in gpu_daemon.notes() if note["workload"] == "source"][-2:]
     assert [note["source"] for note in received] == [text, text]
-    again = gpu_daemon.run(body)
-    assert gpu_daemon.get(f"/jobs/{again}").json()["request"]["source"] == request["source"]
+    second_job = gpu_daemon.run(body)
+    assert gpu_daemon.get(f"/jobs/{second_job}").json()["request"]["source"] == request["source"]
 
 
 def test_compile_errors_name_the_line(gpu_daemon):

@@ -64,10 +64,10 @@ def test_every_block_is_a_job_in_a_new_process(suite_daemon, first_run):
 def test_the_list_of_jobs_says_which_suite_run_submitted_them(suite_daemon, first_run):
     steps = {step["job"]: step for step in first_run["jobs"]}
     listed = {item["id"]: item["suite_run"] for item in suite_daemon.get("/jobs?limit=500").json()["items"]}
-    of_suites, others = (
+    suite_jobs, client_jobs = (
         {item["id"] for item in suite_daemon.get(f"/jobs?limit=500&in_suite={text}&kind=kernel").json()["items"]}
         for text in ("true", "false"))
-    assert of_suites and {id for id in of_suites | others if listed.get(id)} == of_suites
+    assert suite_jobs and {id for id in suite_jobs | client_jobs if listed.get(id)} == suite_jobs
     for job_id, step in steps.items():
         assert listed[job_id] == {"id": first_run["id"], "suite": first_run["suite"], "role": step["role"],
                                   "block": step["block"]}
@@ -380,8 +380,8 @@ def test_invalid_suite_requests_are_refused(suite_daemon, first_run):
 def test_a_repeated_key_replays_the_suite_run(suite_daemon, first_run):
     headers = {"Idempotency-Key": "nightly"}
     number = start(suite_daemon, "tiny", headers=headers)
-    again = suite_daemon.call("POST", "/suites/tiny/runs", {}, headers=headers)
-    assert again.json()["id"] == number and again.headers["Idempotent-Replayed"] == "true"
+    repeated = suite_daemon.call("POST", "/suites/tiny/runs", {}, headers=headers)
+    assert repeated.json()["id"] == number and repeated.headers["Idempotent-Replayed"] == "true"
     check_problem(suite_daemon.call("POST", "/suites/tiny/runs", {"device": "cpu"}, headers=headers), 422, "idempotency_mismatch")
     assert wait(suite_daemon, number)["state"] == "completed"
 

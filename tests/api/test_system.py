@@ -61,8 +61,8 @@ def test_the_daemon_serves_openapi_json(daemon):
     assert response.json() == DOCUMENT
     headers, body = raw_get(daemon, "/openapi.json", "gzip")
     assert headers["Content-Encoding"] == "gzip" and json.loads(gzip.decompress(body)) == DOCUMENT
-    again = daemon.get("/openapi.json", headers={"If-None-Match": response.headers["ETag"]})
-    assert (again.status_code, again.content) == (304, b"")
+    repeated = daemon.get("/openapi.json", headers={"If-None-Match": response.headers["ETag"]})
+    assert (repeated.status_code, repeated.content) == (304, b"")
 
 
 def test_the_daemon_serves_the_web_page(daemon):
@@ -71,8 +71,8 @@ def test_the_daemon_serves_the_web_page(daemon):
         assert response.headers["Content-Type"] == "text/html; charset=utf-8"
         assert response.content == (BUILD / "share" / "rooflined" / "web" / "index.html").read_bytes()
         assert response.headers["Cache-Control"] == "no-cache"
-        again = daemon.get(path, headers={"If-None-Match": response.headers["ETag"]})
-        assert (again.status_code, again.content) == (304, b"")
+        repeated = daemon.get(path, headers={"If-None-Match": response.headers["ETag"]})
+        assert (repeated.status_code, repeated.content) == (304, b"")
 
 
 @pytest.fixture(scope="module")

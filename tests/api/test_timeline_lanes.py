@@ -95,8 +95,8 @@ def test_statistics_equal_those_of_the_rows(daemon):
     found = answer.json()
     inside = [row for row in rows if row["start_ns"] < end and row["end_ns"] > begin]
     for lane in found["lanes"]:
-        of_lane = [row for row in inside if (row.get("stream"), row.get("thread")) == (lane["stream"], lane["thread"])]
-        assert lane["events"] == len(of_lane) and lane["busy_ns"] == busy_ns(of_lane, begin, end)
+        lane_rows = [row for row in inside if (row.get("stream"), row.get("thread")) == (lane["stream"], lane["thread"])]
+        assert lane["events"] == len(lane_rows) and lane["busy_ns"] == busy_ns(lane_rows, begin, end)
         assert lane["ratio"] == pytest.approx(lane["busy_ns"] / (end - begin))
     for item in found["names"]:
         named = [min(row["end_ns"], end) - max(row["start_ns"], begin) for row in inside

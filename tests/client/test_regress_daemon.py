@@ -111,8 +111,8 @@ def baseline(daemon):
         values = [value["value"] for value in json.loads(show.communicate(timeout=300)[0])["values"]]
         if max(values) < 2 * min(values):
             break
-        again = start("regress", "tiny", url=daemon.url)
-        run = int(re.match(r"suite run (\d+)", again.communicate(timeout=300)[0]).group(1))
+        second_follower = start("regress", "tiny", url=daemon.url)
+        run = int(re.match(r"suite run (\d+)", second_follower.communicate(timeout=300)[0]).group(1))
     out, _ = ctl("baseline", "promote", "tiny", "v1", "--run", run, url=daemon.url)
     assert out == f"suite run {run} is baseline v1 of tiny\n"
     return run

@@ -412,12 +412,12 @@ def test_report_prints_csv(daemon, profiled):
 def test_a_report_without_counters_has_the_reason(daemon, finished):
     run = finished["results"]["runs"][0]
     out, _ = ctl("report", str(run["run"]), "--all", url=daemon.url)
-    why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
-    assert f"— no sections: {why}" in out and "grid" not in out
+    reason = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
+    assert f"— no sections: {reason}" in out and "grid" not in out
     verdict = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["verdict"]
     assert verdict["bound"] is None and f"\n{verdict['message']}\n" in out
     _, err = ctl("report", str(run["run"]), "--section", "Occupancy", url=daemon.url, code=2)
-    assert f"no section Occupancy: {why}" in err
+    assert f"no section Occupancy: {reason}" in err
     out, _ = ctl("compare", str(run["run"]), str(run["run"]), url=daemon.url)
     assert "— neither run has a counters pass" in out
     assert re.search(r"^peak memory +1\.00×$", out, re.M) and re.search(r"^test accuracy +\+0\.00 pt$", out, re.M)

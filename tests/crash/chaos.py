@@ -501,8 +501,8 @@ class Chaos:
                 continue
             when = f"sent at {at - self.begin:.3f} s"
             assert (seed, name) in stored, f"the {name} pass of job {numbers[seed]} (seed {seed}), {when}, is missing"
-            again = [other for other in sent if other[:3] == (event, seed, name) and other[3] > at]
-            assert not again, f"the {name} pass of job {numbers[seed]}, {when}, was executed again"
+            repetitions = [other for other in sent if other[:3] == (event, seed, name) and other[3] > at]
+            assert not repetitions, f"the {name} pass of job {numbers[seed]}, {when}, was executed again"
         hidden = "SELECT count(*) FROM passes WHERE activity_stored = 1 AND activity_kept = 0"
         wait_until(lambda: self.daemon.rows(hidden) == [(0,)], 120, "the deletion of rows of unfinished passes")
         for table in ("activity", "activity_groups", "activity_intervals", "activity_dictionary", "names", "epochs", "kernels",

@@ -102,14 +102,14 @@ class Daemon:
         return response.json()
 
     def wait_for(self, number, *states, seconds=300):
-        wanted = states or FINAL
+        wanted_states = states or FINAL
 
         def reached():
             found = self.job(number)
-            assert found["state"] in wanted or found["state"] not in FINAL, found
-            return found if found["state"] in wanted else None
+            assert found["state"] in wanted_states or found["state"] not in FINAL, found
+            return found if found["state"] in wanted_states else None
 
-        return wait_until(reached, seconds, f"job {number} being {' or '.join(wanted)}")
+        return wait_until(reached, seconds, f"job {number} being {' or '.join(wanted_states)}")
 
     def run(self, **changes):
         done = self.wait_for(self.submit(job(**changes)))

@@ -641,9 +641,9 @@ def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
     assert_sound(daemon)
     daemon.stop()
     shift.write_text(str(-2 * 86400))
-    again = start(env=env)
-    again.run()
-    assert_sound(again)
+    restarted = start(env=env)
+    restarted.run()
+    assert_sound(restarted)
 
 
 # --- configuration --------------------------------------------------------------------------------------------------------

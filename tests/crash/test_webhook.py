@@ -335,9 +335,9 @@ def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(daemon_with_ev
     status, took = daemon.signal(signal.SIGTERM)
     assert status == 0 and took < STOP_LIMIT_S, (status, took)
     assert states(daemon) == [("pending", 0, None)]
-    again = start(*webhook_options(tmp_path, receiver.url))
+    restarted = start(*webhook_options(tmp_path, receiver.url))
     first, second = receiver.wait_for_posts(2)
-    assert wait_for_state(again, "delivered") and verify(first)[0] == verify(second)[0]
+    assert wait_for_state(restarted, "delivered") and verify(first)[0] == verify(second)[0]
 
 
 @pytest.mark.parametrize("settings, expected", [
