@@ -74,10 +74,10 @@ class Daemon:
         begin = time.monotonic()
         self.process.send_signal(number)
         status = self.process.wait(60)
-        took = time.monotonic() - begin
+        duration_s = time.monotonic() - begin
         self.session.close()
         self.process.stdout.close()
-        return status, took
+        return status, duration_s
 
     def kill(self):
         return self.signal(signal.SIGKILL)
@@ -112,9 +112,9 @@ class Daemon:
         return wait_until(reached, seconds, f"job {number} being {' or '.join(wanted_states)}")
 
     def run(self, **changes):
-        done = self.wait_for(self.submit(job(**changes)))
-        assert done["state"] == "completed", done
-        return done
+        ended_job = self.wait_for(self.submit(job(**changes)))
+        assert ended_job["state"] == "completed", ended_job
+        return ended_job
 
     def processes(self):
         """Returns the process ids of the running processes that the daemon started."""

@@ -34,8 +34,8 @@ def test_a_job_survives_one_death_of_its_worker(start):
     daemon = start()
     number = daemon.submit(job(epochs=15, max_images=640))
     kill_worker_of(daemon, number)
-    done = daemon.wait_for(number, seconds=300)
-    assert done["state"] == "completed", done
+    ended_job = daemon.wait_for(number, seconds=300)
+    assert ended_job["state"] == "completed", ended_job
     assert daemon.rows("SELECT worker_deaths FROM jobs WHERE id = ?", number) == [(1,)]
     assert daemon.rows("SELECT count(*) FROM events WHERE type = 'pass' AND data LIKE '%SIGKILL%'") == [(1,)]
     assert_sound(daemon)
@@ -46,9 +46,9 @@ def test_a_second_death_fails_the_job(start):
     number = daemon.submit(endless())
     first = kill_worker_of(daemon, number)
     kill_worker_of(daemon, number, except_pids=(first,))
-    done = daemon.wait_for(number)
-    assert done["state"] == "failed"
-    assert "SIGKILL" in done["problem"]["message"]
+    ended_job = daemon.wait_for(number)
+    assert ended_job["state"] == "failed"
+    assert "SIGKILL" in ended_job["problem"]["message"]
     daemon.run()
     assert_sound(daemon)
 
@@ -59,9 +59,9 @@ def test_a_hung_worker_is_killed_at_the_deadline(start):
     daemon.wait_for_progress(number)
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)
-    done = daemon.wait_for(number)
-    assert done["state"] == "failed"
-    assert "deadline" in done["problem"]["message"]
+    ended_job = daemon.wait_for(number)
+    assert ended_job["state"] == "failed"
+    assert "deadline" in ended_job["problem"]["message"]
     daemon.run()
     assert worker not in daemon.processes()
 
@@ -129,9 +129,9 @@ def test_a_stop_takes_at_most_two_seconds_and_the_job_is_resumed(start, number):
     resumed = first.submit(job(epochs=40, max_images=640))
     waiting = first.submit(job())
     first.wait_for_progress(resumed)
-    status, took = first.signal(number)
+    status, duration_s = first.signal(number)
     assert status == 0
-    assert took < STOP_LIMIT_S
+    assert duration_s < STOP_LIMIT_S
     assert first.rows("SELECT state FROM jobs WHERE id = ?", resumed) == [("interrupted",)]
     assert not first.processes()
     second = start()
@@ -161,9 +161,9 @@ def test_a_large_deletion_does_not_delay_a_stop(start):
     second = start("--activity-days", "1")
     wait_until(lambda: re.search(r'removed_rows_total{what="activity"} [1-9]', second.call("GET", "/metrics").text), 120,
                "retention")
-    status, took = second.stop()
+    status, duration_s = second.stop()
     assert status == 0
-    assert took < STOP_LIMIT_S
+    assert duration_s < STOP_LIMIT_S
     assert second.rows("SELECT count(*) > 0 FROM activity") == [(1,)], "the deletion was complete before the stop"
 
 
@@ -172,9 +172,9 @@ def test_event_streams_do_not_delay_a_stop(start):
     number = daemon.submit(endless())
     streams = [daemon.call("GET", f"/jobs/{number}/events", stream=True) for _ in range(5)]
     assert all(stream.status_code == 200 for stream in streams)
-    status, took = daemon.stop()
+    status, duration_s = daemon.stop()
     assert status == 0
-    assert took < STOP_LIMIT_S
+    assert duration_s < STOP_LIMIT_S
 
 
 def test_systemd_is_notified(start, tmp_path):
@@ -264,9 +264,9 @@ def test_a_stop_takes_two_seconds_while_another_program_holds_the_lock(start):
     number = first.submit(endless())
     first.wait_for_progress(number)
     with locked_database(first):
-        status, took = first.stop()
+        status, duration_s = first.stop()
     assert status == 0
-    assert took < STOP_LIMIT_S
+    assert duration_s < STOP_LIMIT_S
     assert not first.processes()
     second = start()
     assert second.wait_for(number, "running")["worker_deaths"] == 0
@@ -283,8 +283,8 @@ def test_results_wait_for_the_lock_of_another_program(start):
         assert [item["state"] for item in daemon.call("GET", "/jobs?state=running").json()["items"]] == ["storing"]
         time.sleep(8)
         assert daemon.job(number)["state"] == "storing"
-    done = daemon.wait_for(number)
-    assert done["state"] == "completed" and done["worker_deaths"] == 0
+    ended_job = daemon.wait_for(number)
+    assert ended_job["state"] == "completed" and ended_job["worker_deaths"] == 0
     assert daemon.call("GET", "/readyz").status_code == 200
     assert_sound(daemon)
 
@@ -293,9 +293,9 @@ def stop_while_storing(start, *options, state=None):
     """Stops a daemon whose job is storing because another program holds the lock. Returns (the stopped daemon, job number)."""
     daemon = start(*options, state=state)
     with storing_job(daemon) as number:
-        status, took = daemon.stop()
+        status, duration_s = daemon.stop()
     assert status == 0
-    assert took < STOP_LIMIT_S
+    assert duration_s < STOP_LIMIT_S
     return daemon, number
 
 
@@ -303,8 +303,8 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
     first, number = stop_while_storing(start)
     assert first.rows("SELECT count(*) FROM epochs") == [(0,)]
     second = start()
-    done = second.job(number)
-    assert (done["state"], done["daemon_deaths"], done["worker_deaths"]) == ("completed", 0, 0)
+    ended_job = second.job(number)
+    assert (ended_job["state"], ended_job["daemon_deaths"], ended_job["worker_deaths"]) == ("completed", 0, 0)
     assert "the results of its timing pass are stored" in second.log_text()
     assert not second.processes(), "the pass ran again"
     assert_sound(second)
@@ -341,8 +341,8 @@ def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, 
         daemon.wait_for(number, "storing")
         [(stored,)] = daemon.rows("SELECT max(activity_stored) FROM passes")
         if end == "stop":
-            status, took = daemon.stop()
-            assert status == 0 and took < STOP_LIMIT_S
+            status, duration_s = daemon.stop()
+            assert status == 0 and duration_s < STOP_LIMIT_S
         else:
             wait_for_spill_file(daemon)
             daemon.kill()
@@ -371,8 +371,8 @@ def test_a_start_under_the_lock_of_another_program_fails_with_the_reason(start):
     with locked_database(first):
         begin = time.monotonic()
         status, output = refused_start("--state", str(first.state), "--devices", "cpu")
-        took = time.monotonic() - begin
-    assert status == 1 and 5 <= took < 20
+        duration_s = time.monotonic() - begin
+    assert status == 1 and 5 <= duration_s < 20
     assert "another program holds the database locked: end it, then try again" in output
     assert start().job(number)["state"] == "completed"
 
@@ -599,17 +599,17 @@ def test_a_broken_data_set_fails_its_job(start, tmp_path, damage, name):
     folder = mnist(tmp_path / "mnist")
     damage(folder)
     daemon = start("--mnist-dir", str(folder))
-    done = daemon.wait_for(daemon.submit(job(max_images=0)))
-    assert done["state"] == "failed", done
-    assert name in done["problem"]["message"], done["problem"]
+    ended_job = daemon.wait_for(daemon.submit(job(max_images=0)))
+    assert ended_job["state"] == "failed", ended_job
+    assert name in ended_job["problem"]["message"], ended_job["problem"]
     assert daemon.call("GET", "/healthz").status_code == 200
 
 
 def test_a_configured_folder_without_files_fails_its_job(start, tmp_path):
     daemon = start("--mnist-dir", str(tmp_path / "unmounted"))
-    done = daemon.wait_for(daemon.submit(job(dataset="auto")))
-    assert done["state"] == "failed", done
-    assert f"{tmp_path}/unmounted, which does not exist" in done["problem"]["message"]
+    ended_job = daemon.wait_for(daemon.submit(job(dataset="auto")))
+    assert ended_job["state"] == "failed", ended_job
+    assert f"{tmp_path}/unmounted, which does not exist" in ended_job["problem"]["message"]
     assert daemon.wait_for(daemon.submit(job(dataset="synthetic")))["state"] == "completed"
 
 

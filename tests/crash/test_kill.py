@@ -69,9 +69,9 @@ def test_no_accepted_job_is_lost_and_no_result_is_stored_twice(start):
         accepted[key] = daemon.submit(body, key)
     assert len(set(accepted.values())) == len(accepted), "two keys got the same job"
     for number in accepted.values():
-        done = daemon.wait_for(number)
-        assert done["state"] == ("failed" if done["daemon_deaths"] == DAEMON_DEATHS_MAX else "completed"), done
-        assert done["worker_deaths"] == 0, done
+        ended_job = daemon.wait_for(number)
+        assert ended_job["state"] == ("failed" if ended_job["daemon_deaths"] == DAEMON_DEATHS_MAX else "completed"), ended_job
+        assert ended_job["worker_deaths"] == 0, ended_job
     assert_sound(daemon)
     assert daemon.rows("SELECT count(*) FROM jobs") == [(len(accepted),)], "a repeated request made a second job"
     print(f"{KILLS} kills, {len(accepted)} jobs")

@@ -40,8 +40,8 @@ def test_a_suite_run_survives_kills(start):
     number = start_suite(daemon)
     for kill in range(KILLS):
         if kill % 2 == 1:  # a job fails after too many crashes, so the daemon completes one between two kills
-            done = suite_run(daemon, number)["progress"]["done"]
-            wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > done, 300,
+            ended_jobs = suite_run(daemon, number)["progress"]["done"]
+            wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > ended_jobs, 300,
                        "another job's end")
         time.sleep(rng.uniform(0.05, 1.5))
         daemon.kill()
@@ -49,15 +49,15 @@ def test_a_suite_run_survives_kills(start):
         daemon = start()
         assert start_suite(daemon) == number, "the key has started another run"
     wait_until(lambda: has_ended(daemon, number), 600, "the run's end")
-    done = suite_run(daemon, number)
-    assert done["state"] == "completed", done["reason"]
-    assert [(job["role"], job["block"], job["job_name"]) for job in done["jobs"]] == STEPS
-    assert {job["state"] for job in done["jobs"]} == {"completed"}
+    ended_run = suite_run(daemon, number)
+    assert ended_run["state"] == "completed", ended_run["reason"]
+    assert [(job["role"], job["block"], job["job_name"]) for job in ended_run["jobs"]] == STEPS
+    assert {job["state"] for job in ended_run["jobs"]} == {"completed"}
     keys = daemon.rows("SELECT idempotency_key FROM jobs")
     assert len(keys) == len(STEPS), "a job was submitted twice, or one is not recorded"
-    assert sorted(value["block"] for value in done["values"]) == list(range(BLOCKS))
+    assert sorted(value["block"] for value in ended_run["values"]) == list(range(BLOCKS))
     stored = {json.loads(text)["reason"] for (text,) in daemon.rows("SELECT judgement FROM suite_verdicts")}
-    assert stored == {verdict["reason"] for verdict in done["verdicts"]}
+    assert stored == {verdict["reason"] for verdict in ended_run["verdicts"]}
     assert_sound(daemon)
 
 
@@ -65,8 +65,8 @@ def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
     daemon = start()
     number = start_suite(daemon)
     wait_until(lambda: suite_run(daemon, number)["progress"]["done"] >= 1, 300, "the end of the first job")
-    status, took = daemon.signal(signal.SIGTERM)
-    assert status == 0 and took < STOP_LIMIT_S, (status, took)
+    status, duration_s = daemon.signal(signal.SIGTERM)
+    assert status == 0 and duration_s < STOP_LIMIT_S, (status, duration_s)
     daemon = start()
     before = suite_run(daemon, number)
     assert before["state"] == "running"

@@ -332,8 +332,8 @@ def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(daemon_with_ev
     receiver.replies[0] = receiver.hang
     daemon = daemon_with_events(receiver.url)
     receiver.wait_for_posts(1)
-    status, took = daemon.signal(signal.SIGTERM)
-    assert status == 0 and took < STOP_LIMIT_S, (status, took)
+    status, duration_s = daemon.signal(signal.SIGTERM)
+    assert status == 0 and duration_s < STOP_LIMIT_S, (status, duration_s)
     assert states(daemon) == [("pending", 0, None)]
     restarted = start(*webhook_options(tmp_path, receiver.url))
     first, second = receiver.wait_for_posts(2)

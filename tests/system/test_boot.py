@@ -63,8 +63,8 @@ def status_of(machine, pid):
 def test_systemd_accepts_the_units(machine):
     for unit in ("rooflined.service", "rooflined-regress@mnist.service", "rooflined-regress@mnist.timer",
                  "rooflined-notify@x.service"):
-        done = machine.run("systemd-analyze", "verify", "--man=no", unit, check=False)
-        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+        ended = machine.run("systemd-analyze", "verify", "--man=no", unit, check=False)
+        assert (ended.returncode, ended.stdout + ended.stderr) == (0, "")
 
 
 def test_daemon_starts_at_boot_and_answers(machine):

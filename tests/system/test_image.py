@@ -45,9 +45,10 @@ class Buildah:
                             "BUILDAH_ISOLATION": "chroot"}
 
     def __call__(self, *arguments, check=True, **options):
-        done = subprocess.run(["buildah", *map(str, arguments)], env=self.environment, capture_output=True, text=True, **options)
-        assert not check or done.returncode == 0, f"buildah {arguments[0]}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
+        ended = subprocess.run(["buildah", *map(str, arguments)], env=self.environment, capture_output=True, text=True, **options)
+        output = ended.stdout + ended.stderr
+        assert not check or ended.returncode == 0, f"buildah {arguments[0]}: exit {ended.returncode}\n{output}"
+        return ended
 
     def make_image(self, name, *files):
         """Makes an image of files: (source, destination)."""

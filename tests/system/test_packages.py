@@ -47,8 +47,8 @@ def test_lintian_finds_no_error(packages):
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     root = ["--allow-root"] if os.geteuid() == 0 else []
-    done = subprocess.run(["lintian", *root, "--fail-on", "error", packages[0]], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended = subprocess.run(["lintian", *root, "--fail-on", "error", packages[0]], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_installation_enables_nothing_and_prints_the_commands(machine):
