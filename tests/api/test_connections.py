@@ -62,14 +62,14 @@ PARTS = [b"GET /jobs HTTP/1.1\r\nHost: 127", b"GE", b"GET /jobs HTTP/1.1\r\n" + 
 
 @pytest.mark.parametrize("part", PARTS,
                          ids=["half-host", "half-method", "no-end", "half-body", "half-chunk", "refused", "nothing"])
-def test_clients_that_leave_after_a_part_of_a_request(daemon_without_timeouts, part):
+def test_connections_are_closed_after_a_part_of_a_request(daemon_without_timeouts, part):
     with sockets_are_closed(daemon_without_timeouts):
         for _ in range(200):
             with connect(daemon_without_timeouts) as raw:
                 raw.sendall(part)
 
 
-def test_the_input_and_the_end_arrive_together(daemon_without_timeouts):
+def test_connections_are_closed_if_input_and_end_arrive_together(daemon_without_timeouts):
     """The daemon is stopped meanwhile, so that it finds the part of a request and the end of the connection at once."""
     with sockets_are_closed(daemon_without_timeouts):
         daemon_without_timeouts.process.send_signal(signal.SIGSTOP)
@@ -113,7 +113,7 @@ def test_event_streams_are_closed_when_clients_leave(daemon_without_timeouts):
 
 @pytest.fixture(scope="module")
 def trace(daemon_without_timeouts):
-    """A request for a trace that is larger than a kept reply and the sockets' buffers."""
+    """A request whose reply, a trace, is larger than the sockets' buffers and than the largest reply that the daemon caches."""
     rows = Rows(daemon_without_timeouts)
     activities = [{"kind": "kernel", "name": "k" * 2000, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
     job = rows.job_of(rows.run([], trace=([], activities)))
@@ -173,7 +173,7 @@ def ask_and_send_no_more(daemon, request):
         return reply
 
 
-def test_a_reply_to_a_client_that_sends_no_more(daemon_without_timeouts):
+def test_a_client_that_sends_no_more_gets_its_reply(daemon_without_timeouts):
     """A client may close its sending side after its request and still read the reply. For a GET, the daemon ensures this only if
     a thread makes the reply within 0.1 s. Several clients send requests at once, because libmicrohttpd treats the connection that
     has been quiet longest differently."""
@@ -197,7 +197,7 @@ def test_a_reply_to_a_client_that_sends_no_more(daemon_without_timeouts):
     assert sum(in_time) >= 90
 
 
-def test_a_new_token_of_a_client_that_sends_no_more(start):
+def test_a_new_token_is_accepted_from_a_client_that_sends_no_more(start):
     """A thread looks up each token that the daemon does not know yet, while the client has closed its sending side."""
     guarded = start("--require-token", "--request-timeout-s", "600", token=True)
     body = json.dumps(endless()).encode()
@@ -239,7 +239,7 @@ def test_tls_connections_are_closed_when_clients_leave(tls_daemon_without_timeou
 
 
 @pytest.mark.parametrize("part", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00"])
-def test_tls_clients_that_leave_during_the_handshake(tls_daemon_without_timeouts, part):
+def test_connections_are_closed_during_the_tls_handshake(tls_daemon_without_timeouts, part):
     with sockets_are_closed(tls_daemon_without_timeouts):
         for _ in range(100):
             with connect(tls_daemon_without_timeouts) as raw:
@@ -264,11 +264,11 @@ def test_open_connections_without_a_request_leave_space(start, part):
             with connect(own_daemon) as raw:
                 raw.settimeout(CLOSE_LIMIT_S)
                 assert status(raw) == b"200"
-        assert status(kept) == b"200"  # it had sent a request, so it was not the first to be closed
+        assert status(kept) == b"200"  # this client has sent a request, so the daemon closes other connections first
     assert own_daemon.stop() == 0
 
 
-def test_6000_connections_that_end_at_once(start):
+def test_6000_ended_connections_leave_space(start):
     own_daemon = start("--request-timeout-s", "600")
     for i in range(6000):
         with connect(own_daemon) as raw:
@@ -280,7 +280,7 @@ def test_6000_connections_that_end_at_once(start):
     assert own_daemon.stop() == 0
 
 
-def test_an_address_that_a_proxy_names(start):
+def test_an_address_that_a_proxy_names_has_a_limit(start):
     """At most a quarter of the connection limit serves requests from one address. Behind a proxy, the last address in
     X-Forwarded-For counts."""
     own_daemon = start("--behind-proxy", "--require-token", "--connection-limit", "16", "--request-timeout-s", "600", token=True)

@@ -157,7 +157,7 @@ def test_a_request_after_its_deadline_is_refused(start):
     assert own_daemon.stop() == 0
 
 
-def test_head_and_keepalive_through_the_pools(daemon_with_history):
+def test_pools_serve_head_and_keepalive_requests(daemon_with_history):
     with requests.Session() as session:
         for _ in range(20):
             head = session.head(daemon_with_history.url + "/jobs/1/comparison")
@@ -178,7 +178,7 @@ def wait_for_events(daemon, job_id, count):
 
 
 def test_streams_share_what_they_read(start):
-    """Streams of a running job that begin at its first or second event: each gets all events from there on."""
+    """Streams begin at the first or the second event of a running job. Each stream gets all events from there on."""
     own_daemon = start()
     job_id = own_daemon.submit(endless())
     own_daemon.wait(job_id, states=("running",))

@@ -317,7 +317,8 @@ def flood_headers(handler):
 
 
 def test_endless_replies_are_cut_off(daemon_with_events, receive):
-    """A reply whose body never ends delivers the event, because its status was received; endless headers do not."""
+    """A reply whose body never ends delivers the event, because the daemon has received its status. A reply whose headers never
+    end does not deliver it."""
     receiver = receive(flood_headers, flood)
     daemon = daemon_with_events(receiver.url)
     (first, *_), (second, *_) = receiver.wait_for_posts(2)
