@@ -19,14 +19,14 @@ FINAL = ("completed", "failed", "cancelled")
 
 
 def job(**changes):
-    """A training job that takes well under a second: 640 images, one epoch."""
+    """Returns the request of a training job that takes well under a second: 640 images, one epoch."""
     body = {"kind": "train", "device": "cpu", "engine": "blas", "dataset": "files", "max_images": 640, "epochs": 1,
             "warmup_epochs": 0, "precisions": ["fp32"]}
     return {**body, **changes}
 
 
 def endless(**changes):
-    """A job that runs until it is cancelled."""
+    """Returns the request of a job that runs until it is cancelled."""
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 

@@ -8,7 +8,8 @@ ENDED = ("completed", "failed", "cancelled")
 
 
 def suite(name="tiny", n=4096, **changes):
-    """A suite of one kernel whose blocks take a fraction of a second. Its threshold is far above the noise of a busy machine."""
+    """Returns a suite of one kernel whose blocks take a fraction of a second. Its threshold is far above the noise of a busy
+    machine."""
     body = {"name": name, "summary": "One small kernel", "blocks": 5, "profile": False,
             "jobs": [{"name": "relu", "request": {"kind": "kernel", "kernel": "relu", "shape": {"n": n}, "variant": "vector",
                                                   "samples": 3}}],

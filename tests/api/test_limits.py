@@ -54,7 +54,7 @@ def test_a_body_at_the_limit_is_accepted(daemon):
     daemon.wait(daemon.submit(body + b" " * ((1 << 20) - len(body))))
 
 
-def test_a_declared_length_above_the_limit(daemon):
+def test_a_declared_length_above_the_limit_is_refused(daemon):
     with connect(daemon) as raw:
         raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     b"Content-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
@@ -65,7 +65,7 @@ def test_a_declared_length_above_the_limit(daemon):
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_body_on_a_route_without_one(daemon):
+def test_a_body_is_refused_on_a_route_that_takes_none(daemon):
     for method, path in (("GET", "/jobs"), ("DELETE", "/jobs/1"), ("POST", "/logout")):
         response = daemon.call(method, path, b"{}")
         assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
@@ -170,7 +170,7 @@ def test_a_connection_that_is_idle_between_requests_is_closed(daemon_with_short_
 
 
 def test_clients_beyond_the_connection_limit_are_served(daemon_with_short_timeout):
-    """The daemon closes idle connections after the time-out, and then serves the others."""
+    """The daemon closes idle connections after the time-out, and then serves the clients that wait."""
     idle = [connect(daemon_with_short_timeout) for _ in range(100)]
     try:
         assert requests.get(daemon_with_short_timeout.url + "/healthz", timeout=60).status_code == 200
@@ -255,7 +255,7 @@ def small_disk(tmp_path):
 REFUSAL_LIMIT_S = 0.2
 
 
-def test_another_program_holds_the_lock(start):
+def test_changes_are_refused_while_another_program_holds_the_lock(start):
     """While another program holds the lock, submissions and cancellations are refused within 200 ms. Afterwards they succeed."""
     own_daemon = start()
     running = own_daemon.submit(endless())

@@ -21,13 +21,13 @@ MARK = "ROOFLINED_TEST_MARK"  # environment variable that identifies the process
 
 
 def job(**changes):
-    """The request of a short training job on the CPU, with the images that Daemon writes."""
+    """Returns the request of a short training job on the CPU, with the images that Daemon writes."""
     return {"kind": "train", "engine": "blas", "dataset": "files", "max_images": 256, "epochs": 1, "warmup_epochs": 0,
             "precisions": ["fp32"], **changes}
 
 
 def endless(**changes):
-    """The request of a job that runs until it is cancelled or killed."""
+    """Returns the request of a job that runs until it is cancelled or killed."""
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 
