@@ -45,7 +45,7 @@ function drawRuns(runs) {
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Returns the two runs, with variants changed where needed so that they differ and can be used as names. */
+/** Returns the two runs with distinct variants, which the comparison uses as names: adds the engine, or A and B, if they are equal. */
 function withDistinctNames(runs) {
   const [first, second] = runs;
   const name = first.engine !== second.engine ? (run) => `${run.variant} by ${run.engine}`
@@ -84,7 +84,7 @@ const kernelQuery = (ordinalA, ordinalB) => [['kernel', ordinalA], ['kernel_b', 
   .filter(([, ordinal]) => ordinal !== null)
   .map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`).join('');
 
-/** Gets the first pair of kernels with these ordinals. An ordinal that is null matches any kernel. */
+/** Fetches the comparison of the first pair of kernels with these ordinals. An ordinal that is null matches any kernel. */
 async function fetchPair(ordinalA, ordinalB) {
   const listedPair = pairs.find((pair) => matchesOrdinal(pair.a, ordinalA) && matchesOrdinal(pair.b, ordinalB));
   const kernels = listedPair ? kernelQuery(ordinalText(listedPair.a), ordinalText(listedPair.b))
@@ -99,9 +99,10 @@ async function selectPair(ordinalA, ordinalB) {
   const pair = await fetchPair(ordinalA, ordinalB);
   if (choice !== lastChoice) return; // another pair was selected
   selectedPair = pair;
-  const [ofA, ofB] = [selectedPair.a?.ordinal, selectedPair.b?.ordinal];
-  byId('pair').value = String(pairs.findIndex((pair) => (selectedPair.a ? pair.a?.ordinal === ofA : pair.b?.ordinal === ofB)));
-  byId('kernel-b').value = ofB ?? '';
+  const [foundA, foundB] = [selectedPair.a?.ordinal, selectedPair.b?.ordinal];
+  byId('pair').value = String(pairs.findIndex((listed) =>
+    (selectedPair.a ? listed.a?.ordinal === foundA : listed.b?.ordinal === foundB)));
+  byId('kernel-b').value = foundB ?? '';
   byId('kernel-b').disabled = selectedPair.a === null;
   byId('kernel-b').options[0].disabled = selectedPair.b !== null;
   drawPair();
@@ -127,7 +128,8 @@ function formatDifference(row) {
   if (unit === '%' || unit === 'ratio') return format.percentagePoints(unit === '%' ? difference / 100 : difference);
   return `${difference > 0 ? '+' : ''}${format.rowValue(row, difference)}`.replace(/^-/, '−');
 }
-const numberColumn = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
+const numberColumn = (label, textOf) =>
+  ({ label, number: true, cell: (row) => numberCell(textOf(row), row.reason ?? 'A is 0') });
 
 /** Creates the relative change of a row, with "better" or "worse" if its metric has a direction. */
 function relativeCell(row) {
@@ -148,7 +150,7 @@ const columns = [
 const differs = (row) => (row.relative === null
   ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
 
-/** Returns the sections with rows that pass the filter, without empty ones. */
+/** Returns the sections. If the user wants changed rows only, leaves out other rows, and tables and sections that are then empty. */
 function filterSections(sections) {
   if (!byId('changed').checked) return sections;
   return sections.map((section) =>
@@ -163,7 +165,7 @@ function differenceBadge(section) {
 
 const changeOrder = ['new', 'resolved', 'unchanged'];
 
-/** Lists findings, changed ones first. */
+/** Lists the findings of both kernels, new and resolved ones first. */
 function drawFindings({ a: kernelA, b: kernelB, findings }) {
   const sorted = [...findings].sort((one, other) => changeOrder.indexOf(one.change) - changeOrder.indexOf(other.change));
   byId('findings').hidden = findings.length === 0;
@@ -173,7 +175,7 @@ function drawFindings({ a: kernelA, b: kernelB, findings }) {
 
 const rowsOf = (pair) => pair.sections.flatMap((section) => section.tables.flatMap((table) => table.rows));
 
-/** Returns a sentence: which kernel is faster, and the numbers of better and worse values. */
+/** Returns a sentence: which kernel is faster, and how many values are better and worse. */
 function pairVerdict(pair) {
   if (pair.a === null || pair.b === null) return '';
   const rows = rowsOf(pair);
@@ -188,7 +190,7 @@ function pairVerdict(pair) {
   return `${speed}: ${format.rowValue(duration, duration.a)} → ${format.rowValue(duration, duration.b)} · ${values}`;
 }
 
-/** Shows the sentence, in the colour of the duration's change. */
+/** Shows the sentence of pairVerdict(). Its colour shows whether the duration became better or worse. */
 function drawPairVerdict(pair) {
   const duration = rowsOf(pair).find((row) => row.metric === 'gpu__time_duration.sum');
   byId('pair-verdict').textContent = pairVerdict(pair);

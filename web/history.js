@@ -15,8 +15,8 @@ const POINTS_LIMIT = 10000; // the maximum that the API accepts
 const ROWS_PER_PAGE = 100;
 const query = new URLSearchParams(location.search);
 const job = Number(query.get('job'));
-const summaryMetrics = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // in the summary
-const preferredMetrics = ['epoch_ms_median', 'time_cold_us_median']; // the first that the run has is the default
+const summaryMetrics = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // of a run's summary
+const preferredMetrics = ['epoch_ms_median', 'time_cold_us_median']; // the first of these that a run has is shown by default
 const EVENT_WORDS = 'another driver, clock limit or device';
 let runs = [];
 let points = [];
@@ -27,7 +27,7 @@ const fillOptions = (select, entries) =>
 const selectedRun = () => runs.find((run) => run.run === Number(byId('run').value)) ?? runs[0];
 const shortCommit = ({ commit }) => (commit ? commit.slice(0, 12) : null);
 
-/** Returns the names of the run's numbers. */
+/** Returns the names of the run's metrics: those of its summary and its measurements that have a value. */
 const metricNames = (run) => [...summaryMetrics.filter((name) => run.summary[name] !== null),
   ...new Set(run.measurements.filter(({ value }) => value !== null).map(({ name }) => name))];
 
@@ -38,8 +38,8 @@ function drawMetrics(requested) {
     ?? metrics.find((name) => preferredMetrics.includes(name)) ?? metrics[0];
 }
 
-/** Adds to each point its relative change since the last earlier point that is not suspect, and the changes of driver, clocks,
- * device and commit since the previous point. */
+/** Adds to each point `change`, its relative change since the last earlier point that is neither suspect nor zero, and `events`,
+ * the changes of driver, clocks, device and commit since the previous point. */
 function withChanges(items) {
   let previous = null;
   return items.map((item, index) => {

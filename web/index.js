@@ -4,11 +4,11 @@ import { byId, createElement, stateBadge } from '/lib/dom.js';
 import { JobTable } from '/lib/job_list.js';
 
 const JOBS_PER_PAGE = 50;
-const MAX_LISTENERS = 3; // event streams; browsers allow six connections to a host
-const FILTER_DELAY_MS = 150; // after the last key, before the list is requested
-let olderCursor = null;
-let filterChanges = 0;
-let older = [];
+const MAX_LISTENERS = 3; // event streams; browsers allow six connections to a host, and requests need the others
+const FILTER_DELAY_MS = 150; // from the last change of a filter to the request for the list
+let olderCursor = null; // cursor of the next page of older jobs; null: there is none
+let olderJobs = []; // items of the pages of older jobs that the user has loaded
+let filterChanges = 0; // number of changes of the filters
 const stopFunctions = new Map(); // job id -> function that stops listening
 const progressTexts = new Map();  // job id -> text
 
@@ -25,8 +25,9 @@ const fetchPage = (cursor) => get(`/jobs?${new URLSearchParams([...filterQuery()
   ...(cursor === null ? [] : [['cursor', cursor]])])}`);
 
 const table = new JobTable(byId('jobs'), (id) => progressTexts.get(id));
-let drawnJobs = '';
-/** Draws the list. Skips an unchanged list if all its jobs have ended; durations of unfinished jobs change with time. */
+let drawnJobs = ''; // as JSON
+/** Draws the list, unless it has not changed and all its jobs have ended. The durations of unfinished jobs change with time, so a
+ * list with such jobs is always drawn. */
 function drawJobs(jobs) {
   const isFinal = jobs.every((job) => finalStates.includes(job.state));
   if (isFinal && drawnJobs === JSON.stringify(jobs)) return;
@@ -66,7 +67,8 @@ function drawDevices({ items: devices, job_devices: jobDevices }) {
     createElement('div', { class: 'row' }, createElement('span', {}, device.id), stateBadge(device.state)),
     device.properties?.name ? createElement('p', {}, device.properties.name) : null,
     device.reason ? createElement('p', { class: 'quiet' }, device.reason) : null)));
-  const filter = byId('filters').querySelector('[name="device"]'); // the selected device may have been removed
+  const filter = byId('filters').querySelector('[name="device"]');
+  // Includes the selected device, because neither the daemon nor a stored job may have it any more.
   fillDeviceSelect(filter, [...new Set([...devices.map(({ id }) => id), ...jobDevices ?? [], filter.value].filter(Boolean))]);
 }
 
@@ -82,9 +84,9 @@ async function refresh() {
     const changes = filterChanges;
     const [page, devices] = await Promise.all([fetchPage(null), get('/devices')]);
     if (changes !== filterChanges) return; // the filters have changed since the request
-    if (older.length === 0) olderCursor = page.next_cursor;
+    if (olderJobs.length === 0) olderCursor = page.next_cursor;
     const newest = new Set(page.items.map((job) => job.id));
-    const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];
+    const jobs = [...page.items, ...olderJobs.filter((job) => !newest.has(job.id))];
     unfinished = jobs.some((job) => !finalStates.includes(job.state));
     followRunningJobs(jobs);
     drawJobs(jobs);
@@ -104,14 +106,14 @@ byId('older').addEventListener('click', async () => {
   const changes = filterChanges;
   const page = await fetchPage(olderCursor);
   if (changes !== filterChanges) return;
-  older.push(...page.items);
+  olderJobs.push(...page.items);
   olderCursor = page.next_cursor;
   refreshSoon();
 });
 
 /** Stores the filters in the page's URL and refreshes the list. */
 function applyFilters() {
-  older = [];
+  olderJobs = [];
   filterChanges += 1;
   history.replaceState(null, '', pageQuery().size > 0 ? `?${pageQuery()}` : location.pathname);
   refreshSoon(FILTER_DELAY_MS);
@@ -125,4 +127,4 @@ for (const filter of filters) {
 }
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshSoon(); });
-refresh().finally(() => import('/lib/job_form.js')); // the list first: the form is folded
+refresh().finally(() => import('/lib/job_form.js')); // after the list, because the form is folded at first

@@ -126,7 +126,7 @@ function drawProgress(data) {
 
 /* --- provenance ------------------------------------------------------------------------------------ */
 
-/** Formats a value; a shape as n=1024 rows=2, like rooflinectl. Skips empty members. */
+/** Returns a value as text; an object, such as a shape, as "n=1024 rows=2", like rooflinectl. Skips empty members of objects. */
 function formatValue(value) {
   if (Array.isArray(value)) return value.map(formatValue).join('; ');
   if (value === null || typeof value !== 'object') return String(value);

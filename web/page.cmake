@@ -7,7 +7,7 @@ file(READ ${CONTENT} MAIN)
 file(READ ${CMAKE_CURRENT_LIST_DIR}/parts/comparison.html COMPARISON)
 string(CONFIGURE "${MAIN}" MAIN @ONLY)
 
-# Adds the modules that a script imports, directly or not, to the list `modules`.
+# Adds to the list `modules` the modules that a script imports, and those that they import in turn.
 function(rl_add_imports script)
   file(READ ${CMAKE_CURRENT_LIST_DIR}/${script} text)
   string(REGEX MATCHALL "(from|import) '/lib/[a-z_/]+\\.js'" imports "${text}")
@@ -21,7 +21,8 @@ function(rl_add_imports script)
   set(modules ${modules} PARENT_SCOPE)
 endfunction()
 
-# The main page loads its modules beside its script: otherwise the browser finds them level by level.
+# The main page names all its modules in its head, so that the browser loads them together with the script. Otherwise it would
+# find the imports of a module only after it has loaded that module.
 set(modules)
 if(PAGE STREQUAL index)
   rl_add_imports(${PAGE}.js)

@@ -125,18 +125,18 @@ const roofColumns = [
 const drawRoofs = ({ levels, units }) => byId('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
 
-/** Returns the value of a full bar in a table; null: no bars, because the rows are not comparable. */
+/** Returns the value whose bar fills the cell; null if the table has no bars, because its rows are not comparable. */
 function scaleOf({ name, rows }) {
   const values = rows.map((row) => row.value).filter((value) => value !== null);
   if (name === '' || values.length < 3 || rows.some((row) => row.unit !== rows[0].unit) || Math.min(...values) < 0) return null;
   return rows[0].unit === '%' ? 100 : Math.max(...values);
 }
 
-/** Sorts tables with bars by value. */
-const longestFirst = (table) => (scaleOf(table) === null ? table
+/** Returns the table; if it has bars, with its rows sorted by value. */
+const largestFirst = (table) => (scaleOf(table) === null ? table
   : { ...table, rows: [...table.rows].sort((a, b) => (b.value ?? -1) - (a.value ?? -1)) });
 
-/** Creates the cell of a value. Its title has the reason if the value was not counted. */
+/** Creates the cell of a value. If the value was not counted but is known from the code, the cell's title has the reason. */
 function quantityCell(row, scale) {
   const cell = numberCell(format.rowValue(row), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;
@@ -156,7 +156,7 @@ function drawSections(kernel) {
   const badge = (section) => (findingCount(section) > 0 ? findingTag(findingCount(section)) : null);
   byId('no-sections').hidden = kernel.sections !== null;
   byId('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
-  const sections = (kernel.sections ?? []).map((section) => ({ ...section, tables: section.tables.map(longestFirst) }));
+  const sections = (kernel.sections ?? []).map((section) => ({ ...section, tables: section.tables.map(largestFirst) }));
   byId('sections').replaceChildren(...sectionBlocks(sections, (table) => [nameColumn, valueColumn(scaleOf(table))],
     badge, accessTable));
   const first = byId('sections').firstElementChild;
@@ -166,7 +166,8 @@ function drawSections(kernel) {
 const curveMetrics = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
   occupancy_by_shared_bytes: ['launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic'] };
 
-/** Returns the kernel's own point on an occupancy curve, [its limit, resident warps per SM], or null. */
+/** Returns the kernel's own point [x, y] on an occupancy curve, or null. x: its registers, threads or shared memory; y: resident
+ * warps per SM. */
 function curvePoint(kernel, curve) {
   const warps = rowOf(kernel, 'sm__maximum_warps_avg_per_active_cycle')?.value ?? null;
   const values = curveMetrics[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];

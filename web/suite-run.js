@@ -7,7 +7,7 @@ import { tableOf } from '/lib/sections.js';
 import { endedStates, parseMetricKey, verdictBadge } from '/lib/suites.js';
 
 const REFRESH_MS = 10000; // refresh interval while no event arrives
-const GATHER_MS = 100; // delay of a refresh, because several events arrive together
+const GATHER_MS = 100; // from an event to the refresh, so that one refresh shows several events that arrive together
 const id = Number(new URLSearchParams(location.search).get('id'));
 let suite = null; // name of the suite
 

@@ -113,9 +113,10 @@ export const finalStates = ['completed', 'failed', 'cancelled'];
 
 const RECONNECT_DELAY_MS = 2000;
 
-/** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after an error
- * status. Then this function gets the job, which may show the login dialog, and connects again; if the job has ended meanwhile,
- * it calls onEvent with the job's state instead. Returns a function that stops listening. */
+/** Calls onEvent(type, data) for each event of a job until the job ends. If the connection ends, the browser reconnects with
+ * Last-Event-ID, except after an error status. In that case this function fetches the job, which may show the login dialog, and
+ * connects again. If the job has ended meanwhile, it calls onEvent('state', job) instead. Returns a function that stops
+ * listening. */
 export function listenToJob(id, onEvent) {
   let source;
   let stopped = false;

@@ -5,8 +5,8 @@ export const card = (title, note, rows) =>
   createElement('div', { class: 'panel' }, createElement('h3', {}, title, createElement('span', {}, note)), ...rows);
 
 /** Creates a mark on the track of a bar. from, to: its ends, as fractions of the track's width. */
-export function trackMark(name, from, to) {
-  const element = createElement('i', { class: name });
+export function trackMark(className, from, to) {
+  const element = createElement('i', { class: className });
   element.style.left = `${100 * from}%`;
   element.style.width = `${100 * (to - from)}%`;
   return element;

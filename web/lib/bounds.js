@@ -8,8 +8,8 @@ const MAX_RUNS = 8;
 const durationOf = ({ roofline }) => roofline.duration_s ?? 0;
 const isCounted = ({ passes }) => passes.some(({ pass, state }) => pass === 'counters' && state === 'completed');
 
-/** Returns {run, variant, label, share, verdict} of the longest kernel; share: of the time of all kernels of the report; null:
- * the report has no kernel. */
+/** Returns {run, variant, label, share, verdict} of the longest kernel of a run's report, or null if the report has no kernel.
+ * share: the kernel's share of the time of all kernels; null if it is the only one. */
 function boundOf({ id, variant }, { kernels }) {
   if (kernels.length === 0) return null;
   const longest = kernels.reduce((most, kernel) => (durationOf(kernel) > durationOf(most) ? kernel : most));

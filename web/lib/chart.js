@@ -1,4 +1,4 @@
-// Reads colours from the style sheet, styles axes, and redraws charts.
+// Shared by charts: colours from the style sheet, the style of axes, and redrawing when the size or the theme changes.
 export const cssVariable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export const axisStyle = () => ({ stroke: cssVariable('--quiet'), grid: { stroke: cssVariable('--line'), width: 1 },

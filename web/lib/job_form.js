@@ -40,9 +40,9 @@ const form = byId('job-form');
 const fieldsHolder = byId('job-fields');
 const entered = {}; // kind -> values that were entered before another kind was selected
 let description = null; // the API description, /openapi.json
-let workloads = [];
-let usableDevices = [];
-let current = null; // {kind, read}
+let workloads = []; // items of /workloads
+let usableDevices = []; // ids
+let current = null; // {kind, read, file} of the drawn form. read(): returns the entered request; file(): the file of an import
 
 /* --- schemas of kernels ------------------------------------------------------------------------------------------------ */
 

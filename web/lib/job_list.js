@@ -11,7 +11,7 @@ const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype'
 const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
   .map(([name, value]) => `${name}=${value}`);
 
-// engines of kernels and ceilings: their names say no more than the device
+// The engines of kernels and ceilings, which a row does not show: each device has only one of them.
 const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings'];
 /** Returns what distinguishes a job from others of its workload: type, sizes, launch, non-default parameters, engine. */
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
@@ -35,7 +35,7 @@ function jobCell(job) {
     createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
 }
 
-/** Lists the variants of the job's runs, each as a link to its report, with the time of the fastest. */
+/** Returns nodes with the variants of the job's runs. Each links to its report; the fastest has its time. */
 function runNodes({ kind, passes, runs, fastest }) {
   if (kind === 'ceilings') return []; // has one run, whose numbers stand on the job's page
   const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));

@@ -8,7 +8,7 @@ const HEIGHT = 150;
 
 let shown = null; // {queue, window}
 let plot = null;
-let followsSize = false;
+let isRedrawnOnResize = false;
 
 /** Returns the starts of the slices in ns, and the end of the last. */
 function sliceStarts({ start_ns: start, end_ns: end }, count) {
@@ -36,14 +36,14 @@ const describe = ({ total, empty_idle_ns: idle }) => `Launched operations that w
 hundredth of the window. Half of the time at most ${format.count(total.median)}, at most ${format.count(total.max)} at any time. \
 None waits during ${format.percent(total.empty_ratio)} of the window; the device is idle for ${format.us(idle / 1000)} of that.`;
 
-/** Draws the queue of a run's trace; its window: {start_ns, end_ns}. */
+/** Draws the queue of a run's trace. window: the window of the trace, {start_ns, end_ns}. */
 export function drawLaunchQueue(queue, window) {
   const isKnown = queue.total !== null && queue.total.operations > 0;
   shown = isKnown ? { queue, window } : null;
   byId('queue').hidden = !isKnown;
   if (!isKnown) return;
   byId('queue-note').textContent = describe(queue);
-  if (!followsSize) redrawOnResize(byId('queue-chart'), draw);
-  followsSize = true;
+  if (!isRedrawnOnResize) redrawOnResize(byId('queue-chart'), draw);
+  isRedrawnOnResize = true;
   draw();
 }

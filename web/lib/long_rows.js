@@ -1,9 +1,10 @@
-// The body of a table with many rows of one height in a holder that scrolls: only the rows in view are in the document.
+// The body of a table with many rows of one height, inside an element that scrolls (the holder): only the rows in view are in the
+// document.
 import { createElement } from '/lib/dom.js';
 
 const MAX_ROWS = 500; // a body of at most this many rows has all of them, so that the browser's search finds them
-const MARGIN_ROWS = 20; // above and below those in view
-const FIRST_ROWS = 40; // in view until the holder has a height
+const MARGIN_ROWS = 20; // rows in the document above and below those in view
+const FIRST_ROWS = 40; // number of rows that count as in view until the heights of a row and of the holder are known
 
 function spacer(height, columns) {
   const cell = createElement('td', { colspan: columns });
@@ -11,8 +12,11 @@ function spacer(height, columns) {
   return createElement('tr', { class: 'spacer', 'aria-hidden': 'true' }, cell);
 }
 
+/** Returns a number that grows with the width of a cell: the length of a text, or a number itself. */
 const extentOf = (value) => (typeof value === 'string' ? value.length : value ?? 0);
-const widest = (items, { value }) => items.reduce((most, item) => (extentOf(value(item)) > extentOf(value(most)) ? item : most));
+/** Returns the item with the widest cell in a column. */
+const widestItem = (items, { value }) =>
+  items.reduce((widest, item) => (extentOf(value(item)) > extentOf(value(widest)) ? item : widest));
 
 export class LongRows {
   body = createElement('tbody');
@@ -21,8 +25,8 @@ export class LongRows {
   #rowOf;
   #items = [];
   #widthRows = []; // collapsed rows with the widest cells, so that columns keep their widths while the table scrolls
-  #height = 0; // of a row; 0: not measured yet
-  #from = 0;
+  #height = 0; // of a row in px; 0: not measured yet
+  #from = 0; // the rows in the document are those of the items #from to #to - 1
   #to = 0;
 
   /** columns: with value(item), as for sorting; rowOf(item): creates a row. */
@@ -32,7 +36,7 @@ export class LongRows {
     new ResizeObserver(() => this.#draw()).observe(holder);
   }
 
-  /** Shows other items from the first one on. */
+  /** Replaces the items, and scrolls to the first. */
   show(items) {
     this.#items = items;
     this.#to = 0;
@@ -41,7 +45,7 @@ export class LongRows {
       this.body.replaceChildren(...items.map(this.#rowOf));
       return;
     }
-    this.#widthRows = [...new Set(this.#columns.map((column) => widest(items, column)))].map(this.#rowOf);
+    this.#widthRows = [...new Set(this.#columns.map((column) => widestItem(items, column)))].map(this.#rowOf);
     for (const row of this.#widthRows) row.className = 'width';
     this.body.parentElement.setAttribute('aria-rowcount', items.length + 1);
     this.#draw();

@@ -4,27 +4,31 @@ import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 const ROW = 40, GAP = 14, TOP = 26, WIDTH = 1000, LEAST_HEIGHT = 330;
-const columns = { kernel: [0, 76], space: [166, 110], first: [436, 122], l2: [678, 80], memory: [872, 128] }; // [x, width]
+/* [x, width] of the columns. firstLevel: L1 and shared memory; memory: the memories behind L2. */
+const columns = { kernel: [0, 76], space: [166, 110], firstLevel: [436, 122], l2: [678, 80], memory: [872, 128] };
 
-const requests = (path) => `l1tex__t_requests_pipe_${path}.sum`;
-const lsuRequests = (space, ...operations) => operations.map((op) => requests(`lsu_mem_${space}_op_${op}`));
-const inst = (space, ...operations) => operations.map((op) => `smsp__sass_inst_executed_op_${space}_${op}.sum`);
+const requestMetric = (path) => `l1tex__t_requests_pipe_${path}.sum`;
+const lsuRequestMetrics = (space, ...operations) => operations.map((op) => requestMetric(`lsu_mem_${space}_op_${op}`));
+const instructionMetrics = (space, ...operations) =>
+  operations.map((op) => `smsp__sass_inst_executed_op_${space}_${op}.sum`);
 
-/* Memory spaces, from top to bottom. unit: the unit that their accesses go through; always: drawn even without traffic. */
+/* Memory spaces, from top to bottom. unit: the unit that their accesses go through; always: drawn even without traffic;
+ * instructions, requests: the metrics whose sum is the traffic between kernel and space, and between space and unit. */
 const spaces = [
   { name: 'Global', unit: 'l1', always: true,
-    instructions: [...inst('global', 'ld', 'st'), 'smsp__inst_executed_op_global_red.sum',
+    instructions: [...instructionMetrics('global', 'ld', 'st'), 'smsp__inst_executed_op_global_red.sum',
       'smsp__inst_executed_op_generic_atom_dot_alu.sum', 'smsp__inst_executed_op_generic_atom_dot_cas.sum'],
-    requests: lsuRequests('global', 'ld', 'st', 'red', 'atom') },
-  { name: 'Local', unit: 'l1', always: true, instructions: inst('local', 'ld', 'st'),
-    requests: lsuRequests('local', 'ld', 'st') },
-  { name: 'Texture', unit: 'l1', instructions: ['smsp__inst_executed_op_texture.sum'], requests: [requests('tex_mem_texture')] },
+    requests: lsuRequestMetrics('global', 'ld', 'st', 'red', 'atom') },
+  { name: 'Local', unit: 'l1', always: true, instructions: instructionMetrics('local', 'ld', 'st'),
+    requests: lsuRequestMetrics('local', 'ld', 'st') },
+  { name: 'Texture', unit: 'l1', instructions: ['smsp__inst_executed_op_texture.sum'],
+    requests: [requestMetric('tex_mem_texture')] },
   { name: 'Surface', unit: 'l1', instructions: ['smsp__inst_executed_op_surface_ld.sum', 'smsp__inst_executed_op_surface_st.sum'],
-    requests: ['ld', 'st', 'red', 'atom'].map((op) => requests(`tex_mem_surface_op_${op}`)) },
+    requests: ['ld', 'st', 'red', 'atom'].map((op) => requestMetric(`tex_mem_surface_op_${op}`)) },
   { name: 'TMA', unit: 'l1', instructions: ['smsp__inst_executed_op_tma_ld.sum', 'smsp__inst_executed_op_tma_st.sum'],
     requests: [] },
   { name: 'DSMEM', unit: 'l1', instructions: ['smsp__sass_inst_executed_op_dshared.sum'],
-    requests: lsuRequests('dshared', 'ld', 'st', 'red', 'atom') },
+    requests: lsuRequestMetrics('dshared', 'ld', 'st', 'red', 'atom') },
   { name: 'Shared', unit: 'shared', always: true, instructions: ['smsp__sass_inst_executed_op_shared.sum'],
     requests: ['l1tex__data_pipe_lsu_wavefronts_mem_shared.sum'], requestName: 'wavefronts' },
 ];
@@ -55,8 +59,9 @@ function amountOf({ values, baseline }, metrics, formatValue, scale) {
     change: before && value !== null ? format.relativeChange((value - before) / before) : null };
 }
 
-const counted = (unit) => (value) => `${format.compact(value)} ${unit}`;
-const peakOf = ({ values }, ...metrics) => {
+const countFormatter = (unit) => (value) => `${format.compact(value)} ${unit}`;
+/** Returns the highest percentage of their peaks that the metrics reach; null if none was counted. */
+const percentOfPeak = ({ values }, ...metrics) => {
   const known = metrics.map((metric) => values.get(`${metric}.pct_of_peak_sustained_elapsed`) ?? null)
     .filter((value) => value !== null);
   return known.length === 0 ? null : Math.max(...known);
@@ -76,19 +81,19 @@ function box([x, width], y, height, name, lines = [], className = '') {
     ...lines.map((line, index) => text(line, x + width / 2, first + 16 * (index + 1))));
 }
 
-/** Draws a link from x0 to x1. ends: which ends have an arrow head: "right", "left" or "both"; peak: percentage of the link's
- * peak, or null. */
-function link([x0, x1], y, ends, amount, peak, title) {
+/** Draws a link from x0 to x1. arrowHeads: "right", "left" or "both", the ends that have one; peak: percentage of the link's peak,
+ * or null. */
+function link([x0, x1], y, arrowHeads, amount, peak, title) {
   const isIdle = !(amount.value > 0);
   const share = peak === null || isIdle ? null : `${peak.toFixed(peak < 10 ? 1 : 0)} %`;
   const element = createSvgElement('g', { class: isIdle ? 'link idle' : 'link' },
     createSvgElement('title', {}, `${title}: ${amount.text}${share === null ? '' : `, ${share} of peak`}`));
   element.style.setProperty('--peak', `${Math.min(100, peak ?? 0)}%`);
-  const inset = 9, from = ends === 'right' ? x0 : x0 + inset, to = ends === 'left' ? x1 : x1 - inset;
+  const inset = 9, from = arrowHeads === 'right' ? x0 : x0 + inset, to = arrowHeads === 'left' ? x1 : x1 - inset;
   const thickness = 2 + 6 * Math.min(1, (peak ?? 0) / 100);
   element.append(createSvgElement('line', { x1: from, x2: to, y1: y, y2: y, 'stroke-width': thickness }));
-  if (ends !== 'left') element.append(createSvgElement('path', { d: `M${x1} ${y}l-10 -6v12z` }));
-  if (ends !== 'right') element.append(createSvgElement('path', { d: `M${x0} ${y}l10 -6v12z` }));
+  if (arrowHeads !== 'left') element.append(createSvgElement('path', { d: `M${x1} ${y}l-10 -6v12z` }));
+  if (arrowHeads !== 'right') element.append(createSvgElement('path', { d: `M${x0} ${y}l10 -6v12z` }));
   const below = [share, amount.change].filter(Boolean).join(' · ');
   element.append(text(amount.text, (x0 + x1) / 2, y - 7));
   const className = amount.change ? 'share-of-peak change' : 'share-of-peak';
@@ -96,12 +101,13 @@ function link([x0, x1], y, ends, amount, peak, title) {
   return element;
 }
 
+/** Returns the x of both ends of a link between two columns. */
 const between = (from, to) => [columns[from][0] + columns[from][1], columns[to][0]];
 
 /* --- the chart ------------------------------------------------------------------------------------------------------ */
 
-/** Returns lines with a hit rate and its difference from the baseline. */
-const hitRate = ({ values, baseline }, metric) => {
+/** Returns the lines of text of a unit's box: its hit rate, and the difference from the baseline. */
+const hitRateLines = ({ values, baseline }, metric) => {
   const value = values.get(metric) ?? null, before = baseline?.get(metric) ?? null;
   if (value === null) return ['hit rate', '—'];
   const change = before === null ? null : format.percentagePoints((value - before) / 100);
@@ -112,18 +118,20 @@ const rowY = (index) => TOP + index * (ROW + GAP);
 
 function spaceParts(counts, space, index) {
   const y = rowY(index), middle = y + ROW / 2 + 6;
-  const instructions = amountOf(counts, space.instructions, counted('inst'));
-  const requested = amountOf(counts, space.requests, counted(space.requestName ?? 'req'));
+  const instructions = amountOf(counts, space.instructions, countFormatter('inst'));
+  const requested = amountOf(counts, space.requests, countFormatter(space.requestName ?? 'req'));
   return [box(columns.space, y, ROW, space.name, [], instructions.value > 0 ? '' : 'idle'),
     link(between('kernel', 'space'), middle, 'both', instructions, null, `Kernel to ${space.name}`),
     space.requests.length === 0 ? null
-      : link(between('space', 'first'), middle, 'both', requested, peakOf(counts, ...space.requests), `${space.name} requests`)];
+      : link(between('space', 'firstLevel'), middle, 'both', requested, percentOfPeak(counts, ...space.requests),
+        `${space.name} requests`)];
 }
 
-/** Draws two links between two units, one in each direction. */
-const pairOfLinks = (counts, ends, middle, toRight, toLeft) => [[toRight, 'right', -20], [toLeft, 'left', 28]]
-  .map(([{ metric, scale = 1, title }, direction, offset]) => link(ends, middle + offset, direction,
-    amountOf(counts, [metric], format.bytes, scale), peakOf(counts, metric), title));
+/** Draws two links between two units, one in each direction. extent: the x of their ends; middle: y; toRight, toLeft: {metric,
+ * scale, title} of the traffic in each direction. */
+const pairOfLinks = (counts, extent, middle, toRight, toLeft) => [[toRight, 'right', -20], [toLeft, 'left', 28]]
+  .map(([{ metric, scale = 1, title }, direction, offset]) => link(extent, middle + offset, direction,
+    amountOf(counts, [metric], format.bytes, scale), percentOfPeak(counts, metric), title));
 
 const hasTraffic = ({ values }, metrics) => metrics.some((metric) => values.get(metric) > 0);
 
@@ -131,17 +139,17 @@ function chartOf(counts) {
   const drawn = spaces.filter((space) => space.always || hasTraffic(counts, [...space.instructions, ...space.requests]));
   const l1Count = drawn.filter(({ unit }) => unit === 'l1').length;
   const height = Math.max(LEAST_HEIGHT, rowY(drawn.length) - GAP + 10);
-  const body = height - TOP - 10;
+  const fullHeight = height - TOP - 10; // of boxes that extend from the top to the bottom
   const [l1Y, l1Height, sharedY] = [rowY(0), l1Count * (ROW + GAP) - GAP, rowY(l1Count)];
-  const memoryGap = (body - 3 * 84) / 2;
+  const memoryGap = (fullHeight - 3 * 84) / 2;
   const memoryY = (index) => TOP + index * (84 + memoryGap);
   const parts = [
-    box(columns.kernel, TOP, body, 'Kernel'),
+    box(columns.kernel, TOP, fullHeight, 'Kernel'),
     ...drawn.flatMap((space, index) => spaceParts(counts, space, index)),
-    box(columns.first, l1Y, l1Height, 'L1/TEX', hitRate(counts, 'l1tex__t_sector_hit_rate.pct')),
-    box(columns.first, sharedY, ROW, 'Shared memory'),
-    box(columns.l2, TOP, body, 'L2', hitRate(counts, 'lts__t_sector_hit_rate.pct')),
-    ...pairOfLinks(counts, between('first', 'l2'), l1Y + l1Height / 2,
+    box(columns.firstLevel, l1Y, l1Height, 'L1/TEX', hitRateLines(counts, 'l1tex__t_sector_hit_rate.pct')),
+    box(columns.firstLevel, sharedY, ROW, 'Shared memory'),
+    box(columns.l2, TOP, fullHeight, 'L2', hitRateLines(counts, 'lts__t_sector_hit_rate.pct')),
+    ...pairOfLinks(counts, between('firstLevel', 'l2'), l1Y + l1Height / 2,
       { metric: 'l1tex__m_l1tex2xbar_write_bytes.sum', title: 'L1 to L2' },
       { metric: 'l1tex__m_xbar2l1tex_read_bytes.sum', title: 'L2 to L1' }),
     ...memories.flatMap(({ name, read, write, scale }, index) => [
@@ -156,9 +164,9 @@ function chartOf(counts) {
 /** Describes the chart for screen readers. */
 function describe(counts) {
   const bytes = (metric) => amountOf(counts, [metric], format.bytes).text;
-  return `Memory chart. L1 ${hitRate(counts, 'l1tex__t_sector_hit_rate.pct').join(' ')}; L2 to L1 \
+  return `Memory chart. L1 ${hitRateLines(counts, 'l1tex__t_sector_hit_rate.pct').join(' ')}; L2 to L1 \
 ${bytes('l1tex__m_xbar2l1tex_read_bytes.sum')}, L1 to L2 ${bytes('l1tex__m_l1tex2xbar_write_bytes.sum')}; L2 \
-${hitRate(counts, 'lts__t_sector_hit_rate.pct').join(' ')}; device memory read ${bytes('dram__bytes_read.sum')}, written \
+${hitRateLines(counts, 'lts__t_sector_hit_rate.pct').join(' ')}; device memory read ${bytes('dram__bytes_read.sum')}, written \
 ${bytes('dram__bytes_write.sum')}. All counters are in section Memory Workload Analysis Chart.`;
 }
 

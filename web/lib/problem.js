@@ -3,7 +3,7 @@ import { byId, createElement } from '/lib/dom.js';
 
 const link = (href, text) => createElement('a', { href }, text);
 
-/** Functions that return what the user can do about a status of the API, as nodes. Status 0: the daemon did not respond. */
+/** By status of the API: a function that returns nodes, which tell what the user can do. Status 0: the daemon did not respond. */
 const nextSteps = {
   0: (isRetried) => (isRetried ? ['The page asks again until it does.']
     : ['Start it with ', createElement('code', {}, 'rooflined'), ', then reload the page.']),

@@ -1,5 +1,6 @@
 // The roofline chart of a kernel. Both axes are logarithmic. Each memory level has a line for its theoretical roof and a dashed
-// line for its measured roof. A label at the line shows the level and its bandwidth, a label at the top the peak of the unit.
+// line for its measured roof. A label along the line names the level and its bandwidth. A label above the lines names the
+// arithmetic unit and its peak.
 import { get } from '/lib/api.js';
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import { redrawOnResize } from '/lib/chart.js';
@@ -9,7 +10,7 @@ const MARGIN = { left: 96, right: 28, top: 26, bottom: 46 };
 const HEIGHT = 380;
 const LABEL_GAP = 5; // px between a roof and its label
 const LABEL_CHARACTER_WIDTH = 6.8; // px, the mean
-// start of a level's label, as a fraction of the slope; different for each level, so that labels of parallel roofs do not overlap
+// Start of each level's label, as a fraction of the slope. They differ, so that labels of parallel roofs do not overlap.
 const LABEL_POSITIONS = [0.5, 0.27, 0.04];
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
@@ -42,7 +43,7 @@ function decadesAround(values) {
   return [Math.floor(Math.min(...exponents) - 0.3), Math.ceil(Math.max(...exponents) + 0.1)];
 }
 
-// least ratio of the intensities at the ridge and at the left edge, so that slopes are long enough for labels
+// The smallest ratio of the intensities at the ridge and at the left edge, which makes slopes long enough for labels.
 const MIN_INTENSITY_RATIO_OF_SLOPE = 100;
 
 function scalesOf(points, roofs, width) {
@@ -215,7 +216,7 @@ export async function drawClockNote({ levels, units }, device, smHz) {
   byId('roof-clocks').textContent = higher.length === 0 ? '' : await explainHigherRoofs(higher, device, smHz);
 }
 
-/** Returns the unit of the classification, else the first unit with points. */
+/** Returns the name of the unit that the classification names, or else of the first unit with points. */
 const initialUnit = (roofline) => roofline.classification.unit
   ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0)
     ?? roofline.units[0]).name;

@@ -39,19 +39,20 @@ function labelled(label, pointer, control, help, isWide = false) {
     createElement('label', {}, createElement('span', {}, label), control), help);
 }
 
-function group(label, pointer, help, ...children) {
+function fieldGroup(label, pointer, help, ...children) {
   return createElement('fieldset', { class: 'field', 'data-field': pointer, 'aria-describedby': help?.id },
     createElement('legend', {}, label), ...children, help);
 }
 
-/* --- one builder for each type: ({label, name, schema, pointer, initial, isRequired}) => {element, read} -------- */
+/* --- one builder for each type: ({label, name, schema, pointer, initial, isRequired}) => {element, read} --------
+   read() returns the entered value; undefined: the request leaves the member out. */
 
 function choiceField({ label, schema, pointer, initial, isRequired }) {
-  const standard = defaultOf(schema);
-  const emptyLabel = schema.emptyLabel ?? (standard ? `${standard} (default)` : 'Auto');
+  const defaultValue = defaultOf(schema);
+  const emptyLabel = schema.emptyLabel ?? (defaultValue ? `${defaultValue} (default)` : 'Auto');
   const select = createElement('select', { name: pointer },
     ...(isRequired ? [] : [createElement('option', { value: '' }, emptyLabel)]),
-    ...schema.enum.filter((value) => isRequired || value !== standard)
+    ...schema.enum.filter((value) => isRequired || value !== defaultValue)
       .map((value) => createElement('option', { value }, schema.labels?.[value] ?? value)));
   select.value = initial ?? (isRequired ? schema.enum[0] : '');
   if (select.selectedIndex < 0) select.selectedIndex = 0;
@@ -74,27 +75,28 @@ function textField({ label, name, schema, pointer, initial }) {
 }
 
 function booleanField({ label, schema, pointer, initial, isRequired }) {
-  const standard = defaultOf(schema) ?? false;
+  const defaultValue = defaultOf(schema) ?? false;
   const box = createElement('input', { type: 'checkbox', name: pointer });
-  box.checked = initial ?? standard;
+  box.checked = initial ?? defaultValue;
   const element = labelled(label, pointer, box, helpOf(schema));
   element.classList.add('boolean');
-  return { element, read: () => (isRequired || box.checked !== standard ? box.checked : undefined) };
+  return { element, read: () => (isRequired || box.checked !== defaultValue ? box.checked : undefined) };
 }
 
-/** Builds check boxes for an array of distinct choices. The member is omitted while its default is checked. */
+/** Builds check boxes for an array of distinct choices. The request leaves the member out while exactly its default choices are
+ * checked. */
 function choicesField({ label, schema, pointer, initial }) {
-  const standard = defaultOf(schema) ?? [];
+  const defaultValues = defaultOf(schema) ?? [];
   const boxes = schema.items.enum.map((value) => {
     const box = createElement('input', { type: 'checkbox', name: pointer, value });
-    box.checked = (initial ?? standard).includes(value);
+    box.checked = (initial ?? defaultValues).includes(value);
     return box;
   });
-  const element = group(label, pointer, helpOf(schema),
+  const element = fieldGroup(label, pointer, helpOf(schema),
     ...boxes.map((box) => createElement('label', {}, box, ` ${box.value}`)));
   const read = () => {
     const checked = boxes.filter((box) => box.checked).map((box) => box.value);
-    return checked.join() === standard.join() ? undefined : checked;
+    return checked.join() === defaultValues.join() ? undefined : checked;
   };
   return { element, read };
 }
@@ -126,14 +128,14 @@ function itemsField({ label, schema, pointer, initial, isRequired }, context) {
   draw(initial ?? []);
   const add = createElement('button', { type: 'button', class: 'plain', 'aria-label': `Add to ${label}`,
     click: () => { draw([...read(), undefined]); context.changed(); } }, 'Add');
-  return { element: group(label, pointer, helpOf(schema), list, add),
+  return { element: fieldGroup(label, pointer, helpOf(schema), list, add),
     read: () => (items.length > 0 || isRequired ? read() : undefined) };
 }
 
 const isObjectOfObjects = ({ properties, required = [] }) =>
   required.length === 0 && Object.values(properties).every(({ type }) => type === 'object');
 
-/** Builds a choice for an object with exactly one of several properties, such as an argument, which is a buffer or a scalar. */
+/** Builds a choice for an object that has exactly one of several properties. An argument, for example, is a buffer or a scalar. */
 function oneOfField(schema, pointer, initial, context) {
   const names = Object.keys(schema.properties);
   let chosen;
@@ -154,7 +156,7 @@ function objectField({ label, schema, pointer, initial, isRequired }, context) {
   if (!schema.properties) return { element: createElement('span'), read: () => undefined };
   const { elements, read } = objectFields(schema, pointer, initial, context);
   const help = schema.hidesDescription ? null : helpOf(schema);
-  const element = group(label, pointer, help, createElement('div', { class: 'form' }, ...elements));
+  const element = fieldGroup(label, pointer, help, createElement('div', { class: 'form' }, ...elements));
   return { element, read: () => read() ?? (isRequired ? {} : undefined) };
 }
 
@@ -168,8 +170,9 @@ function builderOf(schema) {
   return schema.items.type === 'object' ? itemsField : listField;
 }
 
-/** Builds the fields of an object's properties. Returns {fields: [{name, element}], elements, read}; read() returns the entered
-    members, undefined if there are none. */
+/** Builds the fields of an object's properties. Returns {fields: [{name, element}], elements, read}. read() returns the entered
+ * members; undefined if there are none. context: {item, changed}; item(schema, pointer, initial) builds an item of an array, and
+ * changed() is called after an item was added, removed or replaced. */
 export function objectFields(schema, pointer, initial, context) {
   const fields = Object.entries(schema.properties).map(([name, property]) => {
     const field = { label: schema.keepsNames ? name : labelOf(name), name, schema: property,

@@ -31,8 +31,8 @@ export function tableOf(label, columns, rows) {
   );
 }
 
-/** The column with the names of rows. A cell's title is the metric. Below the name, the cell lists the parts of a sum, and says
- * why a number can differ from ncu's. */
+/** The column with the names of rows. A cell's title is the metric. Below the name, the cell lists the parts of a sum, and gives
+ * the reason if the number can differ from ncu's. */
 export const nameColumn = { label: 'Metric', cell: (row) => createElement('th',
   { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
   row.parts ? createElement('span', { class: 'parts quiet' },
@@ -71,8 +71,8 @@ addEventListener('hashchange', openTarget);
 
 const kindNames = { info: 'Note', warning: 'Warning', optimization: 'Optimization' };
 
-/** Returns the time that a global estimate is a share of. */
-const whole = ({ section }) => (section === 'Timeline' ? 'window' : 'kernel’s time');
+/** Names the time of which a finding's global estimate is a share. */
+const wholeName = ({ section }) => (section === 'Timeline' ? 'window' : 'kernel’s time');
 
 /** Returns the estimate of a finding as text; null if it has none. */
 function estimateOf({ speedup_pct: estimate, scope }) {
@@ -105,7 +105,7 @@ function linesOf({ lines }) {
 /** Groups the digits of the large numbers in a message. */
 const readable = (message) => message.replace(/(?<![\w.])\d{5,}(?!\w)/g, (digits) => format.count(Number(digits)));
 
-/** Creates the item of a further rule that found the same cause. */
+/** Creates the item of a finding's part, which is what another rule found about the same cause. */
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
   createElement('p', {}, readable(part.message)), linesOf(part), sectionLink(part));
 
@@ -127,7 +127,7 @@ export function findingItem(finding, change = null) {
             'span',
             {
               class: 'speedup',
-              title: isLocal ? 'Share of a part of the kernel’s time' : `Upper bound, as a share of the ${whole(finding)}`,
+              title: isLocal ? 'Share of a part of the kernel’s time' : `Upper bound, as a share of the ${wholeName(finding)}`,
             },
             estimate,
           ),

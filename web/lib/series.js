@@ -6,8 +6,8 @@ import * as format from '/lib/format.js';
 
 const HEIGHT = 180;
 
-// Occupancy curves by name. title: name of y; xName, x: name and formatter of x; y: formatter of y. All other series are samples
-// over time.
+// Occupancy curves by name. title: the caption; xName: what x is; x, y: formatters of the values. All other series are samples over
+// time.
 const warps = { y: format.count, unit: 'resident warps per SM' };
 const occupancyCurves = {
   occupancy_by_registers: { ...warps, title: 'Occupancy by registers', xName: 'registers per thread', x: format.count },
@@ -19,7 +19,8 @@ const sampleTitles = {
   sm_active_pct: 'SM active', instructions_pct: 'Issue slots used', dram_read_pct: 'DRAM reads', dram_write_pct: 'DRAM writes',
   l2_sectors_pct: 'L2 sectors', warps_active_pct: 'Warps active', tensor_active_pct: 'Tensor pipe active',
 };
-const timesFirst = (one, other) => Number(one.name in occupancyCurves) - Number(other.name in occupancyCurves);
+/** Compares two series: samples over time come before occupancy curves. */
+const samplesFirst = (one, other) => Number(one.name in occupancyCurves) - Number(other.name in occupancyCurves);
 const overTime = (name) => ({ title: sampleTitles[name] ?? name, unit: '% of peak', y: format.count, xName: 'time',
   x: (ns) => format.us(ns / 1000), isSampled: true });
 const curveOf = (name) => occupancyCurves[name] ?? overTime(name);
@@ -66,7 +67,8 @@ function draw() {
 
 /** Draws the curves. kernelPointOf(name): the kernel's own point [x, y] on a curve, or null. */
 export function drawSeries(series, kernelPointOf) {
-  shown = [...series].sort(timesFirst).map((one) => ({ ...one, curve: curveOf(one.name), kernelPoint: kernelPointOf(one.name) }));
+  shown = [...series].sort(samplesFirst)
+    .map((one) => ({ ...one, curve: curveOf(one.name), kernelPoint: kernelPointOf(one.name) }));
   byId('series').hidden = series.length === 0;
   draw();
 }

@@ -14,7 +14,7 @@ export const lineOf = ({ file, line }) => (file?.split('/').pop() === CODE_FILE 
 
 const lineId = (line) => `line-${line}`;
 
-/** Creates a cell with a number; isHeat: its share of the largest number is the colour of the cell. */
+/** Creates the cell of a line in a column of sums. isHeat: the colour of the cell shows its share of the largest sum. */
 function sumCell({ sums, isHeat }, line) {
   const sum = sums.get(line);
   if (sum === undefined) return createElement('td', {});
@@ -24,7 +24,7 @@ function sumCell({ sums, isHeat }, line) {
 }
 
 /** Creates a table of code lines. columns: [{label, title, sums: Map of line -> number, isHeat}]; messages: Map of line ->
- * compiler messages; selectLine(line): called for a selected line; null: lines cannot be selected. */
+ * compiler messages; selectLine(line): called when the user selects a line; null: lines cannot be selected. */
 export function codeTable(code, { columns = [], messages = new Map(), selectLine = null }) {
   const number = (line) => (selectLine === null ? String(line)
     : createElement('button', { type: 'button', 'aria-label': `Line ${line}`, click: () => selectLine(line) }, String(line)));

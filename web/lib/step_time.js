@@ -1,4 +1,5 @@
-// The time of a step or an iteration, divided by phases inside a launch, else by the phases of the launches, else by kernel.
+// The time of a step or an iteration, divided into parts. If a launch records phases, the parts are these phases. Otherwise they are
+// the kernels, which are grouped by training phase, by launch or by symbol, whichever is known first, and the time without a kernel.
 import { byId } from '/lib/dom.js';
 import { stackedBars } from '/lib/stacked_bars.js';
 import { shortName } from '/lib/timeline/names.js';
@@ -16,8 +17,7 @@ function partsOf(items) {
   return [...sorted.slice(0, MAX_PARTS - 1), { name: 'others', value: rest.reduce((sum, { value }) => sum + value, 0) }];
 }
 
-/** Returns the parts of a run as shares of its step: the phases inside a launch; else the kernels, by phase, launch or name, and
- * the time without a kernel. */
+/** Returns the parts of a run's step, with their shares of the step. */
 function stepOf(kernels) {
   const phases = kernels.flatMap(({ phases: found }) => found).filter(({ share_ratio: share }) => share > 0);
   if (phases.length > 0) return partsOf(phases.map((phase) => ({ name: phase.phase ?? phase.name, value: phase.share_ratio })));

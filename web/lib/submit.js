@@ -24,7 +24,7 @@ function showProblem(form, problem) {
   field?.querySelector('input, select, textarea')?.focus();
 }
 
-/** Calls send(form) when the form is submitted, and done(answer) with the answer to which it resolves. */
+/** When the form is submitted: calls send(form), which returns a promise of the API's reply, and then done(reply). */
 export function sendOnSubmit(form, send, done) {
   const button = form.querySelector('button[type="submit"]');
   form.addEventListener('submit', async (event) => {
@@ -42,5 +42,5 @@ export function sendOnSubmit(form, send, done) {
   });
 }
 
-/** Submits a job by send(form), which resolves to it, when the form is submitted, and shows the job's page. */
+/** When the form is submitted: calls send(form), which returns a promise of the new job, and then opens the job's page. */
 export const submitOnPost = (form, send) => sendOnSubmit(form, send, (job) => location.assign(`/job.html?id=${job.id}`));

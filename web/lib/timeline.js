@@ -33,7 +33,7 @@ let hover = null, focus = null; // events of the picture; a focus without `to` i
 let searched = ''; // searched text, in lower case
 let colours = new NameColours();
 let firstShown = null; // the initial window, which the address does not contain
-let frame = 0, settling = 0;
+let frame = 0, settling = 0; // ids of the requested animation frame (0: none) and of the timer of settle()
 
 const canvas = byId('timeline-canvas');
 const layout = new Layout();
@@ -91,8 +91,8 @@ function settle() {
   canvas.dataset.settled = String(frame === 0 && shown.isAtTarget); // false in an animation with slow frames
 }
 
-/** Returns the names of kernels, of phases inside them and of the overview, those with the most time first: they get colours of
- * their own before colours repeat. */
+/** Returns the names of kernels, of phases inside them and of the overview, those with the most time first. NameColours repeats its
+ * colours after the first names, so that these names get distinct colours. */
 function namesByTime(run, overview) {
   const times = new Map(overview.names.map((name) => [name, 0]));
   for (const lane of overview.lanes.filter(({ kind }) => kind !== 'ranges')) {

@@ -9,7 +9,7 @@ const cacheModes = ['cold', 'warm'];
 const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'timing' && other.name === name)
   ?? { value: null, reason: 'the timing pass did not measure it' };
 
-/** Returns which share of the measured roof that limits the kernel is reached: {value, roof, reason}. value: the achieved rate
+/** Returns the share that a run reaches of the measured roof that limits it: {value, roof, reason}. value: the achieved rate
  * divided by the roof; roof: name of the ceiling, such as "dram_copy" or "fp32_operations"; reason: why both are null. */
 function shareOf(run, mode) {
   const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
@@ -78,7 +78,8 @@ ${bound === null ? '' : `; at the measured ${roofName(times.share.roof)} it woul
 const timeOf = (times) => ({ value: times.median.value, reason: times.median.reason, formatValue: format.us,
   bound: times.roofUs, lowerQuartile: times.lowerQuartile, upperQuartile: times.upperQuartile });
 
-/** Returns the getValue of a rate: the run's `field` (bytes or operations) per second. reason: why a run has no such field. */
+/** Returns a getValue for cardOf() that computes a rate: the run's `field` (bytes or operations) per second. reason: shown for a
+ * run without this field. */
 const rateGetter = (field, formatValue, reason) => (times) => {
   const amount = times.run[field];
   return { value: perSecond(amount, times.median.value), reason: amount === null ? reason : times.median.reason, formatValue,
@@ -153,7 +154,7 @@ const columns = [
   { label: 'Roof', cell: ({ share }) => createElement('td', {}, share.roof === null ? '—' : `measured ${roofName(share.roof)}`) },
 ];
 
-/** Returns a note for each reason, with the runs and the numbers that are missing for it. */
+/** Returns a note for each reason for missing numbers: the runs, the numbers and the reason. */
 function missingNotes(timesOfRuns) {
   const runsByReason = new Map();
   for (const { run, mode, share, median } of timesOfRuns) {

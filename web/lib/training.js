@@ -59,7 +59,7 @@ function verdictOf(pairs) {
   }).join(' ');
 }
 
-/** Returns a note for each reason, with the runs and the metrics that are missing for it. */
+/** Returns a note for each reason for missing metrics: the runs, the metrics and the reason. */
 function missingNotes(runs) {
   const missing = runs.flatMap((run) => comparedMetrics.filter(({ field }) => run.summary.unavailable[field])
     .map(({ label, field }) => ({ variant: run.variant, label: label.toLowerCase(), reason: run.summary.unavailable[field] })));

@@ -1,11 +1,12 @@
 // The lanes of a timeline: their data from the API, and their boxes in the picture.
 
-const BAR_HEIGHT = 20; // px, as all below
+// All in px.
+const BAR_HEIGHT = 20;
 const LANE_GAP = 8;
-const TITLE_HEIGHT = 15; // of the title above a lane's bars; only narrow pictures have one
 export const AXIS_HEIGHT = 26;
 export const MARKS_HEIGHT = 18;
-const NARROW = 560;
+const NARROW_WIDTH = 560; // a narrower picture has a lane's title above its bars instead of beside them
+const TITLE_HEIGHT = 15;
 const TITLE_WIDTH = 128;
 
 const titles = { ranges: 'NVTX', calls: 'API calls', launches: 'Launches', kernels: 'Kernels', phases: 'Phases', copies: 'Copies',
@@ -15,9 +16,9 @@ const isOfStream = ({ kind }) => ['kernels', 'phases', 'copies'].includes(kind);
 
 export const laneKey = ({ kind, device, stream, thread }) => `${kind} ${device ?? ''} ${stream ?? ''} ${thread ?? ''}`;
 
-/** Returns a lane's title. several: the trace has several devices, so the title contains the device. */
-export function laneTitle({ kind, device, stream, thread }, several = false) {
-  const owner = [several && device !== null ? `device ${device}` : null, stream !== null ? `stream ${stream}` : null,
+/** Returns a lane's title. hasSeveralDevices: the title contains the device. */
+export function laneTitle({ kind, device, stream, thread }, hasSeveralDevices = false) {
+  const owner = [hasSeveralDevices && device !== null ? `device ${device}` : null, stream !== null ? `stream ${stream}` : null,
     thread !== null ? `thread ${thread}` : null].filter(Boolean).join(', ');
   return owner ? `${titles[kind]}, ${owner}` : titles[kind];
 }
@@ -94,10 +95,10 @@ export class Layout {
 
   arrange(width = this.width) {
     this.width = width;
-    this.isNarrow = width < NARROW;
+    this.isNarrow = width < NARROW_WIDTH;
     this.gutter = this.isNarrow ? 0 : TITLE_WIDTH;
     const lanes = [...this.#lanes.values()].sort(compareLanes);
-    const several = new Set(lanes.map((lane) => lane.device).filter((device) => device !== null)).size > 1;
+    const hasSeveralDevices = new Set(lanes.map((lane) => lane.device).filter((device) => device !== null)).size > 1;
     let top = AXIS_HEIGHT;
     this.marksTop = top + (this.isNarrow ? TITLE_HEIGHT : 0);
     if (this.hasMarks) top = this.marksTop + MARKS_HEIGHT + LANE_GAP;
@@ -105,7 +106,8 @@ export class Layout {
       const titleTop = top;
       const barsTop = top + (this.isNarrow ? TITLE_HEIGHT : 0);
       top = barsTop + lane.depths * BAR_HEIGHT + LANE_GAP;
-      return { ...lane, title: laneTitle(lane, several), titleTop, top: barsTop, bottom: top - LANE_GAP, barHeight: BAR_HEIGHT };
+      return { ...lane, title: laneTitle(lane, hasSeveralDevices), titleTop, top: barsTop, bottom: top - LANE_GAP,
+        barHeight: BAR_HEIGHT };
     });
     this.height = Math.max(top, AXIS_HEIGHT + BAR_HEIGHT);
   }

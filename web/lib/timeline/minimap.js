@@ -2,7 +2,8 @@
 import { prepareCanvas } from '/lib/timeline/draw.js';
 
 const HEIGHT = 40; // px
-const FIRST_KINDS = ['kernels', 'launches', 'copies', 'calls', 'ranges']; // shows the lanes of the first kind that the trace has
+// The strip shows the lanes of the first of these kinds that the trace has.
+const FIRST_KINDS = ['kernels', 'launches', 'copies', 'calls', 'ranges'];
 
 /** Returns the busy share of each of `count` equal parts of the trace. */
 export function busyShares(overview, count) {

@@ -12,8 +12,8 @@ function withoutBrackets(text, open, close) {
   return kept;
 }
 
-/** Returns a demangled function's name without return type, namespaces, template arguments and parameters; of a call of the CUDA
- * API without its version, as in "cudaStreamSynchronize_v3020". */
+/** Returns a demangled function's name without return type, namespaces, template arguments and parameters. Removes the version
+ * from the name of a call of the CUDA API, such as "cudaStreamSynchronize_v3020". */
 export function shortName(name) {
   if (!/[(<]/.test(name)) return name.replace(/_v\d{4,5}(_pt[ds]z?)?$/, '');
   const named = name.replaceAll('(anonymous namespace)::', '').replace(/operator[<>()=+\-*/[\]&|!~^%]+/, 'operator');
@@ -22,8 +22,9 @@ export function shortName(name) {
   return symbol || name;
 }
 
-/** Returns the name of a kernel's launch, with its short symbol if another kernel of the list has the same launch and another
- * symbol. Without a launch name: the short symbol, or the whole symbol if another kernel has the same short symbol. */
+/** Returns a label for a kernel that differs from those of the others in the list. This is the name of its launch; if another
+ * kernel has the same launch and another symbol, with the short symbol. A kernel without a launch name gets its short symbol, or
+ * the whole symbol if another kernel has the same short symbol. */
 export function distinctLabel({ launch, name }, kernels) {
   const sharesWithOther = (key) => kernels.some((other) => other.name !== name && key(other));
   const symbol = sharesWithOther((other) => shortName(other.name) === shortName(name)) ? name : shortName(name);

@@ -1,7 +1,7 @@
 // The event or mark under the pointer, and the tooltip that describes it.
 import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
-import { laneTitle, visitBars } from '/lib/timeline/lanes.js';
+import { laneTitle, MARKS_HEIGHT, visitBars } from '/lib/timeline/lanes.js';
 
 /** Returns the event of a reply at a point of the picture, or null. */
 export function eventAt(layout, window, reply, x, y) {
@@ -9,7 +9,7 @@ export function eventAt(layout, window, reply, x, y) {
   const lane = box && reply.lanes.find((one) => one.key === box.key);
   if (!lane || x < layout.gutter) return null;
   const depth = Math.floor((y - box.top) / box.barHeight);
-  let found = null, nearest = 3; // max distance in px from a thin bar
+  let found = null, nearest = 3; // px; a point may miss a thin bar by less than this
   visitBars(lane, window, layout.toX(window), (i, left, right) => {
     const missed = Math.max(left - x, x - right, 0);
     if (lane.depth[i] === depth && missed < nearest) [found, nearest] = [i, missed];
@@ -23,7 +23,7 @@ export const eventOf = (reply, lane, i) => ({ key: lane.key, lane, from: lane.st
 
 /** Returns the mark at a point of the picture, or null. */
 export function markAt(layout, window, marks, x, y) {
-  if (!layout.hasMarks || y < layout.marksTop || y >= layout.marksTop + 18) return null;
+  if (!layout.hasMarks || y < layout.marksTop || y >= layout.marksTop + MARKS_HEIGHT) return null;
   const toX = layout.toX(window);
   return marks.find((mark) => toX(mark.from) - 2 <= x && Math.max(toX(mark.to), toX(mark.from) + 2) + 2 >= x) ?? null;
 }
