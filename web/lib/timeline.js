@@ -91,8 +91,8 @@ function settle() {
   canvas.dataset.settled = String(frame === 0 && shown.isAtTarget); // false in an animation with slow frames
 }
 
-/** Returns the names of kernels, of phases inside them and of the overview, those with the most time first. NameColours repeats its
- * colours after the first names, so that these names get distinct colours. */
+/** Returns the names of kernels, of phases inside them and of the overview, those with the most time first. NameColours repeats
+ * its colours after the first names, which therefore get distinct colours. */
 function namesByTime(run, overview) {
   const times = new Map(overview.names.map((name) => [name, 0]));
   for (const lane of overview.lanes.filter(({ kind }) => kind !== 'ranges')) {
