@@ -8,7 +8,7 @@ mkdir -p "$folder"
 
 fetch() { # NAME SHA256-OF-DECOMPRESSED-FILE
   target=$folder/$1.gz
-  for mirror in local $mirrors; do # local: the file that is already there
+  for mirror in local $mirrors; do # local: a file that the folder already has, which is only verified
     [ "$mirror" = local ] || curl -fsSL --retry 2 --max-time 120 -o "$target.part" "$mirror/$1.gz" || continue
     [ "$mirror" = local ] || mv "$target.part" "$target"
     [ -f "$target" ] || continue

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs missing packages, builds, starts the daemon (and stops
-# that of an earlier run), trains the MNIST CNN in FP32 and FP16 on the GPU, or without one on the CPU, and prints the comparison
-# and its URL. The daemon keeps running unless --stop-after is given. MNIST is read from ROOFLINED_MNIST_DIR or
+# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs missing packages, builds, starts the daemon, trains the
+# MNIST CNN in FP32 and FP16 on the GPU (without a GPU on the CPU), and prints the comparison and its URL. Stops a daemon of an
+# earlier run first. The new daemon keeps running unless --stop-after is given. MNIST is read from ROOFLINED_MNIST_DIR or
 # ../shared/mnist (scripts/fetch-mnist.sh downloads it); without it the training uses synthetic digits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-trap 'exit 130' INT # also if the running program handles SIGINT, as apt-get does
+trap 'exit 130' INT # ends the script also when Ctrl-C reaches a program that handles SIGINT itself, as apt-get does
 
 stop_after=false
 state=${ROOFLINED_STATE:-$PWD/build/quickstart-state}
@@ -31,7 +31,7 @@ export ROOFLINED_MNIST_DIR=${ROOFLINED_MNIST_DIR:-}
 . scripts/lib/install.sh
 rl_install build
 
-cuda=OFF # without a GPU, CUDA code is not compiled, which takes long
+cuda=OFF # without a GPU, CUDA code is not compiled, because that takes long
 if [ -e /dev/nvidiactl ]; then cuda=AUTO; fi
 echo "Building ..."
 log=build/quickstart-build.log
@@ -78,7 +78,7 @@ if build/release/bin/rooflinectl devices --json | grep -E '"kind": ?"cuda","stat
   job=(--precisions "fp32,fp16" --epochs 5 --passes "timing,activity,counters")
 fi
 status=0
-build/release/bin/rooflinectl run --kind ceilings || status=$? # the floors of the training run need them
+build/release/bin/rooflinectl run --kind ceilings || status=$? # the floors of the training run are computed from the ceilings
 build/release/bin/rooflinectl run "${job[@]}" || status=$?
 id=$(build/release/bin/rooflinectl list --json | sed -n 's/^{"items":\[{"id":\([0-9]*\).*/\1/p')
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/record-h200-database.py OUT.sqlite.xz [DEVICE BUILD]: records tests/data/h200.sqlite.xz, the database of the tests and
-screenshots of the page with the numbers of a GPU. Runs jobs of every kind and suites on a device, which takes about 2.5 minutes
-on an H200 with the build that scripts/gpu-pack.sh packed.
+"""scripts/record-h200-database.py OUT.sqlite.xz [DEVICE BUILD]: records a database with the numbers of a GPU, from which
+tests/web/gpu_pages.test.mjs and scripts/screenshots.sh show the page (tests/data/h200.sqlite.xz). Runs jobs of every kind and
+suites on a device, which takes about 2.5 minutes on an H200 with the build that scripts/gpu-pack.sh packed.
 """
 import lzma
 import pathlib
@@ -33,10 +33,10 @@ extern "C" __global__ void transpose(const float *x, float *y, int n) {
     y[(size_t)(row + i) * n + column] = tile[threadIdx.x][threadIdx.y + i];
 }
 """
-N = 8192
+N = 8192  # rows and columns of the transposed matrix
 
 
-def source(code, entry, grid, block, arguments, **fields):
+def source_job(code, entry, grid, block, arguments, **fields):
     return {"kind": "source", "code": code, "entry": entry, "grid": grid, "block": block, "arguments": arguments, **fields}
 
 
@@ -44,10 +44,11 @@ def buffer(dtype, count, init):
     return {"buffer": {"dtype": dtype, "count": count, "init": init}}
 
 
-def transpose(**fields):
-    return source(TRANSPOSE, "transpose", [N // 32, N // 32], [32, 8],
-                  [buffer("fp32", N * N, "uniform"), buffer("fp32", N * N, "zeros"), {"scalar": {"dtype": "int32", "value": N}}],
-                  model={"bytes": 8 * N * N, "operations": 0}, **fields)
+def transpose_job(**fields):
+    return source_job(TRANSPOSE, "transpose", [N // 32, N // 32], [32, 8],
+                      [buffer("fp32", N * N, "uniform"), buffer("fp32", N * N, "zeros"),
+                       {"scalar": {"dtype": "int32", "value": N}}],
+                      model={"bytes": 8 * N * N, "operations": 0}, **fields)
 
 
 HISTOGRAM = r"""extern "C" __global__ void histogram(const int *values, unsigned *bins, int n) {
@@ -82,8 +83,8 @@ JOBS = [
      "tags": ["mnist", "nightly"]},
     {"kind": "kernel", "kernels": SEQUENCE, "passes": ALL_PASSES, "set": "full", "name": "Ten kernels of our model",
      "tags": ["model"]},
-    transpose(variants=[{"name": "conflicts"}, {"name": "padded", "defines": ["PAD=1"]}], options=["-lineinfo"], set="full",
-              passes=ALL_PASSES, name="transpose.cu: padding of the tile", tags=["transpose"]),
+    transpose_job(variants=[{"name": "conflicts"}, {"name": "padded", "defines": ["PAD=1"]}], options=["-lineinfo"], set="full",
+                  passes=ALL_PASSES, name="transpose.cu: padding of the tile", tags=["transpose"]),
     {"kind": "train", "precisions": ["fp32", "tf32", "fp16"], "epochs": 3, "engine": "cudnn", "passes": ALL_PASSES,
      "set": "basic", "name": "MNIST with cuDNN, one launch a layer", "tags": ["mnist", "cudnn"]},
     {"kind": "layer", "tokens": 2048, "passes": ["timing", "activity"], "samples": 5, "name": "Layer, prefill of 2048 tokens",
@@ -94,19 +95,20 @@ JOBS = [
      "name": "softmax bf16", "tags": ["softmax"]},
     {"kind": "kernel", "kernel": "gemm", "dtype": "fp16", "shape": {"m": 2048, "n": 4096, "k": 4096}, "set": "full",
      "variant": "searched"},
-    source(HISTOGRAM, "histogram", [1056], [256], [buffer("int32", 1 << 24, "range"), buffer("int32", 16, "zeros"),
-                                                   {"scalar": {"dtype": "int32", "value": 1 << 24}}],
-           set="full", name="histogram.cu", tags=["atomics"]),
-    source(CHASE, "chase", [528], [128], [buffer("int32", 1 << 24, "range"), buffer("int32", 528 * 128, "zeros"),
-                                          {"scalar": {"dtype": "int32", "value": 512}}], set="full", name="chase.cu"),
-    source(TRANSPOSE.replace("__syncthreads()", "__sync_threads()"), "transpose", [1], [32],
-           [buffer("fp32", 1024, "uniform")], name="transpose.cu, second try"),
+    source_job(HISTOGRAM, "histogram", [1056], [256], [buffer("int32", 1 << 24, "range"), buffer("int32", 16, "zeros"),
+                                                       {"scalar": {"dtype": "int32", "value": 1 << 24}}],
+               set="full", name="histogram.cu", tags=["atomics"]),
+    source_job(CHASE, "chase", [528], [128], [buffer("int32", 1 << 24, "range"), buffer("int32", 528 * 128, "zeros"),
+                                              {"scalar": {"dtype": "int32", "value": 512}}], set="full", name="chase.cu"),
+    source_job(TRANSPOSE.replace("__syncthreads()", "__sync_threads()"), "transpose", [1], [32],  # does not compile
+               [buffer("fp32", 1024, "uniform")], name="transpose.cu, second try"),
     {"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 4194304}, "set": "detailed"},
 ]
 
 
 def transpose_suite(pad):
-    request = {**transpose(samples=10), "code": TRANSPOSE.replace("#define PAD 0 //", f"#define PAD {pad} //")}
+    """Returns the suite with this many columns of padding; 0 makes the kernel slower by bank conflicts."""
+    request = {**transpose_job(samples=10), "code": TRANSPOSE.replace("#define PAD 0 //", f"#define PAD {pad} //")}
     return {"name": "transpose", "summary": "The transposition of our model", "blocks": 6, "time_budget_s": 60,
             "jobs": [{"name": "tile", "request": request}],
             "metrics": [{"job": "tile", "metric": "time_cold_us_median", "threshold_ratio": 0.02}]}
@@ -117,7 +119,7 @@ SUITES = [("transpose", transpose_suite(1)), MNIST, ("transpose", transpose_suit
 
 
 def run(label, action):
-    """Runs one job or suite. A job that fails is recorded too: one of them is meant to."""
+    """Runs one job or suite, and prints its duration and outcome. Continues after a failure, because one job is meant to fail."""
     begin = time.monotonic()
     try:
         action()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/screenshots.sh [BUILD]: makes the screenshots of docs/screenshots, both themes, from tests/data/h200.sqlite.xz with the
-# programs of BUILD (default build/dev), and checks the pages. CTest's test web_playwright must have run in BUILD.
+# scripts/screenshots.sh [BUILD]: makes the screenshots of docs/screenshots in both themes, from tests/data/h200.sqlite.xz and
+# with the programs of BUILD (default build/dev), and tests the pages. CTest's test web_playwright, which installs the browser
+# driver, must have run in BUILD.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${1:-build/dev}")

@@ -5,7 +5,7 @@
 # MNIST is read from ROOFLINED_MNIST_DIR or ../shared/mnist; without it the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-trap 'exit 130' INT # also if the running program handles SIGINT, as pytest does
+trap 'exit 130' INT # ends the script also when Ctrl-C reaches a program that handles SIGINT itself, as pytest does
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
@@ -24,7 +24,7 @@ mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
 
-# Prints the lines of a log that name failures: of pytest, cmocka, node, CTest, sanitizers, compilers and fuzz targets.
+# Prints the lines of a log that name failures, as pytest, cmocka, node, CTest, sanitizers, compilers and fuzz targets print them.
 failure_lines() { # LOG
   local test_lines='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) '
   local ctest_lines='\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
@@ -41,7 +41,7 @@ step() { # NAME COMMAND...: runs and times the command; prints the end of its lo
     printf '  ok      %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log" | cut -c 1-70)"
     # A step without CTest results counts as one test.
     if [ -e "$logs/$name.xml" ]; then
-      failure_lines "$logs/$name.log" # of first attempts
+      failure_lines "$logs/$name.log" # of tests that passed only at the second attempt
     else
       printf '%s\tpassed\n' "$name" >>"$logs/steps.tsv"
     fi
@@ -61,7 +61,8 @@ build() { # PRESET
   cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
-# State folders are in memory where /dev/shm has 2 GiB free: on a disk that is writing back build outputs, each commit waits.
+# State folders are in memory if /dev/shm has 2 GiB free: on a disk that is still writing the outputs of the build, each commit of
+# the database would wait.
 shm_free_mib=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)
 if [ -z "${TMPDIR:-}" ] && [ "${shm_free_mib:-0}" -ge 2048 ]; then
   shm_folder=$(mktemp -d /dev/shm/rooflined-test-XXXXXX) && trap 'rm -rf "$shm_folder"' EXIT
@@ -74,8 +75,9 @@ suite() { # STEP PRESET CTEST-OPTIONS...
     --test-output-size-passed 65536 --test-output-truncation head "$@"
 }
 
-# The tests of whole programs share the processors with each other and with what else runs, so each has a second attempt; the
-# summary names those that needed it. A sanitizer's report fails the step in any case.
+# The tests of whole programs share the processors with each other and with other programs, so a test can fail because it is too
+# slow. Each therefore has a second attempt; the summary names the tests that needed it. A sanitizer's report fails the step in
+# any case.
 suite_with_second_attempts() { # STEP PRESET CTEST-OPTIONS...
   suite "$@" --repeat until-pass:2 && ! grep -qaE 'Sanitizer: |runtime error: ' "$logs/$1.log" >/dev/null
 }
@@ -90,14 +92,15 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
-# The suites from worker to rest at once, because most of their tests wait.
+# Runs all tests of whole programs (worker, api, crash, client, web, packaging and rest) concurrently, because most of them wait.
 programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
-boot() { suite_with_second_attempts boot dev -L boot; } # not beside them, because its tests bound durations
+boot() { suite_with_second_attempts boot dev -L boot; } # alone, because its tests check durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
-# Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these too would take 50 % longer and test nothing more.
+# Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these two as well would take 50 % longer and test
+# nothing more.
 cuda_build() {
   if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
     echo "no nvcc: the CUDA worker was not compiled"; return 77
@@ -129,7 +132,7 @@ all=(install_all source build_dev generated unit simt programs boot
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }
-build_fuzz() { # builds the fuzz targets only: clang does not build the rest of the tree
+build_fuzz() { # builds the fuzz targets only, because clang does not build the rest of the tree
   local targets
   cmake --preset fuzz || return
   mapfile -t targets < <(ninja -C build/fuzz -t targets all | sed -n 's/^\(fuzz_[a-z_]*\): phony$/\1/p')

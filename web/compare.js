@@ -45,7 +45,8 @@ function drawRuns(runs) {
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Returns the two runs with distinct variants, which the comparison uses as names: adds the engine, or A and B, if they are equal. */
+/** Returns the two runs with distinct variants, which the comparison uses as names: adds the engine, or A and B, if they are
+ * equal. */
 function withDistinctNames(runs) {
   const [first, second] = runs;
   const name = first.engine !== second.engine ? (run) => `${run.variant} by ${run.engine}`
@@ -150,7 +151,8 @@ const columns = [
 const differs = (row) => (row.relative === null
   ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
 
-/** Returns the sections. If the user wants changed rows only, leaves out other rows, and tables and sections that are then empty. */
+/** Returns the sections. If the user wants changed rows only, leaves out other rows, and tables and sections
+ * that are then empty. */
 function filterSections(sections) {
   if (!byId('changed').checked) return sections;
   return sections.map((section) =>

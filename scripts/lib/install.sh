@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The list of packages for Debian 12 and Ubuntu 24.04. Source it and call `rl_install build` or `rl_install build tests`.
-# An entry is a package, or COMMAND:PACKAGE, which is installed only when the command is missing.
+# Installs packages on Debian 12 and Ubuntu 24.04. To use it, source this file and call `rl_install build` or `rl_install build
+# tests`. An entry of a set is a package, or COMMAND:PACKAGE, which is installed only when the command is missing.
 
 declare -A RL_PACKAGES
 RL_PACKAGES[build]="
@@ -18,7 +18,7 @@ RL_PACKAGES[tests]="
   protoc:protobuf-compiler python3-protobuf python3-prometheus-client
   python3-pytest python3-requests python3-jsonschema python3-numpy python3-yaml"
 
-RL_PACKAGES[bench]="wrk:wrk python3" # of tests/bench/api.sh
+RL_PACKAGES[bench]="wrk:wrk python3" # for tests/bench/api.sh
 
 rl_missing_packages() { # SET...: prints the packages that are not installed
   local set entry
@@ -32,7 +32,7 @@ rl_missing_packages() { # SET...: prints the packages that are not installed
   done
 }
 
-# Succeeds when sudo gives root rights: without a password, or, on a terminal, with one.
+# Succeeds when sudo gives root rights. Asks for a password only on a terminal.
 rl_sudo() {
   command -v sudo >/dev/null || return
   sudo -n true 2>/dev/null && return

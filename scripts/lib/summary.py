@@ -36,7 +36,7 @@ def count_inner_tests(output):
 
 
 def find_second_attempts(log, passed):
-    """Returns the names among `passed` of which the log of CTest has a failed attempt."""
+    """Returns those names of `passed` for which CTest's log has a failed attempt."""
     return sorted(passed & set(FAILED_ATTEMPT.findall(log.read_text(errors="replace")))) if log.exists() else []
 
 

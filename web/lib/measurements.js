@@ -1,5 +1,5 @@
-// The measurements of a job's runs, described in words and grouped by subject, with a column for each run. A second table, which is
-// folded at first, has the names of the API.
+// The measurements of a job's runs, described in words and grouped by subject, with a column for each run. A second table, which
+// is folded at first, has the names of the API.
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import { fillRunTable, breakable } from '/lib/run_table.js';
 import * as format from '/lib/format.js';

@@ -81,8 +81,8 @@ function box([x, width], y, height, name, lines = [], className = '') {
     ...lines.map((line, index) => text(line, x + width / 2, first + 16 * (index + 1))));
 }
 
-/** Draws a link from x0 to x1. arrowHeads: "right", "left" or "both", the ends that have one; peak: percentage of the link's peak,
- * or null. */
+/** Draws a link from x0 to x1. arrowHeads: "right", "left" or "both", the ends that have one; peak: percentage of the link's
+ * peak, or null. */
 function link([x0, x1], y, arrowHeads, amount, peak, title) {
   const isIdle = !(amount.value > 0);
   const share = peak === null || isIdle ? null : `${peak.toFixed(peak < 10 ? 1 : 0)} %`;

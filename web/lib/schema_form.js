@@ -135,7 +135,7 @@ function itemsField({ label, schema, pointer, initial, isRequired }, context) {
 const isObjectOfObjects = ({ properties, required = [] }) =>
   required.length === 0 && Object.values(properties).every(({ type }) => type === 'object');
 
-/** Builds a choice for an object that has exactly one of several properties. An argument, for example, is a buffer or a scalar. */
+/** Builds a choice for an object that has exactly one of several properties. An argument is either a buffer or a scalar. */
 function oneOfField(schema, pointer, initial, context) {
   const names = Object.keys(schema.properties);
   let chosen;

@@ -6,8 +6,8 @@ import * as format from '/lib/format.js';
 
 const HEIGHT = 180;
 
-// Occupancy curves by name. title: the caption; xName: what x is; x, y: formatters of the values. All other series are samples over
-// time.
+// Occupancy curves by name. title: the caption; xName: what x is; x, y: formatters of the values. All other series are samples
+// over time.
 const warps = { y: format.count, unit: 'resident warps per SM' };
 const occupancyCurves = {
   occupancy_by_registers: { ...warps, title: 'Occupancy by registers', xName: 'registers per thread', x: format.count },

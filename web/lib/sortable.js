@@ -1,9 +1,9 @@
 // Sorting of tables by the buttons in their heads.
 import { createElement } from '/lib/dom.js';
 
-/** Returns the rows sorted by a column. columns: [{label, value(row), number, isText}]. number: value() returns numbers; isText: the
- * cells are text even so. sorting: {column: index, down: whether descending}. A column without value() keeps the order. Missing
- * values come last in both directions. */
+/** Returns the rows sorted by a column. columns: [{label, value(row), number, isText}]. number: value() returns numbers; isText:
+ * the cells are text even so. sorting: {column: index, down: whether descending}. A column without value() keeps the order.
+ * Missing values come last in both directions. */
 export function sortRows(columns, rows, { column: index, down }) {
   const column = columns[index];
   if (!column?.value) return rows;

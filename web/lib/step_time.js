@@ -1,5 +1,5 @@
-// The time of a step or an iteration, divided into parts. If a launch records phases, the parts are these phases. Otherwise they are
-// the kernels, which are grouped by training phase, by launch or by symbol, whichever is known first, and the time without a kernel.
+// The time of a step or an iteration, divided into parts. If a launch records phases, the parts are these phases. Otherwise the
+// parts are the time without a kernel, and the kernels by training phase; by launch or symbol if no phase is known.
 import { byId } from '/lib/dom.js';
 import { stackedBars } from '/lib/stacked_bars.js';
 import { shortName } from '/lib/timeline/names.js';
