@@ -1,5 +1,5 @@
-"""Reads comparison.csv of tests/gpu/cupti/compare_ncu.py: one row per metric; for each kernel our median, ncu's median, their
-relative difference and a verdict."""
+"""Reads comparison.csv of tests/gpu/cupti/compare_ncu.py. It has one row per metric, and for each kernel the columns of COLUMNS:
+our median, ncu's median, their relative difference and a verdict."""
 import collections
 import csv
 
@@ -16,7 +16,8 @@ def kernels_of(table):
 
 
 def summarise(path):
-    """Yields for each kernel the count of each verdict, then a row for each metric that differs."""
+    """Yields for each kernel a row with the number of its metrics by verdict ("words"), then a row for each metric that differs.
+    "repeated" counts the metrics that were collected in more than one run."""
     table = read(path)
     for kernel in kernels_of(table):
         verdicts = [(row[f"{kernel}_verdict"], int(row["runs"]) > 1) for row in table if row[f"{kernel}_verdict"]]

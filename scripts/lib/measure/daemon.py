@@ -14,7 +14,7 @@ class Failed(Exception):
 
 class Daemon:
     """A context manager that starts a daemon and stops it. settings: options of the daemon; log: file to which its log is
-    appended; token: the daemon requires a token, and requests send it."""
+    appended; token: if True, the daemon requires a token, and request() sends it."""
 
     def __init__(self, host, log, *settings, token=False):
         self.host, self.log, self.settings, self.token = host, log, settings, token
@@ -38,7 +38,7 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        """Stops the daemon and its workers: a remaining worker would keep the counters reserved."""
+        """Stops the daemon, which ends its workers. A worker that kept running would keep the counters reserved."""
         self.process.terminate()
         try:
             self.process.wait(20)
@@ -55,7 +55,7 @@ class Daemon:
             return json.load(response)
 
     def wait_for_device(self, timeout_s=60):
-        """Returns the device's properties as soon as they are known."""
+        """Waits until the daemon knows the device's properties, and returns them."""
         deadline = time.monotonic() + timeout_s
         while True:
             device = next((item for item in self.request("/devices")["items"] if item["id"] == self.host.device), None)
@@ -66,7 +66,8 @@ class Daemon:
             time.sleep(0.05)
 
     def run_job(self, body, timeout_s=600, poll_s=0.002):
-        """Runs a job and returns it with "seconds", from POST until it was stored. Fails unless every pass completed."""
+        """Runs a job and returns it with "seconds", the time from POST until it was stored. Raises Failed unless every pass
+        completed."""
         begin = time.monotonic()
         job_id = self.request("/jobs", {"device": self.host.device, **body})["id"]
         while (job := self.request(f"/jobs/{job_id}"))["state"] in ("queued", "running"):
@@ -97,5 +98,5 @@ class Daemon:
 
 
 def measurement(run, name, pass_name="timing"):
-    """Returns a run's measurement of a pass; None when it has none."""
+    """Returns the value of a run's measurement of a pass; None if the run has no such measurement."""
     return next((item["value"] for item in run["measurements"] if (item["pass"], item["name"]) == (pass_name, name)), None)

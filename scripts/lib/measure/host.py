@@ -38,7 +38,7 @@ class Host:
                             "ROOFLINED_SOURCE": str(SOURCE)}
         if self.mnist:
             self.environment["ROOFLINED_MNIST_DIR"] = self.mnist
-        if (self.build / "lib").is_dir():  # packed libraries, for our programs only; the host's programs use the host's
+        if (self.build / "lib").is_dir():  # packed libraries, which only our programs use, not programs of the host
             folders = [str(self.build / "lib"), "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64",
                        os.environ.get("LD_LIBRARY_PATH")]
             self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))

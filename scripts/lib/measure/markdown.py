@@ -4,7 +4,8 @@ MISSING = "–"
 
 
 def number(value, digits=3):
-    """Formats with this many significant digits; never rounds digits before the decimal point."""
+    """Formats with this many significant digits. Digits before the decimal point are never rounded away, even if there are
+    more."""
     if value is None:
         return MISSING
     if isinstance(value, (bool, str)):

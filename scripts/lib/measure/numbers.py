@@ -27,27 +27,27 @@ def incomplete_beta(a, b, x):
     return front * (fraction - 1)
 
 
-def student_cdf(t, freedom):
-    """Returns the cumulative distribution of Student's t with this many degrees of freedom."""
-    tail = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+def student_cdf(t, degrees_of_freedom):
+    """Returns the value at t of the cumulative distribution function of Student's t distribution."""
+    tail = incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t)) / 2
     return 1 - tail if t > 0 else tail
 
 
-def student_quantile(probability, freedom):
+def student_quantile(probability, degrees_of_freedom):
     """Returns t with student_cdf(t) = probability; probability must be at least 0.5."""
     low, high = 0.0, 1.0
-    while student_cdf(high, freedom) < probability:
+    while student_cdf(high, degrees_of_freedom) < probability:
         high *= 2
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
+        low, high = (middle, high) if student_cdf(middle, degrees_of_freedom) < probability else (low, middle)
     return (low + high) / 2
 
 
 def difference_of_means(ours, theirs, confidence=0.95):
-    """Returns mean(ours) - mean(theirs) as {"difference", "low", "high", "freedom"}: Welch's confidence interval and its degrees
-    of freedom, without assuming equal variances. "low" and "high" are None if a list has one value; "freedom"
-    is None then, and if both lists have no variance."""
+    """Returns mean(ours) - mean(theirs) as {"difference", "low", "high", "freedom"}: the difference, the ends of its confidence
+    interval by Welch's method, which does not assume equal variances, and the degrees of freedom. "low" and "high" are None if a
+    list has only one value. "freedom" is None in this case and if neither list has any variance."""
     difference = statistics.fmean(ours) - statistics.fmean(theirs)
     if min(len(ours), len(theirs)) < 2:
         return {"difference": difference, "low": None, "high": None, "freedom": None}
@@ -55,24 +55,26 @@ def difference_of_means(ours, theirs, confidence=0.95):
     error = math.sqrt(sum(squared_errors))
     if error == 0:
         return {"difference": difference, "low": difference, "high": difference, "freedom": None}
-    freedom = sum(squared_errors) ** 2 / sum(squared ** 2 / (len(values) - 1)
-                                             for squared, values in zip(squared_errors, (ours, theirs)))
-    margin = student_quantile((1 + confidence) / 2, freedom) * error
-    return {"difference": difference, "low": difference - margin, "high": difference + margin, "freedom": freedom}
+    degrees_of_freedom = sum(squared_errors) ** 2 / sum(squared ** 2 / (len(values) - 1)
+                                                        for squared, values in zip(squared_errors, (ours, theirs)))
+    margin = student_quantile((1 + confidence) / 2, degrees_of_freedom) * error
+    return {"difference": difference, "low": difference - margin, "high": difference + margin, "freedom": degrees_of_freedom}
 
 
 def fit_line(xs, ys, confidence=0.95):
-    """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: its values at the smallest and
-    the largest x, its growth from the one to the other relative to begin, and the confidence interval of that growth."""
+    """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: "begin" and "end" are the line's
+    values at the smallest and the largest x, "growth_ratio" is (end - begin) / begin, and "low" and "high" are the ends of the
+    confidence interval of "growth_ratio"."""
     middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
     sum_squares_x = sum((x - middle_x) ** 2 for x in xs)
     slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / sum_squares_x
     begin, end = (middle_y + slope * (x - middle_x) for x in (min(xs), max(xs)))
     residual = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in zip(xs, ys))
-    freedom = len(xs) - 2
+    degrees_of_freedom = len(xs) - 2
     margin = math.inf
-    if freedom > 0:
-        margin = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(residual / freedom / sum_squares_x)
+    if degrees_of_freedom > 0:
+        slope_error = math.sqrt(residual / degrees_of_freedom / sum_squares_x)
+        margin = student_quantile((1 + confidence) / 2, degrees_of_freedom) * slope_error
     span = (max(xs) - min(xs)) / begin if begin else math.nan
     return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - margin) * span,
             "high": (slope + margin) * span}

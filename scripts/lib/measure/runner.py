@@ -34,8 +34,8 @@ Step = collections.namedtuple("Step", "name run expected_s limit_s summary share
 
 
 class Context:
-    """The argument of a step. logs: folder for its logs; deadline: in seconds of time.monotonic(); earlier_rows: the step's rows
-    from an earlier session."""
+    """The argument of a step. logs: folder for its logs; deadline: time.monotonic() at which the step should have ended;
+    earlier_rows: the step's rows from an earlier session."""
 
     def __init__(self, host, logs, deadline, earlier_rows):
         self.host, self.logs, self.deadline, self.earlier_rows = host, logs, deadline, earlier_rows
@@ -49,8 +49,8 @@ class Context:
 
 
 class Results:
-    """The results of all steps, written to path after every step. Results in the file are kept; of the results of another commit,
-    only the rows marked "lasting", which do not depend on our code."""
+    """The results of all steps, written to path after every step. Results that the file already has are kept if they are from
+    this commit. Of other commits' results, only the rows marked "lasting" are kept: these do not depend on our code."""
 
     def __init__(self, path, commit):
         self.path, self.commit, self.steps = pathlib.Path(path), commit, {}
@@ -162,8 +162,8 @@ def next_step(host, waiting, running):
 
 
 def run_steps(steps, hosts, out, budget_s, results, print_line=print):
-    """Runs the steps that have not passed or been skipped yet, as many as the time budget allows. Returns True if no step
-    failed."""
+    """Runs as many steps as the time budget allows; omits steps that already passed or were skipped in an earlier session.
+    Returns True if no step failed or was cut off."""
     begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     waiting = [step for step in steps if not results.is_done(step.name)]

@@ -49,7 +49,8 @@ def targets(rows):
 
 
 def parts(rows):
-    """Durations of single launches of a step, or of the phases of a launch that runs a whole epoch."""
+    """Formats the durations of the single launches of a step. For a launch that runs a whole epoch, formats those of its
+    phases."""
     cells = [{"column": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows
              for name, us in row.get("parts_us", {}).items()]
     return pivot_table(["µs"], cells, lambda cell: (cell["name"],), lambda cell: cell["column"], lambda cell: number(cell["us"]))
@@ -76,7 +77,7 @@ def memory(rows):
 
 
 def perf_phases(rows):
-    """Microseconds by which each launch, with all its kernels, delays the end of a step."""
+    """Formats the microseconds by which each launch, with all its kernels, delays the end of a step."""
     sums = {}
     for row in rows:
         if "later_us" in row:
@@ -147,7 +148,8 @@ def accuracy(rows):
 
 
 def agreement(rows):
-    """Counts of verdicts by kernel, and of DIFFERS among metrics that were collected repeatedly; then the metrics that differ."""
+    """Formats two tables. The first counts the verdicts by kernel, and separately the verdict DIFFERS among metrics that were
+    collected repeatedly. The second has the metrics that differ."""
     kernels = [row for row in rows if "words" in row]
     verdicts = sorted({verdict for row in kernels for verdict in row["words"]})
 
@@ -188,7 +190,7 @@ def suites(rows):
 
 
 def unchanged(rows):
-    """Verdicts and effects of each metric over all runs that had a baseline."""
+    """Formats the verdicts and effects of each metric over all runs that had a baseline."""
     runs = [row for row in rows if "metrics" in row]
     by_metric = {}
     for metric in (metric for row in runs for metric in row["metrics"] if metric["verdict"] != "incomparable"):
@@ -224,11 +226,11 @@ def slowed(rows):
 
 
 def suite_cost(rows):
-    """The median of the daemon's processor time a job, by who submits it."""
-    of_submitter = {name: [row["ms_per_job"] for row in rows if row["submitter"] == name] for name in ("client", "suite")}
+    """Formats the median of the daemon's processor time per job, by the submitter of the jobs."""
+    ms_by_submitter = {name: [row["ms_per_job"] for row in rows if row["submitter"] == name] for name in ("client", "suite")}
     return table(["jobs of a", "ms of processor time a job, median", "rounds"],
                  [[name, statistics.median(values), ", ".join(map(number, values))]
-                  for name, values in of_submitter.items() if values])
+                  for name, values in ms_by_submitter.items() if values])
 
 
 def neighbour(rows):
@@ -249,7 +251,7 @@ def neighbour(rows):
 
 
 def recorded(rows):
-    """The number of values of each metric, and their spread: the largest value divided by the smallest, minus 1."""
+    """Formats the number of values of each metric, and their spread: the largest value divided by the smallest, minus 1."""
     metrics = {}
     for row in rows:
         for metric, roles in row.get("values", {}).items():
@@ -279,7 +281,8 @@ def soak(rows):
 
 
 def layer(rows):
-    """The variants of each phase and type, with PyTorch's times below them; the ratios; the ceilings of products."""
+    """Formats three tables: the times of our and PyTorch's variants by phase and data type, their ratios, and the share of the
+    ceilings that matrix products reach."""
     def line(row):
         framework = f"{row['framework'].partition('+')[0]}, " if "framework" in row else ""
         floor_us, gained, rate = (row.get(name) for name in ("floor_us", "gained_ratio", "product_operations_per_s"))
@@ -299,6 +302,7 @@ def layer(rows):
 
 
 def phase_and_type(row):
+    """Returns a key that sorts prefill before decode and FP16 before BF16."""
     return row["phase"] != "prefill", row["dtype"] != "fp16"
 
 
@@ -307,12 +311,14 @@ def median_torch_rows(rows):
     rounds = {}
     for row in (row for row in rows if "framework" in row and "cold_us" in row):
         rounds.setdefault((row["phase"], row["dtype"], row["variant"]), []).append(row)
-    return [{**same[0], **{name: statistics.median(row[name] for row in same) for name in ("cold_us", "warm_us")}}
-            for same in rounds.values()]
+    return [{**rows_of_variant[0],
+             **{name: statistics.median(row[name] for row in rows_of_variant) for name in ("cold_us", "warm_us")}}
+            for rows_of_variant in rounds.values()]
 
 
 def layer_ceilings(rows):
-    """The highest rates of products, and the share of each that the products of each variant of prefill reach."""
+    """Formats the highest known rates of matrix products, and the shares of them that the products of each variant reach in the
+    phase prefill."""
     lines = []
     for ceiling in (row for row in rows if row.get("large_product_operations_per_s")):
         variants = [row for row in rows if (row.get("phase"), row.get("dtype")) == ("prefill", ceiling["dtype"]) and
@@ -326,7 +332,7 @@ def layer_ceilings(rows):
 
 
 def layer_timeline(rows):
-    """The classes of time of the first variants, with at least 0.1 % of the window."""
+    """Formats the share of each class of time in the window, for the FP16 runs."""
     runs = [row for row in rows if row.get("classes") and row["dtype"] == "fp16"]
     cells = [{"run": f"{row['phase']} {row['variant']}", "class": name, "share": time_ns / sum(row["classes"].values())}
              for row in runs for name, time_ns in row["classes"].items() if time_ns]
@@ -335,7 +341,7 @@ def layer_timeline(rows):
 
 
 def layer_launches(rows):
-    """Microseconds of each launch, from the activity pass."""
+    """Formats the microseconds of each launch in the activity pass, for the FP16 runs."""
     cells = [{"launch": launch, "run": f"{row['phase']} {row['variant']}", "us": us} for row in rows
              if row.get("launches") and row["dtype"] == "fp16" for launch, us in row["launches"].items()]
     return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
@@ -362,7 +368,7 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "recorded_kernels": recorded}
 
 
-# Further tables of a step.
+# Further tables: name, then the step whose rows it shows, and the function that formats it.
 VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts),
          "layer_timeline": ("layer", layer_timeline), "layer_launches": ("layer", layer_launches),
          "decode_launches": ("decode", layer_launches)}
@@ -395,8 +401,8 @@ def summary(commit, steps):
 
 
 def fill_page(text, steps):
-    """Returns the text of a page with a new table between <!-- NAME --> and <!-- /NAME -->, for each NAME that is a step in steps
-    or one of its VIEWS."""
+    """Returns the text of a page with a new table between <!-- NAME --> and <!-- /NAME -->, for each NAME that is a step in
+    `steps`, or a table in VIEWS of such a step."""
     tables = [(name, step, table_of(name)) for name, step in steps.items()]
     tables += [(name, steps[step_name], view) for name, (step_name, view) in VIEWS.items() if step_name in steps]
     for name, step, make_table in tables:

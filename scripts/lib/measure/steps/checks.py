@@ -1,5 +1,5 @@
-"""Steps that run tests on a GPU: the tests of CTest, the comparison with ncu, compute-sanitizer, code compiled from PTX for
-compute capability 8.0."""
+"""Steps that run tests on a GPU: the tests of CTest, the comparison with ncu, compute-sanitizer, and programs that the driver
+compiles from PTX for compute capability 8.0."""
 import concurrent.futures
 import os
 import re
@@ -18,7 +18,7 @@ from . import programs
 from .training import engines
 
 TEST_TIMEOUT_S = 300
-PARALLEL_PROGRAMS = 8  # maximum number of concurrent programs, which time nothing
+PARALLEL_PROGRAMS = 8  # maximum number of concurrent programs; only programs that time nothing run concurrently
 OUTCOMES = {0: "passed", EXIT_SKIPPED: "skipped", None: "cut off"}
 
 
@@ -43,20 +43,21 @@ def gpu_tests(context, is_selected):
 
 
 def with_pytest(command):
-    """Returns the command with a Python of this host that has pytest; None when there is none."""
+    """Returns the command with a Python interpreter of this host that has pytest; None if no interpreter has it."""
     for python in (command[0], sys.executable):
         if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0:
             return [python, *command[1:]]
     return None
 
 
-# Tests that neither time nor count anything. TESTS_BY_ENGINE run once for each training engine.
+# Tests that neither measure times nor use counters. Those in TESTS_BY_ENGINE run once for each training engine.
 NUMERICS_TESTS = ("gpu_numerics", "gpu_training", "gpu_phase_timestamps", "gpu_kernels", "gpu_conv2")
 TESTS_BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 
 def test_commands(context, name, command, script_options):
-    """Returns the commands of a test by their names; the command is None when this host cannot run it."""
+    """Returns {name: command} for the runs of a test: one, or one for each engine. The command is None if this host cannot run
+    it. script_options: arguments inserted after the script of a Python test."""
     if "pytest" in command and (command := with_pytest(command)) is None:
         return {name: None}
     if command[0].endswith("python3") and "pytest" not in command:
@@ -117,8 +118,9 @@ def rules(context):
 
 
 def agreement(context):
-    """Compares with ncu. agreement.csv gets every number of SUBJECTS_WITH_FIXED_KERNELS. A training step is not among them,
-    because the algorithms that libraries select determine its kernels."""
+    """Runs the tests that compare our counters with ncu's, and writes agreement.csv with every number of the subjects in
+    SUBJECTS_WITH_FIXED_KERNELS. A training step is not among these, because its kernels depend on the algorithms that libraries
+    select."""
     kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log_path(name))]):
         yield row
@@ -136,7 +138,7 @@ def agreement(context):
 
 # One full and one partial step; eager=1 launches each kernel separately, as the tools require.
 SMALL_TRAINING = ["images=24", "batch=16", "epochs=1", "warmup=0", "eager=1"]
-CONV2_BATCHES = ["3", "133"]  # fewer and more images than its kernels process at once
+CONV2_BATCHES = ["3", "133"]  # fewer and more images than the kernels of conv2 process at once
 SANITIZER_SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 UNSUPPORTED_MESSAGE = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
 SANITIZER_TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
@@ -192,8 +194,8 @@ def is_conclusive(row):
 
 
 def ptx80(context):
-    """Runs the programs of a build with PTX for compute capability 8.0 only, which the driver compiles. Libraries use their own
-    code."""
+    """Runs the programs of a build that has our kernels only as PTX for compute capability 8.0, which the driver compiles.
+    Libraries use their own machine code."""
     host = context.host
     host.require_gpu()
     folder = host.build / "ptx80"

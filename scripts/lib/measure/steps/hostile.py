@@ -1,7 +1,8 @@
-"""A thousand malicious or malformed posts in a row: each ends as expected, nothing leaks, an ordinary kernel stays as fast.
+"""Posts a thousand malicious or malformed jobs in a row. Checks that each ends as expected, that nothing leaks, and that an
+ordinary kernel does not become slower.
 
-On a GPU the daemon executes them. Without one, the compiler compiles them, and the daemon then executes a thousand posts on the
-fake worker of tests/api, which ends as posted code can make a worker end."""
+On a GPU the daemon executes the jobs. Without a GPU, the daemon executes a thousand jobs on the fake worker of tests/api, which
+ends in each of the ways in which posted code can end a worker; then rooflined-nvrtc compiles the code of the malicious jobs."""
 import base64
 import collections
 import concurrent.futures
@@ -32,8 +33,10 @@ ELEMENTS, ATTACK_ELEMENTS = 1 << 22, 10_007
 EXPECTED = base64.b64encode(struct.pack(f"<{ATTACK_ELEMENTS}f", *[2.0 * i for i in range(ATTACK_ELEMENTS)])).decode()
 ATTACKS = SOURCE / "tests" / "attacks"
 
-# How a post may end: whether its job may complete, and words of which the message of its failure has at least one; None: any.
+# How a post is expected to end. may_complete: whether its job may complete; words: the message of a failure has at least one of
+# these; None: any message is accepted.
 Verdict = collections.namedtuple("Verdict", "may_complete words")
+# kind: name of the sort of post, by which results are counted; request: body for POST /jobs; verdict: its expected end.
 Post = collections.namedtuple("Post", "kind request verdict")
 
 ORDINARY = """extern "C" __global__ void k(const float *x, float *y, int n) {
@@ -65,8 +68,9 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
 }
 """]
 
-# name, code, members of the request, words of which the error message has at least one; (): the job may also complete. The entry
-# is k, the arguments are those of attack_job. Those with a deadline last that long, so fewer of them are posted.
+# Hostile kernels: (name, body of kernel k, changed members of the request, words of which the error message has at least one).
+# Without words the job may also complete, and fail with any message. The arguments are those of attack_job. A job with a deadline
+# lasts until then, so choose() selects it less often.
 PARAMETERS = "(const float *x, float *y, int n)"
 FAULTS = ("illegal memory access", "illegal instruction", "launch failure", "misaligned address")
 HOSTILE = [
@@ -162,7 +166,7 @@ def read_attacks():
     return sorted(json.loads((ATTACKS / "verdicts.json").read_text()).items())
 
 
-TIME_LIMITED_SHARE = 0.25  # of the posts that another kind of post gets
+TIME_LIMITED_WEIGHT = 0.25  # how often choose() selects a job that lasts until its deadline; other jobs have the weight 1
 BY_REFERENCE = {"arguments": [buffer("in", ATTACK_ELEMENTS, init="uniform"), buffer("out", ATTACK_ELEMENTS),
                               {"scalar": {"dtype": "int32", "value": ATTACK_ELEMENTS}}],
                 "expected": {"argument": 1, "reference": {"code": ORDINARY, "entry": "k"}}}
@@ -170,7 +174,7 @@ ATTACK_CHANGES = {"knows_the_seed": BY_REFERENCE, "endless_after_check": {"deadl
 
 
 def choose(items, is_time_limited, chance):
-    return chance.choices(items, [TIME_LIMITED_SHARE if is_time_limited(item) else 1 for item in items])[0]
+    return chance.choices(items, [TIME_LIMITED_WEIGHT if is_time_limited(item) else 1 for item in items])[0]
 
 
 def attack_post(number, chance):
@@ -185,7 +189,7 @@ def hostile_post(number, chance):
     kind = chance.randrange(10)
     if kind < 4:
         return attack_post(number, chance)
-    if kind < 6:  # a fifth of the mutations never end
+    if kind < 6:  # with a short deadline, because a fifth of the mutated kernels never end
         return Post("mutation", attack_job(mutate(chance.choice(REAL_KERNELS), chance), deadline_s=1), Verdict(True, None))
     if kind == 6:
         return Post("more registers than 1,024 threads can have", attack_job(f"// {number}\n{REGISTERS}", block=[1024]),
@@ -219,7 +223,7 @@ def ends_as_expected(state, message, verdict):
             (verdict.words is None or any(word in message for word in verdict.words)))
 
 
-# Words of messages, and how results.json names such an end.
+# Words of a failure's message, and the name that results.json has for this end.
 ENDS = [("deadline", "deadline"), ("result_changed", "result_changed"), ("result is wrong", "wrong result"),
         ("argument 0, whose access is", "input changed"), ("illegal memory access", "illegal address"),
         ("misaligned address", "misaligned address"), ("illegal instruction", "illegal instruction"),
@@ -227,7 +231,7 @@ ENDS = [("deadline", "deadline"), ("result_changed", "result_changed"), ("result
 
 
 def end_of(state, message):
-    """Names the end of a post: its state, and of a failed job the reason."""
+    """Returns a name for the end of a post: its state, and the reason if it did not complete."""
     if state == "completed":
         return state
     first_word = message.split(" ", 1)[0]
@@ -240,7 +244,8 @@ def count_descriptors(process):
 
 
 def kept_replies_bytes(daemon):
-    """Returns the size of the replies that the daemon keeps for repeated requests; it has a limit."""
+    """Returns the size of the replies that the daemon keeps for repeated requests. It is no leak, because the daemon limits
+    it."""
     request = urllib.request.Request(daemon.url + "/metrics", headers=daemon.headers)
     with urllib.request.urlopen(request, timeout=60) as response:
         lines = response.read().decode().splitlines()
@@ -248,7 +253,7 @@ def kept_replies_bytes(daemon):
 
 
 def leak_sample(daemon, memory, temporary, number):
-    """Returns what the daemon holds after `number` posts."""
+    """Returns the memory, files and workers that the daemon has after `number` posts. memory: a DeviceMemory, or None."""
     used = process_memory(daemon.process.pid)
     return {"posts": number, "workers": len(daemon.worker_pids()), "daemon_bytes": used["anonymous_bytes"],
             "daemon_rss_bytes": used["rss_bytes"], "kept_replies_bytes": kept_replies_bytes(daemon),
@@ -257,7 +262,7 @@ def leak_sample(daemon, memory, temporary, number):
 
 
 def await_workers(daemon, count):
-    """Waits until the workers that replace others have started."""
+    """Waits up to 10 s until the daemon has `count` workers, as it starts a new one for each that has ended."""
     deadline = time.monotonic() + 10
     while len(daemon.worker_pids()) != count and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -276,7 +281,7 @@ def time_ordinary(daemon, number):
 
 
 def sample(daemon, memory, temporary, number, repeats):
-    """Times an ordinary kernel `repeats` times, and returns the median with what the daemon holds."""
+    """Times an ordinary kernel `repeats` times, and adds the median to a leak_sample."""
     times = [time_ordinary(daemon, f"{number} {repeat}") for repeat in range(repeats)]
     await_workers(daemon, 2 * len(daemon.host.devices))
     return {**leak_sample(daemon, memory, temporary, number), "cold_us": statistics.median(times), "cold_us_times": times}
@@ -304,8 +309,9 @@ def drift_check(samples):
 
 
 def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
-    """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and the number of each
-    kind by end. With several GPUs, each executes its share of the posts. Returns the number of posts."""
+    """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and for each kind of
+    post how often it ended in which way. Several GPUs execute equal shares of the posts concurrently. Returns the number of
+    posts. reserve_s: time that remains for the caller when the posts end early."""
     ends, wrong, number = collections.defaultdict(collections.Counter), 0, 0
     devices = daemon.host.devices
     begin = time.monotonic()
@@ -364,7 +370,7 @@ def on_gpu(context, chance):
                 token=True) as daemon:
         host.devices = sorted(item["id"] for item in daemon.request("/devices")["items"] if item["id"].startswith("gpu"))
         memory = DeviceMemory()
-        for device in host.devices:  # starts the workers of each
+        for device in host.devices:  # starts the workers of each device
             daemon.run_results({**ordinary_job(0), "device": device})
         samples.append(sample(daemon, memory, temporary, 0, SAMPLES_AT_ENDS))
         yield samples[0]
@@ -376,7 +382,7 @@ def on_gpu(context, chance):
     yield drift_check(samples)
 
 
-# Entries of tests/api/fake_gpu_worker.py, how many of 100 posts have each, and their verdict.
+# (name of a kernel that tests/api/fake_gpu_worker.py knows, how many of 100 posts have it, verdict)
 FAKE_POSTS = [("add", 45, Verdict(True, ())), ("broken", 30, Verdict(False, ("/code",))),
               ("faulty", 14, Verdict(False, ("illegal memory access",))), ("rows_10000", 5, Verdict(True, ())),
               ("large", 3, Verdict(True, ())), ("too_large", 2, Verdict(False, ("out of memory",))),
@@ -420,7 +426,7 @@ def in_daemon(context, chance):
 
 
 def in_compiler(context, chance):
-    """Without a GPU, compiles the posts: the compiler ends with an answer for each and leaves nothing behind."""
+    """Compiles the code of the posts. Checks that the compiler ends with an answer for each and leaves no files."""
     compiler = context.host.program("rooflined-nvrtc")
     statuses, wrong = {}, 0
     temporary, host = temporary_folder(context, "temporary")

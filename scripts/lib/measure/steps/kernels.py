@@ -1,11 +1,11 @@
-"""Peak rates of the device, and the fraction of them that single kernels reach."""
+"""Steps that measure the peak rates of the device, and the share of them that single kernels reach."""
 from ..daemon import Daemon
 from ..host import SOURCE
 from ..runner import check
 from . import programs
 
-CEILINGS_JOBS = 3
-MIN_COPY_RATIO = 0.93
+CEILINGS_JOBS = 3  # ceilings jobs on a GPU, one after another
+MIN_COPY_RATIO = 0.93  # bandwidth of every kernel over that of the best copy
 MAX_CACHED_COMPILE_MS = 10  # NVRTC takes at least seven times as long
 
 

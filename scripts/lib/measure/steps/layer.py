@@ -1,7 +1,8 @@
 """The transformer layer: the times of its variants, the causes of idle time with and without a graph, and PyTorch's times.
 
-Samples follow pauses of PAUSE_MS, since back-to-back layers reach the power limit, which lowers the clocks. The rate of the
-products is that of TRACED layers back to back, about 10 ms. PyTorch's samples have the same pauses, in alternation with ours."""
+A pause of PAUSE_MS precedes each sample, because layers back to back reach the power limit, which lowers the clocks. The rate of
+the matrix products is measured over TRACED layers back to back, which take only about 10 ms. PyTorch's samples have the same
+pauses, and its measurements alternate with ours."""
 import contextlib
 import json
 import statistics
@@ -16,12 +17,14 @@ from . import programs
 SHAPES = {"prefill": {"tokens": 2048}, "decode": {"tokens": 1, "cached_tokens": 2047}}
 SMALL = {"hidden": 128, "heads": 2, "ffn": 344}  # sizes of the layer on a CPU
 PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "norm1_qkv_rope", "o", "o_residual", "gate", "up", "gate_up", "gate_up_silu",
-            "norm2_gate_up_silu", "gate_beside_up", "down", "down_residual"}  # launches
-LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # its rate is the ceiling of products
-PAUSE_MS, TRACED, ROUNDS = 10, 6, 3
-MIN_SPEEDUP = 1.05  # of the best variant over torch.compile
-TORCH_MIN_S = 45  # time to start PyTorch, to measure eager and to compile
-MIN_PRODUCT_RATIO = 0.85  # of the ceiling of products
+            "norm2_gate_up_silu", "gate_beside_up", "down", "down_residual"}  # names of launches that are matrix products
+LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # the products of the layer are compared with the rate of this one
+PAUSE_MS = 10
+TRACED = 6  # layers in the activity pass
+ROUNDS = 3  # in which PyTorch and our variant `best` alternate
+MIN_SPEEDUP = 1.05  # of the variant `best` over torch.compile
+TORCH_MIN_S = 45  # time to start PyTorch, to measure its eager layer and to compile
+MIN_PRODUCT_RATIO = 0.85  # rate of the layer's products over that of LARGE_PRODUCT
 
 
 def layer(context, phases=tuple(SHAPES)):
@@ -95,7 +98,7 @@ def product_check(row, ceiling):
 
 @contextlib.contextmanager
 def pytorch(context):
-    """Starts tests/baselines/torch_layer.py. Yields None where PyTorch has no GPU."""
+    """Starts tests/baselines/torch_layer.py and yields its process; None if PyTorch has no GPU."""
     works = context.host.is_gpu and programs.run(
         context, [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], "torch.log")[0] == 0
     if not works:
@@ -122,7 +125,7 @@ def torch_rows(process, request):
 
 def compare_with_torch(daemon, torch, phase, layer_request):
     """Times the compiled layer and the variant `best` in alternation, each ROUNDS times, and yields the rows and the ratios."""
-    pairs = []  # of each round: PyTorch's and our times
+    round_ratios = []  # for each round PyTorch's time divided by ours, [cold, warm]
     for number in range(ROUNDS):
         compiled = []
         for row in torch_rows(torch, layer_request):
@@ -136,8 +139,9 @@ def compare_with_torch(daemon, torch, phase, layer_request):
                "throttled_ratio": timings(run).get("throttled_ratio")}
         if not compiled:
             return
-        pairs.append([min(row[time] for row in compiled) / ours[time] for time in ("cold_us", "warm_us")])
-    ratios = [statistics.median(ratio) for ratio in zip(*pairs)]
-    yield {"phase": phase, "dtype": layer_request["dtype"], "speedup_cold": ratios[0], "speedup_warm": ratios[1], "rounds": pairs}
+        round_ratios.append([min(row[time] for row in compiled) / ours[time] for time in ("cold_us", "warm_us")])
+    ratios = [statistics.median(cache_ratios) for cache_ratios in zip(*round_ratios)]
+    yield {"phase": phase, "dtype": layer_request["dtype"], "speedup_cold": ratios[0], "speedup_warm": ratios[1],
+           "rounds": round_ratios}
     yield check(f"{phase} {layer_request['dtype']}: {MIN_SPEEDUP} times as fast as torch.compile",
                 min(ratios) >= MIN_SPEEDUP, ratios)

@@ -27,7 +27,7 @@ BASELINES = (("compile", "fp32,fp16", 10), ("graph", "fp32,fp16,tf32", 10),
 
 
 def baselines(context):
-    """Times our epochs and, directly afterwards, PyTorch's by the same definition of an epoch."""
+    """Times our epochs and directly afterwards PyTorch's. The same work counts as an epoch in both."""
     our_ms = {}
     for precision in ("fp32", "tf32", "fp16"):
         row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"],
@@ -64,12 +64,13 @@ def stream_json_lines(context, command, log_name):
 
 
 SEEDS, AFTER_EPOCHS = range(1, 11), (1, 5, 10)
-MIN_DIFFERENCE = -0.001  # least upper bound of the interval of our accuracy minus PyTorch's
+MIN_DIFFERENCE = -0.001  # our accuracy minus PyTorch's; the confidence interval must reach at least this value
 TORCH_MIN_S = 20  # time to start PyTorch, to capture its graphs and to train ten epochs
 
 
 def accuracy(context):
-    """Yields rows {"who", "precision", "seed", "accuracy": after each epoch}. Rows of an earlier session are kept."""
+    """Yields rows {"who", "precision", "seed", "accuracy": list with the accuracy after each epoch}, and their comparison. Rows
+    of an earlier session are kept; only missing trainings run."""
     host = context.host
     precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.is_gpu else (("fp32",), range(1, 4))
     rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier_rows if "accuracy" in row}
@@ -114,7 +115,8 @@ def torch_accuracy(context, wanted):
 
 
 def compare_accuracy(rows, precisions):
-    """Yields the means after AFTER_EPOCHS with the confidence interval of their difference."""
+    """Yields our and PyTorch's mean accuracy after each number of epochs in AFTER_EPOCHS, and the confidence interval of their
+    difference."""
     for precision in precisions:
         by_framework = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)]
                         for who in ("ours", "pytorch")}

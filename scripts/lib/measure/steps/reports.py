@@ -1,4 +1,4 @@
-"""Duration of reports, and memory growth over a thousand of them."""
+"""Steps that measure how long reports and posted jobs take, and how memory grows over a thousand reports."""
 import base64
 import ctypes
 import json
@@ -16,9 +16,10 @@ from . import programs
 
 RELU = {"dtype": "fp16", "shape": {"n": 4194304}, "variant": "scalar"}
 TEN_KERNELS = [{"kernel": "relu", **RELU}] * 10
+# The launches of a report: a job for the daemon, and (workload, engine, parameters) of cupti_probe_train for ncu.
 ONE_JOB, ONE_SUBJECT = {"kind": "kernel", "kernel": "relu", **RELU}, ("relu", "auto", RELU)
 TEN_JOB, TEN_SUBJECT = {"kind": "kernel", "kernels": TEN_KERNELS}, ("sequence", "auto", {"kernels": TEN_KERNELS})
-# kernels, set (full includes metrics by instruction), limit in seconds or None, job, (workload, engine, parameters) for ncu
+# (number of kernels, set (full includes metrics by instruction), limit in seconds or None, job, subject for ncu)
 REPORTS = [
     (1, "full", 1.4, ONE_JOB, ONE_SUBJECT),
     (10, "full", 2.6, TEN_JOB, TEN_SUBJECT),
@@ -40,15 +41,16 @@ def ncu_seconds(context, metric_set, subject):
 
 
 def profile(host, job, metric_set):
-    """Returns the request. On a CPU, which has no counters, it is a smaller job with the timing pass."""
+    """Returns the request for a report of the job. A CPU has no counters, so it gets a smaller job with the timing pass."""
     if host.is_gpu:
         return {**job, "set": metric_set, "passes": ["counters"]}
     return json.loads(json.dumps({**job, "passes": ["timing"], "samples": 1}).replace('"n": 4194304', '"n": 4096'))
 
 
 def stage_times_ms(daemon, jobs):
-    """Returns the median time of each stage of the counters pass, and of the timing pass's compilation of posted code. "rest" is
-    everything else: queue, pipe and storing, and all other work of other passes."""
+    """Returns the median time of each stage of the counters pass, and of the compilation of posted code in the timing pass.
+    "rest" is the remaining time of a job: waiting in the queue, transfer of the results through the pipe, storing, and the other
+    work of the passes."""
     times = {}
     for job in jobs:
         run, = daemon.request(f"/jobs/{job['id']}/results")["runs"]
@@ -81,7 +83,7 @@ POSTED_CODE = """extern "C" __global__ void scale(const float *x, float *y, int 
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = 2 * x[i] + %d;
 }"""
-# name, members of the request, limit of the median in seconds, pause between jobs in seconds
+# (name, members of the request, limit of the median in seconds or None, pause before each job in seconds)
 POSTED_JOBS = [
     ("timing", {"passes": ["timing"]}, 0.35, 1),
     ("timing", {"passes": ["timing"]}, None, 0),
@@ -92,7 +94,8 @@ POSTED_REPEATS = 20
 
 
 def posted_job(number, **changes):
-    """Returns a job with a kernel that no earlier job has compiled. Its expected result checks every launch."""
+    """Returns a job whose kernel no earlier job has compiled: `number` makes it unique. The result of every launch is compared
+    with the expected one."""
     values = struct.pack(f"<{POSTED_ELEMENTS}f", *[2.0 + number] * POSTED_ELEMENTS)
     buffer = {"dtype": "fp32", "count": POSTED_ELEMENTS}
     return {"kind": "source", "code": POSTED_CODE % number, "entry": "scale", "grid": [POSTED_ELEMENTS // 256], "block": [256],
@@ -102,7 +105,7 @@ def posted_job(number, **changes):
 
 
 def posted(context):
-    """Measures jobs with posted kernels from POST until stored, with a pause before each job and without."""
+    """Measures the time of jobs with posted kernels from POST until they are stored, with a pause before each job and without."""
     if not context.host.is_gpu:
         raise Skip("posted kernels need a GPU")
     number = 0
@@ -136,7 +139,7 @@ POLYNOMIAL_CODE = """extern "C" __global__ void polynomial(const float *x, float
 
 
 def correct_programs():
-    """Returns {name: posted program}. Each computes correctly, and has its result and its inputs checked."""
+    """Returns {name: posted program}. Each computes correctly, and the checks verify its result and that its inputs stay."""
     def program(code, entry, count, results, expected, grid):
         buffers = [{"dtype": "fp32", "count": count, "init": "ones", "access": "in"}, {"dtype": "fp32", "count": results}]
         arguments = [*({"buffer": item} for item in buffers), {"scalar": {"dtype": "int32", "value": count}}]
@@ -152,7 +155,7 @@ def correct_programs():
 
 
 def check_cost(context):
-    """Compares the times of posted kernels with the checks after each launch and without."""
+    """Compares the times of posted kernels when their results are checked after each launch with the times without checks."""
     context.host.require_gpu()
     files = []
     for name, program in correct_programs().items():
@@ -165,8 +168,8 @@ def check_cost(context):
 
 
 SOAK_JOBS = 1000
-SOAK_WARMUP_RATIO = 0.1  # share of the jobs in which permanent allocations are made
-SOAK_GROUP_SAMPLES = 5   # their minimum excludes memory that a request holds at the moment of sampling
+SOAK_WARMUP_RATIO = 0.1  # share of the jobs that come before the fits, because permanent allocations are made in them
+SOAK_GROUP_SAMPLES = 5   # size of a group; its minimum excludes memory that a request holds at the moment of sampling
 MAX_GROWTH_RATIO, MAX_DRIFT_RATIO = 0.01, 0.01
 
 
@@ -177,7 +180,7 @@ def process_memory(process):
 
 
 class DeviceMemory:
-    """Device memory in use on the first visible GPU, by NVML."""
+    """Reads from NVML how much memory of the first visible GPU is in use."""
 
     class Info(ctypes.Structure):
         _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
@@ -197,13 +200,13 @@ class DeviceMemory:
         return nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self.device))
 
     def used_bytes(self):
-        """Returns None without NVML."""
+        """Returns the device memory in use; None without NVML."""
         info = self.Info()
         return info.used if self.nvml and self.nvml.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(info)) == 0 else None
 
 
 def kernel_duration_us(daemon, job, gpu):
-    """Returns the duration of the job's kernel: by counters on a GPU, else the fastest sample."""
+    """Returns the duration of the job's kernel: on a GPU as the counters measured it, on a CPU the fastest sample."""
     if gpu:
         return counter_duration_us(daemon.request(f"/jobs/{job['id']}/kernels")["items"][0])
     return min(sample["device_us"] for sample in daemon.request(f"/jobs/{job['id']}/results")["runs"][0]["samples"])
@@ -220,20 +223,21 @@ def soak_sample(daemon, memory, jobs):
             "worker": {name: sum(worker[name] for worker in workers) for name in ("rss_bytes", "anonymous_bytes")}}
 
 
-def minimum_of_groups(values):
+def group_minima(values):
     return [min(values[i:i + SOAK_GROUP_SAMPLES]) for i in range(0, len(values) - SOAK_GROUP_SAMPLES + 1, SOAK_GROUP_SAMPLES)]
 
 
 def soak_fits(samples, times):
-    """Yields (name, unit, fit, holds) for each quantity. holds: whether growth or drift is within its limit; None: no limit."""
+    """Yields (name, unit, fit, holds) for each quantity. holds: whether growth or drift is within its limit; None if it has no
+    limit."""
     jobs = [sample["jobs"] for sample in samples]
     daemon, worker = ([sample[process]["rss_bytes"] for sample in samples] for process in ("daemon", "worker"))
     device = [sample["device_bytes"] for sample in samples]
-    for name, values, has_limit in [("host memory", [sum(both) for both in zip(daemon, worker)], True),
+    for name, values, has_limit in [("host memory", [sum(parts) for parts in zip(daemon, worker)], True),
                                     ("the daemon's part", daemon, False),
                                     ("the worker's part", worker, False), ("device memory", device, True)]:
         if None not in values:
-            fit = fit_line(minimum_of_groups(jobs), minimum_of_groups(values))
+            fit = fit_line(group_minima(jobs), group_minima(values))
             yield f"growth of {name}", "bytes", fit, fit["growth_ratio"] <= MAX_GROWTH_RATIO if has_limit else None
     job_numbers, us = zip(*times)
     fit = fit_line(job_numbers, us)

@@ -1,5 +1,5 @@
-"""Regression suites: the duration of the shipped ones, runs of unchanged code, intentionally slowed kernels, and another process
-that lowers the clocks."""
+"""Steps that run regression suites: the shipped suites once each, repeated runs of unchanged code, intentionally slowed kernels,
+and a suite beside another process that lowers the clocks."""
 import contextlib
 import json
 import os
@@ -12,7 +12,7 @@ from ..host import SOURCE
 from ..runner import check
 
 FINAL_STATES = ("completed", "failed", "cancelled")
-MAX_SHIPPED_S = {True: 180, False: 600}  # total of the shipped suites, by whether the device is a GPU
+MAX_SHIPPED_S = {True: 180, False: 600}  # limit of the time that all shipped suites take together; key: is the device a GPU?
 
 
 def run_suite(daemon, host, name, definition=None, poll_s=0.1):
@@ -33,7 +33,8 @@ def shipped_suites(host):
 
 
 def values_by_metric(run):
-    """Returns the values of the blocks by metric and role, None for a dropped block, and the dropped values with reasons."""
+    """Returns {"values": {metric: {role: values of the blocks}}, "dropped": the dropped values with reasons}. The value of a
+    dropped block is None."""
     values = {}
     for value in run["values"]:
         kept = value["value"] if value["dropped_reason"] is None else None
@@ -42,7 +43,7 @@ def values_by_metric(run):
 
 
 def suites(context):
-    """Runs each shipped suite once. It has no baseline, so the duration is that of a run without confirming blocks."""
+    """Runs each shipped suite once. Without a baseline nothing can differ, so the measured runs have no confirming blocks."""
     seconds = 0
     with Daemon(context.host, context.log_path("daemon.log")) as daemon:
         for name in shipped_suites(context.host):
@@ -80,8 +81,8 @@ def run_as_suite(daemon, host):
 
 
 def suite_cost(context):
-    """Compares the daemon's processor time for the jobs of a suite run with that for the same jobs of a client. Each round has a
-    new daemon, so that the suite has no baseline and confirms nothing."""
+    """Measures the daemon's processor time for the jobs of a suite run, and for the same jobs if a client submits them. Each
+    round has a new daemon, so that the suite has no baseline and needs no confirming blocks."""
     for number in range(COST_ROUNDS):
         with Daemon(context.host, context.log_path("daemon.log")) as daemon:
             for submitter, run in (("client", run_as_client), ("suite", run_as_suite)):
@@ -102,7 +103,7 @@ def compared_metrics(run):
 
 
 def unchanged(context):
-    """Repeats a suite against its rolling baseline until the time of the step ends. The first run has no baseline, so it is
+    """Repeats a suite against its rolling baseline until the step's time ends. The first run has no baseline, so its verdict is
     `incomparable`."""
     rows = []
     with Daemon(context.host, context.log_path("daemon.log")) as daemon:
@@ -121,8 +122,8 @@ def unchanged(context):
 
 # --- values of unchanged code --------------------------------------------------------------------------------------------------
 
-RECORDED_BLOCKS = 8  # of a part; a part that the end of the step interrupts is lost
-RECORDED_ON_A_CPU = ("copy", "train")  # jobs that a CPU can execute many times in the time of a step
+RECORDED_BLOCKS = 8  # blocks of a suite run; the blocks of a run that the end of the step interrupts are lost
+RECORDED_ON_A_CPU = ("copy", "train")  # jobs short enough for a CPU to execute them many times within the step's limit
 
 
 def shipped_definition(name):
@@ -130,9 +131,9 @@ def shipped_definition(name):
 
 
 def record_blocks(context, name):
-    """Records the blocks of a shipped suite one after another, without canary, profile and confirmation, until the time of the
-    step ends. scripts/recorded.py makes a file of tests/data/recorded of them. Each run has a definition with another name, so
-    that it has no baseline and confirms nothing."""
+    """Records the blocks of a shipped suite, run after run without canary and profile, until the step's time ends.
+    scripts/recorded.py makes a file of tests/data/recorded of them. The suite's name differs in each run, so that the run has no
+    baseline and therefore no confirming blocks."""
     definition = {**shipped_definition(name), "blocks": RECORDED_BLOCKS, "canary": False, "profile": False}
     if not context.host.is_gpu:
         definition["jobs"] = [job for job in definition["jobs"] if job["name"] in RECORDED_ON_A_CPU]
@@ -154,8 +155,8 @@ def record_blocks(context, name):
 BLOCK_THREADS = 256
 ELEMENTS = 1 << 26  # 256 MB, which is more than L2 holds
 
-# A chain of multiply-adds keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the
-# occupancy.
+# A chain of dependent multiply-adds, which keeps the FP32 pipe busy if a multiprocessor has at least 16 warps.
+# UNUSED_SHARED_BYTES lowers the occupancy.
 ARITHMETIC = """
 extern "C" __global__ void measured(float *values, int count) {
 #if UNUSED_SHARED_BYTES
@@ -223,9 +224,9 @@ def copy(_, strided_per_1000=0):
                     {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
 
 
-# Name of the job: kernel, its changed arguments, evidence that the cause must have (None: the job must not be slower). The shared
-# memory lets 31, 30 and 29 blocks of 64 threads run on a multiprocessor of compute capability 9.0 instead of 32, or 4 of 256
-# threads instead of 8.
+# Name of the job: (kernel, arguments that change, evidence that the cause of the regression must have). Without evidence (None)
+# the job must not be slower. On a multiprocessor of compute capability 9.0, the shared memory of the occupancy jobs leaves room
+# for 31, 30 and 29 blocks of 64 threads instead of 32, and that of the last job for 4 blocks of 256 threads instead of 8.
 CHANGES = {
     "instructions_2": (arithmetic, {"rounds": 20400}, "smsp__inst_executed.sum"),
     "instructions_5": (arithmetic, {"rounds": 21000}, "smsp__inst_executed.sum"),

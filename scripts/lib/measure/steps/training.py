@@ -9,7 +9,7 @@ from ..runner import check
 from . import programs
 
 PURPOSES = ("dataset", "weights", "activations", "workspace")
-OTHER_ENGINES = ("auto", "reference", "blas")
+OTHER_ENGINES = ("auto", "reference", "blas")  # auto selects one of the measured engines; the others run on a CPU only
 
 
 def job_sizes(host):
@@ -164,7 +164,8 @@ MAX_TIMELINE_ITEMS = 100000
 
 
 def phases(context):
-    """Runs the activity pass of an epoch: the duration of each launch of a step, and by how much it delays the step's end."""
+    """Runs the activity pass over an epoch. Yields for each kernel its durations, and "later_us": by how much its launches delay
+    the ends of the steps, summed over the epoch."""
     host = context.host
     with Daemon(host, context.log_path("daemon.log")) as daemon:
         for row, run, job_id in train_each(daemon, host, job_sizes(host)[1][:2], epochs=1, passes=["timing", "activity"]):
@@ -183,8 +184,8 @@ def phases(context):
 
 
 def added_us_by_kernel(activities):
-    """Returns for each kernel the microseconds by which it delays the end of the step. Launches overlap, so their
-    durations add up to more than the step; these values add up to the step."""
+    """Returns for each kernel the microseconds by which its launches delay the end of the step. Launches overlap, so their
+    durations can add up to more than the step's; the returned values add up to the step's duration."""
     added_us, last_end = {}, None
     for activity in sorted((item for item in activities if item["kind"] in ("kernel", "span")), key=lambda item: item["end_ns"]):
         last_end = activity["start_ns"] if last_end is None else last_end
