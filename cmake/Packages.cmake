@@ -1,6 +1,6 @@
-# Debian packages: `cpack --config build/release/CPackConfig.cmake`, as root or not, makes the package rooflined and, of a build
-# with the CUDA worker, rooflined-cuda. dpkg-shlibdeps finds the libraries that rooflined depends on. NVIDIA's libraries are only
-# recommended, because many hosts install them without packages.
+# Debian packages. `cpack --config build/release/CPackConfig.cmake` makes the package rooflined. If the build has the CUDA worker,
+# it also makes rooflined-cuda. The command does not need root. dpkg-shlibdeps finds the libraries that rooflined depends on.
+# NVIDIA's libraries are only recommended, because many hosts install them without packages.
 set(RL_MAINTAINER "The rooflined authors <rooflined@users.noreply.github.com>" CACHE STRING "Maintainer named by the packages")
 
 set(packaging ${CMAKE_SOURCE_DIR}/cmake/packages)

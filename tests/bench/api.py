@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures a daemon on a large database (grow_database) while a job streams results to it: the speed of each route with wrk, and
-the latency of /healthz and POST /jobs (prober) during attacks by other clients."""
+"""Measures a daemon that has a large database (made by grow_database) while a job streams results to it: with wrk the speed of
+each route, and with prober the latency of /healthz and POST /jobs during attacks by other clients."""
 
 import argparse
 import contextlib
@@ -23,8 +23,8 @@ import time
 import typing
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-CONNECTIONS, THREADS = 16, 2
-STREAM_ROWS, PASS_ROWS = 100_000, 2_000_000  # of a job that streams; of long_pass
+CONNECTIONS, THREADS = 16, 2  # of wrk
+STREAM_ROWS, PASS_ROWS = 100_000, 2_000_000  # activity rows of a job that streams results, and of the attack long_pass
 TIMELINE_WINDOW_NS = 45_000
 HEALTH_TARGET_MS, POST_TARGET_MS = 50, 200
 
@@ -37,7 +37,8 @@ def log(text):
 
 
 class Daemon:
-    """The built daemon on a copy of the large database, with a worker that streams results. grown: what grow_database printed."""
+    """A daemon of the build, with a copy of the large database and a worker that streams results. grown: the object that
+    grow_database printed."""
 
     def __init__(self, build, state, folder):
         self.folder = pathlib.Path(folder)
@@ -93,7 +94,7 @@ class Daemon:
         return json.loads(body)["id"]
 
     def wait_for(self, job, seconds=300):
-        """Returns the job once it is final."""
+        """Waits until the job has ended, and returns it."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError, http.client.HTTPException, RuntimeError):
@@ -104,7 +105,7 @@ class Daemon:
         raise RuntimeError(f"job {job} did not end within {seconds} s")
 
     def _stream(self):
-        """Keeps a job of the streaming worker running."""
+        """Runs jobs that stream results, one after another."""
         while not self.stopping.is_set():
             try:
                 if self.streaming.wait(0.1):
@@ -153,7 +154,8 @@ class Daemon:
 
 
 class Route(typing.NamedTuple):
-    """A row of the table, measured with one path and then with random paths. requests_per_s, p99_ms: targets, 0: none."""
+    """A route to measure: first with single_path only, then with random paths of `paths`. requests_per_s and p99_ms are targets;
+    0 means that there is none."""
     name: str
     requests_per_s: float
     p99_ms: float
@@ -173,7 +175,7 @@ def page_paths(daemon, filters):
     return paths
 
 
-def runs_of(daemon, sql, *values):
+def query_ids(daemon, sql, *values):
     with contextlib.closing(sqlite3.connect(f"file:{daemon.state}/rooflined.db?mode=ro", uri=True)) as database:
         return [row[0] for row in database.execute(sql, values)]
 
@@ -197,14 +199,15 @@ def make_routes(daemon, names):
         paths = [f"/jobs/{id}{suffix}" for id in ids if id not in full]
         routes.append(Route(name, 8000, 20, f"/jobs/{grown[key]}{suffix}", paths))
     if is_selected("history"):
-        like = runs_of(daemon, "SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id JOIN runs r ON r.variant = a.variant AND"
-                               " r.nondefault_params = a.nondefault_params JOIN jobs j ON j.id = r.job_id AND j.device = b.device"
-                               " AND j.state = 'completed' WHERE a.id = ? ORDER BY r.id LIMIT 2000", grown["train_run"])
+        equal_runs = query_ids(daemon, "SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id JOIN runs r ON"
+                               " r.variant = a.variant AND r.nondefault_params = a.nondefault_params JOIN jobs j ON"
+                               " j.id = r.job_id AND j.device = b.device AND j.state = 'completed' WHERE a.id = ?"
+                               " ORDER BY r.id LIMIT 2000", grown["train_run"])
         path = "/history?metric=epoch_ms_median&limit=1000&like="
-        routes.append(Route("history, 1,000 points", 500, 50, f"{path}{like[0]}", [path + str(run) for run in like]))
+        routes.append(Route("history, 1,000 points", 500, 50, f"{path}{equal_runs[0]}", [path + str(run) for run in equal_runs]))
     if is_selected("report"):
-        runs = runs_of(daemon, "SELECT p.run_id FROM passes p JOIN jobs j ON j.id = p.job_id WHERE p.ordinal = 2 AND p.state ="
-                               " 'completed' AND j.kind = 'kernel' AND j.request NOT LIKE '%\"set\":\"full\"%' LIMIT 3000")
+        runs = query_ids(daemon, "SELECT p.run_id FROM passes p JOIN jobs j ON j.id = p.job_id WHERE p.ordinal = 2 AND p.state ="
+                         " 'completed' AND j.kind = 'kernel' AND j.request NOT LIKE '%\"set\":\"full\"%' LIMIT 3000")
         routes.append(Route("report", 300, 0, f"/runs/{grown['kernel_run']}/report", [f"/runs/{run}/report" for run in runs]))
         routes.append(Route("report, set full", 0, 0, f"/runs/{grown['full_run']}/report", []))
     path, last = f"/jobs/{grown['trace_job']}/timeline", grown["trace_end_ns"] - TIMELINE_WINDOW_NS
@@ -235,9 +238,9 @@ def median_body_bytes(daemon, paths):
     return int(statistics.median(sizes))
 
 
-def measure_route(daemon, route, kind, paths, seconds):
+def measure_route(daemon, route, path_count, paths, seconds):
     size = median_body_bytes(daemon, paths)
-    run_wrk(daemon, paths, 1)  # not measured
+    run_wrk(daemon, paths, 1)  # fills caches
     result = run_wrk(daemon, paths, seconds)
     rate = result["requests"] / result["seconds"]
     bad = result["refused"] + result["lost"] + result["timed_out"]
@@ -246,21 +249,22 @@ def measure_route(daemon, route, kind, paths, seconds):
                       ([f"p99 < {route.p99_ms:.0f} ms"] if route.p99_ms else []))
     verdict = ("" if not target else "ok" if met else "missed") + (f" ({bad} failed)" if bad else "")
     times = [f"{result[key]:,.1f}" if result["requests"] else f"> {seconds * 1000:,}" for key in ("p50_ms", "p99_ms")]
-    return f"| {route.name} | {kind} | {target or '–'} | {rate:,.1f} | {times[0]} | {times[1]} | {size:,} | {verdict} |"
+    return f"| {route.name} | {path_count} | {target or '–'} | {rate:,.1f} | {times[0]} | {times[1]} | {size:,} | {verdict} |"
 
 
 def measure_speed(daemon, names, seconds):
     print("| route | paths | target | requests/s | p50, ms | p99, ms | body, bytes | |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
     for route in make_routes(daemon, names):
-        for kind, paths in (("one", [route.single_path]), (f"{len(route.paths):,}", route.paths)):
-            if paths and not (kind == "1" and paths == [route.single_path]):
-                print(measure_route(daemon, route, kind, paths, seconds), flush=True)
-                log(f"{route.name}, {kind}: peak resident memory {daemon.memory_mb():.0f} MB")
+        for path_count, paths in (("one", [route.single_path]), (f"{len(route.paths):,}", route.paths)):
+            if paths and not (path_count == "1" and paths == [route.single_path]):
+                print(measure_route(daemon, route, path_count, paths, seconds), flush=True)
+                log(f"{route.name}, {path_count}: peak resident memory {daemon.memory_mb():.0f} MB")
     print()
 
 
 # --- attacks --------------------------------------------------------------------------------------------------------------
+# Each attack lasts at least `seconds` and returns a note for the last column of the table.
 
 
 def send_request(daemon, path):
@@ -275,7 +279,7 @@ def no_attack(daemon, seconds):
 
 
 def abandoned_traces(daemon, seconds):
-    """100 requests for the trace of a million rows, each abandoned after 50 ms."""
+    """Sends 100 requests for the longest trace, and closes each connection after 50 ms."""
     begin = time.monotonic()
     path = f"/jobs/{daemon.grown['trace_job']}/export?format=csv"
     for _ in range(100):
@@ -288,7 +292,7 @@ def abandoned_traces(daemon, seconds):
 
 
 def long_histories(daemon, seconds):
-    """Four clients that loop over /history?limit=10000."""
+    """Runs four clients that request /history?limit=10000 again and again."""
     end = time.monotonic() + seconds
     statuses = []
 
@@ -307,7 +311,7 @@ def long_histories(daemon, seconds):
 
 
 def locked_database(daemon, seconds):
-    """Another program holds the write lock while six clients post jobs."""
+    """Holds the write lock of the database, as another program could, while six clients post jobs."""
     database = sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None, timeout=30)
     database.execute("BEGIN IMMEDIATE")
     times = []
@@ -330,7 +334,7 @@ def locked_database(daemon, seconds):
 
 
 def partial_requests(daemon, seconds):
-    """300 clients that close after a part of a request."""
+    """Opens 300 connections, and closes each after a part of a request."""
     begin, before = time.monotonic(), daemon.open_sockets()
     for _ in range(300):
         with contextlib.suppress(OSError):
@@ -344,7 +348,7 @@ def partial_requests(daemon, seconds):
 
 
 def slow_senders(daemon, seconds):
-    """1,200 open connections, 100 of which send a request slowly, a byte each 0.5 s."""
+    """Keeps 1,200 connections open, 100 of which send a request slowly: a byte every 0.5 s."""
     end, clients = time.monotonic() + seconds, []
     for _ in range(1200):
         with contextlib.suppress(OSError):
@@ -360,16 +364,17 @@ def slow_senders(daemon, seconds):
 
 
 def long_pass(daemon, seconds):
-    """A pass of 2,000,000 rows that the worker sends as fast as the daemon reads."""
+    """Runs a pass of 2,000,000 rows, which the worker sends as fast as the daemon reads them."""
     daemon.pause_stream()
     begin = time.monotonic()
     job = daemon.wait_for(daemon.post_job("cpu", PASS_ROWS), 200)
-    elapsed = time.monotonic() - begin  # finished_at is the time at which the pass began to be stored
+    elapsed = time.monotonic() - begin  # not the job's finished_at, which is the time at which storing the pass began
     daemon.streaming.set()
     time.sleep(max(0, begin + seconds - time.monotonic()))
     return f"{job['state']} after {elapsed:.1f} s, {PASS_ROWS / elapsed:,.0f} rows/s"
 
 
+# Name for --attacks: (name in the table, function).
 ATTACKS = {"none": ("no attack", no_attack), "traces": ("100 abandoned requests for a trace of a million rows", abandoned_traces),
            "histories": ("four clients looping /history?limit=10000", long_histories),
            "lock": ("six POSTs while another program holds the write lock", locked_database),
@@ -400,7 +405,7 @@ def measure_attack(daemon, build, name, attack, seconds):
 
 
 def measure_attacks(daemon, build, names, seconds):
-    """Starts a new daemon for each attack. Returns the largest peak of their memory, in MB."""
+    """Starts a new daemon for each attack. Returns the largest peak of these daemons' memory, in MB."""
     peak_mb = 0
     print(f"| p99, ms; targets {HEALTH_TARGET_MS} and {POST_TARGET_MS} | /healthz, kept connection | /healthz, new connections |"
           " POST /jobs, kept connection | POST /jobs, new connections | |")
@@ -441,7 +446,7 @@ def measure_export(daemon, name):
 
 
 def measure_exports(daemon, names):
-    """No job streams results meanwhile."""
+    """Measures each export format once. No job streams results meanwhile."""
     daemon.pause_stream()
     rows = daemon.grown["trace_rows"]
     print(f"| export of {rows:,} rows (target 3 s on 2 idle cores; load {os.getloadavg()[0]:.1f}) | MB | first byte, s | s | "
@@ -492,11 +497,14 @@ def parse_options():
     parser.add_argument("--jobs", type=int, default=10_000, help="jobs of a new database (default %(default)s)")
     parser.add_argument("--rows", type=int, default=5_000_000,
                         help="its activity rows, of which a fifth are one trace (default %(default)s)")
-    parser.add_argument("--routes", default="", help="beginnings of the names of routes, or none (default: all)")
-    parser.add_argument("--attacks", default="", help=f"{','.join(ATTACKS)}, or no (default: all)")
-    parser.add_argument("--exports", default="csv,chrome,perfetto,nsys", help="formats, or no (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=5, help="for each route (default %(default)s)")
-    parser.add_argument("--attack-seconds", type=int, default=12, help="for each attack, at least (default %(default)s)")
+    parser.add_argument("--routes", default="", help="beginnings of the names of routes, or \"none\" to measure no routes "
+                        "(default: all)")
+    parser.add_argument("--attacks", default="", help=f"names of attacks ({','.join(ATTACKS)}), or \"no\" to run no attacks "
+                        "(default: all)")
+    parser.add_argument("--exports", default="csv,chrome,perfetto,nsys", help="formats, or \"no\" to measure no exports "
+                        "(default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=5, help="duration of a measurement of a route (default %(default)s)")
+    parser.add_argument("--attack-seconds", type=int, default=12, help="minimum duration of each attack (default %(default)s)")
     return parser.parse_args()
 
 

@@ -9,7 +9,7 @@
 #include "request/spec.h"
 #include "store/store_internal.h"
 
-/* Every job whose index is a multiple of the period (plus an offset) is of this kind. */
+/* The kind of a job depends on its index modulo the period of the kind (plan_job). EVENTS: progress events of a job. */
 enum { CEILINGS_PERIOD = 50, FULL_PERIOD = 100, RARE_PERIOD = 10, EVENTS = 3, PERCENT = 100 };
 
 /* --- the jobs ---------------------------------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ typedef struct job_plan {
   rl_job_state state;
   bool has_activity, has_counters; /* passes */
   bool is_full;                    /* counters of the set "full" */
-  bool is_trace;                   /* the job with the trace of a million rows */
+  bool is_trace;                   /* the job with the longest trace */
   int batch_size, seed;
   uint64_t random;
 } job_plan;
@@ -122,7 +122,7 @@ typedef struct grow_state {
   rl_store *store;
   const grow_plan *plan;
   grow_result *grown;
-  int64_t rows_left, traces_left; /* of the activity passes other than the trace's */
+  int64_t rows_left, traces_left; /* activity rows and passes that are still to be stored, without the longest trace */
 } grow_state;
 
 static int64_t database_bytes(rl_store *store) {
@@ -137,6 +137,7 @@ static int64_t database_bytes(rl_store *store) {
   return bytes;
 }
 
+/* Returns the number of rows of the job's activity pass. */
 static int64_t next_trace_rows(grow_state *growth, const job_plan *job) {
   if (job->is_trace) return growth->plan->trace_rows;
   int64_t rows = growth->traces_left > 0 ? growth->rows_left / growth->traces_left : 0;
@@ -162,7 +163,8 @@ static int commit(grow_state *growth, const job_plan *job, const rl_claim *claim
   return 0;
 }
 
-static void note_run(const job_plan *job, const rl_claim *claim, grow_result *grown) {
+/* Stores the ids of the job and run in *grown if they are the first of a sort that requests need. */
+static void keep_ids(const job_plan *job, const rl_claim *claim, grow_result *grown) {
   bool is_fp32 = strcmp(claim->run.variant, "fp32") == 0;
   if (job->is_trace) grown->trace_job = claim->job_id, grown->trace_run = claim->run_id;
   if (job->kind == KIND_SOURCE && grown->source_job == 0) grown->source_job = claim->job_id;
@@ -182,8 +184,8 @@ static int execute_pass(grow_state *growth, const job_plan *job, rl_error *err) 
   bool done = false;
   int found = rl_store_pass_claim(growth->store, job->device, &claim, err);
   if (found <= 0) return found < 0 ? -1 : rl_fail(err, RL_INPUT, 0, "%s has no pass", job->device);
-  note_run(job, &claim, growth->grown);
-  record_plan plan = {.claim = &claim, .device = job->device, .seed = (uint64_t)claim.pass_id, .full = job->is_full};
+  keep_ids(job, &claim, growth->grown);
+  record_plan plan = {.claim = &claim, .device = job->device, .seed = (uint64_t)claim.pass_id, .is_full = job->is_full};
   if (claim.pass == RL_PASS_ACTIVITY) plan.activity_rows = next_trace_rows(growth, job);
   int rc = grow_records(&plan, &records, err);
   if (rc == 0) rc = commit(growth, job, &claim, &records, &done, err);
@@ -209,7 +211,7 @@ static int execute_job(grow_state *growth, const job_plan *job, int64_t id, rl_e
   if (job->state == RL_JOB_QUEUED) return 0;
   if (job->state == RL_JOB_CANCELLED || job->state == GROW_RARE_STATE)
     return rl_store_job_finish(growth->store, id, job->state, NULL, err);
-  if (append_events(growth->store, id, err) < 0) return -1; /* before the job's last event, its final state */
+  if (append_events(growth->store, id, err) < 0) return -1; /* now, because no event may follow the job's final state */
   int done = execute_pass(growth, job, err);
   if (done < 0) return -1;
   if (job->state == RL_JOB_FAILED && done == 0) {

@@ -85,38 +85,38 @@ static int add_samples(uint64_t *state, rl_records *records, rl_error *err) {
   return 0;
 }
 
-typedef struct measured {
-  const char *name;
+typedef struct named_value {
+  const char *name; /* NULL after the last value of an array */
   double value;
-} measured;
+} named_value;
 
-static int add_measurements(const measured *measurements, uint64_t *state, rl_records *records, rl_error *err) {
+static int add_measurements(const named_value *measurements, uint64_t *state, rl_records *records, rl_error *err) {
   for (; measurements->name != NULL; measurements++)
     if (rl_records_add_measurement(records, measurements->name, jitter(state, measurements->value), NULL, err) < 0) return -1;
   return 0;
 }
 
-static const measured train_measurements[] = {
+static const named_value train_measurements[] = {
     {"peak_memory_bytes", 4e8},         {"memory_dataset_bytes", 5e7},   {"memory_weights_bytes", 4e6},
     {"memory_activations_bytes", 3e8},  {"memory_workspace_bytes", 4e7}, {"device_memory_before_bytes", 5e8},
     {"device_memory_after_bytes", 9e8}, {"launches_per_step", 1},        {NULL, 0}};
-static const measured kernel_measurements[] = {{"time_cold_us_median", 41},  {"time_cold_us_min", 40},
-                                               {"time_warm_us_median", 26},  {"time_warm_us_min", 25},
-                                               {"sm_clock_least_mhz", 1900}, {"achieved_bytes_per_s", 2e12},
-                                               {"relative_error", 1e-4},     {"relative_error_limit", 1e-2},
-                                               {"peak_memory_bytes", 6.4e7}, {NULL, 0}};
-static const measured ceilings_measurements[] = {{"fp32_operations_per_s", 5e13},
-                                                 {"fp16_operations_per_s", 1e14},
-                                                 {"tensor_tf32_operations_per_s", 4e14},
-                                                 {"tensor_fp16_operations_per_s", 7e14},
-                                                 {"dram_read_bytes_per_s", 4e12},
-                                                 {"dram_write_bytes_per_s", 4e12},
-                                                 {"l2_read_bytes_per_s", 9e12},
-                                                 {"sm_clock_least_mhz", 1900},
-                                                 {"temperature_c_most", 45},
-                                                 {"throttled_ratio", 0},
-                                                 {NULL, 0}};
-static const measured activity_measurements[] = {
+static const named_value kernel_measurements[] = {{"time_cold_us_median", 41},  {"time_cold_us_min", 40},
+                                                  {"time_warm_us_median", 26},  {"time_warm_us_min", 25},
+                                                  {"sm_clock_least_mhz", 1900}, {"achieved_bytes_per_s", 2e12},
+                                                  {"relative_error", 1e-4},     {"relative_error_limit", 1e-2},
+                                                  {"peak_memory_bytes", 6.4e7}, {NULL, 0}};
+static const named_value ceilings_measurements[] = {{"fp32_operations_per_s", 5e13},
+                                                    {"fp16_operations_per_s", 1e14},
+                                                    {"tensor_tf32_operations_per_s", 4e14},
+                                                    {"tensor_fp16_operations_per_s", 7e14},
+                                                    {"dram_read_bytes_per_s", 4e12},
+                                                    {"dram_write_bytes_per_s", 4e12},
+                                                    {"l2_read_bytes_per_s", 9e12},
+                                                    {"sm_clock_least_mhz", 1900},
+                                                    {"temperature_c_most", 45},
+                                                    {"throttled_ratio", 0},
+                                                    {NULL, 0}};
+static const named_value activity_measurements[] = {
     {"epoch_traced_ms", 190},   {"perturbation_ratio", 0.02}, {"launches_issued", 938},        {"completeness_ratio", 1},
     {"device_busy_ratio", 0.9}, {"launch_gap_ratio", 0.05},   {"activity_dropped_records", 0}, {NULL, 0}};
 
@@ -149,7 +149,8 @@ int grow_names(rl_records *records, rl_error *err) {
   return 0;
 }
 
-/* Returns activity `position` of a step: its range, a copy with its call, a memset, then calls and their kernels. */
+/* Returns an activity of a step. Position 0 is the step's range, 1 a memset, 2 and 3 a copy with its call; then kernels with
+ * their calls follow. */
 static rl_activity_row row_in_step(int64_t step, int64_t position) {
   int64_t start_ns = (step * ROWS_IN_STEP + position) * ROW_NS + (position * 37 + step * 11) % 400;
   rl_activity_row row = {.start_ns = start_ns, .end_ns = start_ns + 500 + position * 13, .step = (uint32_t)step + 1};
@@ -252,19 +253,20 @@ static int add_phases(uint64_t *state, rl_records *records, rl_error *err) {
   return 0;
 }
 
-static uint32_t sections_of(bool full) {
-  uint32_t first_section = 1; /* SpeedOfLight is in every set */
+/* Returns the bits of the sections of the set "full", or else of SpeedOfLight. */
+static uint32_t section_bits(bool is_full) {
+  uint32_t speed_of_light = 1;
   for (size_t i = 0; i < rl_section_set_count; i++)
-    if (full && strcmp(rl_section_sets[i].name, "full") == 0) return rl_section_sets[i].sections;
+    if (is_full && strcmp(rl_section_sets[i].name, "full") == 0) return rl_section_sets[i].sections;
   for (size_t i = 0; i < rl_section_count; i++)
-    if (strcmp(rl_sections[i].id, "SpeedOfLight") == 0) first_section = 1u << i;
-  return first_section;
+    if (strcmp(rl_sections[i].id, "SpeedOfLight") == 0) speed_of_light = 1u << i;
+  return speed_of_light;
 }
 
 static int add_metrics(const record_plan *plan, uint64_t *state, rl_records *records, rl_error *err) {
-  const uint32_t sections = sections_of(plan->full);
+  const uint32_t sections = section_bits(plan->is_full);
   const bool trains = strcmp(plan->claim->run.workload, "mnist_cnn") == 0;
-  const size_t max_metrics = plan->full ? rl_raw_metric_count : trains ? 16 : 32;
+  const size_t max_metrics = plan->is_full ? rl_raw_metric_count : trains ? 16 : 32;
   for (size_t i = 0; i < rl_raw_metric_count && records->metric_count < max_metrics; i++) {
     if ((rl_raw_metrics[i].sections & sections) == 0 || rl_raw_metrics[i].origin == RL_ORIGIN_NONE) continue;
     rl_kernel_metric metric = {.value = jitter(state, 50)};
@@ -306,7 +308,7 @@ static int add_activity(const record_plan *plan, uint64_t *state, rl_records *re
 
 static int add_counters(const record_plan *plan, uint64_t *state, rl_records *records, rl_error *err) {
   if (add_kernels(plan, state, records, err) < 0 || add_metrics(plan, state, records, err) < 0) return -1;
-  if (!plan->full) return 0;
+  if (!plan->is_full) return 0;
   return add_instructions(state, records, err) < 0 ? -1 : add_points(state, records, err);
 }
 

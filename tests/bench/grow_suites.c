@@ -1,4 +1,4 @@
-/* Runs of regression suites: one for every SUITE_PERIOD jobs, and some that have not ended. */
+/* Stores one ended suite run for every SUITE_PERIOD jobs, and ACTIVE_RUNS runs that have not ended. All refer to the same job. */
 #include "grow_suites.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static int finish(rl_store *store, int64_t run, rl_error *err) {
   return rl_store_suite_run_finish(store, run, &outcome, err);
 }
 
-static int add_run(rl_store *store, int64_t job, bool must_finish, int64_t *run, rl_error *err) {
+static int add_run(rl_store *store, int64_t job, bool has_ended, int64_t *run, rl_error *err) {
   const rl_suite_run_spec spec = {.suite = GROW_SUITE,
                                   .definition = "{}",
                                   .definition_sha256 = "c0ffee",
@@ -53,7 +53,7 @@ static int add_run(rl_store *store, int64_t job, bool must_finish, int64_t *run,
                                   .planned_jobs = BLOCKS};
   bool existing;
   if (rl_store_suite_run_insert(store, &spec, NULL, NULL, INT64_MAX, run, &existing, err) < 0) return -1;
-  if (!must_finish) return 0;
+  if (!has_ended) return 0;
   if (rl_store_suite_run_start(store, *run, err) < 0) return -1;
   for (int64_t block = 0; block < BLOCKS; block++)
     if (add_block(store, *run, job, block, err) < 0) return -1;

@@ -1,7 +1,7 @@
 // Measures the first visit of the main page in headless Chromium on a database of many jobs: the times from the navigation until
-// the first content is painted and until the list of jobs is filled. Without a cache, each load in a new context.
-// usage: node tests/bench/job_list.mjs BUILD STATE [LOADS], with a state folder of tests/bench/grow_database. Needs
-// `ctest -R web_playwright` once.
+// the first content is painted and until the list of jobs is filled. Each load has a new browser context, so nothing is cached.
+// usage: node tests/bench/job_list.mjs BUILD STATE [LOADS]. STATE is a state folder that tests/bench/grow_database made.
+// `ctest -R web_playwright`, which installs the browser driver, must have run in BUILD.
 import { execFileSync, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import os from 'node:os';
@@ -28,7 +28,8 @@ const url = await new Promise((resolve, reject) => {
   daemon.on('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
 });
 
-/** Stores in the page when its list has all rows and the frame with them has been drawn: the first task after its callbacks. */
+/** Runs in the page. Stores the time at which the list has `rows` rows and the frame with them has been drawn, which is before
+ * the first task after the frame's callbacks. */
 function watchList(rows) {
   new MutationObserver((_, observer) => {
     if (document.querySelectorAll('#jobs tbody tr').length < rows) return;
@@ -55,20 +56,20 @@ try {
   const { items: [newest] } = await (await fetch(`${url}/jobs?limit=1`)).json();
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu'] });
-  const begin = os.loadavg()[0], times = [];
+  const loadBefore = os.loadavg()[0], times = [];
   for (let i = 0; i < WARM_UP_LOADS; i += 1) await load(browser);
   for (let i = 0; i < Number(loads); i += 1) times.push(await load(browser));
   console.log('| from the navigation until | median, ms | 95 % | max |\n| --- | ---: | ---: | ---: |');
   for (const [name, words] of [['response', 'the document is received'], ['paint', 'first contentful paint'],
     ['filled', `the list has ${ROWS} rows and is drawn`]]) {
-    const values = times.map((one) => one[name]);
+    const values = times.map((loadTimes) => loadTimes[name]);
     console.log(`| ${words} | ${[quantile(values, 0.5), quantile(values, 0.95), Math.max(...values)]
       .map((ms) => ms.toFixed(0)).join(' | ')} |`);
   }
   const commit = execFileSync('git', ['describe', '--always', '--dirty'],
     { cwd: path.dirname(new URL(import.meta.url).pathname) });
   console.log(`\nCommit ${String(commit).trim()}, newest job ${newest.id}, ${loads} loads, ${os.cpus()[0].model}, `
-    + `${os.cpus().length} cores, load average ${begin.toFixed(1)} to ${os.loadavg()[0].toFixed(1)}, `
+    + `${os.cpus().length} cores, load average ${loadBefore.toFixed(1)} to ${os.loadavg()[0].toFixed(1)}, `
     + `Chromium ${browser.version()}.`);
   await browser.close();
 } finally {

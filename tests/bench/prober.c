@@ -1,6 +1,6 @@
-/* Measures how long GET /healthz and POST /jobs take while others use the daemon: prober PORT. Each of four threads has a request
- * due every few milliseconds; a time counts from the moment at which the request was due, so that one long wait counts for all
- * requests that were due in it. Ends when standard input is closed, and prints JSON. */
+/* prober PORT: measures how long GET /healthz and POST /jobs take while other clients use the daemon. Each of four threads sends
+ * a request every few milliseconds. A time begins when the request was due, not when it was sent: if the daemon stalls, the stall
+ * counts for every request that was due in it. Ends when standard input is closed, and prints JSON. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -20,26 +20,27 @@ static const int64_t MS = 1000000;
 static uint16_t port;
 static atomic_bool stopping;
 
-typedef struct prober {
+/* A request that a thread repeats, and the results. */
+typedef struct request_loop {
   const char *name, *request;
-  bool keeps_connection;
+  bool keeps_connection; /* else each request has a new connection */
   int64_t interval_ms;
-  int count, ok, unavailable, failed; /* unavailable: status 503; failed: other status, or no answer */
-  int64_t *times_ns;
-} prober;
+  int count, ok, unavailable, failed; /* requests; with status 2xx; with 503; with another status or no answer */
+  int64_t *times_ns;                  /* of `count` requests */
+} request_loop;
 
 #define HOST "Host: 127.0.0.1\r\n"
 #define JOB "{\"kind\":\"train\",\"device\":\"gpu0\",\"precisions\":[\"fp32\"],\"passes\":[\"timing\"]}"
 #define POST "POST /jobs HTTP/1.1\r\n" HOST "Content-Type: application/json\r\nContent-Length: 74\r\n\r\n" JOB
 _Static_assert(sizeof JOB - 1 == 74, "Content-Length");
 
-static prober probers[] = {
+static request_loop loops[] = {
     {"healthz, kept connection", "GET /healthz HTTP/1.1\r\n" HOST "\r\n", true, 5, 0, 0, 0, 0, NULL},
     {"healthz, new connections", "GET /healthz HTTP/1.1\r\n" HOST "\r\n", false, 5, 0, 0, 0, 0, NULL},
     {"POST /jobs, kept connection", POST, true, 20, 0, 0, 0, 0, NULL},
     {"POST /jobs, new connections", POST, false, 20, 0, 0, 0, 0, NULL},
 };
-enum { PROBERS = sizeof probers / sizeof *probers };
+enum { LOOPS = sizeof loops / sizeof *loops };
 
 static int64_t now_ns(void) {
   struct timespec now;
@@ -60,7 +61,7 @@ static int open_connection(void) {
   return -1;
 }
 
-/* Returns the end of the response in text, or NULL while it is incomplete. */
+/* Returns the end of the response in text, or NULL if the response is incomplete. */
 static const char *find_end(const char *text) {
   const char *body = strstr(text, "\r\n\r\n"), *length = strcasestr(text, "\r\nContent-Length:");
   if (body == NULL) return NULL;
@@ -81,13 +82,13 @@ static int send_and_receive(int descriptor, const char *request) {
   return strncmp(text, "HTTP/1.1 ", 9) == 0 ? (int)strtol(text + 9, NULL, 10) : 0;
 }
 
-static void record_time(prober *self, int64_t due_ns, int status) {
-  if (self->count == MAX_TIMES) return;
-  /* A request without a response counts with the longest time for which the prober waits. */
-  self->times_ns[self->count++] = status != 0 ? now_ns() - due_ns : MAX_WAIT_S * 1000 * MS;
-  self->ok += status / 100 == 2;
-  self->unavailable += status == 503;
-  self->failed += status / 100 != 2 && status != 503;
+/* Adds the result of a request. status: 0 if it had no response; its time is then the longest for which a loop waits. */
+static void add_result(request_loop *loop, int64_t due_ns, int status) {
+  if (loop->count == MAX_TIMES) return;
+  loop->times_ns[loop->count++] = status != 0 ? now_ns() - due_ns : MAX_WAIT_S * 1000 * MS;
+  loop->ok += status / 100 == 2;
+  loop->unavailable += status == 503;
+  loop->failed += status / 100 != 2 && status != 503;
 }
 
 static void sleep_until(int64_t at_ns) {
@@ -95,54 +96,55 @@ static void sleep_until(int64_t at_ns) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static void *probe(void *context) {
-  prober *self = context;
+static void *run_loop(void *context) {
+  request_loop *loop = context;
   int descriptor = -1, status = 0;
   int64_t due_ns = now_ns();
-  for (; !atomic_load(&stopping); due_ns += self->interval_ms * MS) {
+  for (; !atomic_load(&stopping); due_ns += loop->interval_ms * MS) {
     sleep_until(due_ns);
     if (descriptor < 0) descriptor = open_connection();
-    status = send_and_receive(descriptor, self->request);
-    record_time(self, due_ns, status);
-    if (descriptor >= 0 && (status == 0 || !self->keeps_connection)) close(descriptor), descriptor = -1;
+    status = send_and_receive(descriptor, loop->request);
+    add_result(loop, due_ns, status);
+    if (descriptor >= 0 && (status == 0 || !loop->keeps_connection)) close(descriptor), descriptor = -1;
   }
-  for (; due_ns < now_ns(); due_ns += self->interval_ms * MS) record_time(self, due_ns, status); /* due, and not sent */
+  /* Requests that were due during the last request and were never sent count with its status. */
+  for (; due_ns < now_ns(); due_ns += loop->interval_ms * MS) add_result(loop, due_ns, status);
   if (descriptor >= 0) close(descriptor);
   return NULL;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_times(const void *a, const void *b) {
   int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
   return (left > right) - (left < right);
 }
 
-static void print_prober(const prober *self, const char *separator) {
-  qsort(self->times_ns, (size_t)self->count, sizeof *self->times_ns, compare);
+static void print_loop(const request_loop *loop, const char *separator) {
+  qsort(loop->times_ns, (size_t)loop->count, sizeof *loop->times_ns, compare_times);
   printf(
       "{\"name\":\"%s\",\"requests\":%d,\"ok\":%d,\"unavailable\":%d,\"failed\":%d,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
       "\"max_ms\":%.2f}%s",
-      self->name, self->count, self->ok, self->unavailable, self->failed, (double)self->times_ns[self->count / 2] / 1e6,
-      (double)self->times_ns[(int64_t)self->count * 99 / 100] / 1e6, (double)self->times_ns[self->count - 1] / 1e6, separator);
+      loop->name, loop->count, loop->ok, loop->unavailable, loop->failed, (double)loop->times_ns[loop->count / 2] / 1e6,
+      (double)loop->times_ns[(int64_t)loop->count * 99 / 100] / 1e6, (double)loop->times_ns[loop->count - 1] / 1e6, separator);
 }
 
 int main(int argc, char **argv) {
-  pthread_t threads[PROBERS];
+  pthread_t threads[LOOPS];
   char byte;
   if (argc != 2 || (port = (uint16_t)strtoul(argv[1], NULL, 10)) == 0) {
     fprintf(stderr, "usage: prober PORT\n");
     return 2;
   }
-  for (int i = 0; i < PROBERS; i++) {
-    probers[i].times_ns = calloc(MAX_TIMES, sizeof *probers[i].times_ns);
-    if (probers[i].times_ns == NULL || pthread_create(&threads[i], NULL, probe, &probers[i]) != 0) return 1;
+  for (int i = 0; i < LOOPS; i++) {
+    loops[i].times_ns = calloc(MAX_TIMES, sizeof *loops[i].times_ns);
+    if (loops[i].times_ns == NULL || pthread_create(&threads[i], NULL, run_loop, &loops[i]) != 0) return 1;
   }
   while (read(STDIN_FILENO, &byte, 1) > 0) continue;
   atomic_store(&stopping, true);
   printf("[");
-  for (int i = 0; i < PROBERS; i++) {
+  for (int i = 0; i < LOOPS; i++) {
     pthread_join(threads[i], NULL);
-    print_prober(&probers[i], i + 1 < PROBERS ? "," : "]\n");
-    free(probers[i].times_ns);
+    print_loop(&loops[i], i + 1 < LOOPS ? "," : "]\n");
+    free(loops[i].times_ns);
   }
   return 0;
 }

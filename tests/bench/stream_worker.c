@@ -1,10 +1,11 @@
-/* A worker for api.py. On the CPU the seed of a training job is the number of rows of its trace. The worker sends a trace of up
- * to MAX_PACED_ROWS rows at ROWS_PER_S, the rate of a running program, and a longer one as fast as the daemon reads it. On a GPU
- * a job runs until it is cancelled, so that the jobs behind it stay queued. The program's name ends with the kind of the device.
+/* A fake worker for api.py. If the program's name ends with -cpu, it serves the CPU, otherwise a GPU. On the CPU the seed of a
+ * training job is the number of rows of its trace. The worker sends a trace of up to MAX_PACED_ROWS rows at ROWS_PER_S, the rate
+ * of a running program, and a longer trace as fast as the daemon reads it. On a GPU a job runs until it is cancelled, so that the
+ * jobs after it stay queued.
  *
- * If $STREAM_WORKER_LOG names a file, the worker appends two lines for each pass, "sending" before and "sent" after the last
- * frame: seed, pass, CLOCK_MONOTONIC in ns, number of epochs or rows, their checksum (as in ../crash/chaos.py), number of
- * kernels. */
+ * If $STREAM_WORKER_LOG names a file, the worker appends two lines for each pass: one that begins with "sending" before the last
+ * frame, and one that begins with "sent" after it. A line has seed, pass, CLOCK_MONOTONIC in ns, number of epochs or rows, their
+ * checksum (as in ../crash/chaos.py) and number of kernels. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static rl_error err;
 static const char *device_id;
 static int64_t checksum; /* of the current pass */
 
-/* Ends the program when the daemon has closed its pipe. */
-static void check(int rc) {
+/* Ends the program after a failure. Usually the daemon has closed its pipe. */
+static void exit_on_failure(int rc) {
   if (rc < 0) exit(0);
 }
 
@@ -31,17 +32,17 @@ static void send_hello(const char *device, const char *role) {
   snprintf(hello.device, sizeof hello.device, "%s", device);
   snprintf(hello.role, sizeof hello.role, "%s", role);
   snprintf(hello.properties, sizeof hello.properties, "{\"name\":\"stream_worker\"}");
-  check(rl_frame_write_json(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err));
+  exit_on_failure(rl_frame_write_json(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err));
 }
 
 static void send_progress(const char *pass, int64_t step, int64_t steps) {
   rl_progress progress = {.epochs = 1, .step = step, .steps = steps, .train_loss = 0.1, .images_per_s = 3e5, .eta_s = 1};
   snprintf(progress.pass, sizeof progress.pass, "%s", pass);
   snprintf(progress.phase, sizeof progress.phase, "epoch");
-  check(rl_frame_write_json(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err));
+  exit_on_failure(rl_frame_write_json(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err));
 }
 
-/* Waits. Returns true after a CANCEL, which it answers. */
+/* Waits up to timeout_ms for a frame. Returns true if it is CANCEL, after answering it. */
 static bool is_cancelled(rl_frame_reader *reader, int timeout_ms) {
   rl_frame frame;
   if (rl_frame_read(reader, timeout_ms, &frame, &err) < 0) {
@@ -49,7 +50,7 @@ static bool is_cancelled(rl_frame_reader *reader, int timeout_ms) {
     return false;
   }
   if (frame.type != RL_FRAME_CANCEL) return false;
-  check(rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err));
+  exit_on_failure(rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err));
   return true;
 }
 
@@ -78,7 +79,7 @@ static void log_pass(const char *event, const rl_claim *claim, int64_t seed, con
   close(file);
 }
 
-/* Sends the rows of a trace. Returns true after a CANCEL. */
+/* Sends the rows of a trace, and adds them to the checksum. Returns true if the daemon cancelled the job. */
 static bool send_rows(rl_frame_reader *reader, int64_t total) {
   const bool is_paced = total <= MAX_PACED_ROWS;
   const int64_t max_count = is_paced ? ROWS_PER_S / FRAMES_PER_S : RL_WIRE_MAX_BULK_BYTES / (int64_t)sizeof(rl_activity_row);
@@ -88,7 +89,7 @@ static bool send_rows(rl_frame_reader *reader, int64_t total) {
     int64_t count = total - first < max_count ? total - first : max_count;
     grow_rows(first, total, rows, count);
     add_rows_to_checksum(first, rows, count);
-    check(rl_frame_write(OUT, RL_FRAME_ROWS, rows, (size_t)count * sizeof *rows, &err));
+    exit_on_failure(rl_frame_write(OUT, RL_FRAME_ROWS, rows, (size_t)count * sizeof *rows, &err));
     if (is_paced) send_progress("activity", first, total);
     cancelled = is_cancelled(reader, is_paced ? 1000 / FRAMES_PER_S : 0);
   }
@@ -101,7 +102,8 @@ static int64_t read_seed(const char *params) {
   return seed != NULL ? strtoll(seed + strlen("\"seed\":"), NULL, 10) : 0;
 }
 
-static void serve(rl_frame_reader *reader, const rl_request *request) {
+/* Executes one pass and sends its results. */
+static void execute_pass(rl_frame_reader *reader, const rl_request *request) {
   const int64_t rows = read_seed(request->params);
   rl_claim claim = {.pass = (rl_pass)request->pass};
   rl_records records = {0};
@@ -112,13 +114,13 @@ static void serve(rl_frame_reader *reader, const rl_request *request) {
     send_progress("timing", 0, 1);
     if (is_cancelled(reader, 1000)) return;
   }
-  check(grow_records(&plan, &records, &err));
-  check(rl_records_send(OUT, &records, &err));
+  exit_on_failure(grow_records(&plan, &records, &err));
+  exit_on_failure(rl_records_send(OUT, &records, &err));
   checksum = 0;
   add_epochs_to_checksum(&records);
   if (claim.pass != RL_PASS_ACTIVITY || !send_rows(reader, rows)) {
     log_pass("sending", &claim, rows, &records);
-    check(rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err));
+    exit_on_failure(rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err));
     log_pass("sent", &claim, rows, &records);
   }
   rl_records_clear(&records);
@@ -138,10 +140,11 @@ int main(int argc, char **argv) {
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
     memset(&request, 0, sizeof request);
-    if (frame.type == RL_FRAME_RELEASE) check(rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err));
+    if (frame.type == RL_FRAME_RELEASE) exit_on_failure(rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err));
     if (frame.type != RL_FRAME_REQUEST) continue;
-    check(rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &request, sizeof request, &err));
-    serve(reader, &request);
+    exit_on_failure(
+        rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &request, sizeof request, &err));
+    execute_pass(reader, &request);
   }
   rl_frame_reader_free(reader);
   return 0;

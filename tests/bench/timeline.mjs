@@ -1,7 +1,8 @@
-// Measures the timeline of a job's page in headless Chromium: the time of script and paint for a frame while the window moves and
-// zooms, and the time until a new window is shown at its resolution.
-// usage: node tests/bench/timeline.mjs BUILD STATE JOB RUN, with a state folder of tests/bench/grow_database and the ids that it
-// prints as trace_job and trace_run. Needs `ctest -R web_playwright` once.
+// Measures the timeline of a job's page in headless Chromium: the processor time of script and paint for a frame while the window
+// of the timeline moves and zooms, and the time until a new window is shown at its full resolution. usage: node
+// tests/bench/timeline.mjs BUILD STATE JOB RUN. STATE is a state folder that tests/bench/grow_database made; JOB and RUN are the
+// ids that it printed as trace_job and trace_run. `ctest -R web_playwright`, which installs the browser driver, must have run in
+// BUILD.
 import { execFileSync, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import os from 'node:os';
@@ -15,8 +16,9 @@ if (!run) {
 const { chromium } = createRequire(path.resolve(build, 'tests/web/package.json'))('playwright-core');
 const FRAMES = 180; // of each motion
 const WINDOWS = 40; // new windows of each width
-const PAUSE_MS = 80; // after each: Chromium ignores a page's changes of its address above 200 in 10 s
-const SPANS_MS = [0.1, 1, 10, 20, 80, 300];
+// A pause after each window, because Chromium ignores a page's changes of its address after 200 in 10 s.
+const PAUSE_MS = 80;
+const SPANS_MS = [0.1, 1, 10, 20, 80, 300]; // widths of new windows
 
 const quantile = (values, share) =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))];
@@ -30,8 +32,8 @@ const url = await new Promise((resolve) => daemon.stdout.on('data', (bytes) => {
   if (match) resolve(match[1]);
 }));
 
-/** Returns the time of each frame in ms: the processor time of all tasks of the renderer's main thread, which scripts, lays out
- * and paints, from one task with animation callbacks to the next. */
+/** Returns the time of each frame in ms. It is the processor time of all tasks on the renderer's main thread, which executes
+ * scripts, lays out and paints, from a task with animation callbacks until the next such task. */
 function frameTimes(events) {
   const callbacks = events.filter((event) => event.name === 'FireAnimationFrame');
   const counts = new Map();
@@ -97,8 +99,9 @@ await page.goto(`${url}/job.html?id=${job}#run=${run}`);
 await page.locator('#timeline-canvas[data-loaded="true"]').waitFor({ timeout: 60000 });
 await page.locator('#time-class-table tbody tr').first().waitFor({ timeout: 60000 });
 const { trace_end_ns: endNs } = await (await fetch(`${url}/runs/${run}/timeline/lanes?pixels=1`)).json();
-const begin = os.loadavg()[0];
+const loadBefore = os.loadavg()[0];
 
+// [name, wheel deltas [x, y], window in ns at the start]
 const motions = [
   ['zoom from 56 µs to the whole trace and back', [[0, 120], [0, -120]], [0, 56e3]],
   ['move a window of 1 ms', [[40, 0]], [0.3 * endNs, 0.3 * endNs + 1e6]],
@@ -126,7 +129,7 @@ for (const span of SPANS_MS.map((ms) => ms * 1e6)) {
   console.log(`| ${span / 1e6} ms | ${summary(times)} |`);
 }
 const commit = execFileSync('git', ['describe', '--always', '--dirty'], { cwd: path.dirname(new URL(import.meta.url).pathname) });
-const load = `load average ${begin.toFixed(1)} to ${os.loadavg()[0].toFixed(1)}`;
+const load = `load average ${loadBefore.toFixed(1)} to ${os.loadavg()[0].toFixed(1)}`;
 console.log(`\nCommit ${String(commit).trim()}, ${os.cpus()[0].model}, ${os.cpus().length} cores, ${load}, `
   + `Chromium ${browser.version()}.`);
 await browser.close();

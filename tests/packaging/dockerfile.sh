@@ -8,7 +8,7 @@ report() {
   failed=1
 }
 
-# Every stage begins from an argument whose default has a full version, and the last stage from a runtime image.
+# The base image of each stage is an argument whose default names a full version. The last stage is based on a runtime image.
 image_of() { sed -n "s/^ARG $1=//p" Dockerfile; } # ARGUMENT
 while read -r argument; do
   image=$(image_of "$argument")

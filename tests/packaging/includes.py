@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks the #include lines of api, daemon and kernels. A file may include files of its own layer and of the layers in its row of
-LAYERS. Modules must not include one another in a circle; a module is the files of one name (queue.c, queue.h).
+LAYERS. Modules must not include one another in a cycle. A module consists of the files with the same name (queue.c, queue.h);
 queue_internal.h belongs to the module queue."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Folder: layers whose headers its files may include, besides its own. A file belongs to the longest folder that matches.
+# Folder: layers whose headers its files may include, besides its own. A file belongs to the longest entry that its path begins
+# with.
 LAYERS = {
     "daemon/base": [],
     "kernels": ["daemon/base"],
@@ -45,7 +46,7 @@ def module_of(path):
 
 
 def included(path):
-    """Yields (text, file) of each #include "..." of a file; the file is None when it does not exist."""
+    """Yields (text, file) for each #include "..." of the file `path`; the included file is None if it does not exist."""
     for text in re.findall(r'^\s*#\s*include\s+"([^"]+)"', (ROOT / path).read_text(encoding="utf-8"), re.M):
         if text in GENERATED:
             continue
@@ -54,6 +55,7 @@ def included(path):
 
 
 def reachable(start, graph):
+    """Returns the modules that start includes directly or through other modules."""
     found, pending = set(), [start]
     while pending:
         for follower in graph.get(pending.pop(), ()):
@@ -63,8 +65,8 @@ def reachable(start, graph):
     return found
 
 
-def circles(graph):
-    """Returns the groups of modules that reach one another, each sorted."""
+def cycles(graph):
+    """Returns the groups of modules that include one another, directly or through other modules; each group is sorted."""
     reach = {module: reachable(module, graph) for module in graph}
     return sorted({tuple(sorted(other for other in reach[module] if module in reach.get(other, ()))) for module in graph
                    if module in reach[module]})
@@ -84,7 +86,7 @@ def main():
             layer, other = layer_of(path), layer_of(target)
             if layer != other and other not in LAYERS[layer]:
                 errors.append(f"{path}: {layer} must not include {other} (\"{text}\")")
-    errors += ["circle: " + " ".join(map(str, found)) for found in circles(graph)]
+    errors += ["include cycle: " + " ".join(map(str, found)) for found in cycles(graph)]
     print("\n".join(errors) or f"{len(files)} files")
     return 1 if errors else 0
 

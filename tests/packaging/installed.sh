@@ -26,7 +26,7 @@ for _ in $(seq 1200); do
 done
 url=$(sed -n 's/^listening on //p' "$stage/out")
 [ -n "$url" ] || { cat "$stage/log"; echo "the installed daemon did not start"; exit 1; }
-# Readiness, the page, and a job on the installed worker.
+# The daemon must be ready, serve the page, and run a job on the installed worker.
 curl -fsS "$url/readyz" >/dev/null
 curl -fsS "$url/" | grep '<title>' >/dev/null # reads to the end, because curl fails on a closed pipe
 ROOFLINED_URL=$url "$root/bin/rooflinectl" run --device cpu --dataset synthetic --max-images 256 --epochs 1 --warmup-epochs 0 \

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""The examples for Prometheus and Grafana: promtool accepts and tests the alert rules, every query of the dashboard parses, and
-all use only metrics of docs/prometheus.md, which are those of GET /metrics (tests/api/test_prometheus.py). promtool is Debian's;
-without a network the test is skipped."""
+"""Checks the examples for Prometheus and Grafana: promtool accepts the alert rules and their tests pass, every query of the
+dashboard parses, and alerts and dashboard use only metrics of docs/prometheus.md. (tests/api/test_prometheus.py checks that GET
+/metrics has these metrics.) If promtool is not installed, it is downloaded with Debian's package; without a network the test is
+skipped."""
 
 import json
 import pathlib
@@ -21,7 +22,8 @@ def run(*command, cwd):
 
 
 def find_promtool(folder):
-    """Returns the program, taken out of Debian's package without installing its service. None: it cannot be downloaded."""
+    """Returns the path of promtool. If it is not installed, takes it from Debian's package, without installing the package's
+    service. Returns None if the package cannot be downloaded."""
     if shutil.which("promtool"):
         return shutil.which("promtool")
     if run("apt-get", "download", "prometheus", cwd=folder)[0] != 0:

@@ -59,7 +59,7 @@ def used_calls(scratch):
             traced.wait(120)
     calls = set(counts.read_text().split()) - {"syscall", "name", "total"}
     if os.geteuid() == 0:
-        calls -= {"fchown"}  # as root SQLite changes the owner of its files; under the unit it is not root
+        calls -= {"fchown"}  # SQLite changes the owner of its files only as root, and the unit does not run the daemon as root
     return {call for call in calls if not call.startswith("-")}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# units.sh FOLDER: checks the systemd units in FOLDER: no warnings of `systemd-analyze verify`, and of each service an exposure of
-# at most 2.0.
+# units.sh FOLDER: checks that `systemd-analyze verify` has no warnings about the units in FOLDER, and that `systemd-analyze
+# security` rates the exposure of each service at most 2.0.
 set -uo pipefail
 cd "$1" || exit 2
 command -v systemd-analyze >/dev/null || { echo "no systemd-analyze"; exit 77; }
