@@ -1,4 +1,4 @@
-// Every page with the numbers of a GPU: tests/data/h200.sqlite.xz is the database of a daemon that measured on an H200. With
+// Tests pages with the numbers of a GPU: tests/data/h200.sqlite.xz is the database of a daemon that measured on an H200. With
 // ROOFLINED_SCREENSHOTS=FOLDER, also writes screenshots of the pages in both themes (scripts/screenshots.sh).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -11,11 +11,12 @@ const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/data/h200.sqlite.
 const folder = process.env.ROOFLINED_SCREENSHOTS;
 const HEIGHT = 1000;
 let daemon;
-let ids; // of the recorded jobs, runs and suite runs, by what they show
+let ids; // of recorded jobs, runs and a suite run, as findIds returns them
 
 const api = async (where) => (await fetch(daemon.url + where)).json();
 
-/** Returns the ids of runs by the name of their job and their variant: runs['MNIST, main job'].fp32. */
+/** Returns {jobs, runs, slower}: the ids of jobs by their names, the ids of runs by the names of their jobs and their variants,
+ * as in runs['MNIST, main job'].fp32, and the id of the suite run with verdict `slower`. */
 async function findIds() {
   const { items } = await api('/jobs?limit=500');
   const named = items.filter(({ name }) => name !== null);
@@ -26,7 +27,7 @@ async function findIds() {
     slower: suiteRuns.find(({ verdict }) => verdict === 'slower').id };
 }
 
-/** Writes the definition of each recorded suite as the file of a suite. */
+/** Writes the definition of each recorded suite into a file of the folder `suites`. */
 function writeSuites(database, suites) {
   mkdirSync(suites);
   const rows = execFileSync('python3', ['-c', `import json, sqlite3, sys
@@ -117,8 +118,8 @@ test('labels of links in the memory chart do not overlap', async () => {
   const overlapping = await page.locator('#memory-chart svg').evaluate((svg) => {
     const boxes = [...svg.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()]);
     const overlap = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
-    return boxes.flatMap(([one, a], index) => boxes.slice(index + 1).filter(([, b]) => overlap(a, b))
-      .map(([other]) => `${one} and ${other}`));
+    return boxes.flatMap(([text, a], index) => boxes.slice(index + 1).filter(([, b]) => overlap(a, b))
+      .map(([other]) => `${text} and ${other}`));
   });
   assert.deepEqual(overlapping, []);
   await page.close();
@@ -140,7 +141,7 @@ test('source and SASS are side by side, with the samples of each line', async ()
   assert.match(await page.locator('#verdict').innerText(), /^Bound by L1 and shared memory/);
   const hottest = await page.locator('#instruction-table .code tbody tr').evaluateAll((rows) => rows
     .map((row) => [Number(row.cells[1].innerText.replace(/\D/g, '')), row.innerText])
-    .reduce((most, one) => (one[0] > most[0] ? one : most)));
+    .reduce((most, row) => (row[0] > most[0] ? row : most)));
   assert.match(hottest[1], /tile\[threadIdx\.x\]/, 'the load with bank conflicts has the most samples');
   await page.close();
 });
@@ -156,7 +157,7 @@ const toWebp = (page, png) => page.evaluate(async (bytes) => {
   return btoa([...new Uint8Array(await blob.arrayBuffer())].map((byte) => String.fromCharCode(byte)).join(''));
 }, png.toString('base64'));
 
-/** Answers /devices as the daemon did that recorded the database: this machine need not have the GPU. */
+/** Answers /devices as the daemon that recorded the database did, so that the page shows the GPU on a machine without one. */
 const withRecordedDevice = (page) => page.route((url) => url.pathname === '/devices', (route) => route.fulfill({ json: {
   items: [{ id: 'gpu0', state: 'idle', reason: null, properties: { name: 'NVIDIA H200' } }], job_devices: ['gpu0'] } }));
 

@@ -1,4 +1,4 @@
-// Shared by the tests of the pages: a daemon, a browser, and a list of all errors and warnings of the browser.
+// Starts what all tests of the pages share: a daemon and a browser. Lists all errors and warnings of the browser.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -36,7 +36,7 @@ export async function startDaemon(state, ...options) {
   return { child, url, stop };
 }
 
-const DEADLINE_MS = 120_000; // of each wait for a page; on an idle machine a page is complete in a second
+const DEADLINE_MS = 120_000; // longest wait for a part of a page; on an idle machine a page is complete in a second
 
 export let daemon;
 let browser;
@@ -44,7 +44,8 @@ export const browserErrors = [];
 export const ignoreBrowserErrors = (text) =>
   browserErrors.splice(0, browserErrors.length, ...browserErrors.filter((error) => !error.includes(text)));
 
-/** Whether a request may fail when its page is left: the event stream, or an icon that is still being fetched. */
+/** Returns true for a request that fails without harm when the browser leaves its page: the event stream, or an icon that is
+ * still being fetched. */
 const isAbortedByNavigation = (request) => request.url().endsWith('/events')
   || (request.url().endsWith('/favicon.svg') && request.failure()?.errorText === 'net::ERR_ABORTED');
 
@@ -78,15 +79,15 @@ export const takeScreenshot = (page, name) => page.screenshot({ path: path.join(
 export const fitsWidth = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
-/** Returns what axe-core finds inaccessible in a part of the page: ['rule: elements', …]. */
+/** Returns the violations that axe-core finds in a part of the page: ['rule: elements', …]. */
 export async function findInaccessible(page, selector) {
   await page.evaluate(readFileSync(path.join(build, 'tests/web/node_modules/axe-core/axe.min.js'), 'utf8'));
   const { violations } = await page.evaluate((part) => globalThis.axe.run(part), selector);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(', ')}`);
 }
 
-/** Asserts that a page shows no error, fits its window and has nothing that axe-core finds: light, and dark on a phone. loaded:
- * selects an element that appears when the page is complete. */
+/** Asserts that a page shows no error, fits its window and has no violation that axe-core finds, in the light theme on a desktop
+ * and in the dark theme on a phone. loaded: selector of an element that appears when the page is complete. */
 export async function assertAccessible(where, loaded = 'body[data-loaded]') {
   for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark', viewport: { width: 390, height: 844 } }]) {
     const page = await openPage(where, options);
@@ -98,10 +99,10 @@ export async function assertAccessible(where, loaded = 'body[data-loaded]') {
   }
 }
 
-const MAX_LAYOUT_SHIFT = 0.02; // of 0.1, which Web Vitals calls good
+const MAX_LAYOUT_SHIFT = 0.02; // cumulative layout shift; Web Vitals calls up to 0.1 good
 
-/** Opens a page without a cache. Returns {bytes, shift}: the bytes transferred until the page is loaded, headers and compressed
- * bodies, and its cumulative layout shift. */
+/** Opens a page without a cache. Returns {bytes, shift}: the number of bytes (headers and compressed bodies) transferred until
+ * the page is loaded, and the cumulative layout shift of the page. */
 async function measureFirstVisit(where, loaded) {
   const page = await openPage('about:blank');
   const session = await page.context().newCDPSession(page);
@@ -122,9 +123,9 @@ async function measureFirstVisit(where, loaded) {
   return { bytes, shift };
 }
 
-/** Asserts that the first visit of a page transfers at most maxBytes, and that its content does not shift. t: the test, which
- * prints the numbers. */
-export async function assertLight(t, where, maxBytes, loaded = 'body[data-loaded]') {
+/** Asserts that the first visit of a page transfers at most maxBytes, and that its content does not shift. t: context of the
+ * test, with which the numbers are printed. */
+export async function assertLightweight(t, where, maxBytes, loaded = 'body[data-loaded]') {
   const { bytes, shift } = await measureFirstVisit(where, loaded);
   t.diagnostic(`${where}: ${bytes} bytes, layout shift ${shift.toFixed(3)}`);
   assert.ok(bytes <= maxBytes, `${where} transfers ${bytes} bytes`);
@@ -133,11 +134,13 @@ export async function assertLight(t, where, maxBytes, loaded = 'body[data-loaded
 }
 export const MAX_PAGE_BYTES = 120 * 1024;
 
+/** Submits a job and returns its id. */
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
   method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),
 })).json()).id;
 
-export async function finish(id) {
+/** Returns the job as soon as it has ended. */
+export async function waitForEnd(id) {
   for (;;) {
     const job = await (await fetch(`${daemon.url}/jobs/${id}`)).json();
     if (['completed', 'failed', 'cancelled'].includes(job.state)) return job;

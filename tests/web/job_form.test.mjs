@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, findInaccessible, finish, fitsWidth, ignoreBrowserErrors, openJobForm, takeScreenshot,
+  browserErrors, build, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, takeScreenshot,
 } from './harness.mjs';
 
 const KINDS = ['train', 'kernel', 'sequence', 'layer', 'source', 'ceilings', 'import'];
@@ -156,7 +156,7 @@ async function runLine(line) {
   }
   const { id } = (await api('/jobs?limit=1')).items[0];
   assert.ok(id > before, `${line} submitted no job`);
-  await finish(id);
+  await waitForEnd(id);
   return (await api(`/jobs/${id}`)).request;
 }
 

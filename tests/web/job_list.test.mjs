@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { browserErrors, daemon, finish, openJobForm, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
+import { browserErrors, daemon, waitForEnd, openJobForm, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/posted_runs.py');
 const rows = (page) => page.locator('#jobs tbody tr');
@@ -22,7 +22,7 @@ test('a job that is named in the form is found by its name and its tags', async 
   const id = new URL(page.url()).searchParams.get('id');
   await page.locator('body[data-loaded="completed"]').waitFor();
   await page.waitForLoadState('networkidle'); // leaving the page aborts requests, which counts as an error
-  await finish(await kernel('relu', 4096));
+  await waitForEnd(await kernel('relu', 4096));
   await page.goto(`${daemon.url}/?search=NIGHT`);
   await page.waitForFunction(() => document.querySelectorAll('#jobs tbody tr').length === 1);
   assert.deepEqual(await ids(page), [id]);
@@ -37,7 +37,7 @@ test('a job that is named in the form is found by its name and its tags', async 
 test('columns sort by keyboard, and the order is kept while the list is refreshed', async () => {
   const slow = await kernel('copy', 4194304, { name: 'zebra' });
   const fast = await kernel('relu', 64, { name: 'ant' });
-  for (const id of [slow, fast]) await finish(id);
+  for (const id of [slow, fast]) await waitForEnd(id);
   const page = await openPage(daemon.url);
   await rows(page).first().waitFor();
   const newestFirst = (await ids(page)).map(Number);
@@ -55,12 +55,12 @@ test('columns sort by keyboard, and the order is kept while the list is refreshe
   const later = await kernel('relu', 128, { name: 'later' });
   await page.locator('.job-title', { hasText: 'later' }).waitFor();
   assert.equal(await page.locator('#jobs th[aria-sort="ascending"]').innerText(), 'Fastest run');
-  await finish(later);
+  await waitForEnd(later);
   await page.close();
 });
 
 test('each run of an ended job links to its report', async () => {
-  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', shape: { n: 256 }, samples: 2 }));
+  const job = await waitForEnd(await submit({ kind: 'kernel', kernel: 'relu', shape: { n: 256 }, samples: 2 }));
   const page = await openPage(`${daemon.url}/?kind=kernel`);
   const links = rows(page).first().locator('a[href^="/report.html"]');
   await links.first().waitFor();

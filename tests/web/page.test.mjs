@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, findInaccessible, finish, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch,
+  browserErrors, build, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch,
   startDaemon, submit, takeScreenshot,
 } from './harness.mjs';
 
@@ -139,7 +139,7 @@ test('the kernel table sorts by keyboard and filters by name', async () => {
 test('runs of two jobs are compared by engine', async () => {
   const engines = ['reference', 'blas'];
   const ids = await Promise.all(engines.map((engine) => train({ engine, precisions: ['fp32'], epochs: 2, max_images: 256 })));
-  const runs = (await Promise.all(ids.map(finish))).map((done) => done.runs[0].id);
+  const runs = (await Promise.all(ids.map(waitForEnd))).map((done) => done.runs[0].id);
   const page = await openPage(`${daemon.url}/compare.html?a=${runs[0]}&b=${runs[1]}`);
   await page.locator('body[data-loaded]').waitFor();
   const [before, after] = await Promise.all(ids.map(async (id) =>
@@ -303,7 +303,7 @@ test('a page that was disconnected while its job ended shows the end', async () 
   const page = await openPage(`${daemon.url}/job.html?id=${id}`, { refuse: `/jobs/${id}/events` });
   await page.waitForResponse((response) => response.url().endsWith('/events'));
   await fetch(`${daemon.url}/jobs/${id}`, { method: 'DELETE' });
-  await finish(id);
+  await waitForEnd(id);
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor();
   ignoreBrowserErrors('status of 503');
   await page.close();

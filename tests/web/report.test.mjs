@@ -4,11 +4,11 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import {
-  browserErrors, daemon, findInaccessible, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, submit, takeScreenshot,
+  browserErrors, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openPage, scratch, submit, takeScreenshot,
 } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
-let runs; // {a, b, hostile}: the ids of both runs, and the name of a kernel of run a, with HTML in it
+let runs; // {a, b, library, spills, hostile}: the ids of four runs, and the name of a kernel of run a, which contains HTML
 
 before(() => { runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
@@ -124,7 +124,7 @@ test('the keyboard shows the reason of a dash', async () => {
   const why = page.locator('.why');
   assert.equal(await why.innerText(), await dash.getAttribute('title'));
   const [below, cell] = [await why.boundingBox(), await dash.boundingBox()];
-  assert.ok(Math.abs(below.y - cell.y - cell.height) < 2 && below.x + below.width <= 1280, 'it stands below its dash');
+  assert.ok(Math.abs(below.y - cell.y - cell.height) < 2 && below.x + below.width <= 1280, 'the reason is below its dash');
   await page.keyboard.press('Tab');
   assert.equal(await page.evaluate(() => document.activeElement.matches('td.null')), true,
     'the next dash is reached by keyboard');
@@ -394,7 +394,7 @@ test('the job page links to its reports', async () => {
 });
 
 test('the report of a run without counters says why it has no sections, and has a roofline point of its model', async () => {
-  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
+  const job = await waitForEnd(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
     device: 'cpu' }));
   const page = await openJob(job.id);
   assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(),

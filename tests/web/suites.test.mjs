@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import {
-  assertAccessible, assertLight, browserErrors, fitsWidth, ignoreBrowserErrors, MAX_PAGE_BYTES, openPage, scratch, startDaemon,
-  takeScreenshot,
+  assertAccessible, assertLightweight, browserErrors, fitsWidth, ignoreBrowserErrors, MAX_PAGE_BYTES, openPage, scratch,
+  startDaemon, takeScreenshot,
 } from './harness.mjs';
 
 const METRIC = 'relu/vector/time_cold_us_median';
@@ -28,8 +28,8 @@ const texts = (locator) => locator.evaluateAll((elements) => elements.map((eleme
 const request = async (method, where, body) => (await fetch(server.url + where, { method, body: JSON.stringify(body),
   headers: { 'content-type': 'application/json' } })).json();
 
-/** Starts a run from the suite's page and follows it to its end. Returns the page of the run. A job occupies the device until the
- * page has shown the run. */
+/** Starts a run from the suite's page and follows it to its end. Returns the page of the run. Another job occupies the device
+ * until the page has shown the waiting run. */
 async function runFromPage() {
   const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
   const page = await openPage(`${server.url}/suite.html?name=tiny`);
@@ -124,7 +124,7 @@ test('every page is accessible and fits a phone in both themes', async () => {
 });
 
 test('the first visit of each page is small, and its content does not shift', async (t) => {
-  for (const where of pages) await assertLight(t, server.url + where, MAX_PAGE_BYTES);
+  for (const where of pages) await assertLightweight(t, server.url + where, MAX_PAGE_BYTES);
 });
 
 test('the pages fit a narrow phone in dark mode', async () => {

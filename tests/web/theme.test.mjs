@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { assertAccessible, browserErrors, daemon, finish, openPage, scratch, submit } from './harness.mjs';
+import { assertAccessible, browserErrors, daemon, waitForEnd, openPage, scratch, submit } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
 let training, runs; // a job's id; {a, b}: the ids of two profiled runs
@@ -13,7 +13,7 @@ let training, runs; // a job's id; {a, b}: the ids of two profiled runs
 async function insertJobs() {
   runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')]));
   training = await submit({ kind: 'train', dataset: 'synthetic', epochs: 2, max_images: 256, passes: ['timing', 'activity'] });
-  await finish(training);
+  await waitForEnd(training);
 }
 
 const themeOf = (page) => page.evaluate(() => document.documentElement.dataset.theme);
@@ -68,7 +68,7 @@ test('charts are drawn again in the colours of the chosen theme', async () => {
 
 test('every page is accessible and fits a phone in both themes', async () => {
   const second = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, max_images: 256, engine: 'blas' });
-  const [first, other] = (await Promise.all([training, second].map(finish))).map((job) => job.runs[0].id);
+  const [first, other] = (await Promise.all([training, second].map(waitForEnd))).map((job) => job.runs[0].id);
   const { job: profiled } = await (await fetch(`${daemon.url}/runs/${runs.a}/report`)).json();
   const pages = [
     ['/', '#jobs tbody tr'], [`/job.html?id=${training}`], [`/job.html?id=${profiled}`], [`/report.html?run=${runs.a}`],

@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { browserErrors, daemon, findInaccessible, finish, fitsWidth, openPage, scratch, submit, takeScreenshot }
+import { browserErrors, daemon, findInaccessible, waitForEnd, fitsWidth, openPage, scratch, submit, takeScreenshot }
   from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/traced_run.py');
 const PHASES = ['conv1_forward', 'conv2_forward', 'head', 'conv2_input_gradient', 'conv1_backward', 'adam', 'update_barrier'];
-const FIRST_NS = 12000; // as in traced_run.py, like STEP_NS
+// Start of the first step, and duration of a step, as in traced_run.py.
+const FIRST_NS = 12000;
 const STEP_NS = 16600;
 let inserted, ranged;
 
@@ -33,7 +34,7 @@ const showTimeline = (page) =>
   page.locator('#timeline-minimap').evaluate((element) => element.scrollIntoView({ block: 'start' }));
 /** Waits until the window is drawn, loaded at its resolution and no longer changing. */
 const waitUntilSettled = (page) => page.locator('#timeline-canvas[data-loaded="true"][data-settled="true"]').waitFor();
-async function settled(page) {
+async function showSettledTimeline(page) {
   await waitUntilSettled(page);
   await showTimeline(page);
 }
@@ -52,12 +53,12 @@ async function windowAfter(page, act) {
   await waitUntilSettled(page);
   return shownWindow(page);
 }
-const isNear = (value, expected, tolerance = 0.2) =>
+const assertNear = (value, expected, tolerance = 0.2) =>
   assert.ok(Math.abs(value - expected) <= tolerance, `${value} is not ${expected}`);
 
 /** Returns the rows of the table of events: [event, lane, start, duration, busy]. */
 async function eventRows(page) {
-  await settled(page);
+  await showSettledTimeline(page);
   await page.locator('#timeline-events').evaluate((details) => { details.open = true; });
   await page.locator('#timeline-event-table tbody tr').first().waitFor();
   await waitUntilSettled(page);
@@ -95,7 +96,7 @@ test('phases of the first two steps are inside their launch', async () => {
 
 test('bars are drawn at their times, each name in its colour', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const [calls, kernels, phases] = [0, 1, 2], secondStep = STEP_NS / 1e3;
   const places = [[23, phases], [23 + secondStep, phases], [25, phases], [23, kernels], [23, calls], [11, phases]];
   const box = await page.locator('#timeline-canvas').boundingBox(), points = [];
@@ -169,7 +170,7 @@ test('classes of time add up, and show their longest interval', async () => {
 
 test('an idle interval is marked at its place, and a click zooms to it', async () => {
   const page = await openJob(ranged.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const row = page.locator('#time-class-table tbody tr', { hasText: 'the host works' });
   const [, from, to] = /\d/.test(await row.innerText()) ? [0, 35, 60] : [];
   const box = await page.locator('#timeline-canvas').boundingBox(), { x } = await placeOf(page, (from + to) / 2, 0);
@@ -180,7 +181,7 @@ test('an idle interval is marked at its place, and a click zooms to it', async (
   const finding = page.locator('#timeline-findings li', { hasText: 'The device waits for host code' });
   await windowAfter(page, () => page.getByRole('button', { name: 'All', exact: true }).click());
   const found = await windowAfter(page, () => finding.getByRole('button').click());
-  isNear(found.from, shown.from);
+  assertNear(found.from, shown.from);
   await page.close();
 });
 
@@ -213,31 +214,31 @@ test('the table has all phases and their sum, the step', async () => {
 
 test('buttons and keys move and zoom the timeline', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const first = await shownWindow(page);
-  isNear(first.span, 2 * STEP_NS / 1e3 * 1.08);
+  assertNear(first.span, 2 * STEP_NS / 1e3 * 1.08);
   assert.ok(first.from < FIRST_NS / 1e3);
   const press = (key) => windowAfter(page, () => page.keyboard.press(key));
   const later = await windowAfter(page, () => page.getByRole('button', { name: 'Later' }).click());
-  isNear(later.from, first.from + first.span / 2);
+  assertNear(later.from, first.from + first.span / 2);
   const closer = await windowAfter(page, () => page.getByRole('button', { name: 'Zoom in' }).click());
-  isNear(closer.span, first.span / 2);
+  assertNear(closer.span, first.span / 2);
   await page.locator('#timeline-canvas').focus();
   for (const [zoomIn, zoomOut] of [['w', 's'], ['+', '-']]) {
-    isNear((await press(zoomIn)).span, closer.span * 0.6);
-    isNear((await press(zoomOut)).span, closer.span);
+    assertNear((await press(zoomIn)).span, closer.span * 0.6);
+    assertNear((await press(zoomOut)).span, closer.span);
   }
   for (const [right, left] of [['d', 'a'], ['ArrowRight', 'ArrowLeft']]) {
-    isNear((await press(right)).from, closer.from + 0.2 * closer.span);
-    isNear((await press(left)).from, closer.from);
+    assertNear((await press(right)).from, closer.from + 0.2 * closer.span);
+    assertNear((await press(left)).from, closer.from);
   }
-  isNear((await press('0')).span, 410);
+  assertNear((await press('0')).span, 410);
   await page.close();
 });
 
 test('wheel, drag and pinch move and zoom the timeline', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const canvas = page.locator('#timeline-canvas');
   const first = await shownWindow(page), at = await placeOf(page, 20, 1), box = await canvas.boundingBox();
   await page.mouse.move(at.x, at.y);
@@ -250,14 +251,14 @@ test('wheel, drag and pinch move and zoom the timeline', async () => {
   await canvas.focus();
   await page.mouse.move(here.x, here.y);
   const closer = await windowAfter(page, () => page.mouse.wheel(0, -300));
-  isNear(closer.span, first.span * 1.0015 ** -300, 0.5);
-  isNear((20 - closer.from) / closer.span, (20 - first.from) / first.span, 0.02);
+  assertNear(closer.span, first.span * 1.0015 ** -300, 0.5);
+  assertNear((20 - closer.from) / closer.span, (20 - first.from) / first.span, 0.02);
   const aside = await windowAfter(page, () => page.mouse.wheel(100, 0));
-  isNear(aside.from, closer.from + (100 / (box.width - TITLE_PX)) * closer.span, 0.1);
+  assertNear(aside.from, closer.from + (100 / (box.width - TITLE_PX)) * closer.span, 0.1);
   await page.mouse.down();
   const dragged = await windowAfter(page, () => page.mouse.move(here.x + 100, here.y, { steps: 5 }));
   await page.mouse.up();
-  isNear(dragged.from, closer.from, 0.1);
+  assertNear(dragged.from, closer.from, 0.1);
   assert.ok(await page.locator('#timeline-selection').isHidden(), 'a drag selects nothing');
   const pinched = await windowAfter(page, () => canvas.evaluate((element) => {
     const { left, top } = element.getBoundingClientRect();
@@ -271,23 +272,23 @@ test('wheel, drag and pinch move and zoom the timeline', async () => {
     send('pointerup', 11, 350);
     send('pointerup', 12, 550);
   }));
-  isNear(pinched.span, dragged.span / 2, 0.1);
+  assertNear(pinched.span, dragged.span / 2, 0.1);
   await page.close();
 });
 
 test('the minimap moves the window', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const first = await shownWindow(page), { x, y, width } = await page.locator('#timeline-minimap').boundingBox();
   const moved = await windowAfter(page, () => page.mouse.click(x + width / 2, y + 20));
-  isNear(moved.span, first.span);
-  isNear(moved.from + moved.span / 2, 205, 1);
+  assertNear(moved.span, first.span);
+  assertNear(moved.from + moved.span / 2, 205, 1);
   await page.close();
 });
 
 test('a search finds events by name', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   await page.locator('#timeline-canvas').focus();
   await page.keyboard.press('/');
   await page.keyboard.type('ADAM');
@@ -308,7 +309,7 @@ test('a search finds events by name', async () => {
 
 test('the numbers of a selection are those of the API', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const begin = await placeOf(page, 15, 1), end = await placeOf(page, 36, 1);
   await page.keyboard.down('Shift');
   await page.mouse.move(begin.x, begin.y);
@@ -318,8 +319,8 @@ test('the numbers of a selection are those of the API', async () => {
   await page.mouse.up();
   await page.keyboard.up('Shift');
   const reply = await (await replied).json();
-  isNear(reply.window.from_ns / 1e3, 15, 0.1);
-  isNear(reply.window.to_ns / 1e3, 36, 0.1);
+  assertNear(reply.window.from_ns / 1e3, 15, 0.1);
+  assertNear(reply.window.to_ns / 1e3, 36, 0.1);
   await page.locator('#selection-lanes tbody tr').first().waitFor();
   const cells = (id) => page.locator(`#${id} tbody tr`).evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
@@ -339,7 +340,7 @@ test('the numbers of a selection are those of the API', async () => {
 
 test('a link shows the same window and selection', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   await page.locator('#timeline-canvas').focus();
   const shown = await windowAfter(page, () => page.keyboard.press('w'));
   await page.keyboard.press('Enter');
@@ -347,20 +348,20 @@ test('a link shows the same window and selection', async () => {
   const { hash } = new URL(page.url());
   await page.close();
   const linked = await openJob(inserted.job, { hash });
-  await settled(linked);
+  await showSettledTimeline(linked);
   assert.deepEqual(await shownWindow(linked), shown);
   await linked.locator('#selection-lanes tbody tr').first().waitFor();
   assert.ok((await linked.locator('#selection-window').innerText()).startsWith(`${shown.span.toFixed(2)} µs`));
   await linked.close();
   const wrong = await openJob(inserted.job, { hash: '#run=x&window=9-3&selection=-1-99999999999999999999' });
-  await settled(wrong);
-  isNear((await shownWindow(wrong)).span, 2 * STEP_NS / 1e3 * 1.08);
+  await showSettledTimeline(wrong);
+  assertNear((await shownWindow(wrong)).span, 2 * STEP_NS / 1e3 * 1.08);
   await wrong.close();
 });
 
 test('every event can be reached and selected by keys', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const spoken = page.locator('#timeline-spoken');
   await page.locator('#timeline-canvas').focus();
   await page.keyboard.press('ArrowDown');
@@ -376,7 +377,7 @@ test('every event can be reached and selected by keys', async () => {
   await page.keyboard.press('Enter');
   assert.equal(await page.locator('#selection-window').innerText(), '900.0 ns, starting at 17.50 µs');
   const closer = await windowAfter(page, () => page.keyboard.press('f'));
-  isNear(closer.span, 0.9 * 1.08, 0.1);
+  assertNear(closer.span, 0.9 * 1.08, 0.1);
   await page.keyboard.press('Escape');
   assert.ok(await page.locator('#timeline-selection').isHidden());
   await page.keyboard.press('?');
@@ -386,14 +387,14 @@ test('every event can be reached and selected by keys', async () => {
 
 test('a click selects an event, a double click zooms to it', async () => {
   const page = await openJob(inserted.job);
-  await settled(page);
+  await showSettledTimeline(page);
   const { x, y } = await placeOf(page, 22, 2);
   await page.mouse.move(x, y);
   assert.match(await page.locator('#timeline-tooltip').innerText(), /conv2_input_gradient\s+backward\s+Phases, stream 7/);
   await page.mouse.click(x, y);
   assert.equal(await page.locator('#selection-window').innerText(), '6.00 µs, starting at 18.40 µs');
   const shown = await windowAfter(page, () => page.mouse.dblclick(x, y));
-  isNear(shown.span, 6 * 1.08, 0.05);
+  assertNear(shown.span, 6 * 1.08, 0.05);
   await page.close();
 });
 
@@ -409,7 +410,7 @@ test('the selected run can be downloaded as a trace for Perfetto', async () => {
 
 test('a run of launches has a timeline without phases', async () => {
   const id = await train(['timing', 'activity']);
-  await finish(id);
+  await waitForEnd(id);
   const page = await openJob(id);
   const rows = await eventRows(page);
   assert.ok(rows.some(([name]) => name === 'gather') && rows.every(([, lane]) => /^(Launches|NVTX), thread \d+$/.test(lane)),
@@ -421,7 +422,7 @@ test('a run of launches has a timeline without phases', async () => {
 
 test('without a trace there is no timeline', async () => {
   const id = await train(['timing']);
-  await finish(id);
+  await waitForEnd(id);
   const page = await openJob(id);
   assert.equal(await page.locator('#timeline').isVisible(), false);
   await page.close();
@@ -429,7 +430,7 @@ test('without a trace there is no timeline', async () => {
 
 test('the page fits a phone in dark mode', async () => {
   const page = await openJob(inserted.job, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  await settled(page);
+  await showSettledTimeline(page);
   assert.ok(await fitsWidth(page), 'the page scrolls horizontally');
   assert.deepEqual(await findInaccessible(page, '#timeline'), []);
   await takeScreenshot(page, 'timeline-360');

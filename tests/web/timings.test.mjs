@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { browserErrors, daemon, finish, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
+import { browserErrors, daemon, waitForEnd, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/timed_runs.py');
-// The scale ends 2 % above the upper quartile of the slowest variant. The floor is the one of timed_runs.py.
+// SCALE_US: end of the scale of bars, which is 2 % above the upper quartile of the slowest variant. FLOOR_US: as in
+// timed_runs.py.
 const [SCALE_US, FLOOR_US] = [27 * 1.02, 19.38];
 let inserted;
 
@@ -55,7 +56,7 @@ test('bars, spread and bound match the measurements', async () => {
 });
 
 test('a comparison of two runs matches the API', async () => {
-  const runs = (await finish(inserted)).runs.map((run) => run.id);
+  const runs = (await waitForEnd(inserted)).runs.map((run) => run.id);
   const compare = async (one, other) => {
     const page = await openPage(`${daemon.url}/compare.html?a=${one}&b=${other}`);
     await page.locator('body[data-loaded]').waitFor();
@@ -95,7 +96,7 @@ test('the table has the spread of the samples', async () => {
 test('without ceilings there is no bound, and the page gives the reason', async () => {
   const id = await submit({ kind: 'kernel', kernel: 'copy', dtype: 'fp32', shape: { n: 4096 }, variant: 'vector', samples: 3,
     device: 'cpu' });
-  await finish(id);
+  await waitForEnd(id);
   const page = await openJob(id);
   assert.match(await page.locator('#verdict').innerText(), /^vector: [\d.]+ (µs|ms) \(cold cache\)$/);
   const [[name, time, share]] = await values(page, 'Time, cold cache');
