@@ -20,11 +20,12 @@ MAX_BODY_BYTES, MAX_AGE_S = 1 << 20, 300
 
 
 def is_signed(headers, body):
-    head = f"{headers['webhook-id']}.{headers['webhook-timestamp']}."
-    expected = base64.b64encode(hmac.new(KEY, head.encode() + body, hashlib.sha256).digest()).decode()
+    """Whether the request has a valid signature and is not old: somebody could send a recorded request again."""
+    prefix = f"{headers['webhook-id']}.{headers['webhook-timestamp']}."
+    expected = base64.b64encode(hmac.new(KEY, prefix.encode() + body, hashlib.sha256).digest()).decode()
     if not any(hmac.compare_digest("v1," + expected, given) for given in headers.get("webhook-signature", "").split()):
         return False
-    return abs(time.time() - int(headers["webhook-timestamp"])) <= MAX_AGE_S  # an old request was recorded and sent again
+    return abs(time.time() - int(headers["webhook-timestamp"])) <= MAX_AGE_S
 
 
 def handle(event):
@@ -41,11 +42,11 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         if not is_signed(self.headers, body):
             return self.reply(401)
-        number = self.headers["webhook-id"]
-        if SEEN.execute("SELECT 1 FROM seen WHERE id = ?", (number,)).fetchone() is None:
+        event_id = self.headers["webhook-id"]
+        if SEEN.execute("SELECT 1 FROM seen WHERE id = ?", (event_id,)).fetchone() is None:
             handle(json.loads(body))
-            with SEEN:  # after the work: if it fails, rooflined sends the event again
-                SEEN.execute("INSERT INTO seen VALUES (?)", (number,))
+            with SEEN:  # only after handle(): if it fails, rooflined sends the event again
+                SEEN.execute("INSERT INTO seen VALUES (?)", (event_id,))
         self.reply(204)
 
     def reply(self, status):
