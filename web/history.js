@@ -100,9 +100,9 @@ function drawTable() {
 
 async function load() {
   const [run, metric] = [selectedRun(), byId('metric').value];
-  const found = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${POINTS_LIMIT}`);
+  const response = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${POINTS_LIMIT}`);
   if (run !== selectedRun() || metric !== byId('metric').value) return;
-  points = withNoise(withChanges(found.items));
+  points = withNoise(withChanges(response.items));
   visibleRows = ROWS_PER_PAGE;
   history.replaceState(null, '', `?job=${job}&run=${run.run}&metric=${encodeURIComponent(metric)}`);
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
@@ -110,7 +110,7 @@ async function load() {
     `on ${run.device?.name ?? 'an unknown device'}`,
     `${format.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].filter(Boolean).join(' · ');
   byId('caption').textContent = `${measurementWords(metric)} · ${BAND_WORDS} · dashed: ${EVENT_WORDS}`;
-  byId('some').hidden = !found.truncated;
+  byId('some').hidden = !response.truncated;
   byId('some').textContent = `Only the newest ${format.count(POINTS_LIMIT)} runs are shown.`;
   drawTable();
   drawChart();

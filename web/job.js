@@ -41,7 +41,7 @@ function drawHead(job) {
   // The stored request of these kinds lacks the posted code or the trace, so it can't be sent again.
   byId('again').hidden = !finalStates.includes(job.state) || ['source', 'import'].includes(job.kind);
   request = { ...job.request, device: job.device };
-  const took = format.duration(format.secondsBetween(job.started_at, job.finished_at));
+  const runTime = format.duration(format.secondsBetween(job.started_at, job.finished_at));
   const isImport = job.kind === 'import';
   const workload = job.kind === 'source' ? `kernel ${job.request.entry}` : job.runs[0]?.workload ?? '';
   const subject = [`${workload} ${format.parameters(job.request)}`.trim(), ...format.launch(job.request)].join(' · ');
@@ -49,7 +49,7 @@ function drawHead(job) {
     isImport ? `trace ${job.request.file_name} (${job.request.format}, ${format.bytes(job.request.bytes)})` : subject,
     isImport ? null : `on ${job.device}`,
     `created ${format.dateTime(job.created_at)}`,
-    took ? `took ${took}` : null,
+    runTime ? `took ${runTime}` : null,
   ]
     .filter(Boolean)
     .join(' · ');

@@ -81,9 +81,9 @@ function drawKernelSelect(kernels, kernel) {
 function drawLinks(job) {
   const csv = (page) => createElement('a',
     { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
-  const other = job.runs.find(({ id }) => id !== run);
+  const otherRun = job.runs.find(({ id }) => id !== run);
   byId('links').replaceChildren(csv('details'), csv('raw'), createElement('a', { href: `/runs/${run}/report` }, 'JSON'),
-    ...(other ? [createElement('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []),
+    ...(otherRun ? [createElement('a', { href: `/compare.html?a=${otherRun.id}&b=${run}` }, 'Compare')] : []),
     createElement('a', { href: `/history.html?job=${job.id}&run=${run}` }, 'History'));
 }
 
@@ -100,12 +100,12 @@ let hasRunFindings = false;
 async function drawRunFindings() {
   if (hasRunFindings) return;
   hasRunFindings = true;
-  const found = await get(`/runs/${run}/timeline/findings`).catch((problem) => {
+  const response = await get(`/runs/${run}/timeline/findings`).catch((problem) => {
     if (problem.status !== 422) throw problem; // 422: the trace has too many rows
     return { findings: null };
   });
-  byId('run-findings').hidden = !found.findings?.length;
-  byId('run-finding-list').replaceChildren(...(found.findings ?? []).map((finding) => findingItem(finding)));
+  byId('run-findings').hidden = !response.findings?.length;
+  byId('run-finding-list').replaceChildren(...(response.findings ?? []).map((finding) => findingItem(finding)));
 }
 
 /** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */

@@ -51,10 +51,10 @@ function drawProgress({ state, progress, estimated_s: estimated, estimate_basis:
   byId('live').hidden = endedStates.includes(state);
   if (byId('live').hidden) return;
   const share = progress.of > 0 ? progress.done / progress.of : null;
-  const left = estimated !== null && elapsed !== null ? format.duration(Math.max(0, estimated - elapsed)) : null;
+  const remaining = estimated !== null && elapsed !== null ? format.duration(Math.max(0, estimated - elapsed)) : null;
   byId('live-what').textContent = state === 'queued' ? 'waits for the device'
     : `${progress.done} of ${progress.of} jobs · ${progress.role?.replaceAll('_', ' ') ?? ''}`;
-  byId('live-eta').textContent = left ? `${basis === 'time_budget' ? 'at most' : 'about'} ${left} left` : '';
+  byId('live-eta').textContent = remaining ? `${basis === 'time_budget' ? 'at most' : 'about'} ${remaining} left` : '';
   if (share === null) byId('live-bar').removeAttribute('value');
   else byId('live-bar').value = share;
 }
@@ -68,8 +68,8 @@ function drawRun(run) {
   byId('suite-link').textContent = 'All runs';
   byId('suite-link').hidden = false;
   byId('cancel').hidden = endedStates.includes(run.state);
-  const other = Object.entries(run.baseline?.request ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
-  const against = run.baseline?.name ? `against ${run.baseline.name}` : other ? `against ${other}` : 'against the last runs';
+  const baselineRequest = Object.entries(run.baseline?.request ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
+  const against = `against ${run.baseline?.name || baselineRequest || 'the last runs'}`;
   byId('properties').textContent = [`on ${run.device_name ?? run.device}`, run.driver ? `driver ${run.driver}` : null,
     run.git_commit ? `commit ${run.git_commit.slice(0, 12)}` : null, against, `created ${format.dateTime(run.created_at)}`]
     .filter(Boolean).join(' · ');

@@ -80,9 +80,9 @@ const drawChart = () => drawPoints(byId('chart'), points.map((point) => ({ value
 
 async function loadHistory() {
   const metric = byId('metric').value;
-  const found = await get(`${path}/history?metric=${encodeURIComponent(metric)}&limit=${HISTORY_LIMIT}`);
+  const response = await get(`${path}/history?metric=${encodeURIComponent(metric)}&limit=${HISTORY_LIMIT}`);
   if (metric !== byId('metric').value) return;
-  points = withEvents(found.items, found.change_points);
+  points = withEvents(response.items, response.change_points);
   history.replaceState(null, '', `?${new URLSearchParams({ name, metric })}`);
   byId('caption').textContent = metric;
   byId('points').replaceChildren(tableOf('History', pointColumns, [...points].reverse()));

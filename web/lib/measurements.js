@@ -82,8 +82,9 @@ const subjectOf = (name) => subjects.find(([, pattern]) => pattern.test(name))[0
 function rowOf({ pass, name }, heading, runs) {
   return createElement('tr', {}, createElement('th', { scope: 'row' }, ...heading),
     ...runs.map((run) => {
-      const found = run.measurements.find((other) => other.pass === pass && other.name === name);
-      return numberCell(format.metricValue(name, found?.value), found ? found.reason : 'this run has no such measurement');
+      const measurement = run.measurements.find((candidate) => candidate.pass === pass && candidate.name === name);
+      return numberCell(format.metricValue(name, measurement?.value),
+        measurement ? measurement.reason : 'this run has no such measurement');
     }));
 }
 

@@ -24,10 +24,10 @@ export function stackedBars(runs, label, formatValue = null) {
   const names = [...new Set(runs.flatMap(({ parts }) => parts.map(({ name }) => name)))];
   const scale = Math.max(...runs.map(({ parts }) => sumOf(parts)));
   const cells = (part) => runs.flatMap(({ parts }) => {
-    const found = parts.find(({ name }) => name === part);
-    const cell = (text) => numberCell(found ? text() : null, 'this run has no such part');
-    return [...(formatValue ? [cell(() => formatValue(found.value))] : []),
-      cell(() => format.percent(found.value / sumOf(parts)))];
+    const partOfRun = parts.find(({ name }) => name === part);
+    const cell = (text) => numberCell(partOfRun ? text() : null, 'this run has no such part');
+    return [...(formatValue ? [cell(() => formatValue(partOfRun.value))] : []),
+      cell(() => format.percent(partOfRun.value / sumOf(parts)))];
   });
   const shareHead = formatValue ? [['Share', 'n']] : [];
   const table = createElement('table', {}, headOf([[label], ...runs.flatMap(({ name }) => [[name, 'n'], ...shareHead])]),

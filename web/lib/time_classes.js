@@ -64,9 +64,9 @@ const classOfRule = {
 
 /** Creates a finding, with a button that shows the longest interval of its class. */
 function timelineFinding(finding, classes, show) {
-  const item = findingItem(finding), found = classes.find((one) => one.class === classOfRule[finding.rule]);
-  if (!found?.longest?.length) return item;
-  const [interval] = found.longest;
+  const item = findingItem(finding), timeClass = classes.find((one) => one.class === classOfRule[finding.rule]);
+  if (!timeClass?.longest?.length) return item;
+  const [interval] = timeClass.longest;
   item.append(createElement('button', { class: 'plain', title: describeInterval(interval), click: () => show(interval) },
     `Show the longest interval, ${us(interval)}`));
   return item;
@@ -75,18 +75,18 @@ function timelineFinding(finding, classes, show) {
 /** Draws the classes of a run's trace and returns them with the findings, as the API does. show(interval): shows an interval
  * {start_ns, end_ns, before, after, call} in the timeline. */
 export async function drawTimeClasses(run, show) {
-  const found = await get(`/runs/${run}/timeline/findings`);
-  byId('time-classes').hidden = found.classes === null;
-  if (found.classes === null) return found;
-  byId('time-classes-note').textContent = note(found);
+  const response = await get(`/runs/${run}/timeline/findings`);
+  byId('time-classes').hidden = response.classes === null;
+  if (response.classes === null) return response;
+  byId('time-classes-note').textContent = note(response);
   byId('time-class-table').replaceChildren(
     headOf(columns),
     createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
   );
-  drawParts('phase-times', 'Phase', found.phases, ({ phase }) => phase ?? 'without a phase');
-  drawParts('range-times', 'NVTX range', found.ranges, ({ name }) => name ?? 'outside of ranges');
-  drawLaunchQueue(found.queue, found.window);
-  drawCriticalPath(found.critical_path, found.window);
-  byId('timeline-findings').replaceChildren(...found.findings.map((finding) => timelineFinding(finding, found.classes, show)));
-  return found;
+  drawParts('phase-times', 'Phase', response.phases, ({ phase }) => phase ?? 'without a phase');
+  drawParts('range-times', 'NVTX range', response.ranges, ({ name }) => name ?? 'outside of ranges');
+  drawLaunchQueue(response.queue, response.window);
+  drawCriticalPath(response.critical_path, response.window);
+  byId('timeline-findings').replaceChildren(...response.findings.map((finding) => timelineFinding(finding, response.classes, show)));
+  return response;
 }

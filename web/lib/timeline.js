@@ -240,10 +240,10 @@ function firstWindow(overview) {
 }
 
 async function showMarks(run) {
-  const found = await drawTimeClasses(run.run, (interval) =>
+  const response = await drawTimeClasses(run.run, (interval) =>
     showMark({ title: 'Idle', from: interval.start_ns, to: interval.end_ns, interval }));
   if (run !== selectedRun()) return;
-  marks = marksOf(found.classes);
+  marks = marksOf(response.classes);
   layout.hasMarks = marks.length > 0;
   layout.arrange();
   redraw();

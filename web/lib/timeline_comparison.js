@@ -36,11 +36,11 @@ const describe = ({ a, b }) => [['A', a], ['B', b]].filter(([, run]) => run.inco
 
 /** Draws the comparison of the traces of two runs, if both have one. */
 export async function drawTimelineComparison(a, b) {
-  const found = await get(`/compare/timeline?a=${a}&b=${b}`);
-  byId('timelines').hidden = found.rows === null;
-  if (found.rows === null) return;
+  const comparison = await get(`/compare/timeline?a=${a}&b=${b}`);
+  byId('timelines').hidden = comparison.rows === null;
+  if (comparison.rows === null) return;
   byId('timelines-note').textContent = `One iteration of each run. A time that differs by less than 1 % is the same. \
-${describe(found)}`;
-  drawClasses(found);
-  drawRows(found);
+${describe(comparison)}`;
+  drawClasses(comparison);
+  drawRows(comparison);
 }

@@ -13,8 +13,8 @@ const measurementOf = (run, name) => run.measurements.find((other) => other.pass
  * divided by the roof; roof: name of the ceiling, such as "dram_copy" or "fp32_operations"; reason: why both are null. */
 function shareOf(run, mode) {
   const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
-  const found = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
-  if (found) return { value: found.value, roof: pattern.exec(found.name)[1], reason: null };
+  const share = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
+  if (share) return { value: share.value, roof: pattern.exec(share.name)[1], reason: null };
   const { reason } = measurementOf(run, `floor_${mode}_us`);
   return { value: null, roof: null, reason: reason ?? 'the device’s ceilings have no rate that applies' };
 }

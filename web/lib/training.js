@@ -75,8 +75,8 @@ const notesOf = (runs) => [...missingNotes(runs), ...runs.flatMap((run) => run.e
 
 /** Returns the content for lib/comparison.js; null while no epoch is measured. */
 export function trainingOf(runs, pairs) {
-  const first = runs.find((run) => run.summary.epochs > 0);
-  if (first === undefined) return null;
+  const measuredRun = runs.find((run) => run.summary.epochs > 0);
+  if (measuredRun === undefined) return null;
   const listDistinct = (getValue) => [...new Set(runs.map(getValue))].filter((value) => value !== null).join(', ');
   return { verdict: verdictOf(pairs), cards: comparedMetrics.map((metric) => cardOf(metric, runs, pairs)), table: null,
     properties: [listDistinct((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`),
