@@ -81,12 +81,13 @@ export async function drawTimeClasses(run, show) {
   byId('time-classes-note').textContent = note(response);
   byId('time-class-table').replaceChildren(
     headOf(columns),
-    createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
+    createElement('tbody', {}, ...response.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
   );
   drawParts('phase-times', 'Phase', response.phases, ({ phase }) => phase ?? 'without a phase');
   drawParts('range-times', 'NVTX range', response.ranges, ({ name }) => name ?? 'outside of ranges');
   drawLaunchQueue(response.queue, response.window);
   drawCriticalPath(response.critical_path, response.window);
-  byId('timeline-findings').replaceChildren(...response.findings.map((finding) => timelineFinding(finding, response.classes, show)));
+  byId('timeline-findings').replaceChildren(
+    ...response.findings.map((finding) => timelineFinding(finding, response.classes, show)));
   return response;
 }
