@@ -45,8 +45,8 @@ function drawRuns(runs) {
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Returns the two runs with distinct variants, which the comparison uses as names: adds the engine, or A and B, if they are
- * equal. */
+/** Returns the two runs with distinct variants, which the comparison uses as names. If the variants are equal, adds the engine,
+ * or A and B, to each. */
 function withDistinctNames(runs) {
   const [first, second] = runs;
   const name = first.engine !== second.engine ? (run) => `${run.variant} by ${run.engine}`
