@@ -56,8 +56,8 @@ TESTS_BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 
 def test_commands(context, name, command, script_options):
-    """Returns {name: command} for the runs of a test: one, or one for each engine. The command is None if this host cannot run
-    it. script_options: arguments inserted after the script of a Python test."""
+    """Returns {name: command} with one run of the test, or with a run for each training engine. The command is None if this host
+    cannot run it. script_options: arguments inserted after the script of a Python test."""
     if "pytest" in command and (command := with_pytest(command)) is None:
         return {name: None}
     if command[0].endswith("python3") and "pytest" not in command:
