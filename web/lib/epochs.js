@@ -42,9 +42,9 @@ function addChart(holder, runs, field, scale) {
 const columns = [
   ['Time', 'epoch_ms', format.ms], ['Host time', 'host_ms', format.ms], ['Evaluation', 'evaluation_ms', format.ms],
   ['Images/s', 'images_per_s', format.count],
-  ['Train loss', 'train_loss', format.loss], ['Test loss', 'test_loss', format.loss], 
+  ['Train loss', 'train_loss', format.loss], ['Test loss', 'test_loss', format.loss],
   ['Test accuracy', 'test_accuracy_ratio', format.percent],
-  ['Loss scale', 'loss_scale', format.count], ['Skipped', 'skipped_steps', format.count], 
+  ['Loss scale', 'loss_scale', format.count], ['Skipped', 'skipped_steps', format.count],
   ['SM clock, MHz', 'sm_clock_after_mhz', format.count],
   ['Power, W', 'power_w', format.number],
 ];

@@ -36,13 +36,13 @@ export const quotient = formatOrNull((value) => value.toFixed(2));
 export const loss = formatOrNull((value) => value.toFixed(4));
 
 export const bytes = formatOrNull((value) => {
-  const prefixes = ['', 'Ki', 'Mi', 'Gi', 'Ti'];
+  const binaryPrefixes = ['', 'Ki', 'Mi', 'Gi', 'Ti'];
   let step = 0;
-  while (Math.abs(value) >= 1024 && step < prefixes.length - 1) {
+  while (Math.abs(value) >= 1024 && step < binaryPrefixes.length - 1) {
     value /= 1024;
     step += 1;
   }
-  return `${step === 0 ? groupDigits(value) : value.toFixed(1)} ${prefixes[step]}B`;
+  return `${step === 0 ? groupDigits(value) : value.toFixed(1)} ${binaryPrefixes[step]}B`;
 });
 
 const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
@@ -56,9 +56,10 @@ const withPrefix = (unit) => formatOrNull((value) => {
 });
 export const bytesPerSecond = withPrefix('B/s');
 export const operationsPerSecond = withPrefix('FLOP/s');
+/** Formats a percentage; percent() formats a ratio. */
 const pct = formatOrNull((value) => `${value.toFixed(2)} %`);
 const withUnit = (unit) => formatOrNull((value) => `${number(value)} ${unit}`);
-/** Returns a formatter of numbers of things: withPlural('metric')(2) is "2 metrics". */
+/** Returns a formatter of counts: withPlural('metric')(2) is "2 metrics". */
 export const withPlural = (unit) => formatOrNull((value) => `${number(value)} ${value === 1 ? unit : `${unit}s`}`);
 
 /* All units. name: the unit of a report's row in the API; suffix: the end of a field's name, before _median, _min or _most. */
