@@ -17,8 +17,8 @@ const sentenceItem = ({ topic, text, reason, links }) => createElement('li', { '
   ...links.length > 0 ? [createElement('span', { class: 'quiet shown-by' }, 'See ',
     ...links.flatMap((link, i) => (i > 0 ? [', ', kernelReference(link)] : [kernelReference(link)])))] : []);
 
-/** Draws the explanations. pairs: the API's comparisons of two runs each; only those of training jobs have explanations. The epoch
- * of the first pair's baseline is explained only once. */
+/** Draws the explanations. pairs: the API's comparisons of two runs each; only those of training jobs have explanations. The
+ * epoch of the first pair's baseline is explained only once. */
 export function drawExplanation(pairs) {
   const sentences = pairs.flatMap((pair, i) => (pair.explanation ?? [])
     .filter(({ topic, run }) => i === 0 || topic !== 'epoch' || run !== pairs[0].baseline?.run));
