@@ -58,7 +58,7 @@ __device__ static inline float fast_exp2(float x) {
 /* Returns 2^x for |x| < 1020. Splits x into an integer and a fraction in [-1/2, 1/2]. 2^fraction is a polynomial with a relative
  * error of 3e-16; the integer is added to the exponent of the result. */
 __device__ static inline double exp2_in_range(double x) {
-  const double shift = 6755399441055744.0; /* 1.5 · 2^52: x + shift is rounded to an integer */
+  const double shift = 6755399441055744.0; /* 1.5 · 2^52: doubles near it are integers, so the sum x + shift rounds x */
   const double shifted = x + shift, y = polynomial(exp2_coefficients, x - (shifted - shift));
   return __hiloint2double(__double2hiint(y) + (__double2loint(shifted) << 20), __double2loint(y));
 }
@@ -69,8 +69,8 @@ __device__ static inline double fast_exp2(double x) {
 }
 
 /* scaled_exp<M>(power)(x) returns exp(x) in units of 2^power, for x up to about power / log2 e. |power| may be up to 2^30 (|x| up
- * to 7e8). Changing the unit is exact. Results below 2^-126 units (float) or 2^-1020 units (double) are zero. For NaN the result
- * is unspecified. */
+ * to 7e8). Converting a result to another unit multiplies it by a power of two, which is exact. Results below 2^-126 units
+ * (float) or 2^-1020 units (double) are zero. For NaN the result is unspecified. */
 static constexpr int32_t MIN_POWER = -(1 << 30);
 
 __device__ static inline int32_t clamp_power(int32_t power) { return min(max(power, MIN_POWER), -MIN_POWER); }
@@ -108,8 +108,8 @@ template <> __device__ inline double power_of_two<double>(int32_t power) {
 
 /* Returns GELU(v) = v Φ(v) = max(v, 0) - t Φ(-t) for finite v, where t = |v| and
  *   Φ(-t) = s · P(s) · exp(-t² / 2),  s = 1 / (1 + c t)
- * The polynomial P is fitted wherever Φ(-t) does not underflow. So tiny results are accurate too; 1 + erf would lose their digits
- * by cancellation.
+ * The polynomial P is fitted wherever Φ(-t) does not underflow. So tiny results are accurate too. A formula with 1 + erf
+ * would lose their digits by cancellation.
  *   float    t < 14.5, relative error 3e-7, degree 7 in s, c = 0.24
  *   double   t < 38.6, relative error 3e-15, degree 18 in s mapped to [-1, 1], c = 0.22 */
 __device__ static inline float gelu(float v) {
@@ -119,7 +119,7 @@ __device__ static inline float gelu(float v) {
   return fmaxf(v, 0) - t * s * (polynomial(coefficients, s) * fast_exp2(-0.72134752044448170368f * (t * t)));
 }
 
-/* Tests the sign in the upper word of v: FP64 arithmetic is the bottleneck, and a comparison of doubles is FP64 arithmetic. */
+/* Tests the sign of v in its upper word, because a comparison of doubles is FP64 arithmetic, which is the bottleneck. */
 __device__ static inline double gelu(double v) {
   const double t = fabs(v), s = fast_reciprocal(1 + 0.22 * t), positive_part = __double2hiint(v) < 0 ? 0 : v;
   const double scaled = polynomial(gelu_coefficients, 2.23551577955723033 * s - 1.23551577955723033);

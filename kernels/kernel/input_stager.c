@@ -17,7 +17,7 @@ int64_t rl_kernel_output_segments_for_elements(const rl_kernel_instance *kernel,
 }
 
 typedef struct window {
-  int64_t start, elements; /* first element, number of elements */
+  int64_t start, elements; /* index of the first element, number of elements */
 } window;
 
 /* Returns the window of output segments [first_segment, first_segment + segments). */

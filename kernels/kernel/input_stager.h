@@ -31,7 +31,7 @@ typedef struct rl_input_stager {
   /* Converts elements [start, start + count) of an input into `buffer` and returns it. An implementation may instead return a
    * pointer into the input itself, if the input's elements are of the value type. */
   const void *(*read_input)(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *buffer);
-  /* For each input: NULL if it is not a full input. */
+  /* Both arrays have one pointer for each input. It is NULL if the input is not a full input. */
   const void *full_input_values[RL_KERNEL_INPUTS_MAX]; /* pointer that read_input returned */
   void *full_input_buffers[RL_KERNEL_INPUTS_MAX];      /* buffer that read_input may fill */
   rl_thread_buffer *thread_buffers;
@@ -46,9 +46,10 @@ void rl_input_stager_close(rl_input_stager *stager);
 /* Computes segments [first, first + count) into `out`. in: for each input, the values of the segments' window; of a full input,
  * all values. */
 typedef void rl_output_segment_function(void *context, const void *const *in, int64_t first, int64_t count, void *out);
-/* Calls `function` on the calling thread for the segments [first, first + count): at once or, if that exceeds max_buffer_values,
- * for the two halves one after the other, which it halves again if necessary. It does not halve a range whose halves have nearly
- * the same windows, because each half would read them again. thread: the caller's index in the thread pool. */
+/* Calls `function` on the calling thread for the segments [first, first + count). If that call would exceed max_buffer_values,
+ * calls `function` for the first half of the segments and then for the second half, and divides each half in the same way. Does
+ * not divide segments if the windows of the halves overlap much, because the second half would read the shared elements again.
+ * thread: the caller's index in the thread pool. */
 int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread,
                             rl_output_segment_function *function, void *context, rl_error *err);
 

@@ -9,7 +9,7 @@ typedef struct parallel_loop {
   rl_parallel_function *function;
   void *context;
   atomic_bool failed;
-  rl_error err; /* error of the first iteration that failed */
+  rl_error err; /* error of the chunk that failed first */
 } parallel_loop;
 
 static void run_chunk(void *context, uint32_t chunk, uint32_t thread) {

@@ -1,4 +1,4 @@
-/* The softmax of rows; float_and_double.h defines softmax_double and softmax_float from this file. */
+/* Computes the softmax of each row. float_and_double.h includes this file twice to define softmax_double and softmax_float. */
 static void TYPED(softmax)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t columns = shape->size[RL_COLUMNS];
   (void)first;
