@@ -4,8 +4,8 @@
  * the protocol, ignores a cancellation or exceeds the job's deadline. After a crash the runner pauses before it starts a worker
  * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause.
  *
- * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then pauses
- * in the same way before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
+ * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then
+ * pauses in the same way before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 
