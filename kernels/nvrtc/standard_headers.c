@@ -8,7 +8,7 @@
 #define CPP_HEADER(X, NAME) X(#NAME, "#include <cuda/std/" #NAME ">\n" USE_IN_STD)
 /* The headers <cNAME> of C++ and <NAME.h> of C. CCCL has <cuda/std/cNAME>, whose types and functions are in the global namespace
  * too. MACROS: definitions of the header's macros that CCCL lacks when NVRTC compiles. */
-#define C_HEADER(X, NAME, MACROS)                                       \
+#define C_HEADER(X, NAME, MACROS)                                    \
   X("c" #NAME, MACROS "#include <cuda/std/c" #NAME ">\n" USE_IN_STD) \
   X(#NAME ".h", MACROS "#include <cuda/std/c" #NAME ">\n")
 /* Empty headers <cNAME> and <NAME.h>: NVRTC itself declares what kernels use of them (assert, printf). */
