@@ -1,5 +1,5 @@
-/* Asynchronous copies from global to shared memory (PTX ISA 9.0, "cp.async"). The thread that has issued a copy waits for it;
- * other threads see the data after a barrier that follows this wait. */
+/* Asynchronous copies from global to shared memory (PTX ISA 9.0, "cp.async"). RAW: the thread that issued a copy must wait for
+ * it; other threads see the data after a barrier that follows this wait. */
 #ifndef RL_KERNELS_ASYNC_COPY_CUH
 #define RL_KERNELS_ASYNC_COPY_CUH
 
@@ -15,17 +15,17 @@ static __device__ __forceinline__ void cp_async_16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Begins to copy rows first, first + 1, … of from[end][stride] into the ROWS rows of `to`, and writes zeros for rows from `end`
- * on. The last 16 bytes of each row of `to` are padding against bank conflicts and are not written. All THREADS threads of the
- * block call it. */
+/* Begins to copy ROWS rows of the matrix from[row_count][stride] into `to`, beginning with row first_row. Where the matrix has no
+ * more rows, writes zeros. A row of `to` has PITCH elements; its last 16 bytes are padding against bank conflicts and are not
+ * written. All THREADS threads of the block call it. */
 template <int THREADS, class Value, int ROWS, int PITCH>
-static __device__ __forceinline__ void cp_async_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end,
+static __device__ __forceinline__ void cp_async_rows(const Value *from, uint32_t stride, uint32_t first_row, uint32_t row_count,
                                                      Value (&to)[ROWS][PITCH]) {
-  constexpr int VECTOR = 16 / sizeof(Value), VECTORS = PITCH / VECTOR - 1;
-  static_assert(PITCH % VECTOR == 0, "rows of `to` are whole vectors of 16 bytes");
-  for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
-    const uint32_t row = i / VECTORS, column = i % VECTORS * VECTOR;
-    if (first + row < end) cp_async_16(&to[row][column], &from[(size_t)(first + row) * stride + column]);
+  constexpr int VECTOR_SIZE = 16 / sizeof(Value), VECTORS_PER_ROW = PITCH / VECTOR_SIZE - 1;
+  static_assert(PITCH % VECTOR_SIZE == 0, "a row of `to` must consist of whole vectors of 16 bytes");
+  for (int i = threadIdx.x; i < ROWS * VECTORS_PER_ROW; i += THREADS) {
+    const uint32_t row = i / VECTORS_PER_ROW, column = i % VECTORS_PER_ROW * VECTOR_SIZE;
+    if (first_row + row < row_count) cp_async_16(&to[row][column], &from[(size_t)(first_row + row) * stride + column]);
     else *(uint4 *)&to[row][column] = make_uint4(0, 0, 0, 0);
   }
 }

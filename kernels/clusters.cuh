@@ -1,18 +1,18 @@
 /* Thread block clusters and distributed shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory",
  * "mbarrier", "st.async").
  *
- * The rank of a block is its number in the cluster. Some functions take a rank and the address of a variable in the shared memory
- * of the calling block. They access the variable at the same place in the shared memory of the block with that rank. The shared
- * memory of another block may be accessed only after the first cluster_barrier and before the last one.
+ * The rank of a block is its index in the cluster. Some functions take a rank and the address of a variable in the shared memory
+ * of the calling block. They access the same variable in the shared memory of the block with that rank. A block may access the
+ * shared memory of another block only after the first cluster_barrier and before the last one.
  *
- * st_async stores to the shared memory of another block; its bytes are counted on an mbarrier of the receiving block. One thread
+ * st_async stores to the shared memory of another block and counts its bytes on an mbarrier of that receiving block. One thread
  * of the receiving block initialises the mbarrier before the first cluster_barrier, and calls mbarrier_arrive_expect_tx once in
  * every phase, before or after bytes have been received. A thread that has waited for a phase sees all bytes of that phase.
- * Phases count from 1. WAR: the bytes of phase n + 1 may be sent to the same addresses only after every thread that waits for
- * phase n has returned from its wait and has read its bytes.
+ * Phases count from 1. WAR: a block may send the bytes of phase n + 1 to the same addresses only after every thread that waits
+ * for phase n has returned from its wait and has read the bytes of phase n.
  *
- * An mbarrier may also count threads of its own block: each of them calls mbarrier_arrive once in every phase, after its
- * writes. */
+ * An mbarrier may also count the arrivals of threads of its own block. Each of these threads calls mbarrier_arrive once in every
+ * phase, after its writes. */
 #ifndef RL_KERNELS_CLUSTERS_H
 #define RL_KERNELS_CLUSTERS_H
 
@@ -54,14 +54,14 @@ static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
 }
 static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-/* Returns the shared::cluster address of the variable at `local` in the block with this rank. */
+/* Returns the shared::cluster address that the variable `local` has in the block with this rank. */
 static __device__ __forceinline__ uint32_t mapa_shared(uint32_t rank, const void *local) {
   uint32_t address;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(local)), "r"(rank));
   return address;
 }
 
-/* Initialises an mbarrier. arrivals: number of calls of mbarrier_arrive and mbarrier_arrive_expect_tx in each phase. */
+/* Initialises an mbarrier. arrivals: number of calls of mbarrier_arrive and mbarrier_arrive_expect_tx that end a phase. */
 static __device__ __forceinline__ void mbarrier_init(mbarrier *barrier, uint32_t arrivals = 1) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void mbarrier_arrive(mbarrier *barrier) {
   asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(barrier)) : "memory");
 }
 
-/* Arrives, and adds `bytes` to the bytes that must be received before the phase ends. */
+/* Arrives with release, and adds `bytes` to the bytes that must be received before the phase ends. */
 static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *barrier, uint32_t bytes) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
@@ -98,8 +98,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint
   return ended;
 }
 
-/* Like mbarrier_try_wait, for an mbarrier on which only threads of this block arrive. Acquires at CTA scope, so that the contents
- * of L1 stay valid. */
+/* Like mbarrier_try_wait, but acquires only at CTA scope, so that the contents of L1 stay valid. After the wait, a thread is
+ * guaranteed to see the stores of its own block and the bytes that TMA has copied, but not other stores of other blocks. */
 static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, uint32_t phase) {
   uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
@@ -109,7 +109,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, 
   return ended;
 }
 
-/* Stores a value of 4, 8 or 16 bytes at the address `to` in the block with this rank, and counts the bytes on its `barrier`. */
+/* Stores a value of 4, 8 or 16 bytes to the variable `to` of the block with this rank, and counts the bytes on the mbarrier
+ * `barrier` of the same block. */
 static __device__ __forceinline__ void st_async(uint32_t rank, void *to, uint32_t value, mbarrier *barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(mapa_shared(rank, to)),
                "r"(value), "r"(mapa_shared(rank, barrier))

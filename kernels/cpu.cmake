@@ -15,15 +15,15 @@ set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kerne
 rl_library(rl_data SOURCES thread_pool.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
-# NVRTC is looked for at run time, so that both build without CUDA.
+# rl_nvrtc starts rooflined-nvrtc, which loads NVRTC at run time, so that both targets can be built without CUDA.
 rl_library(rl_nvrtc SOURCES nvrtc/nvrtc.c nvrtc/cache.c LIBS rl_base m)
 rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/standard_headers.c LIBS rl_sandbox rl_base ${CMAKE_DL_LIBS})
 
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)
 
-# Loops of the training engines, once for each instruction set; simd_pick.c chooses at run time. NAME.c makes the table
-# rl_NAME_VARIANT.
+# Compiles train/NAME.c, loops of the training engines, for one instruction set (VARIANT). The object file defines a table of
+# these loops, rl_NAME_VARIANT; simd_pick.c chooses a table at run time.
 function(rl_vectorised name variant)
   set(objects rl_${name}_${variant})
   string(TOUPPER RL_${name} table)
@@ -33,9 +33,10 @@ function(rl_vectorised name variant)
   target_compile_options(${objects} PRIVATE -O3 -Wno-psabi -fno-math-errno -fno-trapping-math ${ARGN})
   set(rl_vectorised ${rl_vectorised} $<TARGET_OBJECTS:${objects}> PARENT_SCOPE)
 endfunction()
-# Optimised in a debug build too, so that memory limits these loops and not arithmetic.
+# Optimised in a debug build too: memory and not arithmetic must limit the loops that measure bandwidths.
 set_source_files_properties(ceilings/cpu.c PROPERTIES COMPILE_OPTIONS -O3)
-# Only these loops may be contracted into FMA. A property of the file follows the project's -ffp-contract=off on the command line.
+# Only in these files may the compiler contract a product and a sum into an FMA. A file's option stands after the project's
+# -ffp-contract=off on the command line and therefore overrides it.
 set_source_files_properties(train/simd.c train/direct.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 rl_vectorised(simd baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -21,7 +21,7 @@ rl_library(rl_engines_cuda
   LIBS rl_workloads rl_data rl_nvrtc rl_base CUDA::cudart_static CUDA::cublasLt ${RL_CUDNN_LIBRARY})
 target_include_directories(rl_engines_cuda PRIVATE ${RL_CUDNN_INCLUDE})
 
-# The versions of the Lomb-Scargle kernels, as fatbins in the program, and their text for NVRTC.
+# Embeds the Lomb-Scargle kernels into the program: a fatbin of each version, and the source text for NVRTC.
 set(rl_lombscargle ${CMAKE_CURRENT_LIST_DIR}/kernel/lombscargle)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${rl_lombscargle}_versions.txt)
 file(STRINGS ${rl_lombscargle}_versions.txt rl_versions)

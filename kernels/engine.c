@@ -1,4 +1,5 @@
-/* Chooses among the engines that a worker links. The daemon links workload.c without this file. */
+/* Chooses among the engines that a worker links: by name, or the first that supports the parameters. The daemon does not link
+ * this file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,8 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
   return NULL;
 }
 
-/* Returns true when the device supports the engine for the workload's default parameters with some value of
- * multi_value_parameter. */
+/* Returns true when the device can run the engine with the workload's default parameters and at least one value of
+ * multi_value_parameter. Overwrites *params. */
 static bool device_supports_any_value(const rl_engine *engine, const rl_workload *workload, void *params) {
   const rl_field *choice = workload->fields;
   workload->defaults(params);

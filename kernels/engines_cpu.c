@@ -1,4 +1,4 @@
-/* The engines of the CPU worker. "auto" selects the first that supports the parameters, so the fastest is first. */
+/* The engines of the CPU worker. "auto" selects the first one that supports the parameters, so faster engines come first. */
 #include "ceilings/cpu.h"
 #include "kernel/cpu.h"
 #include "kernel/sequence.h"

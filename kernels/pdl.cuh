@@ -1,9 +1,9 @@
 /* Programmatic dependent launch (PDL, compute capability 9.0): the blocks of a kernel start while those of the previous kernel in
  * the stream exit. The blocks first do work that does not depend on the previous kernel, then call pdl_wait.
  *
- * RAW, WAW: a kernel that is launched by rl_pdl_launch must access memory that the previous kernel writes only after pdl_wait.
- * The writes of kernels before the previous one are visible from the start, because the previous kernel allows this launch only
- * after its own pdl_wait. Code that is compiled for an architecture below 9.0 is launched in stream order, without PDL. */
+ * RAW, WAW: a kernel that is launched by rl_pdl_launch must call pdl_wait before it accesses memory that the previous kernel
+ * writes. The writes of all earlier kernels are visible from the start, because the previous kernel allows this launch only after
+ * its own pdl_wait. Kernels that were compiled for an architecture below 9.0 are launched in stream order, without PDL. */
 #ifndef RL_KERNELS_PDL_H
 #define RL_KERNELS_PDL_H
 
@@ -25,13 +25,13 @@ typedef struct rl_pdl_sizes {
   uint32_t cluster_blocks; /* 1: no clusters */
 } rl_pdl_sizes;
 
-/* Launches a kernel with PDL if its code was compiled for 9.0 or later. Returns 0, or -1 with the error in err. operation: names
- * the launch in the error message (cuda_check.h). */
+/* Launches a kernel with PDL, if it was compiled for 9.0 or later. Returns 0, or -1 with err. operation: names the launch in the
+ * error message (cuda_check.h). */
 template <class... Parameters, class... Arguments>
 static inline int rl_pdl_launch_sizes(const char *operation, void (*kernel)(Parameters...), rl_pdl_sizes sizes,
                                       cudaStream_t stream, rl_error *err, Arguments... arguments) {
-  cudaFuncAttributes code = {};
-  if (rl_cuda_check(cudaFuncGetAttributes(&code, kernel), operation, err) < 0) return -1;
+  cudaFuncAttributes function_attributes = {};
+  if (rl_cuda_check(cudaFuncGetAttributes(&function_attributes, kernel), operation, err) < 0) return -1;
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = sizes.grid;
@@ -39,7 +39,7 @@ static inline int rl_pdl_launch_sizes(const char *operation, void (*kernel)(Para
   config.dynamicSmemBytes = sizes.shared_bytes;
   config.stream = stream;
   config.attrs = attributes;
-  if (code.ptxVersion >= 90) {
+  if (function_attributes.ptxVersion >= 90) {
     attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
   }

@@ -16,8 +16,8 @@ typedef struct rl_phase_timestamps {
   const char *launch;           /* name of the launch (rl_launch.name) */
   const rl_timed_phase *phases; /* the phases of a step, in order */
   size_t phase_count;
-  size_t steps; /* number of steps that were recorded, beginning with the launch's first */
-  size_t blocks;
+  size_t steps;              /* number of steps that were recorded, beginning with the launch's first */
+  size_t blocks;             /* number of thread blocks of the launch */
   uint64_t begin_ns, end_ns; /* first and last timestamp of the launch in any block */
   /* Array [blocks][steps][1 + phase_count] of times in ns: the start of the step in this block, then the end of each phase. For
    * a phase in which the block took no part: 0, or a time before the end of the previous phase. */

@@ -10,7 +10,8 @@
 
 enum {
   MAX_THREADS = 64,
-  MAX_POLLS = 2000 /* a thread reads an atomic so often before it sleeps: the next round usually starts within microseconds */
+  /* Reads of an atomic by a waiting thread before it sleeps; the next round usually starts within microseconds. */
+  MAX_POLLS = 2000
 };
 
 struct rl_thread_pool {
@@ -18,12 +19,13 @@ struct rl_thread_pool {
   pthread_t ids[MAX_THREADS];
   pthread_mutex_t lock;
   pthread_cond_t round_started, round_done;
-  atomic_uint round; /* number of the current call of rl_thread_pool_run */
+  atomic_uint round; /* number of the current round, from 1 */
   /* The arguments of the current round, written before `round` is incremented. */
   rl_task *task;
   void *context;
   uint32_t task_count;
-  atomic_uint next_task, busy_threads;
+  atomic_uint next_task;
+  atomic_uint busy_threads; /* threads, except the caller, that have not finished the current round */
   atomic_bool is_closing;
 };
 
@@ -42,7 +44,7 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-/* Waits until the round is not last_round and returns it. */
+/* Waits until a round after last_round has started, and returns its number. */
 static uint32_t wait_for_round(rl_thread_pool *pool, uint32_t last_round) {
   for (int i = 0; i < MAX_POLLS; i++) {
     uint32_t round = atomic_load(&pool->round);
@@ -56,16 +58,16 @@ static uint32_t wait_for_round(rl_thread_pool *pool, uint32_t last_round) {
 }
 
 static void *thread_main(void *argument) {
-  thread_start own = *(thread_start *)argument;
+  thread_start start = *(thread_start *)argument;
   free(argument);
   for (uint32_t last_round = 0;;) {
-    last_round = wait_for_round(own.pool, last_round);
-    if (atomic_load(&own.pool->is_closing)) return NULL;
-    run_tasks(own.pool, own.thread);
-    if (atomic_fetch_sub(&own.pool->busy_threads, 1) == 1) { /* the last one wakes the caller */
-      pthread_mutex_lock(&own.pool->lock);
-      pthread_cond_signal(&own.pool->round_done);
-      pthread_mutex_unlock(&own.pool->lock);
+    last_round = wait_for_round(start.pool, last_round);
+    if (atomic_load(&start.pool->is_closing)) return NULL;
+    run_tasks(start.pool, start.thread);
+    if (atomic_fetch_sub(&start.pool->busy_threads, 1) == 1) { /* the last thread wakes the caller */
+      pthread_mutex_lock(&start.pool->lock);
+      pthread_cond_signal(&start.pool->round_done);
+      pthread_mutex_unlock(&start.pool->lock);
     }
   }
 }

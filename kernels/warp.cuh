@@ -1,5 +1,5 @@
-/* Reductions by shuffles over a warp, or over groups of `lanes` neighbouring lanes (a power of two). All lanes of the warp call a
- * function, and each lane gets the result of its group. */
+/* Reductions over the lanes of a warp, or over groups of `lanes` neighbouring lanes (a power of two). All lanes of the warp call
+ * the function together, and each lane gets the result of its group. */
 #ifndef RL_KERNELS_WARP_CUH
 #define RL_KERNELS_WARP_CUH
 
@@ -17,7 +17,7 @@ static __device__ __forceinline__ float warp_max(float x, uint32_t lanes = WARP_
   return x;
 }
 
-/* A maximum over a whole warp is one instruction, redux.sync, which needs compute capability 8.0. */
+/* For a whole warp this is one instruction, redux.sync, which needs compute capability 8.0. */
 static __device__ __forceinline__ int32_t warp_max(int32_t x, uint32_t lanes = WARP_SIZE) {
   if (lanes == WARP_SIZE) return __reduce_max_sync(~0u, x);
   for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = max(x, __shfl_xor_sync(~0u, x, mask));

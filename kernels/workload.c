@@ -1,5 +1,5 @@
-/* Finds workloads by name, and checks parameters against the descriptions of engines (workload.h). The daemon links this file
- * without any engine. */
+/* Finds workloads by name, and checks parameters against the descriptions of engines (workload.h). The daemon links this file,
+ * but no engine. */
 #include "workload.h"
 
 #include <string.h>

@@ -83,8 +83,9 @@ extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c *
 const rl_workload *rl_workload_find(const char *name);
 /* Returns the parameter "engine" of params; "auto" when the workload has no such parameter. */
 const char *rl_workload_engine_name(const rl_workload *workload, const void *params);
-/* Returns 0 when an engine for this kind of device supports params; else -1 with RL_INPUT at /engine, or at the parameter that
- * the last engine tried does not support. When workload->engines is NULL, all params are supported. */
+/* Returns 0 when the engine that params name ("auto": any engine) runs on this kind of device and supports params; else -1 with
+ * RL_INPUT at /engine, or at the parameter that the last engine tried does not support. A workload whose `engines` is NULL
+ * supports all params. */
 int rl_workload_supports(const rl_workload *workload, rl_device_kind device, const void *params, rl_error *err);
 
 /* Results of an iteration. NAN: the workload has no such result. */
@@ -130,7 +131,7 @@ typedef struct rl_instance_ops {
    * instantiated from now on. Recording costs some time. NULL: no launch of the instance can record timestamps. */
   int (*set_phase_timestamps)(rl_instance *instance, bool on, rl_error *err);
   /* Reads the timestamps that the last run of a recording executable wrote. The arrays of *timestamps belong to the instance and
-   * stay valid until the next call or until recording is turned off. -1 while recording is off. */
+   * stay valid until the next call or until recording is turned off. Returns -1 while recording is off. */
   int (*read_phase_timestamps)(rl_instance *instance, rl_phase_timestamps *timestamps, rl_error *err);
 } rl_instance_ops;
 
@@ -180,8 +181,8 @@ extern const rl_engine *const rl_engines[]; /* NULL-terminated, the best first; 
 /* Returns the named engine; for "auto" the first that supports params and is not skipped. NULL with RL_INPUT at the parameter
  * that no engine supports, or at /engine when this device has no engine of that name. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
-/* Writes the names of the engines that a request may name but that this device can't run, one per line. An engine counts as one
- * of them when the device supports none of the values of multi_value_parameter with the other parameters at their defaults. */
+/* Writes the names of the engines that a request may name but that this device can't run, one per line. To decide whether it can
+ * run an engine, sets all parameters to their defaults and tries every value of multi_value_parameter. */
 void rl_engines_list_unsupported(char *names, size_t size);
 /* Returns 0 when the engine supports params on the current device; else -1 with RL_INPUT at the unsupported parameter. */
 int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err);

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#define LAUNCH_NAME_OF(NAME, UNIT) #NAME,
-#define NAME_OF(NAME, UNIT) #NAME "_" #UNIT "_per_s",
-const char *const rl_ceiling_launch_names[] = {RL_CEILINGS(LAUNCH_NAME_OF) NULL};
-const char *const rl_ceiling_rate_names[] = {RL_CEILINGS(NAME_OF) NULL};
+#define LAUNCH_NAME(NAME, UNIT) #NAME,
+#define RATE_NAME(NAME, UNIT) #NAME "_" #UNIT "_per_s",
+const char *const rl_ceiling_launch_names[] = {RL_CEILINGS(LAUNCH_NAME) NULL};
+const char *const rl_ceiling_rate_names[] = {RL_CEILINGS(RATE_NAME) NULL};
 
 const rl_field rl_ceilings_fields[] = {
     RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,

@@ -1,6 +1,6 @@
 /* The workload "ceilings" measures the highest rates of memory and arithmetic that a device reaches, each by a separate launch.
- * The data is random: zeros switch fewer transistors, so that a power-limited device would run faster than with real data. An
- * engine adds a launch for each rate that its device has (instance.h); rates without a launch are null with a reason. */
+ * The data is random, because zeros would switch fewer transistors: a device whose power is limited would run faster than with
+ * real data. An engine adds a launch for each rate that it can measure (instance.h); the other rates are null with a reason. */
 #ifndef RL_CEILINGS_CEILINGS_H
 #define RL_CEILINGS_CEILINGS_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Each row has the name of a launch and the unit of its rate. Bytes are counted as in STREAM: each byte read and each byte
- * written counts once. */
+/* Each entry has the name of a launch, and what its rate counts per second. Bytes are counted as in STREAM: each byte read and
+ * each byte written counts once. */
 /* clang-format off */
 #define RL_CEILINGS(X)                                                                                                  \
   X(dram_read, bytes) X(dram_write, bytes) X(dram_copy, bytes) X(dram_triad, bytes) X(l3_read, bytes) X(l2_read, bytes) \

@@ -1,7 +1,7 @@
-/* The engine "cpu" of the workload "ceilings". Memory rates are measured with all threads at once. Arithmetic rates are the rate
- * of an OpenBLAS product on one thread times the number of threads. A product takes less than one time slice of the scheduler,
- * so other processes do not lower the highest measured rate. All threads together would be disturbed in every product on a busy
- * machine. */
+/* The engine "cpu" of the workload "ceilings". Memory rates are measured with all threads at once. An arithmetic rate is the rate
+ * of an OpenBLAS product on one thread, times the number of threads. A product takes less than one time slice of the scheduler,
+ * so that at least some of the products run without an interruption, and the fastest one counts. If all threads computed one
+ * product together, on a busy machine another process would interrupt at least one of them in nearly every product. */
 #include "ceilings/cpu.h"
 
 #include <cblas.h>
@@ -14,8 +14,8 @@
 #include "hash.h"
 
 enum {
-  SIDE = 512,           /* rows and columns of a matrix */
-  SQUARE = SIDE * SIDE, /* elements of a matrix */
+  MATRIX_SIDE = 512,                           /* rows and columns of a matrix */
+  MATRIX_ELEMENTS = MATRIX_SIDE * MATRIX_SIDE, /* elements of a matrix */
   CHUNK_BYTES = 1 << 20,
   LINE_BYTES = 64
 };
@@ -27,21 +27,21 @@ typedef struct cache_line {
 typedef struct cpu_ceilings {
   rl_ceilings_instance instance;
   rl_thread_pool *thread_pool;
-  cache_line *memory;  /* copy uses its two halves as arrays, triad its three thirds */
+  cache_line *memory;  /* dram_copy uses its halves as two arrays, dram_triad its thirds as three */
   size_t memory_bytes; /* far more than the caches hold */
   size_t l3_bytes;     /* size of the part of `memory` with which the L3 rate is measured */
-  double *matrices;    /* A, B and C [SIDE][SIDE] in double, then the same in float */
-  uint64_t sink;       /* sums are stored here, so that the compiler removes no read */
+  double *matrices;    /* A, B and C [MATRIX_SIDE][MATRIX_SIDE] in double, then the same in float */
+  uint64_t sink;       /* receives results of reads, so that the compiler does not remove the reads */
 } cpu_ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* One traversal of arrays of `bytes` bytes each by all threads, in chunks. The function `process_chunk` processes the part
- * [offset, offset + bytes) of each array that it uses. If it reads, it combines the words that it reads into *sum by XOR. */
+/* One traversal of one to three arrays of `bytes` bytes each, by all threads, in chunks. process_chunk processes `bytes` bytes of
+ * each array, from `offset` on. If it only reads, it stores the XOR of all words that it has read in *combined. */
 typedef struct sweep {
   cpu_ceilings *self;
   size_t bytes;
-  void (*process_chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
+  void (*process_chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *combined);
 } sweep;
 
 /* Returns the address of byte `offset` of array `index`, from 0. */
@@ -52,10 +52,10 @@ static char *nth_array(const sweep *s, int index, size_t offset) {
 static void run_chunk(void *context, uint32_t task, uint32_t thread) {
   const sweep *s = context;
   const size_t offset = (size_t)task * CHUNK_BYTES;
-  uint64_t sum = 0;
+  uint64_t combined = 0;
   (void)thread;
-  s->process_chunk(s, offset, s->bytes - offset < CHUNK_BYTES ? s->bytes - offset : CHUNK_BYTES, &sum);
-  if (sum == 1) __atomic_store_n(&s->self->sink, sum, __ATOMIC_RELAXED);
+  s->process_chunk(s, offset, s->bytes - offset < CHUNK_BYTES ? s->bytes - offset : CHUNK_BYTES, &combined);
+  if (combined == 1) __atomic_store_n(&s->self->sink, combined, __ATOMIC_RELAXED);
 }
 
 static void run_sweep(cpu_ceilings *self, size_t bytes, void (*process_chunk)(const sweep *, size_t, size_t, uint64_t *)) {
@@ -63,37 +63,37 @@ static void run_sweep(cpu_ceilings *self, size_t bytes, void (*process_chunk)(co
   rl_thread_pool_run(self->thread_pool, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
 }
 
-static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *combined) {
   const cache_line *lines = (const cache_line *)nth_array(s, 0, offset);
-  cache_line combined = {0};
+  cache_line combined_line = {0};
   for (size_t i = 0; i < bytes / LINE_BYTES; i++)
-    for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) combined.words[w] ^= lines[i].words[w];
-  for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) *sum ^= combined.words[w];
+    for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) combined_line.words[w] ^= lines[i].words[w];
+  for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) *combined ^= combined_line.words[w];
 }
 
-static void write_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
-  (void)sum;
+static void write_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *combined) {
+  (void)combined;
   memset(nth_array(s, 0, offset), (int)(offset / CHUNK_BYTES * 37 & 0xff), bytes);
 }
 
-static void copy_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
-  (void)sum;
+static void copy_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *combined) {
+  (void)combined;
   memcpy(nth_array(s, 1, offset), nth_array(s, 0, offset), bytes);
 }
 
-static void triad_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+static void triad_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *combined) {
   const double *b = (const double *)nth_array(s, 1, offset), *c = (const double *)nth_array(s, 2, offset);
   double *a = (double *)nth_array(s, 0, offset);
-  (void)sum;
+  (void)combined;
   for (size_t i = 0; i < bytes / sizeof *a; i++) a[i] = b[i] + 3 * c[i];
 }
 
-/* Defines NAME, which implements rl_launch.enqueue: executes CHUNK for all chunks of arrays of BYTES bytes. */
-#define ENQUEUE_SWEEP(NAME, BYTES, CHUNK)                       \
+/* Defines NAME, which implements rl_launch.enqueue: calls PROCESS_CHUNK for all chunks of arrays of BYTES bytes. */
+#define ENQUEUE_SWEEP(NAME, BYTES, PROCESS_CHUNK)               \
   static int NAME(void *arg, rl_stream stream, rl_error *err) { \
     cpu_ceilings *self = arg;                                   \
     (void)stream, (void)err;                                    \
-    run_sweep(self, BYTES, CHUNK);                              \
+    run_sweep(self, BYTES, PROCESS_CHUNK);                      \
     return 0;                                                   \
   }
 ENQUEUE_SWEEP(dram_read, self->memory_bytes, read_chunk)
@@ -105,22 +105,24 @@ ENQUEUE_SWEEP(l3_read, self->l3_bytes, read_chunk)
 /* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
 static int enqueue_fp64(void *arg, rl_stream stream, rl_error *err) {
-  double *a = ((cpu_ceilings *)arg)->matrices, *b = a + SQUARE, *c = b + SQUARE;
-  const int before = openblas_get_num_threads();
+  double *a = ((cpu_ceilings *)arg)->matrices, *b = a + MATRIX_ELEMENTS, *c = b + MATRIX_ELEMENTS;
+  const int previous_threads = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, a, SIDE, b, SIDE, 0, c, SIDE);
-  openblas_set_num_threads(before);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, MATRIX_SIDE, MATRIX_SIDE, MATRIX_SIDE, 1, a, MATRIX_SIDE, b, MATRIX_SIDE,
+              0, c, MATRIX_SIDE);
+  openblas_set_num_threads(previous_threads);
   return 0;
 }
 
 static int enqueue_fp32(void *arg, rl_stream stream, rl_error *err) {
-  float *a = (float *)(((cpu_ceilings *)arg)->matrices + 3 * SQUARE), *b = a + SQUARE, *c = b + SQUARE;
-  const int before = openblas_get_num_threads();
+  float *a = (float *)(((cpu_ceilings *)arg)->matrices + 3 * MATRIX_ELEMENTS), *b = a + MATRIX_ELEMENTS, *c = b + MATRIX_ELEMENTS;
+  const int previous_threads = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, a, SIDE, b, SIDE, 0, c, SIDE);
-  openblas_set_num_threads(before);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, MATRIX_SIDE, MATRIX_SIDE, MATRIX_SIDE, 1, a, MATRIX_SIDE, b, MATRIX_SIDE,
+              0, c, MATRIX_SIDE);
+  openblas_set_num_threads(previous_threads);
   return 0;
 }
 
@@ -128,17 +130,17 @@ static int enqueue_fp32(void *arg, rl_stream stream, rl_error *err) {
 
 static double random_symmetric(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 1; } /* [-1, 1) */
 
-static void fill_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+static void fill_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *combined) {
   double *numbers = (double *)nth_array(s, 0, offset);
   const uint64_t key = rl_hash64((uint64_t)s->self->instance.params.seed) + offset;
-  (void)sum;
+  (void)combined;
   for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = random_symmetric(rl_hash64(key + i));
 }
 
 static void fill_memory(cpu_ceilings *self) {
-  float *floats = (float *)(self->matrices + 3 * SQUARE);
+  float *floats = (float *)(self->matrices + 3 * MATRIX_ELEMENTS);
   run_sweep(self, self->memory_bytes, fill_chunk);
-  for (int i = 0; i < 2 * SQUARE; i++)
+  for (int i = 0; i < 2 * MATRIX_ELEMENTS; i++)
     self->matrices[i] = random_symmetric(rl_hash64((uint64_t)i)), floats[i] = (float)self->matrices[i];
 }
 
@@ -151,10 +153,11 @@ static void close_ceilings(rl_instance *instance) {
 }
 
 /* Chooses the sizes. For DRAM, the memory is three times as large as the L3 cache, but has at least 96 and at most 768 MiB, so
- * that a sweep finds hardly any data of the previous sweep in the cache. For L3, the arrays fill a third of the cache. Sets
+ * that a sweep finds hardly any data of the previous sweep in the cache. For L3, the array fills a third of the cache. Sets
  * *has_l3 to whether the L3 rate can be measured. */
 static void choose_sizes(cpu_ceilings *self, bool *has_l3) {
-  const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
+  const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20;
+  const size_t unit_bytes = 6 * LINE_BYTES; /* a half and a third of memory_bytes must be whole cache lines */
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   size_t wanted = cache > 0 ? 3 * (size_t)cache : min_bytes;
   if (wanted < min_bytes) wanted = min_bytes;
@@ -167,7 +170,7 @@ static void choose_sizes(cpu_ceilings *self, bool *has_l3) {
 static void add_rates(cpu_ceilings *self, bool has_l3) {
   rl_ceilings_instance *instance = &self->instance;
   const double bytes = (double)self->memory_bytes,
-               operations = 2.0 * SQUARE * SIDE * rl_thread_pool_thread_count(self->thread_pool);
+               operations = 2.0 * MATRIX_ELEMENTS * MATRIX_SIDE * rl_thread_pool_thread_count(self->thread_pool);
   rl_ceilings_add(instance, RL_CEILING_dram_read, bytes, dram_read, self);
   rl_ceilings_add(instance, RL_CEILING_dram_write, bytes, dram_write, self);
   rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes, dram_copy, self);
@@ -184,7 +187,7 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   rl_ceilings_init(&self->instance, device, params, close_ceilings, "not measured on a CPU");
   choose_sizes(self, &has_l3);
   self->thread_pool = rl_thread_pool_open(device->threads, err);
-  const size_t matrix_bytes = 3 * SQUARE * (sizeof(double) + sizeof(float));
+  const size_t matrix_bytes = 3 * MATRIX_ELEMENTS * (sizeof(double) + sizeof(float));
   if (!self->thread_pool ||
       device->ops->allocate(device, RL_MEMORY_DATASET, self->memory_bytes, (void **)&self->memory, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, matrix_bytes, (void **)&self->matrices, err) < 0) {

@@ -1,4 +1,4 @@
-/* The engine "cuda" of the workload "ceilings": memory.cu, arithmetic.cu and tensor.cu add the launches of their rates. */
+/* The engine "cuda" of the workload "ceilings". The kernels are in memory.cu, arithmetic.cu and tensor.cu. */
 #include "ceilings/cuda.h"
 
 #include <errno.h>
@@ -13,24 +13,24 @@ static void close_ceilings(rl_instance *instance) {
   free(self);
 }
 
-/* Sets the sizes. `bytes` is 3 GiB, which the fastest memory reads in less than 1 ms, but at most an eighth of the device's
+/* Sets the sizes. memory_bytes is 3 GiB, which the fastest memory reads in less than 1 ms, but at most an eighth of the device's
  * memory. */
 static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
-  const size_t max_bytes = (size_t)3 << 30, unit = (size_t)6 << 20;
+  const size_t max_bytes = (size_t)3 << 30, unit_bytes = (size_t)6 << 20; /* so that a half and a third are whole MiB */
   cudaDeviceProp properties;
   if (rl_cuda_check(cudaGetDeviceProperties(&properties, device), "reading the device's properties", err) < 0) return -1;
   self->sm_count = properties.multiProcessorCount;
   self->l2_bytes = (size_t)properties.l2CacheSize;
   const size_t eighth = properties.totalGlobalMem / 8;
-  self->memory_bytes = (eighth < max_bytes ? eighth : max_bytes) / unit * unit;
+  self->memory_bytes = (eighth < max_bytes ? eighth : max_bytes) / unit_bytes * unit_bytes;
   return 0;
 }
 
 static int allocate_buffers(rl_cuda_ceilings *self, rl_error *err) {
   rl_device *device = self->instance.base.device;
-  const size_t results = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES_PER_SM;
+  const size_t result_bytes = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES_PER_SM;
   if (device->ops->allocate(device, RL_MEMORY_DATASET, self->memory_bytes, (void **)&self->memory, err) < 0) return -1;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, results, &self->results, err) < 0) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, result_bytes, &self->results, err) < 0) return -1;
   return rl_ceilings_fill(self, err);
 }
 

@@ -1,4 +1,4 @@
-/* Declarations that the files of the CUDA engine of the workload "ceilings" share. Included by .cu files only. */
+/* Declarations that the files of the CUDA engine of the workload "ceilings" share. Only .cu files include this header. */
 #ifndef RL_CEILINGS_CUDA_H
 #define RL_CEILINGS_CUDA_H
 
@@ -21,10 +21,9 @@ typedef struct rl_cuda_ceilings {
 
 /* Enqueues the kernel that fills self->memory with random data. */
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err);
-/* Add the launches that measure the bandwidths of memory, the rates of multiply-add instructions, and those of the tensor
- * cores. */
-void rl_ceilings_add_memory(rl_cuda_ceilings *self);
-void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self);
-void rl_ceilings_add_tensor(rl_cuda_ceilings *self);
+/* The next three functions add launches to self->instance. */
+void rl_ceilings_add_memory(rl_cuda_ceilings *self);     /* bandwidths of DRAM, L2, L1 and shared memory */
+void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self); /* rates of multiply-add instructions outside the tensor cores */
+void rl_ceilings_add_tensor(rl_cuda_ceilings *self);     /* arithmetic rates of the tensor cores */
 
 #endif

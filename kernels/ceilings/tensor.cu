@@ -1,7 +1,7 @@
 /* Kernels that measure the arithmetic rates of the tensor cores. On sm_90a the kernel uses wgmma, the only instruction that
- * reaches Hopper's peak: each multiprocessor runs two warpgroups, each of which accumulates all its products in one tile of 64 ×
- * 256 sums. On other devices the kernel uses mma.sync with the same number of operations per warp. FP64 always uses mma.sync,
- * because wgmma does not support FP64. */
+ * reaches Hopper's peak: each SM runs two warpgroups, and each warpgroup accumulates all its products in one tile of 64 × 256
+ * sums. On other devices the kernel uses mma.sync with the same number of operations per warp. FP64 always uses mma.sync, because
+ * wgmma does not support FP64. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -12,13 +12,13 @@
 
 enum {
   WARPGROUPS = 2,
-  BLOCK = WARPGROUPS * WGMMA_THREADS,
-  K_STEPS = 4,                          /* operand tiles in shared memory, one for each step along k, the depth of a product */
-  ROUNDS = 400,                         /* passes over all K_STEPS tiles */
-  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* bytes of A for one step along k */
+  BLOCK_THREADS = WARPGROUPS * WGMMA_THREADS,
+  STEPS = 4,                            /* wgmma instructions of a round, with different tiles of A and B in shared memory */
+  ROUNDS = 400,                         /* a round multiplies all STEPS tiles */
+  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* a tile of A: the operand of one instruction */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
   CHAINS = 8, /* independent accumulators of a warp for mma.sync, which hide its latency */
-  FP64_BLOCK = 256,
+  FP64_BLOCK_THREADS = 256,
   FP64_BLOCKS_PER_SM = 2,
   FP64_ROUNDS = 200,
 };
@@ -33,15 +33,16 @@ __device__ static inline void store(tf32 *to, float x) {
   to->value = __uint_as_float(bits);
 }
 
+/* Fills `bytes` bytes of shared memory with random numbers. All threads of the block call it. */
 template <class T> __device__ static inline void fill(T *to, int bytes, uint64_t key) {
-  for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) store(&to[i], random_symmetric(key + (uint64_t)i));
+  for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK_THREADS) store(&to[i], random_symmetric(key + (uint64_t)i));
 }
 
 /* --- products by wgmma ------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
-  __shared__ alignas(128) unsigned char a[WARPGROUPS][K_STEPS][A_BYTES], b[K_STEPS][B_BYTES];
+  __shared__ alignas(128) unsigned char a[WARPGROUPS][STEPS][A_BYTES], b[STEPS][B_BYTES];
   fill((T *)a, sizeof a, key);
   fill((T *)b, sizeof b, key + sizeof a);
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* makes the stores visible to wgmma */
@@ -50,7 +51,7 @@ template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_
   for (int round = 0; round < ROUNDS; round++) {
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < K_STEPS; step++)
+    for (int step = 0; step < STEPS; step++)
       wgmma(T(), sums, a_descriptor + step * (A_BYTES >> 4), b_descriptor + step * (B_BYTES >> 4));
     wgmma_commit_group();
     wgmma_wait_group<1>();
@@ -73,26 +74,25 @@ MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
-  constexpr int TILES =
-      16 * WGMMA_N / (16 * 8); /* mma.sync products that have as many operations as a warp's quarter of one wgmma */
+  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* mma.sync instructions with as many operations as one warp's part of a wgmma */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
   for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) store(&a[i], random_symmetric(key + threadIdx.x * 128 + i));
-  for (int c = 0; c < CHAINS; c++)
+  for (int chain = 0; chain < CHAINS; chain++)
     for (int i = 0; i < (int)(sizeof b[0] / sizeof *b[0]); i++)
-      store(&b[c][i], random_symmetric(key + threadIdx.x * 128 + 16 + c * 4 + i));
-  for (int round = 0; round < ROUNDS * K_STEPS; round++)
+      store(&b[chain][i], random_symmetric(key + threadIdx.x * 128 + 16 + chain * 4 + i));
+  for (int round = 0; round < ROUNDS * STEPS; round++)
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
       mma(T(), &sums[tile % CHAINS * 4], (const uint32_t *)a, (const uint32_t *)b[tile % CHAINS]);
 }
 #endif
 
-template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
+template <class T> static __global__ void __launch_bounds__(BLOCK_THREADS) tensor(uint64_t seed, float *results) {
   float sums[WGMMA_SUMS_PER_THREAD] = {}, total = 0;
   multiply<T>(sums, rl_hash64(seed + blockIdx.x));
 #pragma unroll
   for (int i = 0; i < WGMMA_SUMS_PER_THREAD; i++) total += sums[i];
-  results[blockIdx.x * BLOCK + threadIdx.x] = total;
+  results[blockIdx.x * BLOCK_THREADS + threadIdx.x] = total;
 }
 
 /* --- FP64 -------------------------------------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ __device__ static inline void multiply_fp64(double *sums, const double *a, const
 #endif
 }
 
-static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, double *results) {
+static __global__ void __launch_bounds__(FP64_BLOCK_THREADS) tensor_fp64(uint64_t seed, double *results) {
   const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
   double sums[CHAINS][4] = {}, a[FP64_A_REGISTERS], b[FP64_B_REGISTERS], total = 0;
 #pragma unroll
@@ -131,36 +131,39 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
   for (int chain = 0; chain < CHAINS; chain++)
 #pragma unroll
     for (int i = 0; i < 4; i++) total += sums[chain][i];
-  results[blockIdx.x * FP64_BLOCK + threadIdx.x] = total;
+  results[blockIdx.x * FP64_BLOCK_THREADS + threadIdx.x] = total;
 }
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
-  tensor<T><<<self->sm_count, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
+  tensor<T>
+      <<<self->sm_count, BLOCK_THREADS, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
   return rl_cuda_check_launch("launching", err);
 }
 
 static int launch_fp64(void *arg, rl_stream stream, rl_error *err) {
   const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
-  tensor_fp64<<<self->sm_count * FP64_BLOCKS_PER_SM, FP64_BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed,
-                                                                                            (double *)self->results);
+  tensor_fp64<<<self->sm_count * FP64_BLOCKS_PER_SM, FP64_BLOCK_THREADS, 0, (cudaStream_t)stream>>>(
+      (uint64_t)self->instance.params.seed, (double *)self->results);
   return rl_cuda_check_launch("launching", err);
 }
 
 template <class T> static double operations(const rl_cuda_ceilings *self) {
-  const double step = 2.0 * WGMMA_M * WGMMA_N * (WGMMA_STEP_BYTES / sizeof(T));
-  return step * K_STEPS * ROUNDS * WARPGROUPS * self->sm_count;
+  const double operations_per_step = 2.0 * WGMMA_M * WGMMA_N * (WGMMA_STEP_BYTES / sizeof(T));
+  return operations_per_step * STEPS * ROUNDS * WARPGROUPS * self->sm_count;
 }
 
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self) {
-  const double warps = (double)self->sm_count * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
-  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
-                "the results of a multiprocessor's FP64 threads must fit into their buffer");
-  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
-                "the results of a multiprocessor's threads must fit into their buffer");
-  rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
+  const double warps = (double)self->sm_count * FP64_BLOCKS_PER_SM * (FP64_BLOCK_THREADS / 32);
+  const double operations_per_product = 2.0 * 16 * 8 * 16;
+  static_assert(FP64_BLOCK_THREADS * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
+                "the FP64 results of all threads of an SM must fit into the SM's part of the buffer");
+  static_assert(BLOCK_THREADS * sizeof(float) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
+                "the results of all threads of an SM must fit into the SM's part of the buffer");
+  rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * operations_per_product, launch_fp64,
+                  self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp16, operations<__half>(self), launch<__half>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_bf16, operations<__nv_bfloat16>(self), launch<__nv_bfloat16>, self);

@@ -44,8 +44,8 @@ static void compute_sha256(rl_dataset *dataset) {
   sodium_bin2hex(dataset->sha256, sizeof dataset->sha256, digest, sizeof digest);
 }
 
-/* Finds files[file] under a name like train-images-idx3-ubyte or train-images.idx3-ubyte, each also with .gz. Returns 1 when it
- * exists, 0 when it does not, -1 on error. */
+/* Looks for files[file] in the folder, under names like train-images-idx3-ubyte and train-images.idx3-ubyte, with and without
+ * .gz. Returns 1 when it exists, 0 when it does not, -1 on error. */
 static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_error *err) {
   static const char *const patterns[] = {"%s/%s-idx%d-ubyte", "%s/%s-idx%d-ubyte.gz", "%s/%s.idx%d-ubyte",
                                          "%s/%s.idx%d-ubyte.gz"};
@@ -58,7 +58,7 @@ static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_erro
   return 0;
 }
 
-/* Returns 1 when all files exist, 0 when none exists or no folder is given, -1 when only some exist or on another error. */
+/* Returns 1 when all files exist, 0 when none exists or the folder is NULL or "", -1 when only some exist or on another error. */
 static int find_files(const char *folder, char paths[FILE_COUNT][PATH_SIZE], rl_error *err) {
   int found = 0, missing = 0;
   if (folder == NULL || *folder == '\0') return 0;
@@ -122,17 +122,17 @@ int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, 
 }
 
 int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err) {
-  bool automatic = strcmp(choice, "auto") == 0, synthetic = strcmp(choice, "synthetic") == 0;
+  bool is_auto = strcmp(choice, "auto") == 0, synthetic = strcmp(choice, "synthetic") == 0;
   char paths[FILE_COUNT][PATH_SIZE];
-  if (!automatic && !synthetic && strcmp(choice, "files") != 0)
+  if (!is_auto && !synthetic && strcmp(choice, "files") != 0)
     return rl_fail_at(err, "/dataset", "dataset must be auto, files or synthetic, not %s", choice);
   int found = synthetic ? 0 : find_files(folder, paths, err);
   if (found < 0) return -1;
   if (found > 0) return load_files(folder, paths, dataset, err);
-  bool configured = folder != NULL && *folder != '\0';
-  if (synthetic || (automatic && !configured))
+  bool is_configured = folder != NULL && *folder != '\0';
+  if (synthetic || (is_auto && !is_configured))
     return rl_dataset_render(SYNTHETIC_SEED, SYNTHETIC_TRAIN_IMAGES, SYNTHETIC_TEST_IMAGES, dataset, err);
-  if (!configured)
+  if (!is_configured)
     return rl_fail_at(err, "/dataset", "no MNIST files: no folder is configured: run scripts/fetch-mnist.sh and set mnist_dir");
   return rl_fail_at(err, "/dataset", "no MNIST files in the configured mnist_dir %s%s: run scripts/fetch-mnist.sh %s", folder,
                     access(folder, F_OK) == 0 ? "" : ", which does not exist", folder);

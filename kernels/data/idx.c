@@ -18,8 +18,8 @@ static uint32_t read_big_endian(const uint8_t *bytes) {
 
 static size_t header_size(int dimensions) { return 4 + 4 * (size_t)dimensions; }
 
-/* Decodes the header: sets *idx except its items, and *body_size, the bytes that follow it. The limits keep body_size, count ×
- * rows × columns, within 64 bits. */
+/* Decodes the header: sets *idx except its items, and sets *body_size to count × rows × columns, the number of bytes that must
+ * follow the header. The limits of these three sizes keep body_size below 2^64. */
 static int decode_header(const uint8_t *header, int dimensions, rl_idx *idx, uint64_t *body_size, rl_error *err) {
   uint32_t magic = read_big_endian(header), expected = 0x800 | (uint32_t)dimensions;
   if (magic != expected)
@@ -40,7 +40,8 @@ static int decode_header(const uint8_t *header, int dimensions, rl_idx *idx, uin
 int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, rl_idx *idx, rl_error *err) {
   rl_idx decoded;
   uint64_t body_size;
-  if (dimensions != 1 && dimensions != 3) return rl_fail(err, RL_INPUT, 0, "IDX files here have 1 or 3 dimensions");
+  if (dimensions != 1 && dimensions != 3)
+    return rl_fail(err, RL_INPUT, 0, "an IDX file of labels has 1 dimension, one of images 3");
   size_t head_size = header_size(dimensions);
   if (size < head_size) return rl_fail(err, RL_INPUT, 0, "truncated in the header: %zu bytes of %zu", size, head_size);
   if (decode_header(data, dimensions, &decoded, &body_size, err) < 0) return -1;
@@ -53,7 +54,7 @@ int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, rl_idx *idx,
   return 0;
 }
 
-/* Reads up to size bytes and sets *count to the number read: less than size at the end of the file. */
+/* Reads up to size bytes and sets *count to the number of bytes read, which is less than size only at the end of the file. */
 static int read_bytes(gzFile file, uint8_t *buffer, size_t size, size_t *count, rl_error *err) {
   const size_t max_read = 1u << 30; /* gzread takes an unsigned and returns an int */
   for (*count = 0; *count < size;) {
@@ -80,7 +81,8 @@ static int check_labels(const rl_idx *idx, rl_error *err) {
   return 0;
 }
 
-/* Inflates at most one byte more than the header announces, so that a gzip bomb fails with "trailing bytes". */
+/* Inflates at most one byte more than the header announces: so a gzip bomb takes little memory, and fails with "trailing
+ * bytes". */
 static int read_file(gzFile file, int dimensions, uint32_t *count, uint8_t **items, rl_error *err) {
   uint8_t header[MAX_HEADER_BYTES];
   size_t head_size = header_size(dimensions), size = 0;

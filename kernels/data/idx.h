@@ -13,9 +13,11 @@ typedef struct rl_idx {
   const uint8_t *items;          /* [count][rows][columns], inside `data` of rl_idx_decode */
 } rl_idx;
 
-/* Decodes an inflated file of `size` bytes. dimensions: 3 for images, 1 for labels. Other files fail with RL_INPUT. */
+/* Decodes an inflated file of `size` bytes. dimensions: 3 for images, 1 for labels. Returns 0, or -1 with RL_INPUT when the file
+ * is malformed or has another number of dimensions. */
 int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, rl_idx *idx, rl_error *err);
-/* Reads a file of 1 to 1,000,000 images of 28×28 (dimensions: 3) or labels 0–9 (dimensions: 1). The caller frees *items. */
+/* Reads a file of 1 to 1,000,000 images of 28×28 (dimensions: 3) or labels 0–9 (dimensions: 1). Returns 0 or -1. The caller frees
+ * *items. */
 int rl_idx_read(const char *path, int dimensions, uint32_t *count, uint8_t **items, rl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* Digits rendered from strokes. Strokes are cubic Bézier curves, displaced by a smooth random field, mapped to pixels by a random
- * affine map, drawn with a round pen, with noise added. Each image has its own random stream, so it depends neither on the number
- * of images nor on threads. The arithmetic is + - * / and sqrt, which IEEE 754 rounds correctly, so every machine renders the
- * same bytes. */
+/* Renders digits from strokes, which are cubic Bézier curves. They are displaced by a smooth random field, mapped to pixels by a
+ * random affine map and drawn with a round pen; then noise is added. Each image has a separate sequence of random numbers, so it
+ * depends neither on the number of images nor on the number of threads. The arithmetic uses only + - * / and sqrt, whose results
+ * IEEE 754 determines exactly, so every machine renders the same bytes. */
 #include "data/synthetic.h"
 
 #include <math.h>
@@ -71,16 +71,16 @@ static const glyph glyphs[] = {
 /* clang-format on */
 enum { GLYPHS = sizeof glyphs / sizeof *glyphs };
 
-typedef struct random_stream {
+typedef struct random_sequence {
   uint64_t key, position;
-} random_stream;
+} random_sequence;
 
-static double uniform(random_stream *random, double low, double high) {
+static double uniform(random_sequence *random, double low, double high) {
   return low + (high - low) * ((double)(rl_hash64(random->key + random->position++) >> 11) * 0x1p-53);
 }
 
-/* Approximately normal with variance 1: the scaled sum of four uniform numbers (Irwin–Hall). */
-static double normal(random_stream *random) {
+/* Returns an approximately normal number with mean 0 and variance 1: the scaled sum of four uniform numbers (Irwin–Hall). */
+static double normal(random_sequence *random) {
   double sum = 0;
   for (int i = 0; i < 4; i++) sum += uniform(random, -0.5, 0.5);
   return sum * 1.7320508075688772;
@@ -94,12 +94,12 @@ static point bezier_point(const stroke *s, double t) {
   return (point){a * p[0].x + b * p[1].x + c * p[2].x + d * p[3].x, a * p[0].y + b * p[1].y + c * p[2].y + d * p[3].y};
 }
 
-/* Random displacements on a lattice over the unit square, smoothed by a uniform cubic B-spline. */
+/* A smooth random field: random displacements on a lattice over the unit square, interpolated by a uniform cubic B-spline. */
 typedef struct elastic_field {
   point displacement[LATTICE_SIDE][LATTICE_SIDE];
 } elastic_field;
 
-static elastic_field random_field(random_stream *random) {
+static elastic_field random_elastic_field(random_sequence *random) {
   elastic_field field;
   for (int i = 0; i < LATTICE_SIDE * LATTICE_SIDE; i++) {
     field.displacement[i / LATTICE_SIDE][i % LATTICE_SIDE].x = 0.11 * normal(random);
@@ -133,7 +133,7 @@ typedef struct affine_map { /* pixel = matrix · (p − (0.5, 0.5)) + offset */
   point offset;
 } affine_map;
 
-static affine_map random_map(random_stream *random) {
+static affine_map random_affine_map(random_sequence *random) {
   /* t: tangent of half the rotation angle. The angle is within ±20.4 degrees. */
   double t = uniform(random, -0.18, 0.18), cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
   double width = uniform(random, 15, 24), height = uniform(random, 17, 25), shear = uniform(random, -0.35, 0.35);
@@ -150,8 +150,8 @@ static point apply_map(const affine_map *map, point p) {
   return (point){m[0] * p.x + m[1] * p.y + map->offset.x, m[2] * p.x + m[3] * p.y + map->offset.y};
 }
 
-/* Draws a line segment with a round pen. Coverage falls from 1 to 0 within a pixel at the pen's edge; a pixel keeps the highest
- * coverage of all segments. */
+/* Draws the line segment from a to b with a round pen. At the pen's edge, coverage falls from 1 to 0 over one pixel. A pixel
+ * keeps the highest coverage of all segments. */
 static void draw_segment(float canvas[RL_IMAGE_SIDE][RL_IMAGE_SIDE], point a, point b, double radius) {
   double reach = radius + 0.5, dx = b.x - a.x, dy = b.y - a.y, squared_length = dx * dx + dy * dy;
   int left = (int)clamp(fmin(a.x, b.x) - reach, 0, RL_IMAGE_SIDE),
@@ -168,7 +168,7 @@ static void draw_segment(float canvas[RL_IMAGE_SIDE][RL_IMAGE_SIDE], point a, po
     }
 }
 
-static const glyph *random_glyph(random_stream *random, uint8_t digit) {
+static const glyph *random_glyph(random_sequence *random, uint8_t digit) {
   const glyph *variants[GLYPHS];
   int count = 0;
   for (int i = 0; i < GLYPHS; i++)
@@ -176,12 +176,12 @@ static const glyph *random_glyph(random_stream *random, uint8_t digit) {
   return variants[(int)uniform(random, 0, count)];
 }
 
-/* The order in which this function takes random numbers must not change: the bytes of the data set depend on it. */
-static void draw_digit(random_stream *random, uint8_t digit, uint8_t *pixels) {
+/* Draws a digit. The order in which it takes random numbers must not change, because the bytes of the data set depend on it. */
+static void draw_digit(random_sequence *random, uint8_t digit, uint8_t *pixels) {
   float canvas[RL_IMAGE_SIDE][RL_IMAGE_SIDE] = {{0}};
-  elastic_field field = random_field(random);
+  elastic_field field = random_elastic_field(random);
   const glyph *shape = random_glyph(random, digit);
-  affine_map map = random_map(random);
+  affine_map map = random_affine_map(random);
   double radius = uniform(random, 0.6, 1.9);
   for (int i = 0; i < shape->stroke_count; i++) {
     stroke curve = shape->strokes[i];
@@ -209,7 +209,7 @@ static void render_chunk(void *context, uint32_t chunk, uint32_t thread) {
   (void)thread;
   const rendering *r = context;
   for (uint32_t i = chunk * CHUNK_IMAGES; i < r->count && i < (chunk + 1) * CHUNK_IMAGES; i++) {
-    random_stream random = {.key = rl_hash64(r->key + i)};
+    random_sequence random = {.key = rl_hash64(r->key + i)};
     r->labels[i] = (uint8_t)uniform(&random, 0, RL_CLASSES);
     draw_digit(&random, r->labels[i], r->images + (size_t)i * RL_IMAGE_PIXELS);
   }

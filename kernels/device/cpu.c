@@ -1,4 +1,4 @@
-/* The CPU device. Launches are function calls on the caller's thread; each distributes its work over threads itself. */
+/* The CPU device. A launch is a function call on the caller's thread; the function itself distributes its work over threads. */
 #include <cblas.h>
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ struct rl_executable {
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* Implements rl_device_ops.allocate. Refuses more than the physical memory: Linux would overcommit, and its OOM killer would
- * end a process once the pages are used. */
+/* Implements rl_device_ops.allocate. Refuses more bytes than the physical memory has: Linux would overcommit, and its OOM killer
+ * would end a process once the pages are written. */
 static int cpu_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -81,15 +81,15 @@ static void cpu_free_executable(rl_device *device, rl_executable *executable) {
 }
 
 static int run_sequences(const rl_sequence_list *sequence_list, const rl_observer *observer, uint64_t *launches, rl_error *err) {
-  uint64_t done = 0, total = 0;
-  for (size_t s = 0; s < sequence_list->sequence_count; s++) total += sequence_list->sequences[s].repeat;
-  for (size_t s = 0; s < sequence_list->sequence_count; s++) {
-    const rl_sequence *sequence = &sequence_list->sequences[s];
+  uint64_t repeats_done = 0, total_repeats = 0;
+  for (size_t i = 0; i < sequence_list->sequence_count; i++) total_repeats += sequence_list->sequences[i].repeat;
+  for (size_t i = 0; i < sequence_list->sequence_count; i++) {
+    const rl_sequence *sequence = &sequence_list->sequences[i];
     for (uint64_t repeat = 0; repeat < sequence->repeat; repeat++) {
       if (rl_sequence_run_once(sequence, NULL, observer, err) < 0) return -1;
       *launches += sequence->launch_count;
-      done++;
-      if (observer && observer->progress) observer->progress(observer->context, done, total);
+      repeats_done++;
+      if (observer && observer->progress) observer->progress(observer->context, repeats_done, total_repeats);
     }
   }
   return 0;
@@ -127,21 +127,21 @@ static size_t l3_bytes(void) {
   return kib << 10;
 }
 
-/* Returns twice the size of the L3 cache, at least 64 and at most 512 MiB; 64 MiB where the size is not known. */
+/* Returns twice the size of the L3 cache, but at least 64 and at most 512 MiB. Returns 64 MiB if the size is not known. */
 static size_t eviction_bytes(void) {
   const size_t minimum = (size_t)64 << 20, maximum = (size_t)512 << 20;
   const size_t bytes = 2 * l3_bytes();
   return bytes < minimum ? minimum : bytes > maximum ? maximum : bytes;
 }
 
-/* Returns memory for evict_caches, which the caller frees; NULL: out of memory. With huge pages the first write of 64 MiB takes
- * 6 ms in place of 270 (AMD EPYC, in a virtual machine). */
+/* Returns memory for evict_caches, which the caller frees; NULL: out of memory. Uses huge pages: with them, the first write of 64
+ * MiB takes 6 ms instead of 270 ms (AMD EPYC, in a virtual machine). */
 static unsigned char *allocate_eviction_buffer(size_t bytes) {
   enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
   unsigned char *memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
   if (memory == NULL) return NULL;
   madvise(memory, bytes, MADV_HUGEPAGE);
-  /* Pages that were never written all map to the kernel's zero page. */
+  /* Writes to every page: all pages that were never written are the same page, the kernel's zero page, which evicts nothing. */
   for (size_t offset = 0; offset < bytes; offset += PAGE_BYTES) memory[offset] = 1;
   return memory;
 }
@@ -151,16 +151,16 @@ static void evict_caches(const volatile unsigned char *memory, size_t bytes) {
   for (size_t offset = 0; offset < bytes; offset += LINE_BYTES) (void)memory[offset];
 }
 
-/* Runs `repeats` repeats without restoring in between. Returns their time in nanoseconds, or -1. */
+/* Runs `repeats` repeats of a sequence without its restore_launch. Returns their total time in nanoseconds, or -1 with err. */
 static int64_t time_repeats_ns(const rl_sequence *sequence, int64_t repeats, rl_error *err) {
   int64_t start = rl_monotonic_ns();
   for (int64_t repeat = 0; repeat < repeats; repeat++)
-    for (size_t l = 0; l < sequence->launch_count; l++)
-      if (rl_launch_enqueue(&sequence->launches[l], NULL, err) < 0) return -1;
+    for (size_t i = 0; i < sequence->launch_count; i++)
+      if (rl_launch_enqueue(&sequence->launches[i], NULL, err) < 0) return -1;
   return rl_monotonic_ns() - start;
 }
 
-/* Returns the number of repeats in a warm sample of at least 0.2 ms, at most 1000. once_ns: time of one repeat. */
+/* Returns the number of repeats in a warm sample: enough for 0.2 ms, but at most 1000. once_ns: time of one repeat. */
 static int64_t warm_repeats(int64_t once_ns) {
   enum { MIN_SAMPLE_NS = 200000, MAX_REPEATS = 1000 };
   if (once_ns >= MIN_SAMPLE_NS) return 1;
@@ -209,7 +209,7 @@ static const rl_device_ops cpu_ops = {.allocate = cpu_allocate,
 
 rl_device *rl_device_open(int index, rl_error *err) {
   if (index != 0) {
-    rl_fail(err, RL_INPUT, 0, "there is one CPU device, \"cpu\"");
+    rl_fail(err, RL_INPUT, 0, "there is only one CPU device, \"cpu\"");
     return NULL;
   }
   int threads = rl_cpu_threads(err);

@@ -41,8 +41,8 @@ typedef struct cpu_properties {
   char governor[32];    /* cpufreq governor; "": not known */
   double clock_max_khz; /* NAN: not known */
   int64_t cores, threads, memory_bytes;
-  double cache_bytes;         /* all levels of all cores; NAN: not known */
-  double private_cache_bytes; /* L1 and L2 data caches of all threads in use; NAN: not known */
+  double cache_bytes;         /* private_cache_bytes and the L3 caches; NAN: not known */
+  double private_cache_bytes; /* L1 and L2 data caches, one of each for every thread of `threads`; NAN: not known */
 } cpu_properties;
 
 static const rl_field cpu_properties_fields[] = {RL_FIELD(cpu_properties, name, RL_FIELD_TEXT),
@@ -60,7 +60,7 @@ static const rl_field cpu_properties_fields[] = {RL_FIELD(cpu_properties, name, 
                                                  RL_FIELD(cpu_properties, commit, RL_FIELD_TEXT),
                                                  {0}};
 
-/* Copies the value of the first line of /proc/cpuinfo that starts with key; "" when there is none. */
+/* Copies the value of the first line of /proc/cpuinfo that starts with key; "" when no line does. */
 static void cpuinfo_value(const char *key, char *value, size_t size) {
   value[0] = '\0';
   RL_CLEANUP(close_file) FILE *file = fopen("/proc/cpuinfo", "re");
@@ -77,7 +77,7 @@ static void cpuinfo_value(const char *key, char *value, size_t size) {
   }
 }
 
-/* Lists the instruction set extensions of this CPU that matter for speed. */
+/* Lists those of listed_extensions that this CPU has: extensions of the instruction set that matter for speed. */
 static void list_isa(char *isa, size_t size) {
   static const char *const listed_extensions[] = {"avx2",     "fma",      "f16c",  "avx512f", "avx512_bf16", "avx512_fp16",
                                                   "amx_tile", "amx_bf16", "asimd", "asimdhp", "sve"};
@@ -94,7 +94,7 @@ static void list_isa(char *isa, size_t size) {
   }
 }
 
-/* Reads a file of core 0's cpufreq folder; "" where there is none, as in virtual machines. */
+/* Copies the first line of a file in core 0's cpufreq folder; "" when the file does not exist, as in virtual machines. */
 static void cpufreq_value(const char *name, char *value, size_t size) {
   char path[96];
   value[0] = '\0';
@@ -121,7 +121,7 @@ char *rl_device_properties(int index, rl_error *err) {
   rl_error ignored;
   cpu_properties properties = {.cores = rl_cpu_cores(), .commit = RL_COMMIT, .compiler = __VERSION__};
   if (index != 0) {
-    rl_fail(err, RL_INPUT, 0, "there is one CPU device, \"cpu\"");
+    rl_fail(err, RL_INPUT, 0, "there is only one CPU device, \"cpu\"");
     return NULL;
   }
   int threads = rl_cpu_threads(&ignored);

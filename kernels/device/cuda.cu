@@ -1,5 +1,5 @@
-/* Memory, opening and closing of a CUDA device. The CUDA runtime is linked statically and loads the driver itself, so that the
- * program starts on a machine without a driver and reports that it is missing. */
+/* Memory, opening and closing of a CUDA device. The CUDA runtime is linked statically and loads the driver at run time, so that
+ * the program starts also on a machine without a driver, and reports that the driver is missing. */
 #include "device/cuda.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Declarations that the files of the CUDA device share. The device has one stream, counts its allocations by purpose, and runs
- * sequences as captured graphs. Only .cu files include this header. Call all functions on the device's thread. */
+ * sequences as captured graphs. Only .cu files include this header. Call all functions on the device's thread. Functions that
+ * return int return 0, or -1 with err. */
 #ifndef RL_DEVICE_CUDA_H
 #define RL_DEVICE_CUDA_H
 
@@ -13,12 +14,12 @@ typedef struct rl_cuda_allocation rl_cuda_allocation;
 
 typedef struct rl_cuda_device {
   rl_device base;
-  rl_cuda_allocation *allocations; /* linked list */
-  cudaEvent_t start, stop;
-  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: the event after each of the last graph launches */
+  rl_cuda_allocation *allocations;                    /* linked list */
+  cudaEvent_t start, stop;                            /* recorded before and after the work of a run */
+  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: each is recorded after one of the last graph launches */
 } rl_cuda_device;
 
-/* A graph of repeats_per_launch repeats of a sequence, to be launched launch_count times. */
+/* A graph that contains repeats_per_launch repeats of a sequence and is launched launch_count times. */
 typedef struct rl_cuda_repeated_graph {
   cudaGraphExec_t graph_exec; /* NULL: repeats_per_launch or launch_count is 0 */
   uint64_t repeats_per_launch, launch_count;
@@ -30,16 +31,16 @@ static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cud
 
 /* Waits until the stream is idle. operation: the call in words, for the error message. */
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
-/* Returns 0, or -1 with err when the system has no device `index`. */
+/* Fails when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
-/* Captures, instantiates and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. The caller destroys
- * created->graph_exec, also after a failure. */
+/* Captures, instantiates and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. *created must be
+ * zeroed; the caller destroys created->graph_exec, also after a failure. */
 int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats_per_launch,
                                   uint64_t launch_count, rl_cuda_repeated_graph *created, rl_error *err);
-/* Counts the kernel, memcpy and memset nodes of one repeat. */
+/* Captures one repeat of a sequence and counts its kernel, memcpy and memset nodes. */
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);
 
-/* Members of rl_device_ops. */
+/* Implementations of members of rl_device_ops. */
 int rl_cuda_instantiate(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err);
 void rl_cuda_free_executable(rl_device *device, rl_executable *executable);
 int rl_cuda_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);

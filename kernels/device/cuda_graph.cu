@@ -5,7 +5,7 @@
 #include "device/cuda.h"
 #include "device/launches.h"
 
-static bool is_device_work(cudaGraphNodeType type) {
+static bool is_counted_node(cudaGraphNodeType type) {
   return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
 }
 
@@ -20,7 +20,7 @@ static int count_nodes(cudaGraph_t graph, uint64_t *result, rl_error *err) {
   for (size_t i = 0; i < count && rc == 0; i++) {
     cudaGraphNodeType type;
     rc = rl_cuda_check(cudaGraphNodeGetType(nodes[i], &type), "counting nodes", err);
-    *result += is_device_work(type);
+    *result += is_counted_node(type);
   }
   free(nodes);
   return rc;

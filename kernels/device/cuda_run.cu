@@ -7,18 +7,18 @@
 #include "device/launches.h"
 #include "device/ranges.h"
 
-enum { REPEATS_PER_GRAPH = 64 }; /* repeats of a sequence in one graph, which share the cost of a graph launch */
+enum { REPEATS_PER_GRAPH = 64 }; /* repeats of a sequence in one graph: the cost of a graph launch is divided among them */
 
 /* --- executables ------------------------------------------------------------------------------------------------- */
 
 struct rl_executable {
   const rl_sequence_list *sequence_list;
-  /* Two for each sequence: a graph of REPEATS_PER_GRAPH repeats, launched repeat / REPEATS_PER_GRAPH times, and a graph of the
+  /* Each sequence has two graphs: one of REPEATS_PER_GRAPH repeats, launched repeat / REPEATS_PER_GRAPH times, and one of the
    * remaining repeats, launched once. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
   uint64_t repeats;           /* repeats of all sequences together */
-  bool enqueued_individually; /* true if one of the sequences is; then there are no graphs */
+  bool enqueued_individually; /* true if a sequence is enqueued_individually; then the executable has no graphs */
   uint64_t nodes;             /* kernel, memcpy and memset nodes that one run of the executable executes */
 };
 
@@ -80,17 +80,17 @@ typedef struct run_queue { /* counts the work that a run has queued on the strea
   const rl_observer *observer;
   uint64_t total_repeats;
   uint64_t queued_repeats;
-  uint64_t queued_units;                            /* a unit is a graph launch, or a repeat without a graph */
-  uint64_t repeats_at_event[RL_CUDA_MAX_IN_FLIGHT]; /* queued_repeats when progress_events[i] was recorded */
+  uint64_t queued_units;                            /* a unit of work is a graph launch, or a repeat without a graph */
+  uint64_t repeats_at_event[RL_CUDA_MAX_IN_FLIGHT]; /* [i]: queued_repeats when progress_events[i] was recorded */
 } run_queue;
 
-static void report_progress(const run_queue *queue, uint64_t done) {
+static void report_progress(const run_queue *queue, uint64_t finished_repeats) {
   if (queue->observer && queue->observer->progress)
-    queue->observer->progress(queue->observer->context, done, queue->total_repeats);
+    queue->observer->progress(queue->observer->context, finished_repeats, queue->total_repeats);
 }
 
-/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the repeats that have finished by then.
- * Returns -1 with ECANCELED when the observer cancels. */
+/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are unfinished, and reports the number of finished repeats. Returns
+ * -1 with ECANCELED when the observer cancels. */
 static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *err) {
   size_t slot = queue->queued_units % RL_CUDA_MAX_IN_FLIGHT;
   if (queue->queued_units >= RL_CUDA_MAX_IN_FLIGHT) {
@@ -100,7 +100,7 @@ static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *er
   return rl_observer_check_cancellation(queue->observer, err);
 }
 
-/* Records the event after a unit of work that has `repeats` repeats. */
+/* Records the progress event of the unit of work that was enqueued last, which has `repeats` repeats. */
 static int record_progress_event(rl_device *device, run_queue *queue, uint64_t repeats, rl_error *err) {
   size_t slot = queue->queued_units++ % RL_CUDA_MAX_IN_FLIGHT;
   queue->repeats_at_event[slot] = queue->queued_repeats += repeats;
@@ -119,8 +119,8 @@ static int enqueue_between_events(rl_device *device, enqueue_function *enqueue, 
   return rl_cuda_check(cudaEventRecord(cuda->stop, rl_cuda_stream(device)), "timing", err);
 }
 
-/* Enqueues the work inside an NVTX range, waits until the device is idle (also after a failure or a cancellation) and sets the
- * times of elapsed. */
+/* Enqueues the work inside an NVTX range, waits until the device is idle (also after a failure or a cancellation) and sets
+ * elapsed->device_ms and elapsed->host_ms. */
 static int run_timed(rl_device *device, const char *nvtx_range, enqueue_function *enqueue, const void *argument, run_queue *queue,
                      rl_elapsed *elapsed, rl_error *err) {
   rl_cuda_device *cuda = rl_cuda_device_of(device);

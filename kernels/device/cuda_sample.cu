@@ -1,14 +1,15 @@
-/* Takes samples of the time of one repeat of a sequence, between two events, with a cold or a warm cache
- * (rl_device_ops.sample). */
+/* Implements rl_device_ops.sample: takes samples of the time of one repeat of a sequence, between two events, with a cold or a
+ * warm cache. */
 #include "device/cuda.h"
 #include "device/launches.h"
 
 enum {
-  MAX_QUEUED = 32,           /* samples queued before the host waits */
+  MAX_QUEUED = 32,           /* samples that the host queues before it waits for the device */
   QUEUEING_DELAY_NS = 30000, /* longer than the host takes to queue one sample */
 };
 
-/* Reads zeroed memory. The store, which never happens, keeps the compiler from removing the loads. */
+/* Reads zeroed memory. Because all values are zero, the store never happens; the compiler does not know that, so it must keep the
+ * loads. */
 __global__ static void read_memory(const uint4 *memory, size_t count, uint4 *never_written) {
   uint4 sum = {0, 0, 0, 0};
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
@@ -32,7 +33,7 @@ typedef struct sampling {
   cudaGraphExec_t graph_exec;         /* graph of `repeats` repeats; NULL: the launches are enqueued one by one */
   uint64_t repeats;                   /* repeats that one sample times */
   cudaEvent_t events[2 * MAX_QUEUED]; /* start and stop of each queued sample */
-  uint4 *eviction_buffer;             /* reading it evicts everything else from L2 */
+  uint4 *eviction_buffer;             /* a kernel that reads it evicts all other data from L2 */
   size_t eviction_count;              /* elements of eviction_buffer */
 } sampling;
 
@@ -63,11 +64,12 @@ static int delay_device(rl_device *device, rl_error *err) {
   return rl_cuda_check_launch("delaying the device", err);
 }
 
-/* Returns true when a sample is one repeat. */
+/* Returns true when a sample is one repeat, and not several back-to-back repeats. */
 static bool is_single_repeat(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore_launch; }
 
-/* Restores the inputs and the cache state. The eviction or the delay also keeps the device busy until the host has queued the
- * whole sample. So the device does not wait for the host within the sample, unless the sequence is enqueued individually. */
+/* Restores the inputs and the cache state. The kernel that evicts or delays also keeps the device busy until the host has queued
+ * the whole sample, so that the device does not wait for the host within the sample. If the sequence is enqueued individually,
+ * waits until the device is idle instead. */
 static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
   if (s->sequence->pause_ms > 0) {
     if (rl_cuda_wait(device, "sampling", err) < 0) return -1;
@@ -76,8 +78,8 @@ static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
   if (rl_sequence_restore(s->sequence, device->stream, err) < 0) return -1;
   if (s->cache == RL_CACHE_COLD && evict_l2(device, s, err) < 0) return -1;
   if (s->sequence->enqueued_individually) return rl_cuda_wait(device, "sampling", err);
-  const bool is_idle = is_single_repeat(s) || s->sequence->pause_ms > 0;
-  return s->cache == RL_CACHE_WARM && is_idle ? delay_device(device, err) : 0;
+  const bool needs_delay = s->cache == RL_CACHE_WARM && (is_single_repeat(s) || s->sequence->pause_ms > 0);
+  return needs_delay ? delay_device(device, err) : 0;
 }
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
@@ -91,8 +93,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   return rl_sequence_check(s->sequence, device->stream, err);
 }
 
-/* Takes `count` samples, at most MAX_QUEUED. Without a pause it queues all of them before it waits for the device, so that the
- * device waits for the host only before the first sample. */
+/* Takes `count` samples, at most MAX_QUEUED. If the sequence has no pause, queues all of them before it waits for the device, so
+ * that the device waits for the host only before the first sample. */
 static int take_samples(rl_device *device, const sampling *s, uint32_t count, double *device_us, rl_error *err) {
   for (uint32_t i = 0; i < count; i++)
     if (queue_sample(device, s, i, err) < 0) return -1;
@@ -105,15 +107,16 @@ static int take_samples(rl_device *device, const sampling *s, uint32_t count, do
   return 0;
 }
 
-/* Returns the number of repeats of a warm sample: as many as take about 1 ms, at most 256. In 1 ms the cost of a graph launch and
- * the resolution of the events do not matter. once_us: time of one repeat. */
+/* Returns the number of repeats of a warm sample: as many as take about 1 ms, but at most 256. Compared with 1 ms, the cost of a
+ * graph launch and the resolution of the events do not matter. once_us: time of one repeat. */
 static uint64_t repeats_of_warm_sample(double once_us) {
   const double target_us = 1000, maximum = 256;
   double repeats = once_us > 0 ? target_us / once_us : maximum;
   return repeats < 1 ? 1 : (uint64_t)(repeats < maximum ? repeats : maximum);
 }
 
-/* Captures the repeats that a sample times into a graph, unless they are a single launch. */
+/* Sets the number of repeats that a sample times, and captures them into a graph, unless they consist of a single launch or are
+ * enqueued individually. */
 static int capture_sample(rl_device *device, sampling *s, double once_us, rl_error *err) {
   rl_sequence timed = *s->sequence;
   rl_cuda_repeated_graph created = {};
@@ -127,7 +130,7 @@ static int capture_sample(rl_device *device, sampling *s, double once_us, rl_err
 
 static int take_all_samples(rl_device *device, const sampling *s, uint32_t count, const rl_observer *observer, double *device_us,
                             rl_error *err) {
-  const uint32_t max_batch = s->sequence->pause_ms > 0 ? 1 : MAX_QUEUED; /* cancelled() is called between batches */
+  const uint32_t max_batch = s->sequence->pause_ms > 0 ? 1 : MAX_QUEUED; /* samples between two checks for cancellation */
   for (uint32_t done = 0; done < count; done += max_batch) {
     uint32_t batch = count - done < max_batch ? count - done : max_batch;
     if (rl_observer_check_cancellation(observer, err) < 0 || take_samples(device, s, batch, device_us + done, err) < 0) return -1;
@@ -143,7 +146,7 @@ static int sample_all(rl_device *device, sampling *s, rl_cache_state cache, uint
   s->repeats = 1;
   for (int i = 0; i < 2 * MAX_QUEUED; i++)
     if (rl_cuda_check(cudaEventCreate(&s->events[i]), "creating an event", err) < 0) return -1;
-  /* Warm up: modules load and clocks rise. */
+  /* Warmup: takes samples that are not reported, while CUDA loads modules and the clocks rise. */
   if (allocate_eviction_buffer(device, s, err) < 0 || take_all_samples(device, s, WARMUP, observer, warmup_us, err) < 0)
     return -1;
   s->cache = cache;
@@ -156,7 +159,7 @@ int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache_stat
   sampling s = {sequence};
   rl_error ignored_err;
   int rc = sample_all(device, &s, cache, count, observer, device_us, err);
-  if (rc < 0) rl_cuda_wait(device, "sampling", &ignored_err); /* the device is idle on return */
+  if (rc < 0) rl_cuda_wait(device, "sampling", &ignored_err); /* the device must be idle before its buffers are freed */
   if (s.graph_exec) cudaGraphExecDestroy(s.graph_exec);
   if (s.eviction_buffer) cudaFree(s.eviction_buffer);
   for (int i = 0; i < 2 * MAX_QUEUED; i++)

@@ -1,4 +1,4 @@
-/* Implements launches.h. */
+/* Implements launches.h for CPU and CUDA: calls rl_launch.enqueue inside NVTX ranges, and measures the host times of launches. */
 #include "device/launches.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ int rl_sequence_check(const rl_sequence *sequence, rl_stream stream, rl_error *e
 
 void rl_sequence_pause(const rl_sequence *sequence) {
   enum { NS_PER_MS = 1000000 };
-  struct timespec left = {.tv_nsec = (long)sequence->pause_ms * NS_PER_MS};
-  while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
+  struct timespec remaining = {.tv_nsec = (long)sequence->pause_ms * NS_PER_MS};
+  while (nanosleep(&remaining, &remaining) < 0 && errno == EINTR) continue;
 }
 
 static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {

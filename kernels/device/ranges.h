@@ -1,5 +1,5 @@
-/* NVTX ranges in the domain "rooflined", for Nsight Systems and the activity pass. The functions are empty when the NVTX header
- * (part of CUDA; it needs no library) was not found at build time. Call them on the device's thread. */
+/* NVTX ranges in the domain "rooflined", for Nsight Systems and the activity pass. The functions do nothing when the header of
+ * NVTX was not found at build time. It is part of CUDA and needs no library. Call the functions on the device's thread. */
 #ifndef RL_DEVICE_RANGES_H
 #define RL_DEVICE_RANGES_H
 

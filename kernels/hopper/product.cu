@@ -1,20 +1,21 @@
-/* A warp-specialized matrix product. A block has three warpgroups: one producer, which loads with TMA, and two consumers, which
- * multiply with wgmma. The grid is persistent: one block per SM.
+/* Implements product.h by a warp-specialized kernel. A block has three warpgroups: one producer, which loads with TMA, and two
+ * consumers, which multiply with wgmma. The grid is persistent, with one block per SM.
  *
- *   tiles      a block computes a tile of 128 rows × 256 columns; each consumer computes 64 rows of it with wgmma m64n256k16
- *   stages     the pipeline in shared memory has STAGES stages; a stage has STEP elements along k of both operands
- *   clusters   the two blocks of a cluster have the same columns and adjacent rows; each loads half of the weights' tile and
- *              multicasts it to both, which halves the reads of the weights from L2
- *   order      tiles are ordered in groups of GROUP_PAIRS · 2 row tiles × all columns, so that clusters that run at the same time
- *              read the same rows and columns through L2
- *   last wave  if at most half of the clusters would have a tile in the last wave, its tiles are split into halves of 128
- *              columns, so that the wave takes half the time
- *   GATE       half of a tile's columns are columns of the gate, the other half the same columns of up, so that a thread has
- *              both operands of the gate
- *   ROPE       both halves of a head are in the same tile, so that a thread has both elements of a pair
+ *   tiles      A block computes a tile of 128 rows × 256 columns of the product. Each consumer computes 64 of the rows by wgmma
+ *              m64n256k16.
+ *   stages     The pipeline in shared memory has STAGES stages. A stage holds STEP elements along k of both operands.
+ *   clusters   The two blocks of a cluster compute the same columns of adjacent row tiles (a row pair). Each block loads half of
+ *              the weights' tile and multicasts it to both blocks, which halves the reads of the weights from L2.
+ *   order      Tiles are numbered in groups of GROUP_PAIRS row pairs × all columns, so that clusters that run at the same time
+ *              read the same rows and columns through L2.
+ *   last wave  If at most half of the clusters would have a tile in the last wave, its tiles are split into halves of 128
+ *              columns, so that the wave takes half the time.
+ *   GATE       A tile of the product has half of its columns from `weight` and the other half from the same rows of
+ *              `up_weight`, so that a thread has both factors of an element of `out`.
+ *   ROPE       A tile contains whole heads, so that a thread has both elements of a rotated pair.
  *
- * mbarriers of a stage: full[stage] completes when the stage's bytes have arrived (RAW), empty[stage] when the consumers of both
- * blocks have read the stage (WAR). */
+ * A stage has two mbarriers. full[stage] completes when the stage's bytes have arrived (RAW), empty[stage] when the consumers of
+ * both blocks have read the stage (WAR). */
 #include "hopper/product.h"
 
 #include <cuda_bf16.h>
@@ -35,18 +36,18 @@ enum {
   TILE_COLUMNS = WGMMA_N, /* columns of a whole tile; a half tile has half of them */
   STEP = 64,              /* elements of a stage along k: 128 bytes, the width of the swizzle */
   STAGES = 4,
-  CLUSTER = 2,
-  CONSUMERS = 2, /* consumer warpgroups */
+  CLUSTER_BLOCKS = 2,
+  CONSUMERS = 2, /* consumer warpgroups of a block */
   THREADS = (1 + CONSUMERS) * WGMMA_THREADS,
-  GROUP_PAIRS = 8,
-  BOX = 64, /* rows and columns of a TMA box of `out`; rows of a TMA box of the weights */
+  GROUP_PAIRS = 8, /* row pairs of a group of tiles */
+  BOX = 64,        /* rows and columns of a TMA box of `out`; rows of a TMA box of the weights */
   BOX_BYTES = BOX * BOX * 2,
-  X_BYTES = TILE_ROWS * STEP * 2,
+  X_BYTES = TILE_ROWS * STEP * 2, /* of x in a stage */
   STAGE_BYTES = X_BYTES + TILE_COLUMNS * STEP * 2,
-  OUT_BOXES = 2, /* boxes of `out` in shared memory, per consumer */
-  BARRIERS_OFFSET = STAGES * STAGE_BYTES + CONSUMERS * OUT_BOXES * BOX_BYTES,
+  OUT_BOXES = 2, /* boxes of `out` that a consumer has in shared memory */
+  BARRIERS_OFFSET = STAGES * STAGE_BYTES + CONSUMERS * OUT_BOXES * BOX_BYTES, /* of the mbarriers in shared memory, in bytes */
   SHARED_BYTES = BARRIERS_OFFSET + 2 * STAGES * 8,
-  PRODUCER_REGISTERS = 40,
+  PRODUCER_REGISTERS = 40, /* limits per thread, for setmaxnreg */
   CONSUMER_REGISTERS = 232
 };
 
@@ -55,11 +56,11 @@ struct tensor_maps {
 };
 
 struct arguments {
-  uint32_t rows, columns;           /* size of the output */
-  uint32_t row_pairs, column_tiles; /* pairs of row tiles, and column tiles; a cluster computes one pair in one column tile */
-  uint32_t whole_tiles, half_tiles; /* tiles of clusters: row pairs × column tiles, of whole and of half width */
-  uint32_t steps;
-  const void *addend;
+  uint32_t rows, columns;           /* size of `out` */
+  uint32_t row_pairs, column_tiles; /* a tile of a cluster is one row pair × one column tile */
+  uint32_t whole_tiles, half_tiles; /* numbers of tiles of clusters with TILE_COLUMNS and with TILE_COLUMNS / 2 columns */
+  uint32_t steps;                   /* along k, of STEP elements each */
+  const void *addend;               /* the next members: see rl_hopper_shape */
   const float *rotations;
   uint32_t tokens, first_position, rotated_columns;
 };
@@ -87,52 +88,59 @@ __device__ __forceinline__ void wait_phase(mbarrier *barrier, uint32_t phase) {
   }
 }
 
-/* Number of columns of `out` in a tile whose product has COLUMNS columns. */
+/* Number of columns of `out` that a tile with COLUMNS columns of the product yields. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS> constexpr int OUT_COLUMNS =
     EPILOGUE == RL_HOPPER_GATE ? COLUMNS / 2 : COLUMNS;
 
-/* Returns the tile of the block `rank` in the cluster's tile number `index`, counted among the tiles with COLUMNS columns. */
+/* Returns the part of the cluster's tile number `index` that the block `rank` computes. The tiles of TILE_COLUMNS columns and the
+ * half tiles have separate numbers; COLUMNS says which ones `index` counts. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
 __device__ __forceinline__ tile tile_at(const arguments &args, uint32_t index, uint32_t rank) {
   enum { PARTS = TILE_COLUMNS / COLUMNS };
-  const uint32_t whole = PARTS == 1 ? index : args.whole_tiles + index / PARTS;
-  const uint32_t group = whole / (GROUP_PAIRS * args.column_tiles), in_group = whole % (GROUP_PAIRS * args.column_tiles),
-                 pairs = min((uint32_t)GROUP_PAIRS, args.row_pairs - group * GROUP_PAIRS);
-  return {((group * GROUP_PAIRS + in_group % pairs) * CLUSTER + rank) * TILE_ROWS,
-          in_group / pairs * OUT_COLUMNS<EPILOGUE, TILE_COLUMNS> + index % PARTS * OUT_COLUMNS<EPILOGUE, COLUMNS>};
+  const uint32_t whole_tile = PARTS == 1 ? index : args.whole_tiles + index / PARTS;
+  const uint32_t group = whole_tile / (GROUP_PAIRS * args.column_tiles),
+                 tile_in_group = whole_tile % (GROUP_PAIRS * args.column_tiles),
+                 group_pairs = min((uint32_t)GROUP_PAIRS, args.row_pairs - group * GROUP_PAIRS);
+  return {((group * GROUP_PAIRS + tile_in_group % group_pairs) * CLUSTER_BLOCKS + rank) * TILE_ROWS,
+          tile_in_group / group_pairs * OUT_COLUMNS<EPILOGUE, TILE_COLUMNS> + index % PARTS * OUT_COLUMNS<EPILOGUE, COLUMNS>};
 }
 
 /* --- loading ----------------------------------------------------------------------------------------------------------- */
 
-/* Producer: loads all stages of the cluster's share of `count` tiles. Runs in one thread of each block. stage_count: number of
- * stages that the thread has loaded, also in earlier calls. */
+/* Producer: loads all stages of this cluster's share of tile_count tiles. Runs in one thread of each block. stage_count: number
+ * of stages that the thread has loaded, also in earlier calls. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
-__device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &args, uint32_t count, char *stages,
+__device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &args, uint32_t tile_count, char *stages,
                                            mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t &stage_count) {
-  enum { RANK_ROWS = COLUMNS / CLUSTER /* rows of the weights that one block loads */, RANK_BYTES = RANK_ROWS * STEP * 2 };
+  enum {
+    LOADED_ROWS = COLUMNS / CLUSTER_BLOCKS, /* rows of the weights that this block loads for both blocks */
+    LOADED_BYTES = LOADED_ROWS * STEP * 2
+  };
   const CUtensorMap *weight = EPILOGUE == RL_HOPPER_GATE && rank == 1 ? &maps.up_weight : &maps.weight;
-  for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
+  for (uint32_t index = blockIdx.x / CLUSTER_BLOCKS; index < tile_count; index += gridDim.x / CLUSTER_BLOCKS) {
     const tile t = tile_at<EPILOGUE, COLUMNS>(args, index, rank);
-    const uint32_t weight_row = EPILOGUE == RL_HOPPER_GATE ? t.column : t.column + rank * RANK_ROWS;
+    const uint32_t weight_row = EPILOGUE == RL_HOPPER_GATE ? t.column : t.column + rank * LOADED_ROWS;
     for (uint32_t step = 0; step < args.steps; step++, stage_count++) {
       const uint32_t stage = stage_count % STAGES;
-      char *x = stages + stage * STAGE_BYTES, *weights = x + X_BYTES + rank * RANK_BYTES;
+      char *x = stages + stage * STAGE_BYTES, *weights = x + X_BYTES + rank * LOADED_BYTES;
       if (stage_count >= STAGES) wait_phase(&empty[stage], stage_count / STAGES);
-      mbarrier_arrive_expect_tx(&full[stage], X_BYTES + CLUSTER * RANK_BYTES);
+      mbarrier_arrive_expect_tx(&full[stage], X_BYTES + CLUSTER_BLOCKS * LOADED_BYTES);
       load_box(x, &maps.x, &full[stage], (int32_t)(step * STEP), (int32_t)t.row);
 #pragma unroll
-      for (int box = 0; box < RANK_ROWS / BOX; box++)
+      for (int box = 0; box < LOADED_ROWS / BOX; box++)
         load_box_multicast(weights + box * BOX * STEP * 2, weight, &full[stage], (int32_t)(step * STEP),
-                           (int32_t)(weight_row + box * BOX), (1 << CLUSTER) - 1);
+                           (int32_t)(weight_row + box * BOX), (1 << CLUSTER_BLOCKS) - 1);
     }
   }
 }
 
 /* --- epilogues --------------------------------------------------------------------------------------------------------- */
 
-/* wgmma's layout of the sums: a thread's sums[4 · block + 2 · i + k] is in row warp · 16 + lane / 4 + 8 · i and in column
- * 8 · block + 2 · (lane % 4) + k of the warpgroup's tile. */
+/* The layout of wgmma's result: sums[4 · block + 2 · i + j] of a thread is the element in row 16 · warp + lane / 4 + 8 · i and
+ * column 8 · block + 2 · (lane % 4) + j of the warpgroup's tile, for i and j in {0, 1}. The parameters row and column below are
+ * the position of sums[0] in `out`. */
 
+/* Replaces the first half of the sums, the gate, by silu(gate) · up; the second half is up. */
 template <int SUMS> __device__ __forceinline__ void apply_gate(float (&sums)[SUMS]) {
 #pragma unroll
   for (int i = 0; i < SUMS / 2; i++) sums[i] = __fdividef(sums[i], 1 + __expf(-sums[i])) * sums[i + SUMS / 2];
@@ -151,7 +159,7 @@ __device__ __forceinline__ uint32_t narrow_two(__nv_bfloat16, float x, float y) 
   return *(const uint32_t *)&pair;
 }
 
-/* row, column: position in `out` of sums[0]. */
+/* Adds the addend's elements. */
 template <class T, int SUMS>
 __device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &args, uint32_t row, uint32_t column) {
 #pragma unroll
@@ -168,6 +176,7 @@ __device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &args, 
   }
 }
 
+/* Rotates the pairs of elements (x, y) of each head: x is in the head's first half, y at the same place in the second half. */
 template <int HEAD_SIZE, int SUMS>
 __device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &args, uint32_t row, uint32_t column) {
   enum { HEAD_BLOCKS = HEAD_SIZE / 8, HALF_BLOCKS = HEAD_BLOCKS / 2 };
@@ -193,8 +202,8 @@ __device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &arg
   }
 }
 
-/* Stores COUNT boxes of 64 rows × 64 columns, beginning with sums[FIRST]. The boxes in shared memory have the 128-byte swizzle,
- * so that a warp's 4-byte stores have no bank conflicts. */
+/* Stores COUNT boxes of 64 rows × 64 columns to `out`, beginning with sums[FIRST], through shared memory. There the boxes have
+ * the 128-byte swizzle, so that a warp's 4-byte stores have no bank conflicts. */
 template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ void store(const float (&sums)[SUMS], char *boxes,
                                                                                          const CUtensorMap *map,
                                                                                          uint32_t warpgroup, tile t) {
@@ -219,14 +228,14 @@ template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ vo
 
 /* --- multiplying ------------------------------------------------------------------------------------------------------- */
 
-/* Arrives on empty[stage] of both blocks: this consumer has read the stage. */
-__device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t stage_index) {
+/* Reports to both blocks that this consumer has read a stage. stage_number: number of stages before it. */
+__device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t stage_number) {
   const uint32_t thread = threadIdx.x % WGMMA_THREADS;
-  if (thread < CLUSTER) mbarrier_arrive_at(&empty[stage_index % STAGES], thread);
+  if (thread < CLUSTER_BLOCKS) mbarrier_arrive_at(&empty[stage_number % STAGES], thread);
 }
 
-/* Computes sums = x · weightᵀ of one tile. stage_count: number of stages that the warpgroup has multiplied, also in earlier
- * calls. */
+/* Computes sums = x · weightᵀ of one tile. x, weights: descriptors of stage 0. stage_count: number of stages that the warpgroup
+ * has multiplied, also in earlier calls. */
 template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float (&sums)[SUMS], uint32_t steps, uint64_t x,
                                                                            uint64_t weights, mbarrier *full, mbarrier *empty,
                                                                            uint32_t &stage_count) {
@@ -247,9 +256,9 @@ template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float
   release_stage(empty, stage_count - 1);
 }
 
-/* Consumer: computes the cluster's share of `count` tiles. stage_count: see multiply_tile. */
+/* Consumer: computes this cluster's share of tile_count tiles. stage_count: see multiply_tile. */
 template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE, int COLUMNS>
-__device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &args, uint32_t count, char *stages,
+__device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &args, uint32_t tile_count, char *stages,
                                                mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t warpgroup,
                                                uint32_t &stage_count) {
   enum { SUMS = COLUMNS / 2, BOXES = OUT_COLUMNS<EPILOGUE, COLUMNS> / BOX };
@@ -257,7 +266,7 @@ __device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const ar
   const uint64_t x = wgmma_swizzled_descriptor(stages + warpgroup * WGMMA_M * STEP * 2),
                  weights = wgmma_swizzled_descriptor(stages + X_BYTES);
   char *boxes = stages + STAGES * STAGE_BYTES + warpgroup * OUT_BOXES * BOX_BYTES;
-  for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
+  for (uint32_t index = blockIdx.x / CLUSTER_BLOCKS; index < tile_count; index += gridDim.x / CLUSTER_BLOCKS) {
     tile t = tile_at<EPILOGUE, COLUMNS>(args, index, rank);
     float sums[SUMS];
     multiply_tile<T>(sums, args.steps, x, weights, full, empty, stage_count);
@@ -286,7 +295,7 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
   if (threadIdx.x == 0)
     for (int stage = 0; stage < STAGES; stage++) {
       mbarrier_init(&full[stage], 1);
-      mbarrier_init(&empty[stage], CONSUMERS * CLUSTER);
+      mbarrier_init(&empty[stage], CONSUMERS * CLUSTER_BLOCKS);
     }
   cluster_barrier();
   if (warpgroup == 0) {
@@ -304,12 +313,13 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
                                                              warpgroup - 1, stage_count);
     if (threadIdx.x % WGMMA_THREADS == 0) wait_stores();
   }
-  cluster_barrier(); /* a block must not exit while the other block still multicasts to its shared memory or arrives on it */
+  cluster_barrier(); /* a block must not exit while the other block still multicasts to its shared memory or its mbarriers */
 #else
   __trap();
 #endif
 }
 
+/* Sets *has_wgmma to whether the kernels of this build use wgmma on this device. */
 __global__ void report_wgmma(int *has_wgmma) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   *has_wgmma = 1;
@@ -333,7 +343,7 @@ struct matrix {
   int64_t rows, columns, stride; /* stride: elements between rows */
 };
 
-int encode(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_error *err) {
+int encode_tensor_map(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_error *err) {
   rl_encode_tiled *encode_tiled = NULL;
   if (rl_find_encode_tiled(&encode_tiled, err) < 0) return -1;
   const cuuint64_t sizes[] = {(cuuint64_t)m.columns, (cuuint64_t)m.rows}, strides[] = {(cuuint64_t)m.stride * 2};
@@ -345,30 +355,29 @@ int encode(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_e
   return status == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, status, "encoding a tensor map");
 }
 
-int encode_all(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {
+int encode_tensor_maps(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {
   const void *up_weight = s->epilogue == RL_HOPPER_GATE ? s->up_weight : s->weight;
-  return encode(s->dtype, {s->x, s->rows, s->inputs, s->inputs}, TILE_ROWS, &maps->x, err) < 0 ||
-                 encode(s->dtype, {s->weight, s->columns, s->inputs, s->inputs}, BOX, &maps->weight, err) < 0 ||
-                 encode(s->dtype, {up_weight, s->columns, s->inputs, s->inputs}, BOX, &maps->up_weight, err) < 0 ||
-                 encode(s->dtype, {s->out, s->rows, s->columns, s->out_stride}, BOX, &maps->out, err) < 0
+  return encode_tensor_map(s->dtype, {s->x, s->rows, s->inputs, s->inputs}, TILE_ROWS, &maps->x, err) < 0 ||
+                 encode_tensor_map(s->dtype, {s->weight, s->columns, s->inputs, s->inputs}, BOX, &maps->weight, err) < 0 ||
+                 encode_tensor_map(s->dtype, {up_weight, s->columns, s->inputs, s->inputs}, BOX, &maps->up_weight, err) < 0 ||
+                 encode_tensor_map(s->dtype, {s->out, s->rows, s->columns, s->out_stride}, BOX, &maps->out, err) < 0
              ? -1
              : 0;
 }
 
 int64_t ceil_div(int64_t dividend, int64_t divisor) { return (dividend + divisor - 1) / divisor; }
 
-/* clusters: number of clusters that are resident at the same time. */
-arguments arguments_of(const rl_hopper_shape *s, uint32_t clusters) {
-  const uint32_t row_pairs = (uint32_t)ceil_div(s->rows, CLUSTER * TILE_ROWS),
+arguments arguments_of(const rl_hopper_shape *s, uint32_t resident_clusters) {
+  const uint32_t row_pairs = (uint32_t)ceil_div(s->rows, CLUSTER_BLOCKS * TILE_ROWS),
                  column_tiles = (uint32_t)ceil_div(s->columns, TILE_COLUMNS / (s->epilogue == RL_HOPPER_GATE ? 2 : 1)),
-                 tiles = row_pairs * column_tiles, last_wave = tiles % clusters,
-                 halved = last_wave <= clusters / 2 ? last_wave : 0;
+                 tiles = row_pairs * column_tiles, last_wave_tiles = tiles % resident_clusters,
+                 split_tiles = last_wave_tiles <= resident_clusters / 2 ? last_wave_tiles : 0;
   return {(uint32_t)s->rows,
           (uint32_t)s->columns,
           row_pairs,
           column_tiles,
-          tiles - halved,
-          2 * halved,
+          tiles - split_tiles,
+          2 * split_tiles,
           (uint32_t)ceil_div(s->inputs, STEP),
           s->addend,
           s->rotations,
@@ -386,7 +395,8 @@ struct rl_hopper_product {
   uint32_t blocks;
 };
 
-/* Returns whether this build has code for sm_90a, the only target with wgmma: a kernel reports how it was compiled. */
+/* Returns whether the device runs code for sm_90a, the only target with wgmma: a kernel reports for which target it was
+ * compiled. */
 static bool has_wgmma(const rl_device *device) {
   int major = 0, result = 0, *reported = NULL;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index) != cudaSuccess || major != 9) return false;
@@ -401,30 +411,29 @@ static bool has_wgmma(const rl_device *device) {
 }
 
 bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *s) {
-  const bool has_heads =
+  const bool head_size_is_supported =
       s->epilogue != RL_HOPPER_ROPE || ((s->head_size == 64 || s->head_size == 128) && s->rotated_columns % s->head_size == 0);
-  return has_heads && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 && has_wgmma(device);
+  return head_size_is_supported && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 && has_wgmma(device);
 }
 
 int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err) {
   rl_hopper_product *p = (rl_hopper_product *)aligned_alloc(alignof(rl_hopper_product), sizeof *p);
-  int device = 0, multiprocessors = 0;
+  int device = 0, sm_count = 0;
   if (!p) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product");
   p->function = shape->dtype == RL_DTYPE_FP16 ? kernel_of<__half>(shape->epilogue, shape->head_size)
                                               : kernel_of<__nv_bfloat16>(shape->epilogue, shape->head_size);
-  if (encode_all(shape, &p->maps, err) < 0 ||
+  if (encode_tensor_maps(shape, &p->maps, err) < 0 ||
       rl_cuda_check(cudaFuncSetAttribute(p->function, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES),
                     "preparing a product", err) < 0 ||
       rl_cuda_check(cudaGetDevice(&device), "preparing a product", err) < 0 ||
-      rl_cuda_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "preparing a product",
-                    err) < 0) {
+      rl_cuda_check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device), "preparing a product", err) < 0) {
     free(p);
     return -1;
   }
-  const uint32_t resident = (uint32_t)multiprocessors / CLUSTER;
-  p->args = arguments_of(shape, resident);
+  const uint32_t resident_clusters = (uint32_t)sm_count / CLUSTER_BLOCKS;
+  p->args = arguments_of(shape, resident_clusters);
   const uint32_t clusters = p->args.whole_tiles > p->args.half_tiles ? p->args.whole_tiles : p->args.half_tiles;
-  p->blocks = CLUSTER * (clusters < resident ? clusters : resident);
+  p->blocks = CLUSTER_BLOCKS * (clusters < resident_clusters ? clusters : resident_clusters);
   *product = p;
   return 0;
 }
@@ -435,7 +444,7 @@ int rl_hopper_product_enqueue(const rl_hopper_product *p, rl_stream stream, rl_e
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t launch = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = CLUSTER;
+  attribute.val.clusterDim.x = CLUSTER_BLOCKS;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   launch.gridDim = dim3(p->blocks);
   launch.blockDim = dim3(THREADS);

@@ -1,9 +1,9 @@
-/* Our matrix product for Hopper, with wgmma and TMA: out = epilogue(x · weightᵀ), for fp16 and bf16. All matrices are row-major.
- * Sums are FP32 until the epilogue rounds its results. The epilogues:
+/* A matrix product for Hopper with wgmma and TMA: out = epilogue(x · weightᵀ), for fp16 and bf16. All matrices are row-major.
+ * Sums are FP32 until the epilogue rounds the results to the type of `out`. The epilogues:
  *
  *   ADD   out = x · weightᵀ + addend
  *   GATE  out = silu(x · weightᵀ) · (x · up_weightᵀ)
- *   ROPE  out = x · weightᵀ; every head in the first rotated_columns columns is rotated (kernel/rope.h) */
+ *   ROPE  out = x · weightᵀ, where every head in the first rotated_columns columns is rotated (kernel/rope.h) */
 #ifndef RL_HOPPER_PRODUCT_H
 #define RL_HOPPER_PRODUCT_H
 
@@ -26,10 +26,13 @@ typedef struct rl_hopper_shape {
 
 typedef struct rl_hopper_product rl_hopper_product;
 
-/* Returns whether the kernel supports this shape, and this build has machine code with wgmma for the device. */
+/* Returns true if the kernel supports this shape and this build has machine code with wgmma for the device. */
 bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *shape);
+/* Prepares a product on the current device. Returns 0, or -1 with err. The caller closes *product; the matrices of `shape` must
+ * outlive it. */
 int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err);
 void rl_hopper_product_close(rl_hopper_product *product); /* NULL is allowed */
+/* Enqueues the product on the stream. Returns 0, or -1 with err. */
 int rl_hopper_product_enqueue(const rl_hopper_product *product, rl_stream stream, rl_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B in shared memory
- * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. One instruction multiplies 32 bytes of each row along
- * k, for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+ * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. Whatever the type of its elements, one instruction
+ * reads 32 bytes along k of each row of A and B. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
  *
- * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of one
- * instruction along k are adjacent; the core matrices of the next 8 rows follow them. */
+ * Without swizzling, an operand consists of core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). 8 rows of one
+ * instruction's operand are two adjacent core matrices; the core matrices of the next 8 rows follow them. */
 #ifndef RL_HOPPER_WGMMA_CUH
 #define RL_HOPPER_WGMMA_CUH
 
@@ -15,7 +15,7 @@
 enum {
   WGMMA_M = 64,
   WGMMA_N = 256,
-  WGMMA_STEP_BYTES = 32,
+  WGMMA_STEP_BYTES = 32, /* bytes of a row of A or B that one instruction reads */
   WGMMA_THREADS = 128,
   WGMMA_SUMS_PER_THREAD = WGMMA_M * WGMMA_N / WGMMA_THREADS
 };
@@ -35,11 +35,13 @@ __device__ static inline uint64_t wgmma_descriptor(const void *shared) {
  * must be aligned to 1024 bytes, the size of 8 rows. To advance by one instruction along k, add WGMMA_STEP_BYTES to `shared`. */
 __device__ static inline uint64_t wgmma_swizzled_descriptor(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), row_distance_bytes = 1024, swizzle_128_bytes = 1;
-  return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 | row_distance_bytes >> 4 << 32 | swizzle_128_bytes << 62;
+  const uint64_t ignored_k_distance = 1;
+  return (address & 0x3ffff) >> 4 | ignored_k_distance << 16 | row_distance_bytes >> 4 << 32 | swizzle_128_bytes << 62;
 }
 
 __device__ static inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ static inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/* Waits for all groups except the newest PENDING. */
 template <int PENDING> __device__ static inline void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }

@@ -1,4 +1,5 @@
-/* Implements cpu.h: the parts of a training run on a CPU that do not depend on the engine. n: images in the batch. */
+/* Implements cpu.h: the parts of a training run on a CPU that do not depend on the engine. n is the number of images in the
+ * batch. */
 #include "train/cpu.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ static void gather_test(rl_cpu_train *train, uint32_t n) {
   train->state.test_position += n;
 }
 
-/* Returns the sum of the images' losses, computed in double, and writes d_logits, the gradient of scale × mean loss. */
+/* Returns the sum of the images' losses, computed in double, and sets logits_gradient to the gradient of scale × mean loss.
+ * Unless `correct` is NULL, adds the number of correctly classified images to *correct. */
 static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t *correct) {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -72,7 +74,7 @@ static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t
     sum += rl_oracle_loss(1, logits, &train->labels[i], scale / n, gradient, correct);
     for (int c = 0; c < RL_CLASSES; c++) {
       float value = (float)gradient[c];
-      train->d_logits[i * RL_CLASSES + c] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
+      train->logits_gradient[i * RL_CLASSES + c] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
     }
   }
   return sum;
@@ -90,12 +92,12 @@ static void loss_test(rl_cpu_train *train, uint32_t n) {
 /* Ends a step: updates the weights, unless a gradient overflowed in fp16. */
 static void adam(rl_cpu_train *train, uint32_t n) {
   (void)n;
-  bool apply = true;
+  bool is_finite = true;
   if (train->fp16) {
-    apply = train->ops->all_finite(train);
-    rl_loss_scale_update(&train->state.loss_scale, apply);
+    is_finite = train->ops->all_finite(train);
+    rl_loss_scale_update(&train->state.loss_scale, is_finite);
   }
-  if (apply)
+  if (is_finite)
     train->ops->adam(train, ++train->state.applied_steps, train->instance.params.learning_rate, train->state.gradient_scale);
   train->state.step++;
 }
@@ -298,7 +300,7 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
                      {&train->gradients, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
                      {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_IMAGE_PIXELS},
                      {&train->logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
-                     {&train->d_logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
+                     {&train->logits_gradient, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
                      {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
                      {&train->step_losses, RL_MEMORY_WORKSPACE, sizeof(float) * train->instance.steps}};
   for (size_t i = 0; i < sizeof allocations / sizeof *allocations; i++)

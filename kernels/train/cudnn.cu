@@ -23,28 +23,28 @@
 #include "train/cuda/training.h"
 #include "train/engines.h"
 
-/* cuDNN's convolutions of a stage. */
-typedef struct conv2_passes {
-  rl_dnn *forward, *data, *weight; /* product; gradients of the input and of the weights; NULL: not used by the stage */
-  bool concurrent;                 /* the two gradients run on two streams */
-} conv2_passes;
+/* cuDNN's convolutions for conv2 in a stage. */
+typedef struct conv2_operations {
+  rl_dnn *forward, *input_gradient, *weight_gradient; /* NULL: the stage does not compute it */
+  bool concurrent;                                    /* the two gradients run on two streams */
+} conv2_operations;
 
 typedef struct cudnn_data { /* rl_training.engine_data */
   cudnnHandle_t handle;
-  conv2_passes stages[RL_STAGES];
+  conv2_operations stages[RL_STAGES];
 } cudnn_data;
 
-static cudnn_data *data_of(const rl_training *training) { return (cudnn_data *)training->engine_data; }
-static conv2_passes *passes_of(const rl_stage *stage) { return &data_of(stage->owner)->stages[stage->index]; }
+static cudnn_data *cudnn_data_of(const rl_training *training) { return (cudnn_data *)training->engine_data; }
+static conv2_operations *operations_of(const rl_stage *stage) { return &cudnn_data_of(stage->owner)->stages[stage->index]; }
 
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
-  return rl_dnn_enqueue(passes_of((rl_stage *)arg)->forward, stream, err);
+  return rl_dnn_enqueue(operations_of((rl_stage *)arg)->forward, stream, err);
 }
 
 static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
-  return rl_pool2_forward(training->format, stage->gather.batch, training->product2,
+  return rl_pool2_forward(training->format, stage->gather.batch, training->conv2_product,
                           &training->weights[rl_tensor_offsets[RL_CONV2_B]], training->pooled2, training->argmax2,
                           stage->train ? training->state : NULL, (cudaStream_t)stream, err);
 }
@@ -52,21 +52,22 @@ static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
 static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
-  return rl_pool2_backward(training->format, stage->gather.batch, training->d_pooled2, training->argmax2, training->product2,
-                           training->partial_conv2_bias, training->state, (cudaStream_t)stream, err);
+  return rl_pool2_backward(training->format, stage->gather.batch, training->pooled2_gradient, training->argmax2,
+                           training->conv2_product, training->partial_conv2_bias, training->state, (cudaStream_t)stream, err);
 }
 
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
-  const conv2_passes *passes = passes_of(stage);
-  if (passes->concurrent && rl_training_fork(training, stream, err) < 0) return -1;
-  if (rl_dnn_enqueue(passes->data, stream, err) < 0) return -1;
-  if (rl_dnn_enqueue(passes->weight, passes->concurrent ? training->side_stream : stream, err) < 0) return -1;
-  return passes->concurrent ? rl_training_join(training, stream, err) : 0;
+  const conv2_operations *operations = operations_of(stage);
+  if (operations->concurrent && rl_training_fork(training, stream, err) < 0) return -1;
+  if (rl_dnn_enqueue(operations->input_gradient, stream, err) < 0) return -1;
+  if (rl_dnn_enqueue(operations->weight_gradient, operations->concurrent ? training->side_stream : stream, err) < 0) return -1;
+  return operations->concurrent ? rl_training_join(training, stream, err) : 0;
 }
 
-/* Opens one convolution of a stage. tune: times cuDNN's engines; else takes the first of its heuristic that works. */
+/* Opens one convolution of a stage. tune: times cuDNN's engines and takes the fastest; otherwise takes the first one of cuDNN's
+ * heuristic that works. */
 static int open_conv(rl_stage *stage, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
   rl_training *training = stage->owner;
   cudnnDataType_t type = training->format.fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
@@ -83,16 +84,17 @@ static int open_conv(rl_stage *stage, rl_conv_pass pass, bool tune, rl_dnn **con
                          type,
                          type,
                          training->format.tf32};
-  /* Workspace: Winograd's FP32 kernels take up to 226 KB per image. Engines to time: cuDNN has few for single precision and
-   * compiles none of them at run time, so all are timed. It has many for tensor cores, each of which it must compile; its
-   * heuristic ranks them well, so only the first ones are timed. */
+  /* Workspace: Winograd's FP32 kernels take up to 226 KB per image. Number of engines to time: for single precision cuDNN has few
+   * engines and compiles none of them at run time, so all are timed. For tensor cores it has many engines and must compile each;
+   * its heuristic ranks them well, so only the first ones are timed. */
   bool single = !training->format.fp16 && !training->format.tf32;
   rl_dnn_search search = {(32u << 20) + (size_t)stage->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                           single};
-  void *x = pass == RL_CONV_BACKWARD_DATA ? training->d_pooled1 : training->pooled1;
-  void *weights = pass == RL_CONV_BACKWARD_FILTER ? training->d_conv2_weight : rl_training_compute_weights(training, RL_CONV2_W);
-  if (rl_conv_open(data_of(training)->handle, &shape, x, weights, training->product2, search, rl_training_stream(training), conv,
-                   err) < 0)
+  void *x = pass == RL_CONV_BACKWARD_DATA ? training->pooled1_gradient : training->pooled1;
+  void *weights =
+      pass == RL_CONV_BACKWARD_FILTER ? training->conv2_weight_gradient : rl_training_weights_for_products(training, RL_CONV2_W);
+  if (rl_conv_open(cudnn_data_of(training)->handle, &shape, x, weights, training->conv2_product, search,
+                   rl_training_stream(training), conv, err) < 0)
     return -1;
   size_t *bytes = &training->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER],
          needed = rl_dnn_read_choice(*conv)->workspace_bytes;
@@ -103,21 +105,21 @@ static int open_conv(rl_stage *stage, rl_conv_pass pass, bool tune, rl_dnn **con
 static int open_convs(rl_training *training, rl_error *err) {
   training->engine_data = calloc(1, sizeof(cudnn_data));
   if (!training->engine_data) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
-  if (rl_cudnn_check(cudnnCreate(&data_of(training)->handle), "starting cuDNN", err) < 0) return -1;
+  if (rl_cudnn_check(cudnnCreate(&cudnn_data_of(training)->handle), "starting cuDNN", err) < 0) return -1;
   for (int i = 0; i < RL_STAGES; i++) {
     rl_stage *stage = &training->stages[i];
     if (stage->gather.batch == 0) continue;
-    conv2_passes *passes = passes_of(stage);
-    if (open_conv(stage, RL_CONV_FORWARD, i == RL_STEP, &passes->forward, err) < 0) return -1;
-    if (stage->train && (open_conv(stage, RL_CONV_BACKWARD_DATA, i == RL_STEP, &passes->data, err) < 0 ||
-                         open_conv(stage, RL_CONV_BACKWARD_FILTER, i == RL_STEP, &passes->weight, err) < 0))
+    conv2_operations *operations = operations_of(stage);
+    if (open_conv(stage, RL_CONV_FORWARD, i == RL_STEP, &operations->forward, err) < 0) return -1;
+    if (stage->train && (open_conv(stage, RL_CONV_BACKWARD_DATA, i == RL_STEP, &operations->input_gradient, err) < 0 ||
+                         open_conv(stage, RL_CONV_BACKWARD_FILTER, i == RL_STEP, &operations->weight_gradient, err) < 0))
       return -1;
   }
   return 0;
 }
 
-/* Binds a convolution to its workspace, and marks the instance as not deterministic if the convolution is not. conv may be
- * NULL. */
+/* Binds a convolution to a workspace. If the convolution is not deterministic, marks the instance as not deterministic. conv may
+ * be NULL. */
 static int bind_conv(rl_training *training, rl_dnn *conv, int workspace, rl_error *err) {
   if (!conv) return 0;
   rl_instance *instance = &training->base.base;
@@ -131,41 +133,41 @@ static int bind_conv(rl_training *training, rl_dnn *conv, int workspace, rl_erro
 
 static int bind_convs(rl_training *training, rl_error *err) {
   for (int i = 0; i < RL_STAGES; i++) {
-    const conv2_passes *passes = &data_of(training)->stages[i];
-    if (bind_conv(training, passes->forward, 0, err) < 0 || bind_conv(training, passes->data, 0, err) < 0 ||
-        bind_conv(training, passes->weight, 1, err) < 0)
+    const conv2_operations *operations = &cudnn_data_of(training)->stages[i];
+    if (bind_conv(training, operations->forward, 0, err) < 0 || bind_conv(training, operations->input_gradient, 0, err) < 0 ||
+        bind_conv(training, operations->weight_gradient, 1, err) < 0)
       return -1;
   }
   rl_stage *step = &training->stages[RL_STEP];
-  return step->gather.batch ? rl_training_tune_concurrency(step, conv2_backward, &passes_of(step)->concurrent, err) : 0;
+  return step->gather.batch ? rl_training_tune_concurrency(step, conv2_backward, &operations_of(step)->concurrent, err) : 0;
 }
 
 static void close_convs(rl_training *training) {
-  cudnn_data *data = data_of(training);
+  cudnn_data *data = cudnn_data_of(training);
   if (!data) return;
   for (int i = 0; i < RL_STAGES; i++) {
     rl_dnn_close(data->stages[i].forward);
-    rl_dnn_close(data->stages[i].data);
-    rl_dnn_close(data->stages[i].weight);
+    rl_dnn_close(data->stages[i].input_gradient);
+    rl_dnn_close(data->stages[i].weight_gradient);
   }
   if (data->handle) cudnnDestroy(data->handle);
   free(data);
 }
 
 static int choices_of(const rl_training *training, const rl_stage *stage, rl_training_choice *choices) {
-  const conv2_passes *passes = &data_of(training)->stages[stage->index];
-  const rl_dnn *convs[] = {passes->forward, passes->data, passes->weight};
+  const conv2_operations *operations = &cudnn_data_of(training)->stages[stage->index];
+  const rl_dnn *convs[] = {operations->forward, operations->input_gradient, operations->weight_gradient};
   static const char *const names[] = {"conv2_forward", "conv2_data", "conv2_weight"};
   for (int i = 0; i < 3; i++) {
-    choices[i].what = names[i];
+    choices[i].call = names[i];
     choices[i].us = rl_dnn_read_choice(convs[i])->us;
-    snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_dnn_read_choice(convs[i])->name,
-             i == 2 && passes->concurrent ? ", beside the other gradient" : "");
+    snprintf(choices[i].algorithm, sizeof choices[i].algorithm, "cuDNN %.88s%s", rl_dnn_read_choice(convs[i])->name,
+             i == 2 && operations->concurrent ? ", beside the other gradient" : "");
   }
   return 3;
 }
 
-static rl_partial_rows rows(rl_format format, uint32_t batch) {
+static rl_partial_rows partial_rows(rl_format format, uint32_t batch) {
   return {rl_conv1_partial_rows(format, batch), 0, rl_pool2_partial_rows(format, batch), rl_head_partial_rows(batch)};
 }
 
@@ -182,19 +184,19 @@ static const rl_launch launches[] = {
     {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {.launches = launches,
-                                 .launch_count = sizeof launches / sizeof *launches,
-                                 .forward_count = 5,
-                                 .keeps_product = true,
-                                 .test_batch = 500,
-                                 .rows = rows,
-                                 .open = open_convs,
-                                 .bind = bind_convs,
-                                 .close = close_convs,
-                                 .choices = choices_of};
+static const rl_launch_graph_engine engine = {.launches = launches,
+                                              .launch_count = sizeof launches / sizeof *launches,
+                                              .forward_count = 5,
+                                              .stores_conv2_product = true,
+                                              .test_batch = 500,
+                                              .partial_rows = partial_rows,
+                                              .open = open_convs,
+                                              .bind = bind_convs,
+                                              .close = close_convs,
+                                              .choices = choices_of};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_training_open(&recipe, device, params, instance, err);
+  return rl_training_open(&engine, device, params, instance, err);
 }
 
 extern "C" {

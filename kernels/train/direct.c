@@ -2,9 +2,9 @@
  * the gradient of that array.
  *
  * Sums stay in registers: SLICE_CHANNELS × 12 output pixels in forward, SLICE_CHANNELS × 9 taps in backward. SLICE_CHANNELS
- * channels are VECTORS vector registers. An inner loop multiplies one broadcast value by a vector from the L1 cache: a vector of
- * weights in forward and in the input gradient, a vector of inputs in the weight gradient. The weights that are in use at a time
- * take 36 kB. */
+ * channels are VECTORS vector registers. An inner loop multiplies one broadcast value by a vector from the L1 cache: in forward
+ * and in the input gradient by a vector of weights, in the weight gradient by a vector of inputs. The weights that are in use at
+ * a time take 36 kB. */
 #include "train/direct.h"
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@
 #include "train/oracle.h"
 
 #if defined(__AVX512F__)
-enum { VECTORS = 2 }; /* vector registers of SLICE_CHANNELS; sums take 24 of 32 registers */
+enum { VECTORS = 2 }; /* vector registers for SLICE_CHANNELS channels; sums take 24 of 32 registers */
 #else
 enum { VECTORS = 1 }; /* sums take 12 of 16 registers */
 #endif
@@ -64,7 +64,8 @@ static void forward(const float *x, const float *taps, const float *b, float *y,
     }
 }
 
-/* Returns the offset in x of the first input of the output pixel that max-pooling selected for pooled pixel `pixel`. */
+/* Returns the offset in x of the first input of that output pixel which max-pooling selected (argmax) for the pooled pixel
+ * `pixel`. */
 static inline size_t input_offset(int pixel, int argmax) {
   return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + argmax / 2) * ROW_FLOATS +
                   (2 * (pixel % RL_POOLED2_SIDE) + argmax % 2) * RL_CONV1_CHANNELS);
@@ -72,7 +73,10 @@ static inline size_t input_offset(int pixel, int argmax) {
 
 static inline size_t tap_offset(int tap) { return (size_t)(tap / 3 * ROW_FLOATS + tap % 3 * RL_CONV1_CHANNELS); }
 
-enum { OUTPUT_CHANNELS = 32 }; /* a block of output channels, whose weights stay in cache for all pixels */
+enum {
+  /* Number of output channels that input_gradient processes together: their weights stay in cache for all pixels. */
+  GROUP_OUTPUT_CHANNELS = 32
+};
 
 /* Returns a mask of the 32 channels whose argmax is `position`. */
 static inline uint32_t channels_with_argmax(const uint8_t *argmax, int position) {
@@ -98,7 +102,7 @@ static inline void accumulate_input_gradient(uint32_t channels, const float *dy,
 
 static void input_gradient(const float *dy, const uint8_t *argmax, const float *w, float *dx) {
   memset(dx, 0, sizeof(float) * RL_POOLED1_SIDE * ROW_FLOATS);
-  for (int first_channel = 0; first_channel < RL_CONV2_CHANNELS; first_channel += OUTPUT_CHANNELS)
+  for (int first_channel = 0; first_channel < RL_CONV2_CHANNELS; first_channel += GROUP_OUTPUT_CHANNELS)
     for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
       for (int position = 0; position < 4; position++) {
         uint32_t channels = channels_with_argmax(argmax + pixel * RL_CONV2_CHANNELS + first_channel, position);
@@ -108,8 +112,8 @@ static void input_gradient(const float *dy, const uint8_t *argmax, const float *
       }
 }
 
-/* Adds to dw, for the nine taps and SPAN input channels of output channel o, the products of the inputs and the gradients dy at
- * the pooled pixels in the mask. */
+/* Adds to dw, for the nine taps and SLICE_CHANNELS input channels of output channel o, the products of the inputs and the
+ * gradients dy at the pooled pixels in the mask. */
 static inline void accumulate_weight_gradient(uint64_t positive_pixels, int o, const float *x, const float *dy,
                                               const uint8_t *argmax, float *dw) {
   float_vector sum[TAPS][VECTORS];

@@ -5,14 +5,15 @@
 
 #include "train/model.h"
 
-/* The CPU has no TF32 arithmetic. */
+/* Refuses tf32, which CPUs do not have. */
 static int cpu_supports(const void *params, rl_error *err) {
   const rl_train_params *train = params;
   if (train->precision != RL_TF32) return 0;
   return rl_fail_at(err, "/precision", "tf32 needs the tensor cores of a GPU; the CPU trains in fp32 and fp16");
 }
 
-/* Returns true where another engine is faster. Measured on an H200, in ms per epoch, persistent / fastest other engine:
+/* Returns true for parameters with which another engine is faster. Measured on an H200, in ms per epoch, persistent / fastest
+ * other engine:
  *
  *   batch          64           512          4096
  *   FP32  36.4 / 64.4   32.6 / 46.5   32.4 / 40.0
@@ -23,8 +24,9 @@ static bool auto_skips_persistent(const void *params) {
   return train->precision == RL_FP16 ? train->batch_size > 128 : train->precision == RL_TF32 && train->batch_size > 2048;
 }
 
-/* Returns true where cudnn is faster. In TF32, conv2 runs on FMA units in fused and on tensor cores in cudnn. Measured on an H200
- * in TF32, in ms per epoch, fused / cudnn: 60.1 / 70.9 at batch 64, 47.8 / 43.1 at 128, 39.5 / 26.5 at 512. */
+/* Returns true for parameters with which cudnn is faster: in TF32, fused computes conv2 on FMA units and cudnn on tensor cores.
+ * Measured on an H200 in TF32, in ms per epoch, fused / cudnn: 60.1 / 70.9 at batch 64, 47.8 / 43.1 at 128, 39.5 / 26.5 at
+ * 512. */
 static bool auto_skips_fused(const void *params) {
   const rl_train_params *train = params;
   return train->precision == RL_TF32 && train->batch_size >= 128;
@@ -66,7 +68,7 @@ const rl_engine_description rl_train_persistent = {.name = "persistent",
 const rl_engine_description *const rl_train_engines[] = {
     &rl_train_reference, &rl_train_blas, &rl_train_cudnn, &rl_train_cpu_fused, &rl_train_fused, &rl_train_persistent, NULL};
 
-/* The names are phases of the engine persistent (cuda/persistent.h). */
+/* The names are those of phases of the engine persistent (cuda/persistent.h). */
 bool rl_train_phase_is_exchange(const char *phase) {
   static const char *const names[] = {"conv2_weights",   "fc1_inputs", "fc1_gradients",
                                       "forward_barrier", "store_sums", "backward_barrier"};

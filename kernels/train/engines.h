@@ -15,8 +15,8 @@ extern const rl_engine_description rl_train_reference, rl_train_blas, rl_train_c
 extern const rl_engine_description rl_train_cudnn, rl_train_fused, rl_train_persistent;
 /* All descriptions; ends with NULL. */
 extern const rl_engine_description *const rl_train_engines[];
-/* Returns whether a phase (phase_timestamps.h) of an engine mainly waits for data of other blocks, or writes data that they
- * read. */
+/* Returns true if a block spends this phase (phase_timestamps.h) mainly waiting for data of other blocks, or writing data that
+ * they read. */
 bool rl_train_phase_is_exchange(const char *phase);
 
 #ifdef __cplusplus

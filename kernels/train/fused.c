@@ -1,25 +1,25 @@
 /* The CPU engine fused: a thread computes both convolutions of one image, forward or backward, before those of the next image, so
  * that the image stays in cache.
  *
- * Forward stores only the pooled outputs and their argmaxes, which backward needs; it uses no im2col and stores no outputs before
- * pooling. Backward uses only the outputs that max-pooling selected (direct.h), and keeps the gradient of conv1's output for one
- * image at a time. layers.c has the linear layers, the split of the batch among threads, and Adam. Layout of conv2.weight:
- * [out][tap][in], and a copy in the order in which forward reads it. */
+ * Forward stores only the pooled outputs and their argmaxes, which backward needs. It uses no im2col and stores no outputs before
+ * pooling. Backward uses only the outputs that max-pooling selected (direct.h), and keeps the gradient of conv1's output for only
+ * one image at a time. layers.c has the linear layers, the division of the batch among threads, and Adam. Layout of conv2.weight:
+ * [out][tap][in]; the engine also keeps a copy in the order in which forward reads the weights. */
 #include <string.h>
 
 #include "train/direct.h"
 #include "train/layers.h"
 
 typedef struct scratch { /* buffers of one thread, for one image */
-  float pooled1[RL_POOLED1_FLOATS], d_pooled1[RL_POOLED1_FLOATS], pooled2[RL_FC1_INPUTS], d_pooled2[RL_FC1_INPUTS];
+  float pooled1[RL_POOLED1_FLOATS], pooled1_gradient[RL_POOLED1_FLOATS], pooled2[RL_FC1_INPUTS], pooled2_gradient[RL_FC1_INPUTS];
 } scratch;
 
 typedef struct fused {
   rl_layers layers;
   const rl_direct *direct;
-  const float *conv2_weights;     /* [64][9][32]; fp32: in train.weights; fp16: conv2_weights_rounded */
+  const float *conv2_weights;     /* [64][9][32]. fp32: points into train.weights; fp16: to conv2_weights_rounded */
   float *conv2_weights_rounded;   /* fp16: weights rounded to binary16, as floats; fp32: NULL */
-  float *conv2_weights_reordered; /* copy in the order in which rl_direct.forward reads the weights */
+  float *conv2_weights_reordered; /* a copy, in the order in which rl_direct.forward reads the weights */
   scratch *scratch;               /* [threads] */
 } fused;
 
@@ -53,13 +53,13 @@ static void backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thr
   for (size_t i = chunk.first; i < chunk.end; i++) {
     const float *pooled1 = rl_values_as_floats(layers, layers->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS,
                                                thread_scratch->pooled1),
-                *d_pooled2 =
-                    rl_values_as_floats(layers, layers->d_pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
+                *pooled2_gradient = rl_values_as_floats(layers, layers->pooled2_gradient, i * RL_FC1_INPUTS, RL_FC1_INPUTS,
+                                                        thread_scratch->pooled2_gradient);
     const uint8_t *argmax2 = layers->argmax2 + i * RL_FC1_INPUTS;
-    engine->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
+    engine->direct->weight_gradient(pooled1, pooled2_gradient, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
                                     sums + rl_tensor_offset(RL_CONV2_B));
-    engine->direct->input_gradient(d_pooled2, argmax2, engine->conv2_weights, thread_scratch->d_pooled1);
-    layers->simd->conv1_gradient(layers->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1,
+    engine->direct->input_gradient(pooled2_gradient, argmax2, engine->conv2_weights, thread_scratch->pooled1_gradient);
+    layers->simd->conv1_gradient(layers->train.x + i * RL_IMAGE_PIXELS, thread_scratch->pooled1_gradient,
                                  layers->argmax1 + i * RL_POOLED1_FLOATS, sums + rl_tensor_offset(RL_CONV1_W),
                                  sums + rl_tensor_offset(RL_CONV1_B));
   }

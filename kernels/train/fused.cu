@@ -1,6 +1,7 @@
-/* The engine "fused" of the GPU: conv2 runs in two kernels that keep its product on chip (train/cuda/conv2_forward.cu and
- * conv2_backward.cu in FP16; conv2_float.cu, on FMA units, in FP32 and TF32). All other launches are shared with the engine cudnn
- * (train/cuda/training.h). A step is eight launches, by our own kernels ("own") or by a library:
+/* The engine "fused" of the GPU: conv2 runs in two kernels that keep its product on chip: in FP16 those of
+ * train/cuda/conv2_forward.cu and conv2_backward.cu, on tensor cores; in FP32 and TF32 those of conv2_float.cu, on FMA units. All
+ * other launches are shared with the engine cudnn (train/cuda/training.h). A step is eight launches, by our own kernels ("own")
+ * or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
@@ -17,16 +18,17 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
   if (!training->format.fp16)
-    return rl_conv2_float_backward(stage->gather.batch, (const float *)training->pooled1,
-                                   &training->weights[rl_tensor_offsets[RL_CONV2_W]], (const float *)training->d_pooled2,
-                                   training->argmax2, (float *)training->d_pooled1, (float *)training->d_conv2_weight,
-                                   training->partial_conv2_bias, (cudaStream_t)stream, err);
-  return rl_conv2_backward(stage->gather.batch, training->pooled1, rl_training_compute_weights(training, RL_CONV2_W),
-                           training->d_pooled2, training->argmax2, training->d_pooled1, (float *)training->d_conv2_weight,
-                           training->partial_conv2_bias, training->state, (cudaStream_t)stream, err);
+    return rl_conv2_float_backward(
+        stage->gather.batch, (const float *)training->pooled1, &training->weights[rl_tensor_offsets[RL_CONV2_W]],
+        (const float *)training->pooled2_gradient, training->argmax2, (float *)training->pooled1_gradient,
+        (float *)training->conv2_weight_gradient, training->partial_conv2_bias, (cudaStream_t)stream, err);
+  return rl_conv2_backward(stage->gather.batch, training->pooled1, rl_training_weights_for_products(training, RL_CONV2_W),
+                           training->pooled2_gradient, training->argmax2, training->pooled1_gradient,
+                           (float *)training->conv2_weight_gradient, training->partial_conv2_bias, training->state,
+                           (cudaStream_t)stream, err);
 }
 
-static rl_partial_rows rows(rl_format format, uint32_t batch) {
+static rl_partial_rows partial_rows(rl_format format, uint32_t batch) {
   const uint32_t conv2 = format.fp16 ? rl_conv2_partial_rows(batch) : rl_conv2_float_partial_rows(batch);
   return {.conv1 = rl_conv1_partial_rows(format, batch),
           .conv2_weight = conv2,
@@ -41,15 +43,15 @@ static const rl_launch launches[] = {
     {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {.launches = launches,
-                                 .launch_count = sizeof launches / sizeof *launches,
-                                 .forward_count = 4,
-                                 .channels_last = true,
-                                 .test_batch = 500,
-                                 .rows = rows};
+static const rl_launch_graph_engine engine = {.launches = launches,
+                                              .launch_count = sizeof launches / sizeof *launches,
+                                              .forward_count = 4,
+                                              .channels_last = true,
+                                              .test_batch = 500,
+                                              .partial_rows = partial_rows};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_training_open(&recipe, device, params, instance, err);
+  return rl_training_open(&engine, device, params, instance, err);
 }
 
 extern "C" {

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-  FC1_TASK_OUTPUTS = 32,               /* outputs of fc1 that a task of the forward pass computes, for all images */
-  FC1_TASK_INPUTS = RL_FC1_INPUTS / 8, /* inputs of fc1 for which a task of the backward pass computes the gradients */
-  FC1_TASK_WEIGHTS = FC1_TASK_OUTPUTS * RL_FC1_INPUTS /* weights that a task uses */
+  FC1_TASK_OUTPUTS = 32,               /* outputs of fc1 that one task of the forward pass computes, for all images */
+  FC1_TASK_INPUTS = RL_FC1_INPUTS / 8, /* inputs of fc1 whose gradients one task of the backward pass computes */
+  FC1_TASK_WEIGHTS = FC1_TASK_OUTPUTS * RL_FC1_INPUTS /* weights of fc1 that a task uses */
 };
 _Static_assert(FC1_TASK_WEIGHTS >= RL_FC1_OUTPUTS * FC1_TASK_INPUTS, "a task uses at most FC1_TASK_WEIGHTS weights");
 
@@ -42,7 +42,8 @@ typedef struct task_context {
   rl_batch_chunk_task *chunk_task;
 } task_context;
 
-/* Runs task(context, 0 … tasks - 1, thread) on all threads of the engine and waits for them. The context is a task_context. */
+/* Runs task(context, number, thread) for the numbers 0 to tasks - 1, on all threads of the engine, and waits for all of them. The
+ * context is a task_context. */
 static void run_tasks(rl_layers *layers, uint32_t n, uint32_t tasks, rl_task *task) {
   task_context shared = {.layers = layers, .n = n};
   rl_thread_pool_run(layers->train.thread_pool, tasks, task, &shared);
@@ -128,7 +129,7 @@ void rl_fc2_forward(rl_cpu_train *train, uint32_t n) {
   round_to_half(layers, (size_t)n * RL_CLASSES, train->logits);
 }
 
-/* Adds up rows[n][count] into sum[count]. */
+/* Sets sum[count] to the sum of the n rows of rows[n][count]. */
 static void sum_rows(const rl_layers *layers, uint32_t n, uint32_t count, const float *rows, float *sum) {
   memset(sum, 0, sizeof *sum * count);
   for (uint32_t i = 0; i < n; i++) layers->simd->add(count, rows + (size_t)i * count, sum);
@@ -138,14 +139,14 @@ void rl_fc2_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *layers = (rl_layers *)train;
   float buffer[RL_CLASSES * RL_FC1_OUTPUTS];
   const float *weights = rl_weights_as_floats(layers, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1_OUTPUTS, buffer);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1_OUTPUTS, (int)n, 1, train->d_logits, RL_CLASSES,
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1_OUTPUTS, (int)n, 1, train->logits_gradient, RL_CLASSES,
               layers->hidden_floats, RL_FC1_OUTPUTS, 0, gradient_tensor(layers, RL_FC2_W), RL_FC1_OUTPUTS);
-  sum_rows(layers, n, RL_CLASSES, train->d_logits, gradient_tensor(layers, RL_FC2_B));
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1_OUTPUTS, RL_CLASSES, 1, train->d_logits, RL_CLASSES,
-              weights, RL_FC1_OUTPUTS, 0, layers->d_fc1_floats, RL_FC1_OUTPUTS);
+  sum_rows(layers, n, RL_CLASSES, train->logits_gradient, gradient_tensor(layers, RL_FC2_B));
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1_OUTPUTS, RL_CLASSES, 1, train->logits_gradient,
+              RL_CLASSES, weights, RL_FC1_OUTPUTS, 0, layers->fc1_product_gradient_floats, RL_FC1_OUTPUTS);
   for (size_t i = 0; i < (size_t)n * RL_FC1_OUTPUTS; i++)
-    if (layers->hidden_floats[i] <= 0) layers->d_fc1_floats[i] = 0;
-  rl_store_values(layers, layers->d_fc1, 0, (size_t)n * RL_FC1_OUTPUTS, layers->d_fc1_floats);
+    if (layers->hidden_floats[i] <= 0) layers->fc1_product_gradient_floats[i] = 0;
+  rl_store_values(layers, layers->fc1_product_gradient, 0, (size_t)n * RL_FC1_OUTPUTS, layers->fc1_product_gradient_floats);
 }
 
 /* Task of fc1's backward pass: computes the gradients of the weights and of the inputs, for FC1_TASK_INPUTS inputs. */
@@ -164,19 +165,20 @@ static void fc1_backward_columns(void *context, uint32_t task, uint32_t thread) 
     weights = task_weights;
     stride = FC1_TASK_INPUTS;
   }
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1_OUTPUTS, FC1_TASK_INPUTS, (int)shared->n, 1, layers->d_fc1_floats,
-              RL_FC1_OUTPUTS, layers->pooled2_floats + first, RL_FC1_INPUTS, 0, gradient_tensor(layers, RL_FC1_W) + first,
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1_OUTPUTS, FC1_TASK_INPUTS, (int)shared->n, 1,
+              layers->fc1_product_gradient_floats, RL_FC1_OUTPUTS, layers->pooled2_floats + first, RL_FC1_INPUTS, 0,
+              gradient_tensor(layers, RL_FC1_W) + first, RL_FC1_INPUTS);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shared->n, FC1_TASK_INPUTS, RL_FC1_OUTPUTS, 1,
+              layers->fc1_product_gradient_floats, RL_FC1_OUTPUTS, weights, stride, 0, layers->pooled2_gradient_floats + first,
               RL_FC1_INPUTS);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shared->n, FC1_TASK_INPUTS, RL_FC1_OUTPUTS, 1, layers->d_fc1_floats,
-              RL_FC1_OUTPUTS, weights, stride, 0, layers->d_pooled2_floats + first, RL_FC1_INPUTS);
 }
 
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *layers = (rl_layers *)train;
-  rl_values_as_floats(layers, layers->d_fc1, 0, (size_t)n * RL_FC1_OUTPUTS, layers->d_fc1_floats);
-  sum_rows(layers, n, RL_FC1_OUTPUTS, layers->d_fc1_floats, gradient_tensor(layers, RL_FC1_B));
+  rl_values_as_floats(layers, layers->fc1_product_gradient, 0, (size_t)n * RL_FC1_OUTPUTS, layers->fc1_product_gradient_floats);
+  sum_rows(layers, n, RL_FC1_OUTPUTS, layers->fc1_product_gradient_floats, gradient_tensor(layers, RL_FC1_B));
   run_tasks(layers, n, RL_FC1_INPUTS / FC1_TASK_INPUTS, fc1_backward_columns);
-  rl_store_values(layers, layers->d_pooled2, 0, (size_t)n * RL_FC1_INPUTS, layers->d_pooled2_floats);
+  rl_store_values(layers, layers->pooled2_gradient, 0, (size_t)n * RL_FC1_INPUTS, layers->pooled2_gradient_floats);
 }
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */
@@ -195,8 +197,8 @@ uint32_t rl_layers_parameter_index(uint32_t parameter) {
   }
 }
 
-/* Sets OpenBLAS to one thread, because each product runs on one of the engine's threads. The setting is global, and the
- * measurement of the sgemm rate changes it, so it is set again at the start of each epoch. */
+/* Sets OpenBLAS to one thread, because each product runs on one of the engine's threads. It is set again at the start of each
+ * epoch, because the setting is global and the measurement of the sgemm rate changes it. */
 void rl_layers_on_start(rl_cpu_train *train) {
   (void)train;
   openblas_set_num_threads(1);
@@ -244,7 +246,7 @@ void rl_layers_read_planes(const rl_layers *layers, rl_values values, const uint
 }
 
 bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out) {
-  if (value == RL_VALUE_D_POOLED1) return false;
+  if (value == RL_VALUE_POOLED1_GRADIENT) return false;
   const rl_layers *layers = (const rl_layers *)train;
   const struct {
     rl_values values;
@@ -255,8 +257,8 @@ bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, d
                 [RL_VALUE_POOLED2] = {layers->pooled2, NULL, RL_POOLED2_PIXELS, RL_CONV2_CHANNELS},
                 [RL_VALUE_ARGMAX2] = {{NULL}, layers->argmax2, RL_POOLED2_PIXELS, RL_CONV2_CHANNELS},
                 [RL_VALUE_HIDDEN] = {layers->hidden, NULL, 1, RL_FC1_OUTPUTS},
-                [RL_VALUE_D_FC1] = {layers->d_fc1, NULL, 1, RL_FC1_OUTPUTS},
-                [RL_VALUE_D_POOLED2] = {layers->d_pooled2, NULL, RL_POOLED2_PIXELS, RL_CONV2_CHANNELS}};
+                [RL_VALUE_FC1_PRODUCT_GRADIENT] = {layers->fc1_product_gradient, NULL, 1, RL_FC1_OUTPUTS},
+                [RL_VALUE_POOLED2_GRADIENT] = {layers->pooled2_gradient, NULL, RL_POOLED2_PIXELS, RL_CONV2_CHANNELS}};
   rl_layers_read_planes(layers, planes[value].values, planes[value].argmax, n, planes[value].pixels, planes[value].channels, out);
   return true;
 }
@@ -283,25 +285,26 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
       {&layers->pooled1.data, RL_MEMORY_ACTIVATIONS, n * RL_POOLED1_FLOATS * value_bytes},
       {&layers->pooled2.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS * value_bytes},
       {&layers->hidden.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_OUTPUTS * value_bytes},
-      {&layers->d_fc1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_OUTPUTS * value_bytes},
-      {&layers->d_pooled2.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS * value_bytes},
+      {&layers->fc1_product_gradient.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_OUTPUTS * value_bytes},
+      {&layers->pooled2_gradient.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS * value_bytes},
       {&layers->argmax1, RL_MEMORY_ACTIVATIONS, n * RL_POOLED1_FLOATS},
       {&layers->argmax2, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS},
       {&layers->chunk_sums, RL_MEMORY_WORKSPACE, sizeof(float) * RL_BATCH_CHUNKS * RL_CONV_GRADIENTS}};
   if (allocate(train, sizeof allocations / sizeof *allocations, allocations, err) < 0) return -1;
   if (!train->fp16) {
     layers->pooled2_floats = layers->pooled2.data;
-    layers->d_pooled2_floats = layers->d_pooled2.data;
+    layers->pooled2_gradient_floats = layers->pooled2_gradient.data;
     layers->hidden_floats = layers->hidden.data;
-    layers->d_fc1_floats = layers->d_fc1.data;
+    layers->fc1_product_gradient_floats = layers->fc1_product_gradient.data;
     return 0;
   }
-  const allocation fp16_allocations[] = {{&layers->fp16_weights, RL_MEMORY_WEIGHTS, sizeof(uint16_t) * RL_PARAMETERS},
-                                         {&layers->pooled2_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
-                                         {&layers->d_pooled2_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
-                                         {&layers->hidden_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
-                                         {&layers->d_fc1_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
-                                         {&layers->fc1_weights, RL_MEMORY_WORKSPACE,
-                                          sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_thread_count(train->thread_pool)}};
+  const allocation fp16_allocations[] = {
+      {&layers->fp16_weights, RL_MEMORY_WEIGHTS, sizeof(uint16_t) * RL_PARAMETERS},
+      {&layers->pooled2_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
+      {&layers->pooled2_gradient_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
+      {&layers->hidden_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
+      {&layers->fc1_product_gradient_floats, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
+      {&layers->fc1_weights, RL_MEMORY_WORKSPACE,
+       sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_thread_count(train->thread_pool)}};
   return allocate(train, sizeof fp16_allocations / sizeof *fp16_allocations, fp16_allocations, err);
 }

@@ -1,5 +1,5 @@
-/* Dynamic loss scaling with the defaults of torch.amp.GradScaler, for host and device code: the loss is multiplied by a scale, so
- * that small gradients do not underflow in FP16. */
+/* Dynamic loss scaling with the defaults of torch.amp.GradScaler, for host and device code: the loss, and so every gradient, is
+ * multiplied by a scale, so that small gradients do not underflow in FP16. */
 #ifndef RL_TRAIN_LOSS_SCALE_H
 #define RL_TRAIN_LOSS_SCALE_H
 
@@ -16,8 +16,7 @@ typedef struct rl_loss_scale {
 #define RL_LOSS_SCALE_START 65536.0f
 enum { RL_LOSS_SCALE_GROWTH_INTERVAL = 2000 };
 
-/* Updates the scale after a step. finite: all gradients are finite, so the caller applies the step; otherwise the caller skips
- * it. */
+/* Updates the scale after a step. finite: whether all gradients are finite. If they are not, the caller must skip the step. */
 RL_HOST_DEVICE void rl_loss_scale_update(rl_loss_scale *state, bool finite) {
   if (!finite) {
     state->scale *= 0.5f;

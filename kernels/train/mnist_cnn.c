@@ -40,8 +40,8 @@ static void defaults(void *params) {
                                                  .learning_rate = 1e-3};
 }
 
-/* Returns the minimum cost of one epoch, even if all other data stays on chip: each image and label is read once, and weights and
- * both moments are read at the start and written at the end. */
+/* Returns the minimum cost of one epoch, for an engine that keeps all other data on chip: each image and label is read once, and
+ * weights and both moments are read at the start and written at the end. */
 static rl_cost cost(const void *params) {
   enum { IMAGES = 60000 }; /* training images of MNIST and of the synthetic data set */
   const rl_train_params *train = params;

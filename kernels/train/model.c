@@ -1,4 +1,4 @@
-/* Implements model.h: the layout of the parameters, their initial values, and the number of operations of one image. */
+/* Implements model.h: the layout of the parameters, their initial values, and the number of operations for one image. */
 #include "train/model.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ void rl_model_initialise(uint64_t seed, float *weights) {
   }
 }
 
-/* Operations of a layer's forward pass for one image. Its weight gradient and its input gradient take as many each. */
+/* Operations of the forward pass for one image. The weight gradient and the input gradient of a layer take as many each. */
 static const double conv1_operations = 2.0 * RL_CONV1_SIDE * RL_CONV1_SIDE * CONV1_WEIGHTS,
                     conv2_operations = 2.0 * RL_CONV2_SIDE * RL_CONV2_SIDE * CONV2_WEIGHTS,
                     linear_operations = 2.0 * (FC1_WEIGHTS + FC2_WEIGHTS);

@@ -1,7 +1,7 @@
 /* The MNIST CNN: its layers, parameters, initial weights and shuffle, which all engines share. Terms: an image is 28×28 pixels
- * with a label, the digit 0–9. A batch is the images of one step. A step is the forward pass, the backward pass and one update
- * of the parameters by Adam. An epoch is the steps that train on every image once. The tail is the last batch of an epoch if it
- * has fewer images than the others. An argmax is the index, 0–3 in row-major order, of the input that a 2×2 max-pooling window
+ * with a label, the digit 0–9. A batch is the images of one step. A step is the forward pass, the backward pass and one update of
+ * the parameters by Adam. An epoch is the steps that train on every image once. The tail is the last batch of an epoch if it has
+ * fewer images than the others. An argmax is the index, 0–3 in row-major order, of the input that a 2×2 max-pooling window
  * selected.
  *
  * Layers and shapes (N: images in the batch):
@@ -11,8 +11,8 @@
  *   fc1    2304→128, ReLU   (input flattened in C,H,W order)
  *   fc2    128→10, softmax cross-entropy, mean over the batch
  *   Adam   lr 1e-3, 0.9, 0.999, 1e-8 with bias correction (Kingma & Ba 2015, algorithm 1, as torch.optim.Adam)
- * Initial weights: torch's default, U(-1/sqrt(fan_in), 1/sqrt(fan_in)) for weight and bias.
- * Max-pool ties go to the first element in row-major order; ReLU's gradient at 0 is 0 (both as PyTorch). */
+ * Initial weights and biases: torch's default, U(-1/sqrt(fan_in), 1/sqrt(fan_in)). As in PyTorch, the first of several equal
+ * inputs in row-major order wins in max-pooling, and ReLU's gradient at 0 is 0. */
 #ifndef RL_TRAIN_MODEL_H
 #define RL_TRAIN_MODEL_H
 
@@ -44,7 +44,7 @@ enum {
   RL_ARGMAX_RELU_ZERO = 4 /* argmax of a window without a positive input, whose output is 0 */
 };
 
-/* The parameters are one array of floats, tensor after tensor, in PyTorch's layouts (OIHW, [out][in]). */
+/* The parameters are one array of floats, one tensor after another, in PyTorch's layouts (OIHW, [out][in]). */
 typedef enum rl_tensor {
   RL_CONV1_W,
   RL_CONV1_B,
@@ -67,10 +67,9 @@ extern const char *const rl_precision_names[]; /* "fp32" "tf32" "fp16" */
 typedef struct rl_train_params {
   int precision;    /* rl_precision */
   char engine[16];  /* "auto" or an engine's name */
-  char dataset[16]; /* "auto" (files if they exist, else synthetic), "files", "synthetic" */
+  char dataset[16]; /* "auto" (the files if a folder is configured, else synthetic), "files", "synthetic" */
   int64_t epochs, warmup_epochs, batch_size, seed;
-  int64_t
-      max_images; /* number of images to train on, the first ones; 0: all. A run on fewer than all images is marked partial. */
+  int64_t max_images; /* number of images to train on, the first ones; 0: all. A run on fewer than all is marked partial. */
   double learning_rate;
 } rl_train_params;
 extern const rl_field rl_train_fields[];
@@ -79,19 +78,20 @@ extern const rl_workload rl_mnist_cnn;
 /* Writes the initial parameters to weights[RL_PARAMETERS], in PyTorch's layouts. They depend only on the seed. */
 void rl_model_initialise(uint64_t seed, float *weights);
 
-/* Returns the floating-point operations of the forward and backward pass of one image. conv1's input has no gradient.
+/* Returns the number of floating-point operations of the forward and backward pass of one image. conv1's input needs no gradient.
  * Multiplications by zero count. */
 double rl_model_operations_per_image(void);
-/* Returns a lower bound of the floating-point operations of one image that holds for any data. The gradients of a convolution
- * need only the outputs that max-pooling selected: at most one in four, and none where ReLU zeroed all of them. So the bound
- * counts no operations for these gradients. */
+/* Returns a lower bound of the number of floating-point operations of one image that holds for any data. The gradients of a
+ * convolution depend only on the outputs that max-pooling selected: at most one in four, and none if ReLU zeroed all of them. So
+ * the bound counts no operations for these gradients. */
 double rl_model_min_operations_per_image(void);
 
 /* --- for host and device code ------------------------------------------------------------------------------------------ */
 
-/* Returns the index of the image at position i of an epoch with this rl_shuffle_key. Every epoch contains every image once, in a
- * different order. The function is a keyed bijection of [0, count), so it needs no sort and no array: an 8-round Feistel network
- * on the next even number of bits, repeated until the result is below count (cycle walking, Black & Rogaway 2002). */
+/* Returns the index of the image at position i of an epoch. key: the epoch's rl_shuffle_key. Every epoch contains every image
+ * once, in a different order. The function is a keyed bijection of [0, count), so it needs no sort and no array: an 8-round
+ * Feistel network on the smallest even number of bits that suffices, repeated until the result is below count (cycle walking,
+ * Black & Rogaway 2002). */
 RL_HOST_DEVICE uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
   uint32_t half_bits = 1;
   while (((uint32_t)1 << (2 * half_bits)) < count && half_bits < 16) half_bits++;
@@ -108,12 +108,13 @@ RL_HOST_DEVICE uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
   return i;
 }
 
+/* Returns the key of an epoch for rl_permute. */
 RL_HOST_DEVICE uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return rl_hash64(seed) ^ rl_hash64(epoch + 1); }
 
 /* --- for tests --------------------------------------------------------------------------------------------------------- */
 
-/* The instance struct of every training engine begins with this struct. Tests read and set the engine's arrays through the
- * functions. */
+/* The instance struct of every training engine begins with this struct. Tests read and set the engine's arrays through its
+ * functions, which return 0, or -1 with err. */
 typedef struct rl_train_instance {
   rl_instance base;
   rl_train_params params;
@@ -123,8 +124,8 @@ typedef struct rl_train_instance {
   uint32_t test_images;
   /* Writes the losses of the last epoch's steps to losses[steps]. */
   int (*losses)(struct rl_train_instance *instance, float *losses, rl_error *err);
-  /* Copy the parameters, or the gradients of the last step (divided by the loss scale), from or to arrays of RL_PARAMETERS floats
-   * in PyTorch's layouts. */
+  /* Copy the engine's parameters, or the gradients of its last step (divided by the loss scale), to an array of RL_PARAMETERS
+   * floats in PyTorch's layouts, or set the parameters from such an array. */
   int (*parameters)(struct rl_train_instance *instance, float *weights, rl_error *err);
   int (*gradients)(struct rl_train_instance *instance, float *gradients, rl_error *err);
   int (*set_parameters)(struct rl_train_instance *instance, const float *weights, rl_error *err);

@@ -10,9 +10,9 @@
 const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE_SIDE, .out = RL_CONV1_CHANNELS, .padding = 1};
 const rl_oracle_conv rl_oracle_conv2 = {.in = RL_CONV1_CHANNELS, .size = RL_POOLED1_SIDE, .out = RL_CONV2_CHANNELS, .padding = 0};
 
-/* Runs BODY for each tap (ky, kx) and each output row y whose input row exists. Tap (ky, kx) multiplies input pixel (y + ky -
- * padding, x + kx - padding) for output pixel (y, x). In BODY, row_shift and column_shift are the input coordinate minus the
- * output coordinate, and columns first_column … end_column - 1 of the output are those whose input column exists. */
+/* Runs BODY for each tap (ky, kx) and each output row y for which an input row exists: for output pixel (y, x), tap (ky, kx)
+ * multiplies input pixel (y + ky - padding, x + kx - padding). In BODY, row_shift and column_shift are the input coordinate minus
+ * the output coordinate, and first_column … end_column - 1 are the output columns for which an input column exists. */
 #define FOR_EACH_TAP_ROW(shape, side, BODY)                                                               \
   for (int ky = 0; ky < 3; ky++)                                                                          \
     for (int kx = 0; kx < 3; kx++) {                                                                      \
@@ -147,7 +147,8 @@ void rl_oracle_relu_gradient(size_t count, const double *y, double *dy) {
     if (y[i] <= 0) dy[i] = 0;
 }
 
-double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct) {
+double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *logits_gradient,
+                      uint32_t *correct) {
   double loss = 0;
   for (int image = 0; image < n; image++, logits += RL_CLASSES) {
     int greatest = 0;
@@ -157,8 +158,8 @@ double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double
     for (int i = 0; i < RL_CLASSES; i++) sum += exp(logits[i] - logits[greatest]);
     loss += log(sum) + logits[greatest] - logits[labels[image]];
     if (correct != NULL) *correct += greatest == labels[image];
-    for (int i = 0; dlogits != NULL && i < RL_CLASSES; i++)
-      dlogits[image * RL_CLASSES + i] = (exp(logits[i] - logits[greatest]) / sum - (i == labels[image])) * scale / n;
+    for (int i = 0; logits_gradient != NULL && i < RL_CLASSES; i++)
+      logits_gradient[image * RL_CLASSES + i] = (exp(logits[i] - logits[greatest]) / sum - (i == labels[image])) * scale / n;
   }
   return loss / n;
 }

@@ -3,7 +3,7 @@
  *
  * Names and layouts: x input, y output, w weights, b bias, n images in the batch; d followed by a name is the gradient of that
  * array and has its layout. Layouts are PyTorch's: activations NCHW, weights OIHW or [out][in]. Functions overwrite their
- * outputs. */
+ * outputs, unless a comment says that they add to them. */
 #ifndef RL_TRAIN_ORACLE_H
 #define RL_TRAIN_ORACLE_H
 
@@ -27,9 +27,9 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
                                     double *db);
 
-/* ReLU, then 2×2 max-pooling of `planes` planes (one for each image and channel) of size×size, size even.
- * argmax[plane][size/2][size/2]: index, 0–3 in row-major order, of the largest input of each window (the first of equal ones), or
- * RL_ARGMAX_RELU_ZERO where no input is above 0. */
+/* rl_oracle_pool_forward computes ReLU, then 2×2 max-pooling of `planes` planes (one for each image and channel) of size×size;
+ * size must be even. argmax[plane][size/2][size/2]: index, 0–3 in row-major order, of the largest input of each window (the first
+ * of equal ones), or RL_ARGMAX_RELU_ZERO if no input is above 0. */
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax);
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx);
 
@@ -41,12 +41,13 @@ void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, c
 void rl_oracle_relu(size_t count, double *x);                            /* in place: x = max(x, 0) */
 void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place: dy = 0 where y, the output of ReLU, is 0 */
 
-/* Returns the mean softmax cross-entropy over logits[n][10]. Writes its gradient, multiplied by `scale`, to dlogits unless
- * dlogits is NULL. Adds the number of images whose largest logit (the first of equal ones) is the label's to *correct unless
- * correct is NULL. */
-double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct);
+/* Returns the mean softmax cross-entropy over logits[n][10]. Writes its gradient, multiplied by `scale`, to logits_gradient
+ * unless logits_gradient is NULL. Adds the number of images whose largest logit (the first of equal ones) is the label's to
+ * *correct unless correct is NULL. */
+double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *logits_gradient,
+                      uint32_t *correct);
 
-/* Updates weights w and moments m and v by step number `step` of Adam, the first being 1. rate: learning rate. */
+/* Updates the weights w and the moments m and v in Adam's step number `step`, from 1. rate: learning rate. */
 void rl_oracle_adam(size_t count, uint64_t step, double rate, const double *gradient, double *w, double *m, double *v);
 
 #ifdef __cplusplus

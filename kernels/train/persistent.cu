@@ -1,7 +1,7 @@
 /* The engine "persistent" on the host: one launch runs all steps of an epoch, another launch runs the evaluation
- * (train/cuda/persistent.h). train/cuda/persistent.cuh explains the names of tensors. Of the activations and their gradients,
- * only pooled2 and d_fc1, the operands of fc1's weight gradient, are always stored in global memory. The others are stored only
- * after expose_tensors, for tests. */
+ * (train/cuda/persistent.h). train/cuda/persistent.cuh explains the names of tensors. Only two of the activations and their
+ * gradients are always stored in global memory: pooled2 and fc1_product_gradient, the operands of fc1's weight gradient. The
+ * others are stored only after expose_tensors, for tests. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 #include "train/cuda/training_state.h"
 #include "train/engines.h"
 
-enum { SHUFFLE, EPOCH, BEGIN_EVALUATION, EVALUATION, LAUNCHES }; /* indices of the launches */
+enum { SHUFFLE, EPOCH, BEGIN_EVALUATION, EVALUATION, LAUNCHES }; /* indices in engine.launches */
 
 /* Pointers are to device memory, except host_timestamps. */
 struct engine : rl_training_base {
-  void *pooled2, *d_fc1;
-  float *partial_conv1, *partial_conv2_bias, *partial_head; /* rows of partial sums of gradients (rl_persistent_args) */
+  void *pooled2, *fc1_product_gradient;
+  float *partial_conv1, *partial_conv2_bias, *partial_head; /* partial sums of gradients (rl_persistent_args) */
   struct rl_block_exchange *block_exchange;
   /* Tensors that only tests read; NULL before expose_tensors. */
-  void *pooled1, *d_pooled1, *d_pooled2;
+  void *pooled1, *pooled1_gradient, *pooled2_gradient;
   uint8_t *argmax1, *argmax2;
-  /* Partial sums of the gradient of conv2's weights. NULL before expose_tensors; the kernel then stores these sums in the memory
-   * of Adam's moments, which it keeps in shared memory during a launch. */
+  /* Partial sums of the gradient of conv2's weights, which only tests read. NULL before expose_tensors: then the kernel stores
+   * these sums in the memory of Adam's moments, which are in shared memory during a launch. */
   float *partial_conv2_weight;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[LAUNCHES];
@@ -44,15 +44,15 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.batch = (uint32_t)self->base.params.batch_size;
   args.adam = rl_training_adam(self);
   args.pooled2 = self->pooled2;
-  args.d_fc1 = self->d_fc1;
+  args.fc1_product_gradient = self->fc1_product_gradient;
   args.partial_conv1 = self->partial_conv1;
   args.partial_conv2_weight = self->partial_conv2_weight ? self->partial_conv2_weight : self->first_moment;
   args.partial_conv2_bias = self->partial_conv2_bias;
   args.partial_head = self->partial_head;
   args.block_exchange = self->block_exchange;
   args.pooled1 = self->pooled1;
-  args.d_pooled1 = self->d_pooled1;
-  args.d_pooled2 = self->d_pooled2;
+  args.pooled1_gradient = self->pooled1_gradient;
+  args.pooled2_gradient = self->pooled2_gradient;
   args.argmax1 = self->argmax1;
   args.argmax2 = self->argmax2;
   args.timestamps = self->timestamps;
@@ -79,8 +79,9 @@ static int expose_tensors(rl_training_base *training, rl_error *err) {
                pooled2 = (size_t)batch * RL_FC1_INPUTS;
   const rl_training_buffer buffers[] = {
       {&self->pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
-      {&self->d_pooled1, RL_MEMORY_WORKSPACE, rl_persistent_d_pooled1_parts(self->format) * pooled1 * self->value_bytes},
-      {&self->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
+      {&self->pooled1_gradient, RL_MEMORY_WORKSPACE,
+       rl_persistent_pooled1_gradient_parts(self->format) * pooled1 * self->value_bytes},
+      {&self->pooled2_gradient, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
       {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
       {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
       {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
@@ -94,10 +95,10 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
   tensors->pooled2 = self->pooled2;
   tensors->argmax1 = self->argmax1;
   tensors->argmax2 = self->argmax2;
-  tensors->d_pooled1 = self->d_pooled1;
-  tensors->d_pooled1_parts = rl_persistent_d_pooled1_parts(self->format);
-  tensors->d_pooled2 = self->d_pooled2;
-  tensors->d_fc1 = self->d_fc1;
+  tensors->pooled1_gradient = self->pooled1_gradient;
+  tensors->pooled1_gradient_parts = rl_persistent_pooled1_gradient_parts(self->format);
+  tensors->pooled2_gradient = self->pooled2_gradient;
+  tensors->fc1_product_gradient = self->fc1_product_gradient;
 }
 
 static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
@@ -114,8 +115,8 @@ static int last_gradients(const rl_training_base *training, uint32_t batch, rl_g
   last.conv1_rows = 2 * rows;
   last.conv2_rows = last.conv2_bias_rows = last.head_rows = rows;
   last.batch = batch;
-  last.d_fc1 = self->d_fc1;
-  last.fc1_in = self->pooled2;
+  last.fc1_product_gradient = self->fc1_product_gradient;
+  last.fc1_inputs = self->pooled2;
   *gradients = last;
   return 0;
 }
@@ -147,7 +148,7 @@ static int set_phase_timestamps(rl_instance *instance, bool enabled, rl_error *e
   return 0;
 }
 
-/* Sets begin_ns to the begin of the first block, and end_ns to the end of the last block. */
+/* Sets begin_ns to the start of the block that started first, and end_ns to the end of the block that ended last. */
 static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
   to->begin_ns = timestamps->launch[0][0];
   for (size_t block = 0; block < to->blocks; block++) {
@@ -165,7 +166,7 @@ static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   return sum / RL_PERSISTENT_BLOCKS * 1e3;
 }
 
-/* Removes the steps that were not recorded, in place. Returns [block][steps][1 + RL_TIMED_PHASES]: the begin of the step, then
+/* Removes the steps that were not recorded, in place. Returns [block][steps][1 + RL_TIMED_PHASES]: the start of the step, then
  * the end of each phase. */
 static const uint64_t *packed_phases(rl_persistent_timestamps *timestamps, size_t steps) {
   uint64_t *packed = timestamps->phases[0][0];
@@ -180,7 +181,8 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
 #undef PHASE
   engine *self = engine_of(instance);
   rl_device *device = instance->device;
-  if (!self->timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
+  if (!self->timestamps)
+    return rl_fail(err, RL_INPUT, 0, "phase timestamps are not recorded: turn them on with set_phase_timestamps");
   if (device->ops->download(device, self->host_timestamps, self->timestamps, sizeof *self->timestamps, err) < 0) return -1;
   *to = {};
   to->launch = self->launches[EPOCH].name;
@@ -201,9 +203,12 @@ static void close_instance(rl_instance *instance) {
   if (!instance) return;
   engine *self = engine_of(instance);
   rl_device *device = instance->device;
-  void *const memory[] = {self->pooled2,      self->d_fc1,          self->partial_conv1, self->partial_conv2_bias,
-                          self->partial_head, self->block_exchange, self->pooled1,       self->d_pooled1,
-                          self->d_pooled2,    self->argmax1,        self->argmax2,       self->partial_conv2_weight};
+  void *const memory[] = {self->pooled2,          self->fc1_product_gradient,
+                          self->partial_conv1,    self->partial_conv2_bias,
+                          self->partial_head,     self->block_exchange,
+                          self->pooled1,          self->pooled1_gradient,
+                          self->pooled2_gradient, self->argmax1,
+                          self->argmax2,          self->partial_conv2_weight};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free_timestamps(self);
   rl_training_base_close(self);
@@ -215,7 +220,7 @@ static int allocate_buffers(engine *self, rl_error *err) {
   const size_t rows = rl_persistent_partial_rows(batch);
   const rl_training_buffer buffers[] = {
       {&self->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * self->value_bytes},
-      {&self->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * self->value_bytes},
+      {&self->fc1_product_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * self->value_bytes},
       {&self->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_CONV1_PARAMETERS * sizeof(float)},
       {&self->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_CONV2_CHANNELS * sizeof(float)},
       {&self->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_PITCH * sizeof(float)},
@@ -240,7 +245,7 @@ static void describe_launches(engine *self) {
   instance->optimizer_steps_per_repeat = self->base.steps;
 }
 
-static int initialize(engine *self, const rl_train_params *params, rl_error *err) {
+static int initialise(engine *self, const rl_train_params *params, rl_error *err) {
   const rl_training_layout layout = {.channels_last = true,
                                      .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size)};
   if (rl_training_base_open(self, params, &layout, err) < 0 || allocate_buffers(self, err) < 0) return -1;
@@ -262,7 +267,7 @@ static int open_instance(rl_device *device, const void *params, rl_instance **in
   self->ops = &training_ops;
   self->base.base.ops = &operations;
   self->base.base.device = device;
-  if (initialize(self, (const rl_train_params *)params, err) < 0) {
+  if (initialise(self, (const rl_train_params *)params, err) < 0) {
     close_instance(&self->base.base);
     return -1;
   }

@@ -1,5 +1,5 @@
-/* The CPU engine reference: the layers of oracle.h on one thread, in double precision. Each result is rounded to float (fp32) or
- * to binary16 (fp16). Tests compare the other engines with this one. */
+/* The CPU engine reference: the layers of oracle.h on one thread, in double precision. Each layer's result is rounded to float
+ * (fp32) or to binary16 (fp16). Tests compare the other engines with this one. */
 #include <math.h>
 
 #include "half.h"
@@ -8,12 +8,14 @@
 
 typedef struct reference {
   rl_cpu_train train;
-  double *weights, *gradients; /* weights after rounding; gradients, multiplied by the loss scale */
+  double *weights, *gradients; /* rounded weights; gradients, multiplied by the loss scale */
   /* The input x and the outputs of the layers: conv1 and conv2 before ReLU, pooled1 and pooled2 after ReLU and pooling, hidden
    * after fc1 and ReLU, logits after fc2. */
   double *x, *conv1, *pooled1, *conv2, *pooled2, *hidden, *logits;
-  /* Gradients of these arrays; d_fc1 is the gradient of fc1's output before ReLU. */
-  double *d_logits, *d_fc1, *d_pooled2, *d_conv2, *d_pooled1, *d_conv1;
+  /* Gradients of these arrays; conv1_product_gradient and conv2_product_gradient are those of conv1 and conv2,
+   * fc1_product_gradient that of fc1's output before ReLU. */
+  double *logits_gradient, *fc1_product_gradient, *pooled2_gradient, *conv2_product_gradient, *pooled1_gradient,
+      *conv1_product_gradient;
   uint8_t *argmax1, *argmax2;
 } reference;
 
@@ -74,35 +76,41 @@ static void fc2_forward(rl_cpu_train *train, uint32_t n) {
 
 static void fc2_backward(rl_cpu_train *train, uint32_t n) {
   reference *self = (reference *)train;
-  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) self->d_logits[i] = train->d_logits[i];
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->hidden, self->d_logits, GRADIENTS(RL_FC2_W),
+  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) self->logits_gradient[i] = train->logits_gradient[i];
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->hidden, self->logits_gradient, GRADIENTS(RL_FC2_W),
                                    GRADIENTS(RL_FC2_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->d_logits, WEIGHTS(RL_FC2_W), self->d_fc1);
-  rl_oracle_relu_gradient((size_t)n * RL_FC1_OUTPUTS, self->hidden, self->d_fc1);
-  round_all(self, (size_t)n * RL_FC1_OUTPUTS, self->d_fc1);
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->logits_gradient, WEIGHTS(RL_FC2_W),
+                                  self->fc1_product_gradient);
+  rl_oracle_relu_gradient((size_t)n * RL_FC1_OUTPUTS, self->hidden, self->fc1_product_gradient);
+  round_all(self, (size_t)n * RL_FC1_OUTPUTS, self->fc1_product_gradient);
 }
 
 static void fc1_backward(rl_cpu_train *train, uint32_t n) {
   reference *self = (reference *)train;
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->pooled2, self->d_fc1, GRADIENTS(RL_FC1_W),
-                                   GRADIENTS(RL_FC1_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->d_fc1, WEIGHTS(RL_FC1_W), self->d_pooled2);
-  round_all(self, (size_t)n * RL_FC1_INPUTS, self->d_pooled2);
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->pooled2, self->fc1_product_gradient,
+                                   GRADIENTS(RL_FC1_W), GRADIENTS(RL_FC1_B));
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->fc1_product_gradient, WEIGHTS(RL_FC1_W),
+                                  self->pooled2_gradient);
+  round_all(self, (size_t)n * RL_FC1_INPUTS, self->pooled2_gradient);
 }
 
 static void conv2_backward(rl_cpu_train *train, uint32_t n) {
   reference *self = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, self->d_pooled2, self->argmax2, self->d_conv2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, self->pooled1, self->d_conv2, GRADIENTS(RL_CONV2_W),
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, self->pooled2_gradient, self->argmax2,
+                          self->conv2_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, self->pooled1, self->conv2_product_gradient, GRADIENTS(RL_CONV2_W),
                                  GRADIENTS(RL_CONV2_B));
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, self->d_conv2, WEIGHTS(RL_CONV2_W), self->d_pooled1);
-  round_all(self, (size_t)n * POOLED1_ELEMENTS, self->d_pooled1);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, self->conv2_product_gradient, WEIGHTS(RL_CONV2_W),
+                                self->pooled1_gradient);
+  round_all(self, (size_t)n * POOLED1_ELEMENTS, self->pooled1_gradient);
 }
 
 static void conv1_backward(rl_cpu_train *train, uint32_t n) {
   reference *self = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, self->d_pooled1, self->argmax1, self->d_conv1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, self->x, self->d_conv1, GRADIENTS(RL_CONV1_W), GRADIENTS(RL_CONV1_B));
+  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, self->pooled1_gradient, self->argmax1,
+                          self->conv1_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, self->x, self->conv1_product_gradient, GRADIENTS(RL_CONV1_W),
+                                 GRADIENTS(RL_CONV1_B));
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)self->gradients[i];
 }
 
@@ -148,12 +156,19 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   const struct {
     double **pointer;
     size_t count;
-  } arrays[] = {
-      {&self->x, n * RL_IMAGE_PIXELS},       {&self->conv1, n * CONV1_ELEMENTS},   {&self->pooled1, n * POOLED1_ELEMENTS},
-      {&self->conv2, n * CONV2_ELEMENTS},    {&self->pooled2, n * RL_FC1_INPUTS},  {&self->hidden, n * RL_FC1_OUTPUTS},
-      {&self->logits, n * RL_CLASSES},       {&self->d_logits, n * RL_CLASSES},    {&self->d_fc1, n * RL_FC1_OUTPUTS},
-      {&self->d_pooled2, n * RL_FC1_INPUTS}, {&self->d_conv2, n * CONV2_ELEMENTS}, {&self->d_pooled1, n * POOLED1_ELEMENTS},
-      {&self->d_conv1, n * CONV1_ELEMENTS}};
+  } arrays[] = {{&self->x, n * RL_IMAGE_PIXELS},
+                {&self->conv1, n * CONV1_ELEMENTS},
+                {&self->pooled1, n * POOLED1_ELEMENTS},
+                {&self->conv2, n * CONV2_ELEMENTS},
+                {&self->pooled2, n * RL_FC1_INPUTS},
+                {&self->hidden, n * RL_FC1_OUTPUTS},
+                {&self->logits, n * RL_CLASSES},
+                {&self->logits_gradient, n * RL_CLASSES},
+                {&self->fc1_product_gradient, n * RL_FC1_OUTPUTS},
+                {&self->pooled2_gradient, n * RL_FC1_INPUTS},
+                {&self->conv2_product_gradient, n * CONV2_ELEMENTS},
+                {&self->pooled1_gradient, n * POOLED1_ELEMENTS},
+                {&self->conv1_product_gradient, n * CONV1_ELEMENTS}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].pointer, err) < 0)
       return -1;

@@ -1,4 +1,4 @@
-/* Implements setup.h. */
+/* Implements setup.h: loads the data set and derives the sizes of an epoch. */
 #include "train/setup.h"
 
 #include <stdio.h>

@@ -42,8 +42,9 @@ static bool all_finite(size_t count, const float *values) {
   return nonfinite == 0;
 }
 
-/* Makes the CPU treat subnormal floats as 0, and returns the previous mode. If the gradient of a weight stays 0, its moments
- * decay to subnormal numbers, on which x86 is about 100 times slower. Such moments are negligible against Adam's epsilon. */
+/* Makes the CPU treat subnormal floats as 0, and returns the previous mode. Reason: if the gradient of a weight stays 0, its
+ * moments decay to subnormal numbers, on which x86 is about 100 times slower. Such moments are negligible compared with Adam's
+ * epsilon. */
 #ifdef __SSE2__
 static unsigned disable_subnormals(void) {
   unsigned mxcsr = _mm_getcsr();
@@ -123,7 +124,7 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
   }
 }
 
-/* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `pixel`. */
+/* Returns the offset in conv2's product of input i, 0–3, of the pooling window that yields the pooled pixel `pixel`. */
 static inline size_t pool_input_offset(int pixel, int i) {
   return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + i % 2) *
          RL_CONV2_CHANNELS;
@@ -138,32 +139,35 @@ static void pool2_forward(const float *product, const float *b, float *y, uint8_
     }
 }
 
-static void pool2_gradient(const float *dy, const uint8_t *argmax, float *d_product, float *db) {
+static void pool2_gradient(const float *dy, const uint8_t *argmax, float *product_gradient, float *db) {
   for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
     for (int c = 0; c < RL_CONV2_CHANNELS; c += VECTOR_WIDTH) {
       float_vector gradient = load(dy + pixel * RL_CONV2_CHANNELS + c);
       int_vector index = load_argmax(argmax + pixel * RL_CONV2_CHANNELS + c);
-      for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), d_product + pool_input_offset(pixel, i) + c);
+      for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), product_gradient + pool_input_offset(pixel, i) + c);
       store(load(db + c) + select_or_zero(index != RL_ARGMAX_RELU_ZERO, gradient), db + c);
     }
 }
 
-enum { KERNEL_ROW_FLOATS = 3 * RL_CONV1_CHANNELS }; /* the three input pixels of a kernel row are contiguous */
+enum {
+  /* Floats of the three input pixels in a row of the filter, which are contiguous. */
+  FILTER_ROW_FLOATS = 3 * RL_CONV1_CHANNELS
+};
 
 static void im2col(const float *x, float *columns) {
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
-      for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS)
-        memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_CONV1_CHANNELS, sizeof(float) * KERNEL_ROW_FLOATS);
+      for (int ky = 0; ky < 3; ky++, columns += FILTER_ROW_FLOATS)
+        memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_CONV1_CHANNELS, sizeof(float) * FILTER_ROW_FLOATS);
 }
 
 static void col2im(const float *columns, float *x) {
   memset(x, 0, sizeof(float) * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
-      for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS) {
+      for (int ky = 0; ky < 3; ky++, columns += FILTER_ROW_FLOATS) {
         float *restrict row = x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_CONV1_CHANNELS;
-        for (int i = 0; i < KERNEL_ROW_FLOATS; i++) row[i] += columns[i];
+        for (int i = 0; i < FILTER_ROW_FLOATS; i++) row[i] += columns[i];
       }
 }
 

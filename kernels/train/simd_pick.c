@@ -3,7 +3,7 @@
 #include "train/simd.h"
 
 #if defined(__x86_64__)
-/* The AVX2 tables use F16C too. Every CPU with AVX2 has it, and older versions of clang cannot test for it. */
+/* The AVX2 tables also use F16C. Every CPU with AVX2 has it, and older versions of clang cannot test for it. */
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 static bool has_avx512(void) {

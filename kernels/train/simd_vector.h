@@ -12,7 +12,7 @@
 #ifdef __AVX512F__
 enum { VECTOR_WIDTH = 16 };
 #else
-enum { VECTOR_WIDTH = 8 }; /* the compiler splits the vectors where registers are narrower */
+enum { VECTOR_WIDTH = 8 }; /* the compiler splits the vectors if registers are narrower */
 #endif
 typedef float float_vector __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef int32_t int_vector __attribute__((vector_size(4 * VECTOR_WIDTH)));
@@ -32,16 +32,16 @@ static inline int_vector load_argmax(const uint8_t *source) {
   return __builtin_convertvector(value, int_vector);
 }
 
-/* Returns `value` where the mask is set (all bits 1), else 0. */
+/* Returns, for each element, `value` where the mask is set (all bits 1), else 0. */
 static inline float_vector select_or_zero(int_vector mask, float_vector value) {
   return (float_vector)((int_vector)value & mask);
 }
 
-/* State of ReLU and max-pooling over the inputs of a window; each vector element has one channel. NaN propagates, as in
+/* State of ReLU and max-pooling over the inputs of a window. Each vector element belongs to one channel. NaN propagates, as in
  * PyTorch. */
 typedef struct running_max {
-  float_vector value; /* maximum of 0 and of the inputs so far */
-  int_vector index;   /* position (0 to 3) of that input; RL_ARGMAX_RELU_ZERO where no input is above 0 */
+  float_vector value; /* maximum of 0 and of the inputs that were processed so far */
+  int_vector index;   /* position (0 to 3) of the greatest input; RL_ARGMAX_RELU_ZERO if no input is above 0 */
 } running_max;
 
 static inline running_max initial_maximum(void) {

@@ -67,7 +67,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
 static void print_choices(rl_train_instance *train) {
   rl_training_choice choices[RL_TRAINING_CHOICES];
   int count = rl_training_choices(train, choices);
-  for (int i = 0; i < count; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
+  for (int i = 0; i < count; i++) printf("  %-14s %7.2f us  %s\n", choices[i].call, choices[i].us, choices[i].algorithm);
 }
 
 /* Prints the time of each launch of a step. Enqueues the shuffle before each launch, so that the counter of steps on the device

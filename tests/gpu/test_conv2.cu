@@ -3,7 +3,7 @@
  * with the byte 0xff; the margin must not change. The program uses no library, so that compute-sanitizer's racecheck and the
  * emulator of tests/simt can run it. Arguments: batch sizes to test instead of those in main.
  *
- * Names: "d_x" is the gradient of the loss with respect to x. */
+ * Names: "x_gradient" is the gradient of the loss with respect to x. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,13 +137,13 @@ static int forward(uint32_t batch, const float *in, const float *w, const float 
                    rl_train_state *, rl_error *err) {
   return rl_conv2_float_forward(batch, in, w, bias, pooled, argmaxes, NULL, err);
 }
-static int backward(uint32_t batch, const __half *in, const __half *w, const __half *d_pooled, const uint8_t *argmaxes,
-                    __half *d_in, float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
-  return rl_conv2_backward(batch, in, w, d_pooled, argmaxes, d_in, partial, partial_bias, state, NULL, err);
+static int backward(uint32_t batch, const __half *in, const __half *w, const __half *pooled_gradient, const uint8_t *argmaxes,
+                    __half *in_gradient, float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
+  return rl_conv2_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial, partial_bias, state, NULL, err);
 }
-static int backward(uint32_t batch, const float *in, const float *w, const float *d_pooled, const uint8_t *argmaxes, float *d_in,
-                    float *partial, float *partial_bias, rl_train_state *, rl_error *err) {
-  return rl_conv2_float_backward(batch, in, w, d_pooled, argmaxes, d_in, partial, partial_bias, NULL, err);
+static int backward(uint32_t batch, const float *in, const float *w, const float *pooled_gradient, const uint8_t *argmaxes,
+                    float *in_gradient, float *partial, float *partial_bias, rl_train_state *, rl_error *err) {
+  return rl_conv2_float_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial, partial_bias, NULL, err);
 }
 
 /* Tests the forward and the backward kernels of one type with `batch` images. */
@@ -154,17 +154,17 @@ template <typename T> static void check_batch(uint32_t batch) {
   const uint32_t row_count = partial_rows_of(type, batch);
   std::vector<T> x = random_values<T>((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, 1),
                  weights = random_values<T>(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, 0.06),
-                 d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
+                 pooled_gradient = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_CONV2_CHANNELS);
   for (float &value : bias) value = (float)(0.1 * random_value());
-  device_array<T> device_x(x), device_weights(weights), device_d_pooled(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
-      d_x((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+  device_array<T> device_x(x), device_weights(weights), device_d_pooled(pooled_gradient), pooled((size_t)n * RL_FC1_INPUTS),
+      x_gradient((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<float> device_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
       partial_bias(row_count * RL_CONV2_CHANNELS);
   device_array<uint8_t> argmaxes((size_t)n * RL_FC1_INPUTS);
   device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
   if (forward(batch, device_x.data, device_weights.data, device_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
-      backward(batch, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, d_x.data, partial.data,
+      backward(batch, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, x_gradient.data, partial.data,
                partial_bias.data, state.data, &err) < 0) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
@@ -175,7 +175,7 @@ template <typename T> static void check_batch(uint32_t batch) {
   std::vector<double> w(RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * TAPS), b(bias.begin(), bias.end());
   for (size_t i = 0; i < w.size(); i++) w[oracle_weight_index(i)] = (double)(float)weights[i];
   std::vector<double> in = planar(x, RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), y((size_t)n * RL_CONV2_CHANNELS * RL_CONV2_PIXELS),
-                      d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_CONV2_CHANNELS);
+                      y_gradient(y.size()), in_gradient(in.size()), w_gradient(w.size()), b_gradient(RL_CONV2_CHANNELS);
   std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), argmax_planes(raw_argmaxes.size());
   std::vector<double> planes = planar(raw_argmaxes, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS);
   for (size_t i = 0; i < argmax_planes.size(); i++) argmax_planes[i] = (uint8_t)planes[i];
@@ -185,16 +185,18 @@ template <typename T> static void check_batch(uint32_t batch) {
                batch);
 
   rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE,
-                          planar(d_pooled, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), argmax_planes.data(), d_y.data());
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
-  expect_close(planar(d_x.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
+                          planar(pooled_gradient, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), argmax_planes.data(),
+                          y_gradient.data());
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, y_gradient.data(), w.data(), in_gradient.data());
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), y_gradient.data(), w_gradient.data(), b_gradient.data());
+  expect_close(planar(x_gradient.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), in_gradient, tolerance_of(type),
+               "input gradient", batch);
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_CONV2_CHANNELS);
   for (size_t i = 0; i < rows.size(); i++) sum[oracle_weight_index(i % w.size())] += rows[i];
   for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_CONV2_CHANNELS] += bias_rows[i];
-  expect_close(sum, d_w, 1e-5, "weight gradient", batch);
-  expect_close(bias_sum, d_b, 1e-5, "bias gradient", batch);
+  expect_close(sum, w_gradient, 1e-5, "weight gradient", batch);
+  expect_close(bias_sum, b_gradient, 1e-5, "bias gradient", batch);
 }
 
 /* Tests that an overflow of FP16 is recorded in the training state even if pooling hides it: a negative overflow in the forward
@@ -203,16 +205,17 @@ static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
     std::vector<__half> x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, __float2half(100.0f)),
-        d_pooled(RL_FC1_INPUTS, __float2half(1.0f)), weights(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
-    d_pooled[777] = __float2half(INFINITY);
+        pooled_gradient(RL_FC1_INPUTS, __float2half(1.0f)),
+        weights(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
+    pooled_gradient[777] = __float2half(INFINITY);
     std::vector<uint8_t> first_positions(RL_FC1_INPUTS, 0);
-    device_array<__half> device_x(x), device_weights(weights), device_d_pooled(d_pooled), pooled(RL_FC1_INPUTS),
-        d_x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+    device_array<__half> device_x(x), device_weights(weights), device_d_pooled(pooled_gradient), pooled(RL_FC1_INPUTS),
+        x_gradient(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
     device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
         partial_bias(RL_CONV2_CHANNELS);
     device_array<uint8_t> argmaxes(first_positions);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, d_x.data,
+    if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, x_gradient.data,
                                      partial.data, partial_bias.data, state.data, NULL, &err)
                  : rl_conv2_forward(1, device_x.data, device_weights.data, bias.data, pooled.data, argmaxes.data, state.data,
                                     NULL, &err))

@@ -5,9 +5,9 @@
  * Arguments, for tests/simt, where the defaults take too long: the name of an engine (default: all), the number of steps whose
  * losses are compared, the images per such step, and up to 16 batch sizes at which the layers are checked.
  *
- * Names: "d_x" is the gradient of the loss with respect to x; "pooled1" and "pooled2" are the outputs of the two convolutions
- * after ReLU and pooling; "map" is the number of pixels of one channel of one image, and a "plane" is such a channel of an
- * image. */
+ * Names: "x_gradient" is the gradient of the loss with respect to x; "pooled1" and "pooled2" are the outputs of the two
+ * convolutions after ReLU and pooling; "map" is the number of pixels of one channel of one image, and a "plane" is such a channel
+ * of an image. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
@@ -78,12 +78,12 @@ static double *fetch(const rl_training_tensors *tensors, const void *from, size_
 }
 
 /* Returns the gradient of pooled1, the sum of its parts, as fetch does. */
-static double *fetch_d_pooled1(const rl_training_tensors *tensors, double factor) {
+static double *fetch_pooled1_gradient(const rl_training_tensors *tensors, double factor) {
   const size_t values = (size_t)tensors->batch * POOLED1_VALUES, part_bytes = values * (tensors->fp16 ? 2 : 4);
   double *sum = new_doubles(values);
-  for (uint32_t i = 0; i < tensors->d_pooled1_parts; i++) {
-    double *part =
-        fetch(tensors, (const unsigned char *)tensors->d_pooled1 + i * part_bytes, RL_CONV1_CHANNELS, POOLED1_PIXELS, factor);
+  for (uint32_t i = 0; i < tensors->pooled1_gradient_parts; i++) {
+    double *part = fetch(tensors, (const unsigned char *)tensors->pooled1_gradient + i * part_bytes, RL_CONV1_CHANNELS,
+                         POOLED1_PIXELS, factor);
     for (size_t value = 0; value < values; value++) sum[value] += part[value];
     free(part);
   }
@@ -141,40 +141,43 @@ static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed
 }
 
 /* Computes the part of the network after fc1's matrix product for `n` images, forward and backward: fc1's bias and ReLU, fc2, the
- * loss. Sets d_hidden to the gradient of `product`, sets the gradients of fc1's bias and of fc2, and returns the loss.
- * engine_d_fc1 (may be NULL) is the engine's own gradient of `product`: where a hidden value is within rounding of 0, its zeros
- * tell whether the engine's ReLU let the value through. */
-static double run_head(int n, const double *product, const double *parameters, const uint8_t *labels, const double *engine_d_fc1,
-                       double *d_hidden, double *gradients) {
+ * loss. Sets hidden_gradient to the gradient of `product`, sets the gradients of fc1's bias and of fc2, and returns the loss.
+ * engine_fc1_product_gradient (may be NULL) is the engine's own gradient of `product`: where a hidden value is within rounding of
+ * 0, its zeros tell whether the engine's ReLU let the value through. */
+static double run_head(int n, const double *product, const double *parameters, const uint8_t *labels,
+                       const double *engine_fc1_product_gradient, double *hidden_gradient, double *gradients) {
   const double *fc1_bias = &parameters[rl_tensor_offsets[RL_FC1_B]], *fc2_weights = &parameters[rl_tensor_offsets[RL_FC2_W]],
                *fc2_bias = &parameters[rl_tensor_offsets[RL_FC2_B]];
   double *hidden = new_doubles(n * RL_FC1_OUTPUTS), *logits = new_doubles(n * RL_CLASSES),
-         *d_logits = new_doubles(n * RL_CLASSES);
+         *logits_gradient = new_doubles(n * RL_CLASSES);
   for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) hidden[i] = fmax(0, product[i] + fc1_bias[i % RL_FC1_OUTPUTS]);
   rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, fc2_weights, fc2_bias, logits);
-  double loss = rl_oracle_loss(n, logits, labels, 1, d_logits, NULL);
-  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, d_logits, fc2_weights, d_hidden);
+  double loss = rl_oracle_loss(n, logits, labels, 1, logits_gradient, NULL);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, logits_gradient, fc2_weights, hidden_gradient);
   for (int i = 0; i < n * RL_FC1_OUTPUTS; i++)
-    if (engine_d_fc1 && fabs(product[i] + fc1_bias[i % RL_FC1_OUTPUTS]) < 1e-3 ? engine_d_fc1[i] == 0 : hidden[i] == 0)
-      d_hidden[i] = 0;
-  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, d_logits, &gradients[rl_tensor_offsets[RL_FC2_W]],
-                                   &gradients[rl_tensor_offsets[RL_FC2_B]]);
+    if (engine_fc1_product_gradient && fabs(product[i] + fc1_bias[i % RL_FC1_OUTPUTS]) < 1e-3
+            ? engine_fc1_product_gradient[i] == 0
+            : hidden[i] == 0)
+      hidden_gradient[i] = 0;
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, logits_gradient,
+                                   &gradients[rl_tensor_offsets[RL_FC2_W]], &gradients[rl_tensor_offsets[RL_FC2_B]]);
   for (int k = 0; k < RL_FC1_OUTPUTS; k++) gradients[rl_tensor_offsets[RL_FC1_B] + k] = 0;
-  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) gradients[rl_tensor_offsets[RL_FC1_B] + i % RL_FC1_OUTPUTS] += d_hidden[i];
+  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) gradients[rl_tensor_offsets[RL_FC1_B] + i % RL_FC1_OUTPUTS] += hidden_gradient[i];
   free(hidden);
   free(logits);
-  free(d_logits);
+  free(logits_gradient);
   return loss;
 }
 
 /* Computes one step of the whole network in double precision, fills `gradients` and returns the loss. argmax1 and argmax2 are the
  * positions that the two poolings take; NULL means the greatest values. */
 static double run_network(int n, const batch *b, const double *parameters, const uint8_t *argmax1, const uint8_t *argmax2,
-                          const double *engine_d_fc1, double *gradients) {
+                          const double *engine_fc1_product_gradient, double *gradients) {
   static const double zero_bias[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
   double *product1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS), *pooled1,
-         *product2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS), *pooled2, *unused = new_doubles(RL_FC1_OUTPUTS);
+         *conv2_product = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS), *pooled2,
+         *unused = new_doubles(RL_FC1_OUTPUTS);
   uint8_t *exact_argmax1 = malloc((size_t)n * POOLED1_VALUES), *exact_argmax2 = malloc((size_t)n * RL_FC1_INPUTS);
   rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &parameters[offsets[RL_CONV1_W]], &parameters[offsets[RL_CONV1_B]], product1);
   if (argmax1) pooled1 = pool_at_argmax((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1, argmax1, 1e-3, 0);
@@ -182,29 +185,44 @@ static double run_network(int n, const batch *b, const double *parameters, const
     rl_oracle_pool_forward((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1,
                            pooled1 = new_doubles((size_t)n * POOLED1_VALUES), exact_argmax1);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, pooled1, &parameters[offsets[RL_CONV2_W]], &parameters[offsets[RL_CONV2_B]],
-                         product2);
-  if (argmax2) pooled2 = pool_at_argmax((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2, argmax2, 1e-3, 0);
+                         conv2_product);
+  if (argmax2) pooled2 = pool_at_argmax((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv2_product, argmax2, 1e-3, 0);
   else
-    rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2,
+    rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv2_product,
                            pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS), exact_argmax2);
-  double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
-         *d_pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS);
+  double *product = new_doubles(n * RL_FC1_OUTPUTS), *hidden_gradient = new_doubles(n * RL_FC1_OUTPUTS),
+         *pooled2_gradient = new_doubles((size_t)n * RL_FC1_INPUTS);
   rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, &parameters[offsets[RL_FC1_W]], zero_bias, product);
-  double loss = run_head(n, product, parameters, b->labels, engine_d_fc1, d_hidden, gradients);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
-  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &parameters[offsets[RL_FC1_W]], d_pooled2);
-  double *d_product2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS),
-         *d_pooled1 = new_doubles((size_t)n * POOLED1_VALUES),
-         *d_product1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS);
-  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, d_pooled2, argmax2 ? argmax2 : exact_argmax2, d_product2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, pooled1, d_product2, &gradients[offsets[RL_CONV2_W]],
+  double loss = run_head(n, product, parameters, b->labels, engine_fc1_product_gradient, hidden_gradient, gradients);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, hidden_gradient, &gradients[offsets[RL_FC1_W]],
+                                   unused);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, hidden_gradient, &parameters[offsets[RL_FC1_W]],
+                                  pooled2_gradient);
+  double *conv2_product_gradient = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS),
+         *pooled1_gradient = new_doubles((size_t)n * POOLED1_VALUES),
+         *conv1_product_gradient = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, pooled2_gradient, argmax2 ? argmax2 : exact_argmax2,
+                          conv2_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, pooled1, conv2_product_gradient, &gradients[offsets[RL_CONV2_W]],
                                  &gradients[offsets[RL_CONV2_B]]);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_product2, &parameters[offsets[RL_CONV2_W]], d_pooled1);
-  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, d_pooled1, argmax1 ? argmax1 : exact_argmax1, d_product1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_product1, &gradients[offsets[RL_CONV1_W]],
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, conv2_product_gradient, &parameters[offsets[RL_CONV2_W]], pooled1_gradient);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, pooled1_gradient, argmax1 ? argmax1 : exact_argmax1,
+                          conv1_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, conv1_product_gradient, &gradients[offsets[RL_CONV1_W]],
                                  &gradients[offsets[RL_CONV1_B]]);
-  void *const all[] = {product1, pooled1,  product2,  pooled2,    unused,    exact_argmax1, exact_argmax2,
-                       product,  d_hidden, d_pooled2, d_product2, d_pooled1, d_product1};
+  void *const all[] = {product1,
+                       pooled1,
+                       conv2_product,
+                       pooled2,
+                       unused,
+                       exact_argmax1,
+                       exact_argmax2,
+                       product,
+                       hidden_gradient,
+                       pooled2_gradient,
+                       conv2_product_gradient,
+                       pooled1_gradient,
+                       conv1_product_gradient};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   return loss;
 }
@@ -223,8 +241,8 @@ typedef struct step_record {
   batch images;
   double *before, *multiplied;     /* parameters before the step; the same rounded to the type that the engine multiplies */
   double *after, *gradients, loss; /* `after`: parameters after the step */
-  double *pooled1, *pooled2, *d_fc1, *d_pooled2, *d_pooled1;
-  double *d_product2; /* NULL when the engine never writes it to memory */
+  double *pooled1, *pooled2, *fc1_product_gradient, *pooled2_gradient, *pooled1_gradient;
+  double *conv2_product_gradient; /* NULL when the engine never writes it to memory */
   uint8_t *argmax1, *argmax2;
 } step_record;
 
@@ -252,10 +270,12 @@ static void fetch_layers(step_record *step, const training *t) {
   const double unscale = 1.0 / tensors.loss_scale;
   step->pooled1 = fetch(&tensors, tensors.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
   step->pooled2 = fetch(&tensors, tensors.pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, 1);
-  step->d_pooled1 = fetch_d_pooled1(&tensors, unscale);
-  step->d_pooled2 = fetch(&tensors, tensors.d_pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
-  step->d_product2 = tensors.d_product2 ? fetch(&tensors, tensors.d_product2, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale) : NULL;
-  step->d_fc1 = fetch(&tensors, tensors.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
+  step->pooled1_gradient = fetch_pooled1_gradient(&tensors, unscale);
+  step->pooled2_gradient = fetch(&tensors, tensors.pooled2_gradient, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
+  step->conv2_product_gradient = tensors.conv2_product_gradient
+                                     ? fetch(&tensors, tensors.conv2_product_gradient, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale)
+                                     : NULL;
+  step->fc1_product_gradient = fetch(&tensors, tensors.fc1_product_gradient, RL_FC1_OUTPUTS, 1, unscale);
   step->argmax1 = fetch_argmax(&tensors, tensors.argmax1, RL_CONV1_CHANNELS, POOLED1_PIXELS);
   step->argmax2 = fetch_argmax(&tensors, tensors.argmax2, RL_CONV2_CHANNELS, POOLED2_PIXELS);
 }
@@ -287,9 +307,20 @@ static step_record record_step(engine_case tested, uint32_t count) {
 }
 
 static void free_step_record(step_record *step) {
-  void *const all[] = {step->images.x,   step->images.labels, step->before,  step->multiplied, step->after,
-                       step->gradients,  step->pooled1,       step->pooled2, step->d_fc1,      step->d_pooled2,
-                       step->d_product2, step->d_pooled1,     step->argmax1, step->argmax2};
+  void *const all[] = {step->images.x,
+                       step->images.labels,
+                       step->before,
+                       step->multiplied,
+                       step->after,
+                       step->gradients,
+                       step->pooled1,
+                       step->pooled2,
+                       step->fc1_product_gradient,
+                       step->pooled2_gradient,
+                       step->conv2_product_gradient,
+                       step->pooled1_gradient,
+                       step->argmax1,
+                       step->argmax2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -297,7 +328,7 @@ static void check_convolutions_forward(const step_record *step, tolerances toler
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)step->n;
   double *product1 = new_doubles(n * RL_CONV1_CHANNELS * CONV1_PIXELS),
-         *product2 = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS);
+         *conv2_product = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS);
   rl_oracle_conv_forward(&rl_oracle_conv1, step->n, step->images.x, &step->before[offsets[RL_CONV1_W]],
                          &step->before[offsets[RL_CONV1_B]], product1);
   /* Engines may compare outputs that are rounded to FP16: two outputs within one unit in the last place can be equal then. */
@@ -305,11 +336,11 @@ static void check_convolutions_forward(const step_record *step, tolerances toler
   double *pooled1 = pool_at_argmax(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1, step->argmax1, 1e-5, rounding_ratio);
   check("conv1 + pool", step->pooled1, pooled1, n * POOLED1_VALUES, tolerance.stored);
   rl_oracle_conv_forward(&rl_oracle_conv2, step->n, step->pooled1, &step->multiplied[offsets[RL_CONV2_W]],
-                         &step->before[offsets[RL_CONV2_B]], product2);
-  double *pooled2 =
-      pool_at_argmax(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2, step->argmax2, step->precision == RL_FP32 ? 1e-5 : 1e-2, 0);
+                         &step->before[offsets[RL_CONV2_B]], conv2_product);
+  double *pooled2 = pool_at_argmax(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv2_product, step->argmax2,
+                                   step->precision == RL_FP32 ? 1e-5 : 1e-2, 0);
   check("conv2 + pool", step->pooled2, pooled2, n * RL_FC1_INPUTS, tolerance.computed);
-  free(product1), free(product2), free(pooled1), free(pooled2);
+  free(product1), free(conv2_product), free(pooled1), free(pooled2);
 }
 
 /* Checks fc1, the head and their gradients. */
@@ -317,45 +348,49 @@ static void check_classifier(const step_record *step, tolerances tolerance) {
   static const double zero_bias[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)step->n;
-  double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
-         *d_pooled2 = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS),
+  double *product = new_doubles(n * RL_FC1_OUTPUTS), *hidden_gradient = new_doubles(n * RL_FC1_OUTPUTS),
+         *pooled2_gradient = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS),
          *expected = new_doubles(RL_PARAMETERS);
   rl_oracle_linear_forward(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, &step->multiplied[offsets[RL_FC1_W]], zero_bias,
                            product);
-  double loss = run_head(step->n, product, step->before, step->images.labels, step->d_fc1, d_hidden, expected);
+  double loss =
+      run_head(step->n, product, step->before, step->images.labels, step->fc1_product_gradient, hidden_gradient, expected);
   check("loss", &step->loss, &loss, 1, step->precision == RL_FP32 ? tolerance.exact : 1e-3);
-  check("d fc1's product", step->d_fc1, d_hidden, n * RL_FC1_OUTPUTS, tolerance.computed);
+  check("d fc1's product", step->fc1_product_gradient, hidden_gradient, n * RL_FC1_OUTPUTS, tolerance.computed);
   for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
     check_tensor(step->gradients, expected, (rl_tensor)tensor, tolerance.computed);
-  rl_oracle_linear_input_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->d_fc1, &step->multiplied[offsets[RL_FC1_W]],
-                                  d_pooled2);
-  check("d pool2", step->d_pooled2, d_pooled2, n * RL_FC1_INPUTS, tolerance.computed);
-  rl_oracle_linear_weight_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, step->d_fc1,
+  rl_oracle_linear_input_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->fc1_product_gradient,
+                                  &step->multiplied[offsets[RL_FC1_W]], pooled2_gradient);
+  check("d pool2", step->pooled2_gradient, pooled2_gradient, n * RL_FC1_INPUTS, tolerance.computed);
+  rl_oracle_linear_weight_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, step->fc1_product_gradient,
                                    &expected[offsets[RL_FC1_W]], unused);
   check_tensor(step->gradients, expected, RL_FC1_W, tolerance.computed);
-  free(product), free(d_hidden), free(d_pooled2), free(unused), free(expected);
+  free(product), free(hidden_gradient), free(pooled2_gradient), free(unused), free(expected);
 }
 
 static void check_convolutions_backward(const step_record *step, tolerances tolerance) {
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)step->n;
-  double *d_product2 = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS), *d_pooled1 = new_doubles(n * POOLED1_VALUES),
-         *d_product1 = new_doubles(n * RL_CONV1_CHANNELS * CONV1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_pool_gradient(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, step->d_pooled2, step->argmax2, d_product2);
-  if (step->d_product2)
-    assert_memory_equal(step->d_product2, d_product2, n * RL_CONV2_CHANNELS * CONV2_PIXELS * sizeof *d_product2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, step->n, step->pooled1, d_product2, &expected[offsets[RL_CONV2_W]],
+  double *conv2_product_gradient = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS),
+         *pooled1_gradient = new_doubles(n * POOLED1_VALUES),
+         *conv1_product_gradient = new_doubles(n * RL_CONV1_CHANNELS * CONV1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
+  rl_oracle_pool_gradient(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, step->pooled2_gradient, step->argmax2, conv2_product_gradient);
+  if (step->conv2_product_gradient)
+    assert_memory_equal(step->conv2_product_gradient, conv2_product_gradient,
+                        n * RL_CONV2_CHANNELS * CONV2_PIXELS * sizeof *conv2_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, step->n, step->pooled1, conv2_product_gradient, &expected[offsets[RL_CONV2_W]],
                                  &expected[offsets[RL_CONV2_B]]);
   check_tensor(step->gradients, expected, RL_CONV2_W, tolerance.computed);
   check_tensor(step->gradients, expected, RL_CONV2_B, tolerance.exact);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, step->n, d_product2, &step->multiplied[offsets[RL_CONV2_W]], d_pooled1);
-  check("d pool1", step->d_pooled1, d_pooled1, n * POOLED1_VALUES, tolerance.computed);
-  rl_oracle_pool_gradient(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, step->d_pooled1, step->argmax1, d_product1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, step->n, step->images.x, d_product1, &expected[offsets[RL_CONV1_W]],
-                                 &expected[offsets[RL_CONV1_B]]);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, step->n, conv2_product_gradient, &step->multiplied[offsets[RL_CONV2_W]],
+                                pooled1_gradient);
+  check("d pool1", step->pooled1_gradient, pooled1_gradient, n * POOLED1_VALUES, tolerance.computed);
+  rl_oracle_pool_gradient(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, step->pooled1_gradient, step->argmax1, conv1_product_gradient);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, step->n, step->images.x, conv1_product_gradient,
+                                 &expected[offsets[RL_CONV1_W]], &expected[offsets[RL_CONV1_B]]);
   check_tensor(step->gradients, expected, RL_CONV1_W, tolerance.exact);
   check_tensor(step->gradients, expected, RL_CONV1_B, tolerance.exact);
-  free(d_product2), free(d_pooled1), free(d_product1), free(expected);
+  free(conv2_product_gradient), free(pooled1_gradient), free(conv1_product_gradient), free(expected);
 }
 
 /* Checks Adam's first step. Compares the changes of the weights, since errors in the small changes would not show in the weights
@@ -374,7 +409,8 @@ static void check_update(const step_record *step) {
 
 static void check_network(const step_record *step) {
   double *expected = new_doubles(RL_PARAMETERS);
-  double loss = run_network(step->n, &step->images, step->before, step->argmax1, step->argmax2, step->d_fc1, expected);
+  double loss =
+      run_network(step->n, &step->images, step->before, step->argmax1, step->argmax2, step->fc1_product_gradient, expected);
   check("whole network: loss", &step->loss, &loss, 1, 1e-5);
   check("whole network: d", step->gradients, expected, RL_PARAMETERS, 1e-5);
   free(expected);
@@ -414,7 +450,7 @@ static void test_exposing_tensors_changes_nothing(void **state) {
       run_epoch(&t);
       must(t.train->parameters(t.train, weights[exposed], e));
       must(rl_training_read_tensors(t.train, &tensors, e));
-      assert_int_equal(tensors.d_pooled1 != NULL, exposed);
+      assert_int_equal(tensors.pooled1_gradient != NULL, exposed);
       close_training(&t);
     }
     assert_memory_equal(weights[0], weights[1], RL_PARAMETERS * sizeof(float));

@@ -4,7 +4,7 @@
  * uses no library, so that compute-sanitizer's racecheck and the emulator of tests/simt can run it. Argument: repetitions for
  * timing; 0, the default, means no timing.
  *
- * Names: "d_x" is the gradient of the loss with respect to x; "w" in the kernels are weights in shared memory. */
+ * Names: "x_gradient" is the gradient of the loss with respect to x; "w" in the kernels are weights in shared memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,13 +107,13 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
   return free_values;
 }
 
-/* Unpools d_pooled[36 pixels][32 channels] into conv2's output gradient at `to`, and returns the address behind it. */
+/* Unpools pooled_gradient[36 pixels][32 channels] into conv2's output gradient at `to`, and returns the address behind it. */
 template <class F>
-static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *argmaxes) {
+static __device__ typename F::value *fill_d_out(typename F::value *to, const float *pooled_gradient, const uint8_t *argmaxes) {
   for (int i = threadIdx.x * 4; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)
-    F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&argmaxes[i], *(const float4 *)&d_pooled[i], to);
+    F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&argmaxes[i], *(const float4 *)&pooled_gradient[i], to);
   __syncthreads();
-  return to + (F::D_OUT_VALUES + 7) / 8 * 8;
+  return to + (F::OUT_GRADIENT_VALUES + 7) / 8 * 8;
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
@@ -138,11 +138,11 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *argmaxes,
+    run_weight_gradient(const typename F::value *in, const float *pooled_gradient, const uint8_t *argmaxes,
                         float *result /* [32][288] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
-  float *scratch = (float *)fill_d_out<F>(d, d_pooled, argmaxes);
+  float *scratch = (float *)fill_d_out<F>(d, pooled_gradient, argmaxes);
   typename F::weight_sums sums = F::init_weight_sums(result);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) F::conv2_weight_gradient(x, d, scratch, sums);
@@ -153,11 +153,11 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *argmaxes,
+    run_input_gradient(const typename F::value *weights, const float *pooled_gradient, const uint8_t *argmaxes,
                        float *result /* [196][32] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *w = (typename F::value *)shared, *d = fill_weights<F>(w, weights);
-  fill_d_out<F>(d, d_pooled, argmaxes);
+  fill_d_out<F>(d, pooled_gradient, argmaxes);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_input_gradient(
@@ -171,12 +171,12 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
 }
 
 template <class F, int SLICE_INPUTS> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
-            float *product /* [8][128] */, float *d_in /* [8][SLICE_INPUTS] */, int repeats, long long *cycles) {
+    run_fc1(const typename F::value *in, const typename F::value *fc1_product_gradient, const typename F::value *weights,
+            float *product /* [8][128] */, float *in_gradient /* [8][SLICE_INPUTS] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1_OUTPUTS * (SLICE_INPUTS + F::SLICE_PADDING));
   typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE_INPUTS + F::SLICE_PADDING));
-  fill(d, d_fc1, TILE_IMAGES * F::D_FC1_PITCH);
+  fill(d, fc1_product_gradient, TILE_IMAGES * F::FC1_PRODUCT_GRADIENT_PITCH);
   __syncthreads();
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
@@ -188,18 +188,19 @@ template <class F, int SLICE_INPUTS> static __global__ void __launch_bounds__(F:
   const long long forward_end = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::template fc1_backward<SLICE_INPUTS>(
-        d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE_INPUTS + k] = make_float2(a, b); });
+        d, w, [&](int image, int k, float a, float b) { *(float2 *)&in_gradient[image * SLICE_INPUTS + k] = make_float2(a, b); });
     __syncthreads();
   }
   if (threadIdx.x == 0) cycles[0] = forward_end - begin, cycles[1] = clock64() - forward_end;
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *result /* [16][144] */, int repeats,
-                   long long *cycles) {
+    run_fc1_weight(const typename F::value *fc1_product_gradient, const typename F::value *in, float *result /* [16][144] */,
+                   int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *d = (typename F::value *)shared, *x = fill(d, d_fc1, TILE_BATCH * F::D_FC1_TILE_PITCH);
-  fill(x, in, TILE_BATCH * F::FC1_IN_TILE_PITCH);
+  typename F::value *d = (typename F::value *)shared,
+                    *x = fill(d, fc1_product_gradient, TILE_BATCH * F::FC1_PRODUCT_GRADIENT_TILE_PITCH);
+  fill(x, in, TILE_BATCH * F::FC1_INPUT_TILE_PITCH);
   __syncthreads();
   if (threadIdx.x / 32 >= F::FC1_GRADIENT_WARPS) return;
   float sums[F::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
@@ -232,31 +233,33 @@ static int timed_repeats; /* 0: no timing */
 template <class F> static void check_conv2(const char *format, double tolerance) {
   typedef typename F::value T;
   const matrix<T> in(RL_POOLED1_PIXELS, RL_CONV1_CHANNELS, F::IN_PITCH, 1),
-      weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06), d_pooled(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
+      weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06),
+      pooled_gradient(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> argmaxes(RL_POOLED2_PIXELS * TILE_CHANNELS);
   for (uint8_t &argmax : argmaxes) argmax = rl_hash64(seed++) % (RL_ARGMAX_RELU_ZERO + 1);
-  doubles d_out((size_t)CONV2_SIDE * CONV2_SIDE * TILE_CHANNELS);
+  doubles out_gradient((size_t)CONV2_SIDE * CONV2_SIDE * TILE_CHANNELS);
   for (size_t i = 0; i < argmaxes.size(); i++) {
     const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_POOLED2_SIDE * 2 + argmaxes[i] / 2,
                  x = pixel % RL_POOLED2_SIDE * 2 + argmaxes[i] % 2;
-    if (argmaxes[i] != RL_ARGMAX_RELU_ZERO) d_out[(y * CONV2_SIDE + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.values[i];
+    if (argmaxes[i] != RL_ARGMAX_RELU_ZERO)
+      out_gradient[(y * CONV2_SIDE + x) * TILE_CHANNELS + i % TILE_CHANNELS] = pooled_gradient.values[i];
   }
   device_array<T> device_in(in.padded), device_weights(weights.padded);
-  device_array<float> device_d_pooled(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
+  device_array<float> device_d_pooled(std::vector<float>(pooled_gradient.values.begin(), pooled_gradient.values.end()));
   device_array<uint8_t> device_argmaxes(argmaxes);
-  device_array<float> product(TILE_CHANNELS * CONV2_SIDE * CONV2_SIDE), d_weights(TILE_CHANNELS * CONV2_K),
-      d_in(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+  device_array<float> product(TILE_CHANNELS * CONV2_SIDE * CONV2_SIDE), weights_gradient(TILE_CHANNELS * CONV2_K),
+      in_gradient(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<long long> cycles(1);
-  doubles expected_product(product.count), expected_d_weights(d_weights.count), expected_d_in(d_in.count);
+  doubles expected_product(product.count), expected_d_weights(weights_gradient.count), expected_d_in(in_gradient.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
       for (int channel = 0; channel < RL_CONV1_CHANNELS; channel++) {
         const size_t weight = (size_t)k * CONV2_K + tap * RL_CONV1_CHANNELS + channel;
-        const double d_output = d_out[pixel * TILE_CHANNELS + k];
+        const double output_gradient = out_gradient[pixel * TILE_CHANNELS + k];
         expected_product[k * CONV2_SIDE * CONV2_SIDE + pixel] +=
             in.values[from * RL_CONV1_CHANNELS + channel] * weights.values[weight];
-        expected_d_weights[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * d_output;
-        expected_d_in[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * d_output;
+        expected_d_weights[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * output_gradient;
+        expected_d_in[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * output_gradient;
       }
   });
   const auto check_and_time = [&](auto &&run_kernel, const char *what, const device_array<float> &result,
@@ -278,10 +281,10 @@ template <class F> static void check_conv2(const char *format, double tolerance)
     launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(
         kernel, operand, device_d_pooled.data, device_argmaxes.data, result, repeats, cycles.data);
   };
-  check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, d_weights.data, repeats); },
-                 "conv2 weight gradient", d_weights, expected_d_weights);
-  check_and_time([&](int repeats) { run_backward(run_input_gradient<F>, device_weights.data, d_in.data, repeats); },
-                 "conv2 input gradient", d_in, expected_d_in);
+  check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, weights_gradient.data, repeats); },
+                 "conv2 weight gradient", weights_gradient, expected_d_weights);
+  check_and_time([&](int repeats) { run_backward(run_input_gradient<F>, device_weights.data, in_gradient.data, repeats); },
+                 "conv2 input gradient", in_gradient, expected_d_in);
 }
 
 /* Returns a[rows][depth] · b[depth][columns], whose elements two functions return. */
@@ -296,15 +299,16 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, int images, double tolerance) {
   typedef typename F::value T;
   const size_t pitch = SLICE_INPUTS + F::SLICE_PADDING;
-  const matrix<T> in(images, SLICE_INPUTS, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1_OUTPUTS, F::D_FC1_PITCH, 1, TILE_IMAGES),
+  const matrix<T> in(images, SLICE_INPUTS, pitch, 1, TILE_IMAGES),
+      fc1_product_gradient(images, RL_FC1_OUTPUTS, F::FC1_PRODUCT_GRADIENT_PITCH, 1, TILE_IMAGES),
       weights(RL_FC1_OUTPUTS, SLICE_INPUTS, pitch, 0.02);
-  device_array<T> device_in(in.padded), device_d_fc1(d_fc1.padded), device_weights(weights.padded);
-  device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE_INPUTS);
+  device_array<T> device_in(in.padded), device_d_fc1(fc1_product_gradient.padded), device_weights(weights.padded);
+  device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), in_gradient(TILE_IMAGES * SLICE_INPUTS);
   device_array<long long> cycles(2);
   const auto run_kernel = [&](int repeats) {
-    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE_INPUTS>, device_in.data,
-                                                                                   device_d_fc1.data, device_weights.data,
-                                                                                   product.data, d_in.data, repeats, cycles.data);
+    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(
+        run_fc1<F, SLICE_INPUTS>, device_in.data, device_d_fc1.data, device_weights.data, product.data, in_gradient.data, repeats,
+        cycles.data);
   };
   run_kernel(1);
   const auto weight = [&](int output, int k) { return weights.values[output * SLICE_INPUTS + k]; };
@@ -312,11 +316,11 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
   expect_close(product.host(),
                product_of(images, RL_FC1_OUTPUTS, SLICE_INPUTS, input, [&](int k, int o) { return weight(o, k); }), tolerance,
                format, "fc1 forward");
-  expect_close(
-      d_in.host(),
-      product_of(
-          images, SLICE_INPUTS, RL_FC1_OUTPUTS, [&](int n, int o) { return d_fc1.values[n * RL_FC1_OUTPUTS + o]; }, weight),
-      tolerance, format, "fc1 backward");
+  expect_close(in_gradient.host(),
+               product_of(
+                   images, SLICE_INPUTS, RL_FC1_OUTPUTS,
+                   [&](int n, int o) { return fc1_product_gradient.values[n * RL_FC1_OUTPUTS + o]; }, weight),
+               tolerance, format, "fc1 backward");
   if (!timed_repeats) return;
   run_kernel(timed_repeats);
   printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE_INPUTS, cycles.host()[0] / timed_repeats,
@@ -325,8 +329,9 @@ template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, i
 
 template <class F> static void check_fc1_weight(const char *format, double tolerance) {
   typedef typename F::value T;
-  const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::D_FC1_TILE_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::FC1_IN_TILE_PITCH, 1);
-  device_array<T> device_d_fc1(d_fc1.padded), device_in(in.padded);
+  const matrix<T> fc1_product_gradient(TILE_BATCH, TILE_ROWS, F::FC1_PRODUCT_GRADIENT_TILE_PITCH, 1),
+      in(TILE_BATCH, TILE_COLUMNS, F::FC1_INPUT_TILE_PITCH, 1);
+  device_array<T> device_d_fc1(fc1_product_gradient.padded), device_in(in.padded);
   device_array<float> result(TILE_ROWS * TILE_COLUMNS);
   device_array<long long> cycles(1);
   const auto run_kernel = [&](int repeats) {
@@ -334,11 +339,12 @@ template <class F> static void check_fc1_weight(const char *format, double toler
                                                                repeats, cycles.data);
   };
   run_kernel(1);
-  expect_close(result.host(),
-               product_of(
-                   TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return d_fc1.values[n * TILE_ROWS + row]; },
-                   [&](int n, int column) { return in.values[n * TILE_COLUMNS + column]; }),
-               tolerance, format, "fc1 weight gradient");
+  expect_close(
+      result.host(),
+      product_of(
+          TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return fc1_product_gradient.values[n * TILE_ROWS + row]; },
+          [&](int n, int column) { return in.values[n * TILE_COLUMNS + column]; }),
+      tolerance, format, "fc1 weight gradient");
   if (!timed_repeats) return;
   run_kernel(timed_repeats);
   printf("  %s: fc1 weight gradient %.0f cycles\n", format, cycles.host()[0] / timed_repeats);

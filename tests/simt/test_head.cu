@@ -34,17 +34,17 @@ static int sum_losses(uint32_t batch, const std::vector<uint8_t> &labels, const 
   rl_train_state *state = copy_to_device(std::vector<rl_train_state>(1, initial));
   uint8_t *device_labels = copy_to_device(labels);
   float *fc1_parts = copy_to_device(std::vector<float>(batch * RL_FC1_OUTPUTS)), *device_weights = copy_to_device(weights),
-        *d_fc1 = copy_to_device(std::vector<float>(batch * RL_FC1_OUTPUTS)),
+        *fc1_product_gradient = copy_to_device(std::vector<float>(batch * RL_FC1_OUTPUTS)),
         *partial = copy_to_device(std::vector<float>(rows * RL_HEAD_PITCH));
   const rl_head head = {{NULL, device_labels, NULL, &state->step, batch, batch}, fc1_parts, 1, device_weights};
-  const int rc = rl_head_train({}, &head, d_fc1, partial, state, NULL, err);
+  const int rc = rl_head_train({}, &head, fc1_product_gradient, partial, state, NULL, err);
   std::vector<float> rows_on_host(rows * RL_HEAD_PITCH);
   check(cudaDeviceSynchronize() == cudaSuccess, "the kernel succeeds");
   check(cudaMemcpy(rows_on_host.data(), partial, rows_on_host.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess,
         "the download succeeds");
   *sum = 0;
   for (uint32_t row = 0; row < rows; row++) *sum += rows_on_host[row * RL_HEAD_PITCH + RL_HEAD_LOSS];
-  void *const allocations[] = {state, device_labels, fc1_parts, device_weights, d_fc1, partial};
+  void *const allocations[] = {state, device_labels, fc1_parts, device_weights, fc1_product_gradient, partial};
   for (void *allocation : allocations) cudaFree(allocation);
   return rc;
 }

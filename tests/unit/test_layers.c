@@ -56,8 +56,9 @@ typedef struct recorded_step {
   rl_cpu_train *train; /* the same instance */
   double *w, *gradients;
   double *x, *pooled1, *argmax1, *pooled2, *argmax2, *hidden, *logits; /* argmax: 0–3, or RL_ARGMAX_RELU_ZERO */
-  double *d_logits, *d_fc1, *d_pooled2, *d_pooled1;                    /* d_pooled1: NULL if the engine does not store it */
-  double limit; /* maximum relative error of stored values in this precision */
+  double *logits_gradient, *fc1_product_gradient, *pooled2_gradient,
+      *pooled1_gradient; /* pooled1_gradient: NULL if the engine does not store it */
+  double limit;          /* maximum relative error of stored values in this precision */
 } recorded_step;
 
 enum { A1 = RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE };
@@ -91,16 +92,27 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FC1_INPUTS),
                          .hidden = read_value(&values, RL_VALUE_HIDDEN, RL_FC1_OUTPUTS),
                          .logits = to_doubles((size_t)n * RL_CLASSES, train->logits),
-                         .d_logits = to_doubles((size_t)n * RL_CLASSES, train->d_logits),
-                         .d_fc1 = read_value(&values, RL_VALUE_D_FC1, RL_FC1_OUTPUTS),
-                         .d_pooled2 = read_value(&values, RL_VALUE_D_POOLED2, RL_FC1_INPUTS),
-                         .d_pooled1 = read_value(&values, RL_VALUE_D_POOLED1, A1),
+                         .logits_gradient = to_doubles((size_t)n * RL_CLASSES, train->logits_gradient),
+                         .fc1_product_gradient = read_value(&values, RL_VALUE_FC1_PRODUCT_GRADIENT, RL_FC1_OUTPUTS),
+                         .pooled2_gradient = read_value(&values, RL_VALUE_POOLED2_GRADIENT, RL_FC1_INPUTS),
+                         .pooled1_gradient = read_value(&values, RL_VALUE_POOLED1_GRADIENT, A1),
                          .limit = precision == RL_FP16 ? 5e-3 : fp32_limit};
 }
 
 static void free_step(recorded_step *s) {
-  double *const arrays[] = {s->w,      s->gradients, s->x,        s->pooled1, s->argmax1,   s->pooled2,  s->argmax2,
-                            s->hidden, s->logits,    s->d_logits, s->d_fc1,   s->d_pooled2, s->d_pooled1};
+  double *const arrays[] = {s->w,
+                            s->gradients,
+                            s->x,
+                            s->pooled1,
+                            s->argmax1,
+                            s->pooled2,
+                            s->argmax2,
+                            s->hidden,
+                            s->logits,
+                            s->logits_gradient,
+                            s->fc1_product_gradient,
+                            s->pooled2_gradient,
+                            s->pooled1_gradient};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   close_train(s->instance);
 }
@@ -128,7 +140,7 @@ static void check_forward(const recorded_step *s) {
   assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
   double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
   assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
-  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->d_logits, out), s->limit);
+  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->logits_gradient, out), s->limit);
   free(conv), free(out);
 }
 
@@ -136,17 +148,17 @@ static void check_classifier_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
   double *out = malloc(sizeof *out * s->n * RL_FC1_INPUTS);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->d_logits, dw, db);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->logits_gradient, dw, db);
   check_gradient(s, RL_FC2_W, dw);
   check_gradient(s, RL_FC2_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->d_logits, s->w + offsets[RL_FC2_W], out);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->logits_gradient, s->w + offsets[RL_FC2_W], out);
   rl_oracle_relu_gradient(s->n * RL_FC1_OUTPUTS, s->hidden, out);
-  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->d_fc1, out), s->limit);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->d_fc1, dw, db);
+  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->fc1_product_gradient, out), s->limit);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->fc1_product_gradient, dw, db);
   check_gradient(s, RL_FC1_W, dw);
   check_gradient(s, RL_FC1_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->d_fc1, s->w + offsets[RL_FC1_W], out);
-  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->d_pooled2, out), s->limit);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->fc1_product_gradient, s->w + offsets[RL_FC1_W], out);
+  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->pooled2_gradient, out), s->limit);
   free(out);
 }
 
@@ -164,19 +176,21 @@ static double *unpool(size_t planes, int size, const double *dy, const double *e
 static void check_convolutions_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
-  double *d_pooled1 = malloc(sizeof *d_pooled1 * s->n * A1),
-         *planes = unpool(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->d_pooled2, s->argmax2);
+  double *pooled1_gradient = malloc(sizeof *pooled1_gradient * s->n * A1),
+         *planes = unpool(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->pooled2_gradient, s->argmax2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->pooled1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], d_pooled1);
-  if (s->d_pooled1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->d_pooled1, d_pooled1), s->limit);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], pooled1_gradient);
+  if (s->pooled1_gradient != NULL)
+    assert_below("conv2 input gradient", relative_distance(s->n * A1, s->pooled1_gradient, pooled1_gradient), s->limit);
   free(planes);
-  planes = unpool(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->d_pooled1 != NULL ? s->d_pooled1 : d_pooled1, s->argmax1);
+  planes = unpool(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->pooled1_gradient != NULL ? s->pooled1_gradient : pooled1_gradient,
+                  s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);
-  free(planes), free(d_pooled1);
+  free(planes), free(pooled1_gradient);
 }
 
 static void check_layers(const char *engine, int precision, uint32_t n) {

@@ -1,17 +1,17 @@
-/* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in the order of operations of torch.optim.Adam). The
- * kernel adds up partial sums of gradients, divides by the loss scale, and updates weights, moments and FP16 copies; or it skips
- * the step if a gradient overflowed. Partial sums of a gradient are a matrix [rows][parameters] (kernels.h): the gradient of a
- * parameter is the sum of its column.
+/* Implements the rl_adam_ functions of kernels.h. Adam updates all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in
+ * the order of operations of torch.optim.Adam). The kernel adds up partial sums of gradients, divides by the loss scale, and
+ * updates weights, moments and FP16 copies. If a gradient overflowed, it skips the step instead. Partial sums of a gradient are a
+ * matrix [rows][parameters] (kernels.h): the gradient of a parameter is the sum of its column.
  *
- * Division of work: the first blocks update the large tensors, conv2.w and then fc1.w, four parameters per thread. The
- * other blocks update the small tensors: conv1.w and conv1.bias, conv2.bias, and the head (fc1.bias, fc2.w, fc2.bias),
- * whose gradients are always partial sums. All sums have a fixed order, so results are reproducible.
+ * Division of work: the first blocks update the large tensors, conv2.weight and then fc1.weight, with four parameters for each
+ * thread. The other blocks update the small tensors: conv1.weight and conv1.bias, conv2.bias, and the head (fc1.bias, fc2.weight,
+ * fc2.bias), whose gradients are always partial sums. All sums have a fixed order, so results are reproducible.
  *
  * Synchronisation: each block increments a counter (takes a ticket) after it has read the training state. The block with the last
  * ticket then writes the next state (WAR). Blocks exchange nothing else.
  *
- * Least memory traffic: 28 bytes per parameter (read the gradient; read and write the weight and both moments), 8.8 MB in all,
- * which stays in L2. */
+ * Least memory traffic: 28 bytes for each parameter (read the gradient; read and write the weight and both moments), 8.8 MB in
+ * all, which stays in L2. */
 #include "pdl.cuh"
 #include "train/cuda/adam.cuh"
 #include "train/cuda/kernels.h"
@@ -19,12 +19,12 @@
 
 enum {
   THREADS = 256,
-  /* If the gradients are sums over rows, the threads of a block share the rows of COLUMNS columns (small tensors), or of COLUMNS
-   * groups of four neighbouring columns (conv2.w). */
+  /* If a gradient is stored as partial sums, a block adds up COLUMNS columns (small tensors), or COLUMNS groups of four
+   * neighbouring columns (conv2.weight). Its threads share the rows. */
   COLUMNS = 32,
-  ROW_SPLITS = THREADS / COLUMNS,               /* conv2.w: threads that share the rows of a group of columns */
-  COLUMN_QUADS = COLUMNS / 4,                   /* small tensors: groups of four columns of a block */
-  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,     /* if conv2.w's gradient is stored as one sum */
+  ROW_SPLITS = THREADS / COLUMNS,               /* conv2.weight: threads that share the rows of a group of columns */
+  COLUMN_QUADS = COLUMNS / 4,                   /* small tensors: groups of four columns that a block has */
+  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,     /* if conv2.weight's gradient is stored as one sum */
   CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS, /* if it is stored as partial sums */
   FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
   CONV1_BLOCKS = CONV2_OFFSET / COLUMNS,
@@ -32,9 +32,10 @@ enum {
   HEAD_BLOCKS = (RL_HEAD_PARAMETERS + COLUMNS - 1) / COLUMNS,
   SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS
 };
-static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "the large tensors are whole blocks");
+static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0,
+              "the large tensors must divide into whole blocks");
 static_assert(CONV2_OFFSET % 4 == 0 && RL_CONV2_CHANNELS % 4 == 0 && RL_HEAD_PITCH % 4 == 0,
-              "rows of partial sums are whole float4s");
+              "rows of partial sums must consist of whole float4s");
 
 static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradients &gradients) {
   return gradients.conv2_rows ? (uint32_t)CONV2_SUM_BLOCKS : (uint32_t)CONV2_BLOCKS;
@@ -44,8 +45,8 @@ static __host__ __device__ __forceinline__ uint32_t large_blocks(const rl_gradie
   return conv2_blocks(gradients) + (uint32_t)FC1_BLOCKS;
 }
 
-/* Returns the offset of this thread's four parameters of the large tensors. If conv2's gradient is partial sums, ROW_SPLITS
- * threads have the same four parameters and share their rows. */
+/* Returns the offset of this thread's four parameters in a large tensor. If conv2.weight's gradient is stored as partial sums,
+ * ROW_SPLITS threads have the same four parameters and share the rows. */
 static __device__ __forceinline__ uint32_t large_offset(const rl_gradients &gradients) {
   if (blockIdx.x >= conv2_blocks(gradients))
     return FC1_OFFSET + ((blockIdx.x - conv2_blocks(gradients)) * THREADS + threadIdx.x) * 4;
@@ -71,17 +72,19 @@ static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t
   return sum;
 }
 
-/* Returns the gradients of four neighbouring weights of fc1, from weight i on, as the product d_fc1ᵀ · fc1_in. */
+/* Returns the gradients of four neighbouring weights of fc1, from weight i on, computed as fc1_product_gradientᵀ · fc1_inputs. */
 template <class T> static __device__ float4 fc1_product(const rl_gradients &gradients, uint32_t i) {
-  const T *d_fc1 = (const T *)gradients.d_fc1 + i / RL_FC1_INPUTS, *fc1_in = (const T *)gradients.fc1_in + i % RL_FC1_INPUTS;
+  const T *fc1_product_gradient = (const T *)gradients.fc1_product_gradient + i / RL_FC1_INPUTS,
+          *fc1_inputs = (const T *)gradients.fc1_inputs + i % RL_FC1_INPUTS;
   float4 sum = make_float4(0, 0, 0, 0);
   for (uint32_t n = 0; n < gradients.batch; n++)
-    sum = add4(sum, scale4(load4(&fc1_in[(size_t)n * RL_FC1_INPUTS]), (float)d_fc1[(size_t)n * RL_FC1_OUTPUTS]));
+    sum =
+        add4(sum, scale4(load4(&fc1_inputs[(size_t)n * RL_FC1_INPUTS]), (float)fc1_product_gradient[(size_t)n * RL_FC1_OUTPUTS]));
   return sum;
 }
 
-/* Returns the gradients of the four parameters at `offset`, multiplied by the loss scale. Sets *is_owner to whether this thread
- * is the one that updates the parameters. */
+/* Returns the gradients of the four parameters at `offset`, multiplied by the loss scale. Several threads may have the same
+ * parameters; sets *is_owner to whether this thread updates them. */
 static __device__ __forceinline__ float4 load_large_gradient(const rl_gradients &gradients, uint32_t offset, bool *is_owner) {
   *is_owner = true;
   if (blockIdx.x >= conv2_blocks(gradients)) return load4(&gradients.fc1_weight[offset - FC1_OFFSET]);
@@ -93,16 +96,17 @@ static __device__ __forceinline__ float4 load_large_gradient(const rl_gradients 
   return gradients.fp16 ? load4((const __half *)gradients.conv2_weight + i) : load4((const float *)gradients.conv2_weight + i);
 }
 
-/* The partial sums that a block of a small tensor adds up: COLUMNS columns of partial[rows][stride]. */
+/* The columns of partial[rows][stride] that a block adds up for a small tensor: COLUMNS columns, one of which belongs to this
+ * thread. */
 typedef struct small_columns {
   const float *partial;
   uint32_t rows, stride;
-  uint32_t column;       /* the column of this thread */
-  uint32_t column_count; /* parameters of the tensor */
+  uint32_t column;       /* index of this thread's column */
+  uint32_t column_count; /* columns of the tensor, one for each parameter */
   uint32_t offset;       /* offset of the tensor's first parameter in rl_adam.weights */
 } small_columns;
 
-/* Returns the columns of a block. block: index among the blocks of the small tensors. */
+/* Returns the columns of a block. block: its index among the blocks of the small tensors. */
 static __device__ __forceinline__ small_columns small_columns_of(const rl_gradients &gradients, uint32_t block) {
   const uint32_t lane = threadIdx.x % COLUMNS;
   if (block < CONV1_BLOCKS) return {gradients.conv1, gradients.conv1_rows, CONV2_OFFSET, block * COLUMNS + lane, CONV2_OFFSET, 0};
@@ -119,8 +123,8 @@ static __device__ __forceinline__ bool owns_column(const small_columns &columns)
   return threadIdx.x < COLUMNS && columns.column < columns.column_count;
 }
 
-/* Returns the sum of this thread's column, which is valid if owns_column. All threads of the block call it. A thread adds up four
- * neighbouring columns, and THREADS / COLUMN_QUADS threads share their rows. */
+/* Returns the sum of this thread's column; valid if owns_column returns true. All threads of the block call it. A thread adds up
+ * four neighbouring columns, and THREADS / COLUMN_QUADS threads share the rows of these. */
 static __device__ float column_sum(const small_columns &columns) {
   __shared__ __align__(16) float parts[THREADS / 32][COLUMNS];
   const uint32_t quad = threadIdx.x % COLUMN_QUADS,
@@ -141,18 +145,18 @@ static __device__ float column_sum(const small_columns &columns) {
   return total;
 }
 
-/* A block's copy of the training state, in shared memory. All blocks take their adam_rates from it; the block with the last
- * ticket computes the next state from it. It is loaded at the begin of the kernel, because a load at the end would lengthen the
- * kernel. */
+/* A block's copy of the training state, in shared memory. All threads take their adam_rates from it, and the block with the last
+ * ticket computes the next state from it. It is loaded at the beginning of the kernel, because a load at the end would lengthen
+ * the kernel. */
 typedef struct step_state {
-  rl_train_state state; /* the members overflow and blocks_done are out of date */
+  rl_train_state state; /* the members overflow and blocks_done may be out of date */
   float loss;           /* sum of the losses of the batch */
 } step_state;
 enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
-static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp loads the state at once");
+static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp must be able to load the state with one instruction");
 
-/* Loads the state and adds up the loss, in the first warp. Needs no pdl_wait: the previous kernel writes neither of them, except
- * the state's `overflow`. */
+/* In the first warp, loads the state and adds up the loss. Needs no pdl_wait, because the previous kernel writes neither of them,
+ * except `overflow` in the state. */
 static __device__ __forceinline__ void load_step_state(const rl_adam &adam, const rl_gradients &gradients, step_state *step) {
   if (threadIdx.x >= 32) return;
   float loss = 0.0f;
@@ -163,16 +167,16 @@ static __device__ __forceinline__ void load_step_state(const rl_adam &adam, cons
   if (threadIdx.x < STATE_WORDS) ((uint32_t *)&step->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
 }
 
-/* Takes a ticket: increments the counter and returns its previous value. acq_rel orders the reads of every block before its
- * ticket, and these before the writes of the block with the last ticket (WAR). */
+/* Takes a ticket: increments the counter and returns its previous value. WAR: acq_rel orders the reads that a block made before
+ * it took its ticket before the writes of the block with the last ticket. */
 static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   uint32_t previous;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(previous) : "l"(counter) : "memory");
   return previous;
 }
 
-/* Returns whether the step is skipped, and takes the block's ticket. Reads state->overflow before that, because the block with
- * the last ticket resets overflow. Sets *is_last in the thread that writes the next state. All threads of the block call it. */
+/* Returns whether the step is skipped, and takes the block's ticket. Reads state->overflow first, because the block with the last
+ * ticket resets it. Sets *is_last to true in the one thread that must write the next state. All threads of the block call it. */
 static __device__ __forceinline__ bool read_overflow_and_take_ticket(const rl_adam &adam, bool *is_last) {
   const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
@@ -251,7 +255,7 @@ int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_
   return rl_pdl_launch("Adam", adam_step, block_count(*gradients), THREADS, 0, stream, err, *adam, *gradients);
 }
 
-/* Returns the same gradients as load_large_gradient, but computes those of fc1.w if the engine does not store them. */
+/* Returns the same gradients as load_large_gradient, but computes those of fc1.weight if the engine does not store them. */
 static __device__ __forceinline__ float4 load_or_compute_large_gradient(const rl_gradients &gradients, uint32_t offset,
                                                                         bool *is_owner) {
   if (offset < FC1_OFFSET || gradients.fc1_weight) return load_large_gradient(gradients, offset, is_owner);

@@ -5,7 +5,7 @@
 
 #include "train/cuda/kernels.h"
 
-/* Offsets and sizes of the tensors in rl_adam.weights; conv1.weight and conv1.bias begin at offset 0. The head is fc1.bias,
+/* Offsets and sizes of tensors in rl_adam.weights. conv1.weight and conv1.bias begin at offset 0. The head is fc1.bias,
  * fc2.weight and fc2.bias. */
 enum {
   CONV2_OFFSET = RL_CONV1_CHANNELS * 10,
@@ -15,11 +15,11 @@ enum {
   FC1_COUNT = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
   HEAD_OFFSET = FC1_OFFSET + FC1_COUNT
 };
-static_assert(HEAD_OFFSET + RL_HEAD_PARAMETERS == RL_PARAMETERS, "the tensors are all parameters");
+static_assert(HEAD_OFFSET + RL_HEAD_PARAMETERS == RL_PARAMETERS, "the tensors must add up to all parameters");
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
-/* Factors of a step, copied from rl_train_state. */
+/* Factors of Adam's update in a step, copied from rl_train_state. */
 typedef struct adam_rates {
   float inverse_loss_scale, step_size, rsqrt_bias_correction2;
 } adam_rates;
@@ -28,15 +28,15 @@ static __device__ __forceinline__ adam_rates adam_rates_of(const rl_train_state 
   return {state.inverse_loss_scale, state.step_size, state.rsqrt_bias_correction2};
 }
 
-/* Returns the square root of v. This instruction and the division in adam_update_weight have an error of up to 2 ulp (PTX ISA
- * 9.0, "sqrt", "div"), which is less than the rounding of the gradient. */
+/* Returns the square root of v, with an error of up to 2 ulp. So does the division in adam_update_weight (PTX ISA 9.0, "sqrt",
+ * "div"). That is less than the rounding error of the gradient. */
 static __device__ __forceinline__ float approximate_sqrt(float v) {
   float root;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(v));
   return root;
 }
 
-/* Updates both moments and returns the new weight. gradient: multiplied by the loss scale. */
+/* Updates both moments and returns the new weight. gradient: still multiplied by the loss scale. */
 static __device__ __forceinline__ float adam_update_weight(float weight, float gradient, float *first_moment,
                                                            float *second_moment, adam_rates rates) {
   gradient *= rates.inverse_loss_scale;
@@ -46,8 +46,8 @@ static __device__ __forceinline__ float adam_update_weight(float weight, float g
          __fdividef(rates.step_size * *first_moment, approximate_sqrt(*second_moment) * rates.rsqrt_bias_correction2 + EPSILON);
 }
 
-/* Updates the training state after a step of `batch` images. If state->overflow is set, the step was skipped and Adam's step
- * number stays. */
+/* Updates the training state after a step of `batch` images. If state->overflow is set, the step was skipped, so Adam's step
+ * number t stays the same. */
 static __device__ __forceinline__ void advance_train_state(rl_train_state *state, float learning_rate, uint32_t batch) {
   state->step++;
   state->last_inverse_loss_scale = state->inverse_loss_scale;

@@ -1,11 +1,11 @@
-/* conv1 (1→32 channels, 28×28 pixels, 3×3 taps), bias, ReLU and 2×2 max-pooling in FP32, in NHWC or NCHW: one kernel for each
- * direction. conv1_half.cu has FP16.
+/* Implements rl_conv1_forward and rl_conv1_backward (kernels.h) in FP32: conv1 (1→32 channels, 28×28 pixels, 3×3 taps), bias,
+ * ReLU and 2×2 max-pooling, in NHWC or NCHW, with one kernel for each direction. conv1_half.cu has the kernels for FP16.
  *
  * Forward: a block computes two pooled rows of one image; a thread computes one pooled pixel of four channels. The normalised
  * image rows are in shared memory, and the 28×28×32 outputs before pooling are never stored.
  *
- * Backward: two blocks share an image. A thread adds up the ten gradients of one channel (nine weights and a bias) over some of
- * the pixels of all its images, and the block stores one row of partial sums. Blocks exchange no data.
+ * Backward: two blocks share an image. A thread adds up the ten gradients of one channel (nine weights and a bias) over a part of
+ * the pixels of all images of its block, and the block stores one row of partial sums. Blocks exchange no data.
  *
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 2.0
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
@@ -24,14 +24,14 @@ template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(BLOCK_PIX
     conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled,
                   uint8_t *__restrict__ argmaxes) {
   __shared__ float tile[(2 * BLOCK_ROWS + 2) * CONV1_WIDTH];
-  uint32_t n = blockIdx.x / BLOCKS_PER_IMAGE, slice = blockIdx.x % BLOCKS_PER_IMAGE;
+  uint32_t n = blockIdx.x / BLOCKS_PER_IMAGE, image_part = blockIdx.x % BLOCKS_PER_IMAGE;
   int quad = CHANNELS_LAST ? threadIdx.x % CHANNEL_QUADS : threadIdx.x / BLOCK_PIXELS;
   int pixel = CHANNELS_LAST ? threadIdx.x / CHANNEL_QUADS : threadIdx.x % BLOCK_PIXELS;
   float weight[4 * 9], bias[4];
   pdl_wait();
   for (int i = 0; i < 9; i++) *(float4 *)&weight[i * 4] = load4(&weights[quad * 36 + i * 4]);
   *(float4 *)bias = load4(&weights[RL_CONV1_CHANNELS * 9 + quad * 4]);
-  load_image_rows(image_pixels(gather, n), slice * 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 2, tile);
+  load_image_rows(image_pixels(gather, n), image_part * 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 2, tile);
   __syncthreads();
 
   int row = pixel / RL_POOLED1_SIDE, column = pixel % RL_POOLED1_SIDE;
@@ -52,7 +52,7 @@ template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(BLOCK_PIX
     if (!(greatest[c] > 0.0f)) argmax[c] = RL_ARGMAX_RELU_ZERO;
     greatest[c] = fmaxf(greatest[c], 0.0f);
   }
-  const size_t pooled_pixel = slice * BLOCK_PIXELS + pixel;
+  const size_t pooled_pixel = image_part * BLOCK_PIXELS + pixel;
   if (CHANNELS_LAST) {
     size_t to = (n * RL_POOLED1_PIXELS + pooled_pixel) * RL_CONV1_CHANNELS + quad * 4;
     store4(&pooled[to], make_float4(greatest[0], greatest[1], greatest[2], greatest[3]));
@@ -66,7 +66,7 @@ template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(BLOCK_PIX
   }
 }
 
-/* kernels.h. The block size is BLOCK_PIXELS pixels × CHANNEL_QUADS. */
+/* A block has a thread for each of BLOCK_PIXELS pixels and CHANNEL_QUADS groups of channels. */
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *argmaxes,
                      cudaStream_t stream, rl_error *err) {
   if (format.fp16) return rl_conv1_half_forward(gather, weights, pooled, argmaxes, stream, err);
@@ -76,30 +76,30 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
 }
 
 enum {
-  WARPS = 16,                                                 /* of a block of the backward kernels */
-  MAX_CONCURRENT_IMAGES = 64,                                 /* two blocks each; in larger batches, blocks loop over images */
-  THREAD_PIXELS = (RL_POOLED1_PIXELS / 2 + WARPS - 1) / WARPS /* pooled pixels of an image that a thread processes */
+  WARPS = 16,                 /* of a block of the backward kernels */
+  MAX_CONCURRENT_IMAGES = 64, /* two blocks process each; in larger batches, blocks loop over images */
+  THREAD_PIXELS = (RL_POOLED1_PIXELS / 2 + WARPS - 1) / WARPS /* number of pooled pixels of an image that a thread processes */
 };
-static_assert((RL_POOLED1_PIXELS + 31) / 32 == THREAD_PIXELS, "a thread processes the same number of pixels in NHWC and NCHW");
+static_assert((RL_POOLED1_PIXELS + 31) / 32 == THREAD_PIXELS, "a thread must process the same number of pixels in NHWC and NCHW");
 
 /* NHWC: each of the two blocks of an image processes half of its pooled pixels. A lane processes one channel, a warp every 16th
  * pixel. */
 static __global__ void __launch_bounds__(WARPS * 32)
-    conv1_backward_nhwc(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
+    conv1_backward_nhwc(rl_gather gather, const float *__restrict__ pooled_gradient, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], warp_sums[WARPS][RL_CONV1_PARAMETERS];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, image_half = blockIdx.x % 2;
   float sums[10] = {};
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
-    /* Issued before the image's loads, so that the latencies overlap. */
+    /* These loads are issued before those of the image, so that their latencies overlap. */
     float gradient[THREAD_PIXELS];
     int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = warp + i * WARPS;
       size_t from = ((size_t)n * RL_POOLED1_PIXELS + image_half * (RL_POOLED1_PIXELS / 2) + pixel) * RL_CONV1_CHANNELS + lane;
       argmax[i] = pixel < RL_POOLED1_PIXELS / 2 ? argmaxes[from] : RL_ARGMAX_RELU_ZERO;
-      gradient[i] = pixel < RL_POOLED1_PIXELS / 2 ? d_pooled[from] : 0.0f;
+      gradient[i] = pixel < RL_POOLED1_PIXELS / 2 ? pooled_gradient[from] : 0.0f;
     }
     __syncthreads();
     load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
 /* NCHW: each of the two blocks of an image processes half of the channels. A warp processes one channel, a lane every 32nd pooled
  * pixel. The two blocks of an image write the same row of partial sums, for different channels. */
 static __global__ void __launch_bounds__(WARPS * 32)
-    conv1_backward_nchw(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
+    conv1_backward_nchw(rl_gather gather, const float *__restrict__ pooled_gradient, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH];
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
@@ -122,13 +122,13 @@ static __global__ void __launch_bounds__(WARPS * 32)
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
     size_t from = ((size_t)n * RL_CONV1_CHANNELS + channel) * RL_POOLED1_PIXELS;
-    /* Issued before the image's loads, so that the latencies overlap. */
+    /* These loads are issued before those of the image, so that their latencies overlap. */
     float gradient[THREAD_PIXELS];
     int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = lane + i * 32;
       argmax[i] = pixel < RL_POOLED1_PIXELS ? argmaxes[from + pixel] : RL_ARGMAX_RELU_ZERO;
-      gradient[i] = pixel < RL_POOLED1_PIXELS ? d_pooled[from + pixel] : 0.0f;
+      gradient[i] = pixel < RL_POOLED1_PIXELS ? pooled_gradient[from + pixel] : 0.0f;
     }
     __syncthreads();
     load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
@@ -152,10 +152,11 @@ uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch) {
   return concurrent_images(batch) * (format.channels_last ? 2 : 1);
 }
 
-int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
-                      const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  if (format.fp16) return rl_conv1_half_backward(gather, d_pooled, argmaxes, partial, conv2_gradient, state, stream, err);
+int rl_conv1_backward(rl_format format, rl_gather gather, const void *pooled_gradient, const uint8_t *argmaxes, float *partial,
+                      const void *conv2_weight_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  if (format.fp16)
+    return rl_conv1_half_backward(gather, pooled_gradient, argmaxes, partial, conv2_weight_gradient, state, stream, err);
   return rl_pdl_launch("conv1 backward", format.channels_last ? conv1_backward_nhwc : conv1_backward_nchw,
-                       2 * concurrent_images(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)d_pooled, argmaxes,
-                       partial);
+                       2 * concurrent_images(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)pooled_gradient,
+                       argmaxes, partial);
 }

@@ -1,6 +1,6 @@
-/* Shared by the kernels of conv1 (1→32 channels, 3×3 taps, padding 1): the normalised image, and the gradients of conv1's 320
- * parameters (288 weights, 32 biases) from the gradient of the pooled output. Each block stores its sums of these gradients as a
- * row of partial sums [320], which Adam adds up. */
+/* Functions that the kernels of conv1 (1→32 channels, 3×3 taps, padding 1) share: they normalise images, and add up the gradients
+ * of conv1's 320 parameters (288 weights, 32 biases) from the gradient of the pooled output. Each block stores its sums of these
+ * gradients as a row of partial sums [320]; Adam adds up the rows. */
 #ifndef RL_TRAIN_CUDA_CONV1_H
 #define RL_TRAIN_CUDA_CONV1_H
 
@@ -8,13 +8,13 @@
 
 enum { CONV1_WIDTH = RL_IMAGE_SIDE + 2 /* pixels in a row of an image with its border of zeros */ };
 
-/* Returns (byte / 255 − mean) / standard deviation, with the mean and the deviation of MNIST. */
+/* Returns (byte / 255 − mean) / standard deviation, with MNIST's mean and standard deviation. */
 static __device__ __forceinline__ float normalised_pixel(uint8_t byte) {
   return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
 }
 
-/* Normalises rows first … first + count - 1 of an image with its border of zeros into tile[count][CONV1_WIDTH]. Row 0 is the
- * upper border. All threads of the block call it. */
+/* Adds a border of zeros to an image, and writes rows first … first + count - 1 of the result, normalised, to
+ * tile[count][CONV1_WIDTH]. Row 0 is the upper border. All threads of the block call it. */
 static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int first, int count, float *tile) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
@@ -25,11 +25,12 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
 }
 
 /* Adds the contribution of one pooled element to the gradients of its channel: sums[0 … 8] of the nine weights, sums[9] of the
- * bias. gradient: that of the pooled element; max-pooling passes it to the conv1 output at position `argmax` of the 2×2 window.
- * pixel: index of the pooled element, counted from the first pooled row that `tile` (load_image_rows) covers; row
- * pixel / RL_POOLED1_SIDE, column pixel % RL_POOLED1_SIDE. `corner` is the upper left pixel of the 3×3 taps of that conv1 output.
- * The lanes of a warp have different argmaxes, so the function does not branch on the argmax: it reads the tile even for the
- * argmax RL_ARGMAX_RELU_ZERO, and the window of `pixel` must be inside the tile. */
+ * bias. gradient: of the pooled element; max-pooling passes it to the output of conv1 at position `argmax` of the element's 2×2
+ * window. pixel: index of the pooled element, counted from the first pooled row that `tile` (load_image_rows) covers. `corner` is
+ * the upper left of the 3×3 pixels that this output of conv1 depends on.
+ *
+ * The lanes of a warp have different argmaxes, so the function does not branch on the argmax. It reads the tile even if the
+ * argmax is RL_ARGMAX_RELU_ZERO, so the window of `pixel` must be inside the tile. */
 static __device__ __forceinline__ void add_pooled_gradient(float gradient, int argmax, int pixel, const float *tile,
                                                            float sums[10]) {
   const float passed = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient;
@@ -39,7 +40,8 @@ static __device__ __forceinline__ void add_pooled_gradient(float gradient, int a
   sums[9] += passed;
 }
 
-/* Adds up the rows sums[WARPS], one for each warp, into row `row` of partial. All threads of the block call it. */
+/* Adds up the rows of sums[WARPS], one for each warp, and stores the total as row `row` of partial. All threads of the block call
+ * it. */
 template <int WARPS>
 static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_PARAMETERS], float *partial, uint32_t row) {
   for (int i = threadIdx.x; i < RL_CONV1_PARAMETERS; i += blockDim.x) {
@@ -49,8 +51,9 @@ static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_
   }
 }
 
-/* Adds up, into row `row` of partial, the sums that the threads have in registers (add_pooled_gradient); lane i has those of
- * channel i. warp_sums: scratch in shared memory, WARPS rows. All threads of the block call it. */
+/* Adds up over the block's warps the sums that the threads have in registers (add_pooled_gradient), where lane i has those of
+ * channel i, and stores the total as row `row` of partial. warp_sums: scratch in shared memory, WARPS rows. All threads of the
+ * block call it. */
 template <int WARPS> static __device__ __forceinline__ void reduce_channel_sums(const float sums[10],
                                                                                 float (*warp_sums)[RL_CONV1_PARAMETERS],
                                                                                 float *partial, uint32_t row) {

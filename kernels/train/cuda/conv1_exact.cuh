@@ -1,5 +1,6 @@
-/* Operands of conv1 on tensor cores that lose nothing in FP16: a pixel is multiplied as byte − PIXEL_MIDDLE, which FP16
- * represents exactly, and a weight as the sum of two FP16 values, which has 22 bits (a relative error of 3e-8). */
+/* Operands of conv1 for products on tensor cores that lose almost no precision in FP16. A pixel is multiplied as byte −
+ * PIXEL_MIDDLE, which FP16 represents exactly, and a weight as the sum of two FP16 values, which has 22 bits (a relative error of
+ * 3e-8). */
 #ifndef RL_TRAIN_CUDA_CONV1_EXACT_H
 #define RL_TRAIN_CUDA_CONV1_EXACT_H
 
@@ -8,12 +9,13 @@
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
 
-/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of zeros around an image, the value
- * BORDER stands in place of byte − PIXEL_MIDDLE. BORDER is rounded to FP16, so the border is 2e-7 instead of zero. */
+/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border around an image, whose pixels are
+ * zero, the constant BORDER takes the place of byte − PIXEL_MIDDLE. BORDER is rounded to FP16, so a border pixel is 2e-7 instead
+ * of zero. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
                    PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
-/* Splits two values into FP16 values, high and low, whose sums are the values. */
+/* Splits each of two values into the sum of two FP16 values: *high has the two high parts, *low the two low parts. */
 static __device__ __forceinline__ void split_halves(float a, float b, uint32_t *high, uint32_t *low) {
   const __half2 rounded = __floats2half2_rn(a, b);
   *high = half2_bits(rounded);

@@ -1,18 +1,16 @@
-/* conv1 (1→32 channels, 28×28 pixels, 3×3 taps), bias, ReLU and 2×2 max-pooling in FP16 on tensor cores (mma.sync m16n8k16),
- * NHWC: one kernel for each direction.
+/* Implements the rl_conv1_half_ functions of kernels.h: conv1 (1→32 channels, 28×28 pixels, 3×3 taps), bias, ReLU and 2×2
+ * max-pooling in FP16 on tensor cores (mma.sync m16n8k16), in NHWC, with one kernel for each direction.
  *
  * Division of work: a warp processes the same pooled row of one image after another, without synchronising with other warps. It
  * loads the pixels of the next image before it multiplies those of the current one. Blocks exchange no data.
  *
  *   forward   four products, one for each position of a pooling window: [14 pixels × 9 taps] · [9 taps × 32 channels]. The
- *             greatest of the four results is the pooled value
+ *             pooled value is the greatest of the four results
  *   backward  the sum of four products, one for each position: [32 channels × 14 pixels] · [14 pixels × 10 columns]. The left
  *             operand is the pooled gradient where the argmax is this position, else zero. The right operand has the pixels under
  *             the 9 taps, and a column of ones for the bias. Each block stores one row of partial sums
  *
- * Precision: the products are more exact than the FP16 values that are stored. A pixel is multiplied as byte − PIXEL_MIDDLE,
- * which FP16 represents exactly; a weight is multiplied as the sum of two FP16 values, which has 22 bits (a relative error of
- * 3e-8).
+ * Precision: the products are more exact than the FP16 values that are stored (conv1_exact.cuh).
  *
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 1.2
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
@@ -27,10 +25,10 @@ enum {
   CONV2_WEIGHTS = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9 /* weights of conv2 */,
   CHANNEL_TILES = RL_CONV1_CHANNELS / 8 /* groups of eight channels, the columns (N) of an mma */,
   ROW_WORDS = RL_IMAGE_SIDE / 4 /* 32-bit words of an image row */,
-  /* The window of a warp, in shared memory: its IMAGE_ROWS rows of the image with the border, as FP16, in four planes. Element x
-   * of plane c is column 2x + c of the row, so that most columns are stored twice. Adjacent pooled pixels are two columns apart;
-   * so the pixels that they need for one tap are adjacent elements of one plane. The loads of the nine taps for eight pooled
-   * pixels are free of bank conflicts. In each plane, rows of ones (for the bias) follow the image rows. */
+  /* The window of a warp, in shared memory: the IMAGE_ROWS rows of the image that it needs, with the border, as FP16, in four
+   * planes. Element x of plane c is column 2x + c of a row, so most columns are stored twice. Adjacent pooled pixels are two
+   * columns apart; so the pixels that they need for one tap are adjacent elements of one plane, and the loads of the nine taps
+   * for eight pooled pixels are free of bank conflicts. In each plane, rows of ones (for the bias) follow the image rows. */
   PLANES = 4,
   PLANE_PITCH = 24 /* FP16 values from a row of a plane to the next */,
   PLANE_HALVES = 200 /* FP16 values of a plane */,
@@ -40,25 +38,26 @@ enum {
   BACKWARD_WARPS = 14,
   BACKWARD_MAX_CONCURRENT_IMAGES = 132
 };
-static_assert(RL_POOLED1_SIDE % FORWARD_WARPS == 0 && RL_POOLED1_SIDE % BACKWARD_WARPS == 0, "blocks of whole images");
-static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane has room for rows and ones");
+static_assert(RL_POOLED1_SIDE % FORWARD_WARPS == 0 && RL_POOLED1_SIDE % BACKWARD_WARPS == 0,
+              "the rows of an image must divide into whole blocks");
+static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane must have room for the image rows and two rows of ones");
 
-/* The loop of a warp over its images: the current image, the next ones, and the lane's four pixels of the current image. */
+/* State of a warp's loop over its images. */
 typedef struct image_loop {
   int row;             /* pooled row, the same in each image */
-  uint32_t n;          /* current image of the batch */
-  uint32_t stride;     /* from an image of this warp to its next */
+  uint32_t n;          /* index of the current image in the batch */
+  uint32_t stride;     /* images from one image of this warp to its next */
   uint32_t next_image; /* data set index of the next image */
-  uint32_t position;   /* position in the epoch of the batch's first image */
-  uint32_t pixels;     /* four bytes of the current image, one per pixel */
+  uint32_t position;   /* index in the epoch of the batch's first image */
+  uint32_t pixels;     /* the lane's four pixels of the current image, one byte each */
 } image_loop;
 
-/* Returns the image row of this lane's four pixels, which may be -1 or RL_IMAGE_SIDE (in the border). */
+/* Returns the image row of this lane's four pixels. It may be -1 or RL_IMAGE_SIDE, which are in the border. */
 static __device__ __forceinline__ int image_row(const image_loop &loop) {
   return loop.row * 2 - 1 + (int)(threadIdx.x % 32 / ROW_WORDS);
 }
 
-/* Returns whether this lane has four pixels of the image. */
+/* Returns whether this lane has pixels of the image. */
 static __device__ __forceinline__ bool has_pixels(const image_loop &loop) {
   return threadIdx.x % 32 < IMAGE_ROWS * ROW_WORDS && image_row(loop) >= 0 && image_row(loop) < RL_IMAGE_SIDE;
 }
@@ -68,8 +67,8 @@ static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint
   if (has_pixels(*loop)) loop->pixels = *(const uint32_t *)&gather.images[offset];
 }
 
-/* Returns the data set index of the warp's image `iterations` iterations later, or of the last image of the batch if the warp has
- * none then. */
+/* Returns the data set index of the warp's image `iterations` iterations after the current one; if the warp has no such image,
+ * that of the last image of the batch. */
 static __device__ __forceinline__ uint32_t dataset_index_after(const rl_gather &gather, const image_loop &loop,
                                                                uint32_t iterations) {
   return dataset_index_at(gather, loop.position + min(loop.n + iterations * loop.stride, gather.batch - 1));
@@ -93,7 +92,7 @@ static __device__ __forceinline__ void advance_image_loop(const rl_gather &gathe
   loop->n += loop->stride;
 }
 
-/* Fills the image rows of the warp's window with the border and the other rows with ones. */
+/* Fills the image rows of the warp's window with border pixels, and the other rows with ones. */
 static __device__ __forceinline__ void clear_window(__half *window) {
   const __half2 border = __float2half2_rn(BORDER), one = __float2half2_rn(1.0f);
   for (int plane = 0; plane < PLANES; plane++)
@@ -102,16 +101,16 @@ static __device__ __forceinline__ void clear_window(__half *window) {
   __syncwarp();
 }
 
-/* Returns two bytes of a word as FP16, minus PIXEL_MIDDLE. The bits 0x6400 + byte are the FP16 value 1024 + byte. selector: for
- * __byte_perm. */
+/* Returns two bytes of a word as FP16 values, minus PIXEL_MIDDLE. selector: selects the two bytes for __byte_perm, and 0x64 above
+ * each, because 0x6400 + byte are the bits of the FP16 value 1024 + byte. */
 static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t selector) {
   const __half2 plus_1024 = half2_from_bits(__byte_perm(word, 0x64646464u, selector));
   return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
 }
 
-/* Stores the lane's four pixels in the warp's window; w is the number of their word in the image row, so they are columns 4w + 1
- * to 4w + 4 of the row with its border. The border itself keeps its values. odd, even: the two pixels in odd and in even
- * columns. */
+/* Stores the lane's four pixels in the warp's window, and leaves the border unchanged. w: index of the pixels' word in the image
+ * row. With the border, the pixels are columns 4w + 1 to 4w + 4 of the row. odd, even: the two pixels in odd columns, and the two
+ * in even columns. */
 static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
   const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
   const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
@@ -128,14 +127,14 @@ static __device__ __forceinline__ void store_pixels(const image_loop &loop, __ha
 }
 
 /* A lane's fragments of the weights, which are operand B of the products. Each weight is split into a high and a low FP16 value.
- * The 16 rows of B are four groups of four: group y = 0, 1, 2 has the three taps of row y and a zero; group 3 has the bias, as a
- * high and a low value, and two zeros. A lane holds the rows of group lane % 4, and in tile t the column of channel lane / 8 · 8
- * + 2t + lane / 4 % 2. */
+ * The 16 rows of B are four groups of four: group y = 0, 1, 2 has the three taps in row y of the filter, and a zero; group 3 has
+ * the bias, as a high and a low value, and two zeros. A lane holds the rows of group lane % 4. In tile t it holds the column of
+ * channel lane / 8 · 8 + 2t + lane / 4 % 2. */
 typedef struct weight_fragments {
   uint32_t high[CHANNEL_TILES][2], low[CHANNEL_TILES][2];
 } weight_fragments;
 
-/* Returns what v loses when it is rounded to FP16. */
+/* Returns v minus v rounded to FP16. */
 static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
 
 /* Returns, in lane i, the bias of channel i plus the contribution of PIXEL_INTERCEPT, divided by PIXEL_SLOPE. This bias plus the
@@ -181,8 +180,8 @@ static __device__ __forceinline__ void load_patches(const __half *window, uint32
     }
 }
 
-/* Returns a byte for each of four floats: 0xff if the sign bit is set, else 0. (prmt copies the sign bit of a byte into all its
- * bits if bit 3 of the selector is set: PTX ISA 9.0, "prmt".) */
+/* Returns a byte for each of four floats: 0xff if the float's sign bit is set, else 0. prmt copies the sign bit of a byte into
+ * all its bits if bit 3 of the selector is set (PTX ISA 9.0, "prmt"). */
 static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   uint32_t low, high;
   asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(low) : "r"(__float_as_uint(v[0])), "r"(__float_as_uint(v[1])));
@@ -190,26 +189,26 @@ static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   return __byte_perm(low, high, 0x5410);
 }
 
-/* Pools four windows: greatest[i] is the greatest of from[0 … 3][i]. Returns the four argmaxes, one byte each; the first of equal
- * values wins. Comparisons are subtractions, which run on the FMA units; the sign bits of four windows are then combined at
- * once. */
-static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS][4], float greatest[4]) {
-  float right[4], lower_right[4], down[4], negated[4];
+/* Pools four windows: greatest[i] is the greatest of outputs[0 … 3][i]. Returns the four argmaxes, one byte each; the first of
+ * equal values wins. Values are compared by the sign of their difference, because subtractions run on the FMA units; the signs
+ * for the four windows are then processed together, one byte each. */
+static __device__ __forceinline__ uint32_t pool_tile(const float outputs[POSITIONS][4], float greatest[4]) {
+  float upper_difference[4], lower_difference[4], row_difference[4], negated[4];
   for (int i = 0; i < 4; i++) {
-    const float upper = fmaxf(from[0][i], from[1][i]), lower = fmaxf(from[2][i], from[3][i]);
-    right[i] = from[0][i] - from[1][i];
-    lower_right[i] = from[2][i] - from[3][i];
-    down[i] = upper - lower;
+    const float upper = fmaxf(outputs[0][i], outputs[1][i]), lower = fmaxf(outputs[2][i], outputs[3][i]);
+    upper_difference[i] = outputs[0][i] - outputs[1][i];
+    lower_difference[i] = outputs[2][i] - outputs[3][i];
+    row_difference[i] = upper - lower;
     greatest[i] = fmaxf(upper, lower);
     negated[i] = 0.0f - greatest[i];
   }
-  const uint32_t is_down = sign_bytes(down), passes_relu = sign_bytes(negated);
-  const uint32_t is_right = (sign_bytes(lower_right) & is_down) | (sign_bytes(right) & ~is_down);
+  const uint32_t is_down = sign_bytes(row_difference), passes_relu = sign_bytes(negated);
+  const uint32_t is_right = (sign_bytes(lower_difference) & is_down) | (sign_bytes(upper_difference) & ~is_down);
   return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes_relu) |
          (RL_ARGMAX_RELU_ZERO * 0x01010101u & ~passes_relu);
 }
 
-/* A lane's results: eight channels, from lane % 4 · 8 on, of pooled pixels lane / 4 and lane / 4 + 8. */
+/* A lane's results: eight channels, beginning with lane % 4 · 8, of pooled pixels lane / 4 and lane / 4 + 8. */
 typedef struct pooled_pixels {
   uint4 values[2];
   uint2 argmaxes[2];
@@ -265,7 +264,7 @@ static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
   }
 }
 
-/* Returns the blocks of a launch: each concurrent image needs RL_POOLED1_SIDE warps, one for each pooled row. */
+/* Returns the number of blocks of a launch. Each concurrent image needs RL_POOLED1_SIDE warps, one for each pooled row. */
 static uint32_t block_count(uint32_t batch, uint32_t warps, uint32_t max_images) {
   return (batch < max_images ? batch : max_images) * (RL_POOLED1_SIDE / warps);
 }
@@ -277,8 +276,8 @@ int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, 
                        (__half *)pooled, argmaxes);
 }
 
-/* A lane's pooled gradients and argmaxes: channels lane / 4 · 4 … lane / 4 · 4 + 3 of the four pixels lane_pixel(0 … 3) of the
- * warp's pooled row. */
+/* A lane's pooled gradients and argmaxes: channels lane / 4 · 4 … lane / 4 · 4 + 3 of four pixels of the warp's pooled row,
+ * lane_pixel(0 … 3). */
 typedef struct lane_gradients {
   uint2 gradient[4];
   uint32_t argmax[4];
@@ -286,7 +285,7 @@ typedef struct lane_gradients {
 
 static __device__ __forceinline__ int lane_pixel(int i) { return threadIdx.x % 4 * 2 + i % 2 + i / 2 * 8; }
 
-/* Returns the offset of pixel i of a lane_gradients in pooled row `row` of image n. */
+/* Returns the offset, in pooled row `row` of image n, of pixel i of this lane's lane_gradients. */
 static __device__ __forceinline__ size_t lane_offset(uint32_t n, int row, int i) {
   return (((size_t)n * RL_POOLED1_SIDE + row) * RL_POOLED1_SIDE + lane_pixel(i)) * RL_CONV1_CHANNELS + threadIdx.x % 32 / 4 * 4;
 }
@@ -297,14 +296,15 @@ static __device__ __forceinline__ void load_argmaxes(const uint8_t *argmaxes, ui
                                                     : RL_ARGMAX_RELU_ZERO * 0x01010101u;
 }
 
-static __device__ __forceinline__ void load_gradients(const __half *d_pooled, uint32_t n, int row, lane_gradients *to) {
+static __device__ __forceinline__ void load_gradients(const __half *pooled_gradient, uint32_t n, int row, lane_gradients *to) {
   for (int i = 0; i < 4; i++)
-    to->gradient[i] = lane_pixel(i) < RL_POOLED1_SIDE ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
+    to->gradient[i] =
+        lane_pixel(i) < RL_POOLED1_SIDE ? *(const uint2 *)&pooled_gradient[lane_offset(n, row, i)] : make_uint2(0, 0);
 }
 
-/* Arranges a lane's gradients as fragments of operand A, channels × pixels: in tile m (0 or 1), row lane / 4 is channel lane / 4
- * · 4 + 2m, and row lane / 4 + 8 is the next channel. `argmax` holds, for each 16 bits of `gradient`, the argmax of that gradient
- * twice, in both bytes. */
+/* Arranges a lane's gradients as fragments of operand A, channels × pixels. In tile m (0 or 1), row lane / 4 is channel lane / 4
+ * · 4 + 2m, and row lane / 4 + 8 is the next channel. Each 16 bits of `argmax` belong to the same 16 bits of `gradient`: both
+ * bytes are the argmax of that gradient. */
 static __device__ __forceinline__ void make_fragments(const lane_gradients &from, uint32_t gradient[2][4],
                                                       uint32_t argmax[2][4]) {
   for (int m = 0; m < 2; m++)
@@ -316,8 +316,9 @@ static __device__ __forceinline__ void make_fragments(const lane_gradients &from
     }
 }
 
-/* Adds the products of one position of the windows: gradients whose argmax is this position, times the pixels under the taps.
- * Columns of sum[m][0] are taps 0 to 7. Columns of sum[m][1] are tap 8, the ones for the bias, and zeros. */
+/* Adds the products for one position of the windows: gradients whose argmax is this position, times the pixels under the taps.
+ * Columns of sum[m][0] are taps 0 to 7. Of the columns of sum[m][1], the first is tap 8, the second has the ones for the bias,
+ * and the others are not used. */
 static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t argmax[2][4], int position,
                                                     const __half *window, float sum[2][2][4]) {
   const int lane = threadIdx.x % 32, tap = lane / 4;
@@ -332,12 +333,12 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
   for (int m = 0; m < 2; m++) {
     for (int i = 0; i < 4; i++) selected[i] = gradient[m][i] & __heq2_mask(half2_from_bits(argmax[m][i]), position_bytes);
-    for (int s = 0; s < 2; s++) mma_m16n8k16(sum[m][s], selected, taps[s]);
+    for (int n = 0; n < 2; n++) mma_m16n8k16(sum[m][n], selected, taps[n]);
   }
 }
 
-/* Stores the sums of a warp as a row of gradients. Returns whether the sums are finite; if they are, every gradient was
- * finite. */
+/* Stores the sums of a warp as a row of gradients. Returns whether the sums of the biases are finite; if they are, every gradient
+ * was finite. */
 static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[RL_CONV1_PARAMETERS]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;
@@ -356,11 +357,11 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
   return finite;
 }
 
-/* Computes a row of partial sums of conv1's gradients for each block. Also checks conv2_gradient[conv2_count], the gradient of
- * conv2.weight, for overflow. */
+/* Stores a row of partial sums of conv1's gradients for each block. Also checks conv2_weight_gradient[conv2_count] for
+ * overflow. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
-    conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
-                   float *__restrict__ partial, const __half *__restrict__ conv2_gradient, uint32_t conv2_count,
+    conv1_backward(rl_gather gather, const __half *__restrict__ pooled_gradient, const uint8_t *__restrict__ argmaxes,
+                   float *__restrict__ partial, const __half *__restrict__ conv2_weight_gradient, uint32_t conv2_count,
                    rl_train_state *state) {
   __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW_HALVES];
   __shared__ float sums[BACKWARD_WARPS][RL_CONV1_PARAMETERS];
@@ -371,20 +372,20 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
   image_loop loop = begin_image_loop(gather);
   load_argmaxes(argmaxes, loop.n, loop.row, &gradients);
   pdl_wait(); /* the loads above do not depend on the previous kernel */
-  load_gradients(d_pooled, loop.n, loop.row, &gradients);
+  load_gradients(pooled_gradient, loop.n, loop.row, &gradients);
   while (loop.n < gather.batch) {
     uint32_t gradient[2][4], argmax[2][4];
     store_pixels(loop, window);
     make_fragments(gradients, gradient, argmax);
     advance_image_loop(gather, &loop);
     load_argmaxes(argmaxes, min(loop.n, gather.batch - 1), loop.row, &gradients);
-    load_gradients(d_pooled, min(loop.n, gather.batch - 1), loop.row, &gradients);
+    load_gradients(pooled_gradient, min(loop.n, gather.batch - 1), loop.row, &gradients);
     for (int position = 0; position < POSITIONS; position++) add_position(gradient, argmax, position, window, sum);
     __syncwarp();
   }
   bool overflow = !store_sums(sum, sums[threadIdx.x / 32]);
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < conv2_count; i += gridDim.x * blockDim.x)
-    overflow |= !isfinite(__half2float(conv2_gradient[i]));
+    overflow |= !isfinite(__half2float(conv2_weight_gradient[i]));
   if (overflow) state->overflow = 1;
   __syncthreads();
   reduce_rows<BACKWARD_WARPS>(sums, partial, blockIdx.x);
@@ -392,9 +393,9 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
 
 uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return block_count(batch, BACKWARD_WARPS, BACKWARD_MAX_CONCURRENT_IMAGES); }
 
-int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
-                           const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+int rl_conv1_half_backward(rl_gather gather, const void *pooled_gradient, const uint8_t *argmaxes, float *partial,
+                           const void *conv2_weight_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   return rl_pdl_launch("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream,
-                       err, gather, (const __half *)d_pooled, argmaxes, partial, (const __half *)conv2_gradient,
-                       conv2_gradient ? (uint32_t)CONV2_WEIGHTS : 0, state);
+                       err, gather, (const __half *)pooled_gradient, argmaxes, partial, (const __half *)conv2_weight_gradient,
+                       conv2_weight_gradient ? (uint32_t)CONV2_WEIGHTS : 0, state);
 }

@@ -1,18 +1,19 @@
-/* conv2 (3×3 convolution from 32 channels of 14×14 pixels to 64 channels of 12×12 pixels), bias, ReLU and 2×2 max-pooling in FP32
- * on FMA units: one kernel for each direction. Activations are NHWC: in [n][14][14][32], pooled [n][6][6][64], n images; weights
- * are [64][9 taps][32]. The output before pooling is never stored. Sums are in a fixed order.
+/* Implements the rl_conv2_float_ functions of kernels.h: conv2 (3×3 convolution from 32 channels of 14×14 pixels to 64 channels
+ * of 12×12 pixels), bias, ReLU and 2×2 max-pooling in FP32 on FMA units, with one kernel for each direction. Activations are
+ * NHWC: in [n][14][14][32], pooled [n][6][6][64], n images; weights are [64][9 taps][32]. The output before pooling is never
+ * stored. Sums are in a fixed order.
  *
  * Forward: a block computes 32 output channels of one image after another. A warp computes 2 × 6 output pixels, which are half a
  * row of pooled pixels; a lane computes one output channel. All lanes read the same pixels (broadcast). Shortest possible time:
  * 5.1 µs on an H200 at batch 64, for 170 million FMA.
  *
  * Backward: the first blocks compute the weight gradient, the others the input gradient; a lane is an input channel. The gradient
- * of conv2's product is sparse: max-pooling and ReLU leave at most one nonzero value per window of four. So both gradients
+ * of conv2's product is sparse: max-pooling and ReLU leave at most one nonzero value in each window of four. So both gradients
  * together need at most half of forward's FMA. All lanes of a warp read the same argmax, so a warp branches without divergence to
  * one of four sequences of nine FMA, whose registers are known at compile time.
  *
  * Memory: weights and images are copied to shared memory by cp.async. The copy of an image does not overlap with the computation
- * of another. __syncthreads before an image is overwritten (WAR) and after it has been copied (RAW). */
+ * of another image. The block calls __syncthreads before an image is overwritten (WAR) and after it has been copied (RAW). */
 #include "async_copy.cuh"
 #include "cuda_check.h"
 #include "pdl.cuh"
@@ -21,12 +22,12 @@
 
 enum {
   TAPS = 9,
-  WEIGHT_COLUMNS = TAPS * RL_CONV1_CHANNELS, /* values of a row of weights */
+  WEIGHT_COLUMNS = TAPS * RL_CONV1_CHANNELS, /* values in a row of weights */
   VECTOR = 4,                                /* floats in 16 bytes */
   WARPS = 12,                                /* of a block */
   THREADS = WARPS * 32,
-  WEIGHT_PITCH = WEIGHT_COLUMNS + VECTOR /* floats from a row of weights to the next in shared memory; 16-byte reads of eight rows
-                                            are free of bank conflicts */
+  WEIGHT_PITCH = WEIGHT_COLUMNS + VECTOR /* floats from one row of weights to the next in shared memory; 16-byte reads of eight
+                                            rows are free of bank conflicts */
 };
 
 /* Begins to copy the weights of `channels` output channels to shared memory. */
@@ -48,7 +49,7 @@ enum {
   HALF_ROW = RL_CONV2_SIDE / 2, /* output pixels that a warp computes in each of its two rows */
   MAX_FORWARD_BLOCKS = 66       /* blocks for each half of the channels; in larger batches, blocks loop over images */
 };
-static_assert(WARPS == 2 * RL_POOLED2_SIDE, "one warp for each half row of pooled pixels");
+static_assert(WARPS == 2 * RL_POOLED2_SIDE, "a block must have one warp for each half row of pooled pixels");
 
 static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -112,44 +113,46 @@ int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights
 }
 
 enum {
-  ARGMAX_BITS = 4, /* a packed word holds the argmaxes of up to eight channels or pixels, 4 bits each */
+  ARGMAX_BITS = 4, /* a packed word holds the argmaxes of up to eight channels or pixels, ARGMAX_BITS bits each */
   ARGMAX_MASK = (1 << ARGMAX_BITS) - 1,
-  /* Weight gradient: a block sums up GROUP_CHANNELS output channels over a set of images and stores one row of partial sums; a
-   * warp computes half of these channels from one row of pooled pixels. */
+  /* Weight gradient: a block adds up the gradients of GROUP_CHANNELS output channels over a set of images and stores one row of
+   * partial sums; a warp computes half of these channels from one row of pooled pixels. */
   GROUP_CHANNELS = 16,
   GROUPS = RL_CONV2_CHANNELS / GROUP_CHANNELS,
   WARP_CHANNELS = GROUP_CHANNELS / 2,
   MAX_PARTIAL_ROWS = 16,
-  IMAGES_PER_ROW = 4 /* images summed in a row of partial sums; more in batches that exceed MAX_PARTIAL_ROWS rows */,
+  /* Images added up in a row of partial sums; more if the batch would otherwise need over MAX_PARTIAL_ROWS rows. */
+  IMAGES_PER_ROW = 4,
   WEIGHT_SUMS = GROUP_CHANNELS * WEIGHT_COLUMNS,
-  GROUP_VALUES = RL_POOLED2_PIXELS * GROUP_CHANNELS, /* pooled gradients of an image */
+  GROUP_VALUES = RL_POOLED2_PIXELS * GROUP_CHANNELS, /* pooled gradients of an image in a group of channels */
   WEIGHT_SHARED_FLOATS = RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + GROUP_VALUES + RL_POOLED2_PIXELS * 2,
-  /* Input gradient: a block computes one image after another; a warp sums over half of the output channels, from one row of
+  /* Input gradient: a block computes one image after another; a warp adds up over half of the output channels, from one row of
    * pooled pixels. */
-  ROW_PITCH = 8 /* floats from a row of six pooled gradients to the next */,
+  ROW_PITCH = 8 /* floats from one row of six pooled gradients to the next */,
   MAX_INPUT_BLOCKS = 64,
   INPUT_SHARED_FLOATS = RL_CONV2_CHANNELS * WEIGHT_PITCH + RL_CONV2_CHANNELS * RL_POOLED2_SIDE * (ROW_PITCH + 1) +
                         RL_POOLED1_PIXELS * RL_CONV1_CHANNELS
 };
 static_assert(WEIGHT_SUMS <= RL_POOLED1_PIXELS * RL_CONV1_CHANNELS && WEIGHT_SHARED_FLOATS <= INPUT_SHARED_FLOATS,
-              "both kinds of block fit into the shared memory of the launch");
-static_assert(THREADS == RL_CONV2_CHANNELS * RL_POOLED2_SIDE, "one thread for each row of pooled pixels of an output channel");
+              "both kinds of block must fit into the shared memory of the launch");
+static_assert(THREADS == RL_CONV2_CHANNELS * RL_POOLED2_SIDE,
+              "a block must have a thread for each row of pooled pixels of each output channel");
 
 typedef struct conv2_backward_args {
-  uint32_t batch, partial_rows; /* images; rows of partial sums */
-  const float *in, *weights, *d_pooled;
+  uint32_t batch, partial_rows; /* number of images; rows of partial sums */
+  const float *in, *weights, *pooled_gradient;
   const uint8_t *argmaxes;
-  float *d_in, *partial, *partial_bias; /* partial sums: [partial_rows][64][288], [partial_rows][64] */
+  float *in_gradient, *partial, *partial_bias; /* partial sums: [partial_rows][64][288], [partial_rows][64] */
 } conv2_backward_args;
 
-/* Loads the pooled gradients of image n into gradients[36 pixels][16], for 16 output channels from `first` on, with 0 where ReLU
- * gave zero. Loads their argmaxes into argmaxes[36][2], one packed word for eight channels. */
+/* Loads the pooled gradients of image n into gradients[36 pixels][16], for 16 output channels beginning with `first`, with 0
+ * where ReLU's output is zero. Loads their argmaxes into argmaxes[36][2], one packed word for eight channels. */
 static __device__ __forceinline__ void load_group(const conv2_backward_args &args, uint32_t n, int first, float *gradients,
                                                   uint32_t *argmaxes) {
   for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * 2; i += THREADS) {
     size_t offset = ((size_t)n * RL_POOLED2_PIXELS + i / 2) * RL_CONV2_CHANNELS + first + i % 2 * WARP_CHANNELS;
     uint2 raw = *(const uint2 *)&args.argmaxes[offset];
-    float4 gradient[2] = {*(const float4 *)&args.d_pooled[offset], *(const float4 *)&args.d_pooled[offset + 4]};
+    float4 gradient[2] = {*(const float4 *)&args.pooled_gradient[offset], *(const float4 *)&args.pooled_gradient[offset + 4]};
     uint32_t packed = 0;
 #pragma unroll
     for (int c = 0; c < WARP_CHANNELS; c++) {
@@ -163,16 +166,16 @@ static __device__ __forceinline__ void load_group(const conv2_backward_args &arg
   }
 }
 
-/* Adds to sums[tap] the gradient of the output at POSITION of a window times the input pixel under the tap. x: the 4 × 4 input
- * pixels of the window. */
+/* Adds to sums[tap] the product of the gradient of the output at POSITION of a window and the input pixel under the tap. x: the 4
+ * × 4 input pixels that the window depends on. */
 template <int POSITION>
 static __device__ __forceinline__ void accumulate_weight_taps(float *sums, float gradient, const float *x) {
 #pragma unroll
   for (int t = 0; t < TAPS; t++) sums[t] = fmaf(gradient, x[(POSITION / 2 + t / 3) * 4 + POSITION % 2 + t % 3], sums[t]);
 }
 
-/* Computes row partial_row of the partial sums of the weight and bias gradients, for a group of GROUP_CHANNELS output channels,
- * from the images partial_row, partial_row + args.partial_rows, … */
+/* Computes row partial_row of the partial sums of the gradients of weights and bias, for a group of GROUP_CHANNELS output
+ * channels, from the images partial_row, partial_row + args.partial_rows, … */
 static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int group, float *shared) {
   float *image = shared, *gradients = shared + RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, *sums = shared;
   uint32_t *packed_argmaxes = (uint32_t *)(gradients + GROUP_VALUES);
@@ -207,8 +210,8 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
   }
   if (threadIdx.x < GROUP_CHANNELS)
     args.partial_bias[partial_row * RL_CONV2_CHANNELS + group * GROUP_CHANNELS + threadIdx.x] = bias;
-  for (int sum_row = 0; sum_row < RL_POOLED2_SIDE;
-       sum_row++) { /* the warps add up their sums in shared memory, one row of windows after another */
+  /* The warps add up their sums in shared memory, one row of windows after another. */
+  for (int sum_row = 0; sum_row < RL_POOLED2_SIDE; sum_row++) {
     __syncthreads();
     if (row != sum_row) continue;
 #pragma unroll
@@ -224,18 +227,18 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
   for (int i = threadIdx.x; i < WEIGHT_SUMS / VECTOR; i += THREADS) to[i] = ((const float4 *)sums)[i];
 }
 
-/* Adds to d_in[4][14] the gradient of the output at POSITION of window i of a row times the nine weights. */
-template <int POSITION> static __device__ __forceinline__ void accumulate_input_taps(float d_in[4][RL_POOLED1_SIDE], int i,
+/* Adds to in_gradient[4][14] the products of the gradient of the output at POSITION of window i of a row and the nine weights. */
+template <int POSITION> static __device__ __forceinline__ void accumulate_input_taps(float in_gradient[4][RL_POOLED1_SIDE], int i,
                                                                                      float gradient,
                                                                                      const float *weights_of_channel) {
 #pragma unroll
   for (int t = 0; t < TAPS; t++)
-    d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3] =
-        fmaf(gradient, weights_of_channel[t], d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3]);
+    in_gradient[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3] =
+        fmaf(gradient, weights_of_channel[t], in_gradient[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3]);
 }
 
-/* Loads this thread's row of six pooled gradients of image n, with 0 where ReLU gave zero, and its argmaxes into a packed word. A
- * thread has one output channel and one row. */
+/* Loads this thread's row of six pooled gradients of image n, with 0 where ReLU's output is zero, and stores their argmaxes in a
+ * packed word. A thread has one output channel and one row. */
 static __device__ __forceinline__ void load_rows(const conv2_backward_args &args, uint32_t n, float *gradients,
                                                  uint32_t *packed_argmaxes) {
   const int channel = threadIdx.x % RL_CONV2_CHANNELS, row = threadIdx.x / RL_CONV2_CHANNELS;
@@ -244,12 +247,14 @@ static __device__ __forceinline__ void load_rows(const conv2_backward_args &args
     size_t offset = ((size_t)n * RL_POOLED2_PIXELS + row * RL_POOLED2_SIDE + i) * RL_CONV2_CHANNELS + channel;
     uint32_t argmax = args.argmaxes[offset];
     packed |= argmax << i * ARGMAX_BITS;
-    gradients[(row * RL_CONV2_CHANNELS + channel) * ROW_PITCH + i] = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : args.d_pooled[offset];
+    gradients[(row * RL_CONV2_CHANNELS + channel) * ROW_PITCH + i] =
+        argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : args.pooled_gradient[offset];
   }
   packed_argmaxes[row * RL_CONV2_CHANNELS + channel] = packed;
 }
 
-/* Computes d_in of the images block, block + blocks, … block: index of this block among the `blocks` input gradient blocks. */
+/* Computes in_gradient of the images block, block + blocks, … block: index of this block among the `blocks` input gradient
+ * blocks. */
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t block, uint32_t blocks, float *shared) {
   float *weights_of_channel = shared, *gradients = weights_of_channel + RL_CONV2_CHANNELS * WEIGHT_PITCH,
         *image = gradients + RL_CONV2_CHANNELS * RL_POOLED2_SIDE * ROW_PITCH;
@@ -262,7 +267,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
     load_rows(args, n, gradients, packed_argmaxes);
     cp_async_wait_all();
     __syncthreads();
-    float d_in[4][RL_POOLED1_SIDE] = {};
+    float in_gradient[4][RL_POOLED1_SIDE] = {};
     for (int c = half * (RL_CONV2_CHANNELS / 2); c < (half + 1) * (RL_CONV2_CHANNELS / 2); c++) {
       const float4 low = *(const float4 *)&gradients[(row * RL_CONV2_CHANNELS + c) * ROW_PITCH];
       const float2 high = *(const float2 *)&gradients[(row * RL_CONV2_CHANNELS + c) * ROW_PITCH + 4];
@@ -273,17 +278,17 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
       for (int t = 0; t < TAPS; t++) tap[t] = weights_of_channel[c * WEIGHT_PITCH + t * RL_CONV1_CHANNELS + lane];
 #pragma unroll
       for (int i = 0; i < RL_POOLED2_SIDE; i++) switch (packed >> i * ARGMAX_BITS & ARGMAX_MASK) {
-          case 0: accumulate_input_taps<0>(d_in, i, gradient[i], tap); break;
-          case 1: accumulate_input_taps<1>(d_in, i, gradient[i], tap); break;
-          case 2: accumulate_input_taps<2>(d_in, i, gradient[i], tap); break;
-          case 3: accumulate_input_taps<3>(d_in, i, gradient[i], tap); break;
+          case 0: accumulate_input_taps<0>(in_gradient, i, gradient[i], tap); break;
+          case 1: accumulate_input_taps<1>(in_gradient, i, gradient[i], tap); break;
+          case 2: accumulate_input_taps<2>(in_gradient, i, gradient[i], tap); break;
+          case 3: accumulate_input_taps<3>(in_gradient, i, gradient[i], tap); break;
           default: break;
         }
     }
-    /* The warps add up their d_in in the image in shared memory. Two warps have sums for each row of windows, and these cover
-     * four image rows, of which two overlap with the next row of windows. So the warps add in four turns, separated by
-     * __syncthreads: first the even rows of windows, one half of the output channels and then the other, then the odd rows
-     * likewise. */
+    /* The warps add up their in_gradient in the image in shared memory. Each row of windows has the sums of two warps, which
+     * cover four image rows; two of these rows are also covered by the next row of windows. Therefore the warps add in four
+     * turns, with a __syncthreads before each: first the even rows of windows, for one half of the output channels and then for
+     * the other half, then the odd rows in the same way. */
     for (int turn = 0; turn < 4; turn++) {
       __syncthreads();
       if (row % 2 != turn / 2 || half != turn % 2) continue;
@@ -293,19 +298,18 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
 #pragma unroll
         for (int x = 0; x < RL_POOLED1_SIDE; x++) {
           float *sum = &image[((2 * row + y) * RL_POOLED1_SIDE + x) * RL_CONV1_CHANNELS + lane];
-          *sum = is_first ? d_in[y][x] : *sum + d_in[y][x];
+          *sum = is_first ? in_gradient[y][x] : *sum + in_gradient[y][x];
         }
       }
     }
     __syncthreads();
-    float4 *out = (float4 *)&args.d_in[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS];
+    float4 *out = (float4 *)&args.in_gradient[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS];
     for (int i = threadIdx.x; i < RL_POOLED1_PIXELS * RL_CONV1_CHANNELS / VECTOR; i += THREADS)
       out[i] = ((const float4 *)image)[i];
   }
 }
 
-/* The first blocks compute the weight gradient, the others the input gradient; at batch 64 every block has its own
- * multiprocessor. */
+/* The first blocks compute the weight gradient, the others the input gradient. At batch 64 every block has an SM to itself. */
 static __global__ void __launch_bounds__(THREADS, 1) conv2_backward(conv2_backward_args args) {
   extern __shared__ __align__(16) float shared[];
   const uint32_t weight_blocks = GROUPS * args.partial_rows;
@@ -322,11 +326,12 @@ uint32_t rl_conv2_float_partial_rows(uint32_t batch) {
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
-int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *argmaxes,
-                            float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *pooled_gradient,
+                            const uint8_t *argmaxes, float *in_gradient, float *partial, float *partial_bias, cudaStream_t stream,
+                            rl_error *err) {
   const int bytes = INPUT_SHARED_FLOATS * (int)sizeof(float);
   const conv2_backward_args args = {
-      batch, rl_conv2_float_partial_rows(batch), in, weights, d_pooled, argmaxes, d_in, partial, partial_bias};
+      batch, rl_conv2_float_partial_rows(batch), in, weights, pooled_gradient, argmaxes, in_gradient, partial, partial_bias};
   uint32_t blocks = GROUPS * args.partial_rows + (batch < MAX_INPUT_BLOCKS ? batch : (uint32_t)MAX_INPUT_BLOCKS);
   if (rl_cuda_check(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                     "reserving shared memory", err) < 0)

@@ -1,12 +1,13 @@
-/* conv2, bias, ReLU and 2×2 max-pooling in one kernel, in FP16 on tensor cores (conv2.cuh): in [n][14][14][32], pooled
- * [n][6][6][64], n images. The 12×12×64 outputs of an image are pooled in registers and never stored. Sums are FP32, in a fixed
- * order.
+/* Implements rl_conv2_forward (kernels.h): conv2, bias, ReLU and 2×2 max-pooling in one kernel, in FP16 on tensor cores
+ * (conv2.cuh): in [n][14][14][32], pooled [n][6][6][64], n images. The 12×12×64 outputs of an image are pooled in registers and
+ * never stored. Sums are FP32, in a fixed order.
  *
  * Division of work: a block computes 32 channels of a set of images; a warp computes tiles of 16 pixels × these 32 channels.
  *
- * Memory: each warp keeps the weights of its 32 channels in registers, because loads of operands are the bottleneck; shared
- * memory then delivers only the pixels, 512 bytes for every four mma. Images are loaded in groups by cp.async into two buffers in
- * shared memory, one group ahead. __syncthreads before a group is read (RAW), and again before its buffer is overwritten (WAR).
+ * Memory: loads of operands are the bottleneck. Therefore each warp keeps the weights of its 32 channels in registers, and shared
+ * memory delivers only the pixels, 512 bytes for every four mma. Images are loaded in groups by cp.async into two buffers in
+ * shared memory, one group ahead. The block calls __syncthreads before a group is read (RAW), and again before its buffer is
+ * overwritten (WAR).
  *
  * Shortest possible time: 4 µs on an H200 at batch 512, for 2.7 GFLOP at the rate of mma.sync. */
 #include "pdl.cuh"
@@ -18,17 +19,17 @@ enum {
   CHANNELS = 32 /* output channels of a block */,
   WARPS = 8,
   THREADS = WARPS * 32,
-  STEPS = WEIGHT_COLUMNS / 16, /* mma instructions over the depth of a product */
-  /* Blocks for each half of the channels, because registers allow one block per SM. In larger batches, blocks loop over images.
-   */
+  STEPS = WEIGHT_COLUMNS / 16, /* mma instructions along the depth of a product */
+  /* Blocks for each half of the channels. Both halves together have one block for each SM of an H200, because registers allow
+   * only one block on an SM. In larger batches, blocks loop over images. */
   MAX_BLOCKS = 66,
   MAX_GROUP_IMAGES = 4 /* images that are loaded together: 36 tiles, nine for each warp scheduler */,
-  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH, /* shared memory of the weights */
-  IMAGE_BYTES = 2 * IN_IMAGE_HALVES           /* shared memory of an image */
+  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH, /* of the weights in shared memory */
+  IMAGE_BYTES = 2 * IN_IMAGE_HALVES           /* of an image in shared memory */
 };
 
-/* Begins to copy a group of images, first, first + stride, …, at most group_images of them, and commits the copies as one
- * cp.async group. */
+/* Begins to copy a group of images: first, first + stride, …, at most group_images of them. Commits the copies as one cp.async
+ * group. */
 static __device__ __forceinline__ void load_group_async(const __half *in, uint32_t batch, uint32_t first, uint32_t stride,
                                                         uint32_t group_images, __half *to) {
   for (uint32_t i = 0; i < group_images && first + i * stride < batch; i++)
@@ -54,9 +55,9 @@ static __device__ __forceinline__ float max_or_nan(float a, float b) {
   return result;
 }
 
-/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds two pixels of a window for eight channels: the left ones,
- * or the right ones if `right`. The lane `lane ^ 4` holds the other two pixels. The two lanes exchange half of the channels, so
- * that each has all four pixels of four channels. */
+/* Applies bias, pooling and ReLU to a tile and stores the result. A lane holds two pixels of a window for eight channels: the
+ * left ones, or, if `right`, the right ones. The lane with index `lane ^ 4` holds the other two pixels. The two lanes exchange
+ * half of the channels, so that each lane has all four pixels of four channels. */
 static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled,
                                                  uint8_t *argmaxes) {
   float own[4][2], received[4][2], greatest[4];
@@ -74,8 +75,8 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
   *(uchar4 *)argmaxes = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
 }
 
-/* group_images: images that are loaded together. state: NULL means that overflow is not recorded. The pointers are parameters
- * instead of members of a struct, so that __restrict__ applies to them. */
+/* group_images: number of images that are loaded together. state: NULL if overflow is not to be recorded. The pointers are
+ * parameters instead of members of a struct, so that __restrict__ applies to them. */
 static __global__ void __launch_bounds__(THREADS)
     conv2_forward(uint32_t batch, uint32_t group_images, const __half *__restrict__ in, const __half *__restrict__ weights,
                   const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ argmaxes,
@@ -134,8 +135,8 @@ static __global__ void __launch_bounds__(THREADS)
     if (!(largest_magnitude[i] < rounds_to_infinity) && state) state->overflow = 1;
 }
 
-/* Stores in *images the number of images in a group: two groups fit into shared memory beside the weights, and a group has at
- * most MAX_GROUP_IMAGES. */
+/* Sets *images to the number of images in a group: two groups must fit into shared memory beside the weights, and a group has at
+ * most MAX_GROUP_IMAGES images. */
 static int group_size(uint32_t *images, rl_error *err) {
   int device = 0, max_bytes = 0;
   if (rl_cuda_check(cudaGetDevice(&device), "finding the device", err) < 0 ||

@@ -1,14 +1,15 @@
 /* Exchange of data between the blocks of one launch through global memory. The blocks must be co-resident, because they wait for
  * each other. There are two mechanisms, grid barriers and tagged words.
  *
- * Grid barrier: a counter that is never reset. Every block adds 1 to it in every phase; the phase is complete when the counter
- * has reached the phase number times the number of blocks. The writes of all threads before grid_barrier_arrive are visible to
- * all threads after grid_barrier_wait (release and acquire at gpu scope).
+ * Grid barrier: a counter that is never reset. Every block adds 1 to it in every phase. Phase n is complete when the counter has
+ * reached n times the number of blocks. A thread that has waited for the phase (grid_barrier_wait) sees everything that any
+ * thread wrote before its block arrived (grid_barrier_arrive): release and acquire at gpu scope.
  *
  * Tagged word: a float that one thread writes and any number of threads read, without a barrier. Its lowest bit is the parity of
- * the phase in which it was written. A reader polls until the bit matches the parity of its own phase, and then clears the bit. A
- * float that was converted from FP16 has zeros in these low bits and loses nothing; any other float loses its lowest mantissa
- * bit. WAR: the writer may overwrite a word once all its readers have signalled, by any means, that they have read it.
+ * the phase in which it was written. A reader that wants the value of phase n polls until the bit is the parity of n, and then
+ * clears the bit. A float that was converted from FP16 has zeros in its low bits and loses nothing; any other float loses its
+ * lowest mantissa bit. WAR: the writer may overwrite a word only after all its readers have signalled, by any means, that they
+ * have read it.
  *
  * Phases count from 1, and counters and words start as zeros. A wait of more than about 4 seconds ends the kernel with __trap. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H
@@ -16,25 +17,27 @@
 
 #include <stdint.h>
 
-/* Counts a failed poll, which takes about 0.5 µs, and ends the kernel after 2²³ of them. */
+/* Call it after each failed poll, which takes about 0.5 µs. Ends the kernel after 2²³ of them. polls: the number of failed polls
+ * of this wait so far. */
 static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
   if (++*polls == 1u << 23) __trap();
 }
 
-/* Returns whether the calling thread is the leader, the one thread that arrives and polls for its block: lane 0 of the last warp.
- * __syncthreads orders the other threads of the block with the leader. The leader's red.release waits until the block's
- * outstanding stores have drained, so the leader is in a warp that has little other work. */
+/* Returns whether the calling thread is the leader of its block: lane 0 of the last warp. Only the leader arrives and polls for
+ * the block; __syncthreads orders the other threads with it. Its red.release waits until the block's outstanding stores have
+ * drained, so it is in a warp that has little other work. */
 static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
 
-/* Arrives for the block, without waiting. One thread calls it; the caller orders the other threads of the block before it. */
-static __device__ __forceinline__ void grid_barrier_release(uint32_t *counter) {
+/* Arrives for the block, without waiting. Only one thread calls it; the caller must have ordered the other threads of the block
+ * before it, by __syncthreads. */
+static __device__ __forceinline__ void grid_barrier_arrive_in_one_thread(uint32_t *counter) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
 }
 
 /* Arrives for the block, without waiting. All threads of the block call it. */
 static __device__ __forceinline__ void grid_barrier_arrive(uint32_t *counter) {
   __syncthreads();
-  if (is_leader()) grid_barrier_release(counter);
+  if (is_leader()) grid_barrier_arrive_in_one_thread(counter);
 }
 
 static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter) {
@@ -43,30 +46,31 @@ static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter)
   return value;
 }
 
-/* Waits until every block has arrived `phase` times. One thread calls it; the caller synchronises the other threads of the block
- * with that thread. */
-static __device__ __forceinline__ void grid_barrier_spin(const uint32_t *counter, uint32_t phase) {
+/* Waits until every block has arrived `phase` times. One thread calls it; the caller then synchronises the other threads that
+ * rely on the wait with this thread. */
+static __device__ __forceinline__ void grid_barrier_wait_in_one_thread(const uint32_t *counter, uint32_t phase) {
   for (uint32_t polls = 0; load_acquire(counter) < phase * gridDim.x;) trap_on_timeout(&polls);
 }
 
 /* Waits until every block has arrived `phase` times. All threads of the block call it. */
 static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter, uint32_t phase) {
-  if (is_leader()) grid_barrier_spin(counter, phase);
+  if (is_leader()) grid_barrier_wait_in_one_thread(counter, phase);
   __syncthreads();
 }
 
-/* Writes the parity of the phase into the lowest bit of a float, and clears this bit. */
+/* Returns the value with the parity of the phase in its lowest bit. */
 static __device__ __forceinline__ float set_phase_bit(float value, uint32_t phase) {
   return __uint_as_float((__float_as_uint(value) & ~1u) | (phase & 1));
 }
 
+/* Returns the value of a tagged word: the float with the lowest bit cleared. */
 static __device__ __forceinline__ float clear_phase_bit(uint32_t bits) { return __uint_as_float(bits & ~1u); }
 
 static __device__ __forceinline__ float4 clear_phase_bit(uint4 bits) {
   return make_float4(clear_phase_bit(bits.x), clear_phase_bit(bits.y), clear_phase_bit(bits.z), clear_phase_bit(bits.w));
 }
 
-/* Store one, two or four neighbouring tagged words with one store. */
+/* send_tagged stores one, two or four neighbouring tagged words with one store instruction. */
 static __device__ __forceinline__ void send_tagged(float *word, uint32_t phase, float v) {
   asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(word), "f"(set_phase_bit(v, phase)) : "memory");
 }
@@ -108,7 +112,8 @@ typedef struct float4_pair {
   float4 a, b;
 } float4_pair;
 
-/* Waits for four words at each of two addresses. The two loads overlap, so that a poll takes as long as a poll of four words. */
+/* Does the same for two addresses with four words each. The loads from both addresses overlap, so that a poll takes no longer
+ * than a poll of one address. */
 static __device__ __forceinline__ float4_pair receive_tagged(const float *words_a, const float *words_b, uint32_t phase) {
   uint4 a, b;
   for (uint32_t polls = 0;; trap_on_timeout(&polls)) {

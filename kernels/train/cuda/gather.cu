@@ -1,4 +1,4 @@
-/* Begins an epoch: shuffles the order of the images, one thread per image. */
+/* Implements rl_epoch_begin (kernels.h): shuffles the order of the images, with one thread for each image. */
 #include "cuda_check.h"
 #include "train/cuda/kernels.h"
 
@@ -7,7 +7,7 @@ static __global__ void shuffle(rl_train_state *state, uint32_t *order, uint32_t 
   if (i < count) order[i] = rl_permute(i, count, rl_shuffle_key(state->seed, state->epoch));
 }
 
-/* A separate kernel, because every block of `shuffle` must read `epoch` before it is incremented (WAR). */
+/* WAR: a separate kernel, because every block of `shuffle` must read state->epoch before it is incremented. */
 static __global__ void next_epoch(rl_train_state *state) {
   state->epoch++;
   state->step = 0;

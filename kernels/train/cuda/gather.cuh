@@ -1,5 +1,5 @@
-/* Finds image n of a batch on the device: its position in the epoch, from that its index in the data set (rl_gather), and from
- * that its pixels and label. */
+/* Functions that find image n of a batch on the device: its position in the epoch, from that its index in the data set
+ * (rl_gather), and from that its pixels and its label. */
 #ifndef RL_TRAIN_CUDA_GATHER_H
 #define RL_TRAIN_CUDA_GATHER_H
 

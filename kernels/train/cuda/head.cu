@@ -1,17 +1,17 @@
-/* The head of the network, from fc1's product to the gradient of this product, in one kernel: bias, ReLU, fc2, softmax, mean
- * cross-entropy, and their gradients (head.cuh, whose contracts hold here).
+/* Implements the rl_head_ functions of kernels.h: the head of the network, from fc1's product to the gradient of this product, in
+ * one kernel: bias, ReLU, fc2, softmax, mean cross-entropy, and their gradients (head.cuh).
  *
  * Division of work: a warp computes one image after another. Each block stores the sums of its gradients as a row of partial
  * sums, which Adam adds up. Blocks exchange nothing else.
  *
- * Shortest possible time: 0.8 MFLOP for a batch of 64; the launch latency and the loads from L2 take far longer. */
+ * Shortest possible time: the 0.8 MFLOP of a batch of 64 take far less time than the launch latency and the loads from L2. */
 #include "pdl.cuh"
 #include "train/cuda/head.cuh"
 
 enum {
   WARPS = 4,
   MAX_ROWS = 128,                    /* rows of partial sums, and blocks of head_train */
-  MAX_IMAGES = MAX_ROWS * WARPS * 32 /* images of a step: a lane loads the label of one image of its warp */
+  MAX_IMAGES = MAX_ROWS * WARPS * 32 /* of a step, because each lane loads the label of one image of its warp */
 };
 
 /* Returns the lane's four hidden values of image n: adds up the parts of fc1's product, adds the bias and applies ReLU. */
@@ -28,7 +28,7 @@ static __device__ __forceinline__ float4 hidden_values(const rl_head &head, uint
 }
 
 template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
-    head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_train_state *state) {
+    head_train(rl_head head, T *__restrict__ fc1_product_gradient, float *__restrict__ partial, rl_train_state *state) {
   __shared__ __align__(16) float sums[WARPS][RL_HEAD_PITCH];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const head_weights weights = load_head_weights(head.weights, lane);
@@ -44,9 +44,9 @@ template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
     float probability[RL_CLASSES];
     int predicted_class = 0;
     gradients.loss += head_forward(hidden, weights, label, probability, &predicted_class);
-    T *to = &d_fc1[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
+    T *to = &fc1_product_gradient[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
     store4(to, head_backward(hidden, weights, probability, label, factor, &gradients));
-    overflow |= !finite4(load4(to)); /* load what was stored: rounding to FP16 may overflow */
+    overflow |= !finite4(load4(to)); /* check the stored values, because rounding to FP16 may overflow */
   }
   if (sizeof(T) == 2 && (overflow || !isfinite(gradients.loss))) state->overflow = 1;
   store_head_row(gradients, lane, sums[warp]);
@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
       correct[position] = predicted_class == (int)label;
     }
   }
-  end_evaluated_batch(state);
+  advance_test_step(state);
 }
 
 uint32_t rl_head_partial_rows(uint32_t batch) {
@@ -77,15 +77,16 @@ uint32_t rl_head_partial_rows(uint32_t batch) {
   return rows < MAX_ROWS ? rows : (uint32_t)MAX_ROWS;
 }
 
-int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
-                  rl_error *err) {
+int rl_head_train(rl_format format, const rl_head *head, void *fc1_product_gradient, float *partial, rl_train_state *state,
+                  cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_head_partial_rows(head->gather.batch);
   if (head->gather.batch > MAX_IMAGES)
     return rl_fail(err, RL_INPUT, 0, "the head takes at most %d images in a step, not %u", MAX_IMAGES, head->gather.batch);
   if (format.fp16)
-    return rl_pdl_launch("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial,
-                         state);
-  return rl_pdl_launch("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
+    return rl_pdl_launch("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)fc1_product_gradient,
+                         partial, state);
+  return rl_pdl_launch("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)fc1_product_gradient,
+                       partial, state);
 }
 
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,

@@ -1,5 +1,6 @@
-/* The head of the network in FP32: ReLU after fc1, fc2, softmax, cross-entropy, and their gradients. A warp computes one image: a
- * lane holds four of the 128 hidden values (fc1's outputs after ReLU), and the same four columns of each of fc2's ten rows. */
+/* The head of the network in FP32: ReLU after fc1, fc2, softmax, cross-entropy, and their gradients. A warp computes one image. A
+ * lane holds four of the 128 hidden values (fc1's outputs after ReLU), and the same four columns of each of fc2's ten rows. All
+ * lanes of the warp call the functions. */
 #ifndef RL_TRAIN_CUDA_HEAD_H
 #define RL_TRAIN_CUDA_HEAD_H
 
@@ -30,14 +31,14 @@ static __device__ __forceinline__ float4 relu4(float4 v) {
   return make_float4(fmaxf(v.x, 0.0f), fmaxf(v.y, 0.0f), fmaxf(v.z, 0.0f), fmaxf(v.w, 0.0f));
 }
 
-/* Returns the gradient of a ReLU's input. output: the output of the ReLU; d_output: the gradient of this output. */
-static __device__ __forceinline__ float4 relu4_gradient(float4 output, float4 d_output) {
-  return make_float4(output.x > 0 ? d_output.x : 0, output.y > 0 ? d_output.y : 0, output.z > 0 ? d_output.z : 0,
-                     output.w > 0 ? d_output.w : 0);
+/* Returns the gradient of a ReLU's input. output: the output of the ReLU; output_gradient: its gradient. */
+static __device__ __forceinline__ float4 relu4_gradient(float4 output, float4 output_gradient) {
+  return make_float4(output.x > 0 ? output_gradient.x : 0, output.y > 0 ? output_gradient.y : 0,
+                     output.z > 0 ? output_gradient.z : 0, output.w > 0 ? output_gradient.w : 0);
 }
 
-/* Computes fc2 and softmax of the lane's hidden values, and returns the image's loss (cross-entropy). Every lane gets the loss,
- * probability[] of all classes, and the most probable class. */
+/* Computes fc2, softmax and the image's loss (cross-entropy) from the lane's hidden values, and returns the loss. Every lane gets
+ * the loss, probability[] of all classes, and the most probable class. */
 static __device__ __forceinline__ float head_forward(float4 hidden, const head_weights &weights, uint32_t label,
                                                      float probability[RL_CLASSES], int *predicted_class) {
   float max_logit = -INFINITY, sum = 0.0f, label_logit = 0.0f;
@@ -58,35 +59,35 @@ static __device__ __forceinline__ float head_forward(float4 hidden, const head_w
   return logf(sum) - label_logit;
 }
 
-/* Sums of the gradients and of the losses over a warp's images; a lane holds the same elements as in head_weights. */
+/* Sums of gradients and losses over a warp's images. A lane holds the same elements as in head_weights. */
 typedef struct head_gradients {
   float4 fc1_bias, fc2_weight[RL_CLASSES];
   float fc2_bias[RL_CLASSES], loss;
 } head_gradients;
 
-/* Adds an image's gradients, multiplied by `factor`, to the sums. Returns the lane's part of d_fc1, the gradient of fc1's product
- * (its output before the bias), multiplied by `factor`. */
+/* Adds an image's gradients, multiplied by `factor`, to the sums. Returns the lane's part of the gradient of fc1's product,
+ * multiplied by `factor`. */
 static __device__ __forceinline__ float4 head_backward(float4 hidden, const head_weights &weights,
                                                        const float probability[RL_CLASSES], uint32_t label, float factor,
                                                        head_gradients *sums) {
-  float4 d_hidden = make_float4(0, 0, 0, 0);
+  float4 hidden_gradient = make_float4(0, 0, 0, 0);
   for (int class_index = 0; class_index < RL_CLASSES; class_index++) {
-    float d_logit = (probability[class_index] - (class_index == (int)label ? 1.0f : 0.0f)) * factor;
+    float logit_gradient = (probability[class_index] - (class_index == (int)label ? 1.0f : 0.0f)) * factor;
     float4 *sum = &sums->fc2_weight[class_index], w = weights.fc2_weight[class_index];
-    sums->fc2_bias[class_index] += d_logit;
-    *sum = make_float4(fmaf(d_logit, hidden.x, sum->x), fmaf(d_logit, hidden.y, sum->y), fmaf(d_logit, hidden.z, sum->z),
-                       fmaf(d_logit, hidden.w, sum->w));
-    d_hidden = make_float4(fmaf(d_logit, w.x, d_hidden.x), fmaf(d_logit, w.y, d_hidden.y), fmaf(d_logit, w.z, d_hidden.z),
-                           fmaf(d_logit, w.w, d_hidden.w));
+    sums->fc2_bias[class_index] += logit_gradient;
+    *sum = make_float4(fmaf(logit_gradient, hidden.x, sum->x), fmaf(logit_gradient, hidden.y, sum->y),
+                       fmaf(logit_gradient, hidden.z, sum->z), fmaf(logit_gradient, hidden.w, sum->w));
+    hidden_gradient = make_float4(fmaf(logit_gradient, w.x, hidden_gradient.x), fmaf(logit_gradient, w.y, hidden_gradient.y),
+                                  fmaf(logit_gradient, w.z, hidden_gradient.z), fmaf(logit_gradient, w.w, hidden_gradient.w));
   }
-  d_hidden = relu4_gradient(hidden, d_hidden);
+  hidden_gradient = relu4_gradient(hidden, hidden_gradient);
   float4 *bias_sum = &sums->fc1_bias;
-  *bias_sum = make_float4(bias_sum->x + d_hidden.x, bias_sum->y + d_hidden.y, bias_sum->z + d_hidden.z, bias_sum->w + d_hidden.w);
-  return d_hidden;
+  *bias_sum = make_float4(bias_sum->x + hidden_gradient.x, bias_sum->y + hidden_gradient.y, bias_sum->z + hidden_gradient.z,
+                          bias_sum->w + hidden_gradient.w);
+  return hidden_gradient;
 }
 
-/* Stores the sums of a warp as a row of RL_HEAD_PITCH floats: the gradients of fc1.bias, fc2.weight and fc2.bias, then the
- * loss. */
+/* Stores a warp's sums as a row of RL_HEAD_PITCH floats: the gradients of fc1.bias, fc2.weight and fc2.bias, then the loss. */
 static __device__ __forceinline__ void store_head_row(const head_gradients &sums, int lane, float *row) {
   store4(&row[lane * 4], sums.fc1_bias);
   for (int class_index = 0; class_index < RL_CLASSES; class_index++)
@@ -97,7 +98,8 @@ static __device__ __forceinline__ void store_head_row(const head_gradients &sums
   row[RL_HEAD_LOSS] = sums.loss;
 }
 
-/* Adds up the rows of a block's warps into row blockIdx.x of partial [rows][RL_HEAD_PITCH]. All threads of the block call it. */
+/* Adds up the rows of the block's warps and stores the total as row blockIdx.x of partial[rows][RL_HEAD_PITCH]. All threads of
+ * the block call it. */
 static __device__ __forceinline__ void reduce_head_rows(const float (*rows)[RL_HEAD_PITCH], int count, float *partial) {
   for (int i = threadIdx.x; i <= RL_HEAD_LOSS; i += blockDim.x) {
     float sum = 0.0f;
@@ -106,9 +108,9 @@ static __device__ __forceinline__ void reduce_head_rows(const float (*rows)[RL_H
   }
 }
 
-/* Increments state->test_step, in the last block of the grid that calls this function: all blocks have read test_step then (WAR).
- * All threads of every block call it at the end of the kernel. */
-static __device__ __forceinline__ void end_evaluated_batch(rl_train_state *state) {
+/* Increments state->test_step in the block that calls this function last, because all blocks have read test_step then (WAR). All
+ * threads of every block call it at the end of the kernel. */
+static __device__ __forceinline__ void advance_test_step(rl_train_state *state) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   __threadfence();

@@ -2,8 +2,8 @@
  * from shared memory, and mma.sync m16n8k16 (FP16) and m16n8k8 (TF32), which multiply them and add the products to FP32 sums. All
  * lanes of the warp call these functions.
  *
- * TF32 with ldmatrix: eight rows of four TF32 values have the same bytes as the eight rows of eight FP16 values that ldmatrix
- * expects. Bank conflicts: ldmatrix reads eight rows of 16 bytes in one phase. The phase is free of bank conflicts if the rows
+ * ldmatrix expects eight rows of eight FP16 values. It also loads TF32 values, because eight rows of four TF32 values have the
+ * same size. Bank conflicts: ldmatrix reads eight rows of 16 bytes in one phase. A phase is free of bank conflicts if the rows
  * are an odd multiple of 16 bytes apart. */
 #ifndef RL_TRAIN_CUDA_MMA_H
 #define RL_TRAIN_CUDA_MMA_H
@@ -12,7 +12,7 @@
 
 #include "async_copy.cuh"
 
-/* Loads four 8×8 matrices of 16-bit values. row: in lane i, the shared address of row i % 8 of matrix i / 8. */
+/* Loads four 8×8 matrices of 16-bit values. row: lane i passes the shared address of row i % 8 of matrix i / 8. */
 static __device__ __forceinline__ void ldmatrix_x4(uint32_t to[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -33,8 +33,8 @@ static __device__ __forceinline__ void ldmatrix_x2_trans(uint32_t to[2], uint32_
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(row) : "memory");
 }
 
-/* Computes sum[16×8] += a[16×16] · b[16×8] in FP16. A lane holds four elements of sum: rows lane / 4 (sum[0], sum[1]) and lane /
- * 4 + 8 (sum[2], sum[3]), columns lane % 4 · 2 and the next. */
+/* Computes sum[16×8] += a[16×16] · b[16×8] in FP16. A lane holds four elements of sum: in row lane / 4 (sum[0], sum[1]) and in
+ * row lane / 4 + 8 (sum[2], sum[3]), each in column lane % 4 · 2 and the next one. */
 static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])

@@ -1,22 +1,23 @@
 /* The kernels of the engine "persistent": one launch runs all steps of an epoch, another launch evaluates the test images.
- * persistent.cuh defines pairs and groups of blocks, microbatches, the names of tensors and F. The blocks run for the whole
+ * persistent.cuh defines pairs and groups of blocks, microbatches, the names of tensors and Format. The blocks run for the whole
  * launch, and each block keeps its weights and moments in shared memory. In a step, blocks exchange data
  *
- *   in a pair    pooled1 and d_pooled1, by st.async, which completes on an mbarrier of the receiving block; not in FP16, where
- *                each block computes conv1 for all pixels
- *   in a group   pooled2, the parts of fc1's product, d_fc1 and d_pooled2, as tagged words (exchange.cuh)
- *   in the grid  through global memory, with four grid barriers. Between arrive and wait, a block computes something else:
+ *   in a pair    pooled1 and pooled1_gradient, by st.async, which completes its bytes on an mbarrier of the receiving block; but
+ *                not in FP16, where each block computes conv1 for all pixels
+ *   in a group   pooled2, the parts of fc1's product, fc1_product_gradient and pooled2_gradient, as tagged words (exchange.cuh)
+ *   in the grid  through global memory, with four grid barriers. Between arrive and wait, a block does other work:
  *
  *     barrier    after the barrier, every block can read            computed between arrive and wait
- *     forward    pooled2 and d_fc1, for fc1's weight gradient       conv2's backward pass
+ *     forward    pooled2 and fc1_product_gradient, the operands     conv2's backward pass
+ *                of fc1's weight gradient
  *     conv2_sums partial sums of conv2's weight gradient            conv1's backward pass
  *     backward   overflow, partial sums of the other gradients      fc1's weight gradient
- *     update     the new weights. Those of conv1 and the biases     conv1 of the next step
- *                of conv2 are sent as tagged words instead
+ *     update     the new weights, except those of conv1 and the     conv1 of the next step
+ *                biases of conv2, which are sent as tagged words
  *
  * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
  *
- * Lower bound of the time of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA
+ * Lower bounds of the time of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA
  * per cycle and SM, 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a step is the latency of the exchanges
  * (docs/performance.md). */
 #include "cuda_check.h"
@@ -27,23 +28,23 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* Returns the microbatch that follows mb. After the last microbatch of the epoch its step_images is 0. */
-static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent_args &args, microbatch mb) {
-  if (has_image({mb.step_images, mb.index + 1, 0, 0}, 0)) {
-    mb.index++;
-    return mb;
+/* Returns the microbatch that follows; after the last microbatch of the epoch, one whose step_images are 0. */
+static __device__ __forceinline__ microbatch_state next_microbatch(const rl_persistent_args &args, microbatch_state microbatch) {
+  if (has_image({microbatch.step_images, microbatch.index + 1, 0, 0}, 0)) {
+    microbatch.index++;
+    return microbatch;
   }
-  const uint32_t done = (mb.step + 1) * args.batch;
-  return {done < args.count ? min(args.batch, args.count - done) : 0, 0, args.batch, mb.step + 1};
+  const uint32_t images_done = (microbatch.step + 1) * args.batch;
+  return {images_done < args.count ? min(args.batch, args.count - images_done) : 0, 0, args.batch, microbatch.step + 1};
 }
 
 /* Computes the forward pass of a microbatch, from the image to the parts of fc1's product. */
-template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch &mb,
-                                                                       const block_coords &coords, block_memory<F> &smem,
-                                                                       bool *overflow) {
-  const uint32_t step = mb.step;
-  const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
-             is_first_microbatch = mb.index == 0;
+template <class Format>
+static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                    const block_coords &coords, block_memory<Format> &smem, bool *overflow) {
+  const uint32_t step = microbatch.step;
+  const bool pair_active = has_image(microbatch, coords.pair), group_active = has_image(microbatch, coords.group_first_pair),
+             is_first_microbatch = microbatch.index == 0;
   if (!is_first_microbatch) {
     cp_async_wait_all();
     __syncthreads();
@@ -52,127 +53,130 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
     receive_tagged_weights(args, step + 1, coords, smem);
   }
   __syncthreads();
-  if (F::CONV1_IS_SPLIT && pair_active && is_leader())
-    mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename F::value));
-  if (pair_active && is_compute_warp<F>()) conv1_forward(coords, smem);
+  if (Format::CONV1_IS_SPLIT && pair_active && is_leader())
+    mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename Format::value));
+  if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
   record_timestamp(args, step, RL_TIMED_conv1_forward);
-  wait_and_load_conv2(args, mb, coords, smem);
-  if (F::CONV1_IS_SPLIT && pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(mb, coords.pair));
+  wait_and_load_conv2(args, microbatch, coords, smem);
+  if (Format::CONV1_IS_SPLIT && pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(microbatch, coords.pair));
   __syncthreads();
   record_timestamp(args, step, RL_TIMED_conv2_weights);
-  if constexpr (step_schedule<F>::PREFETCH_EARLY)
-    if (group_active) load_fc1_and_head_async<F, F::CONV2_FORWARD_WARPS>(args, mb, coords, smem);
+  if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
+    if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
   if (pair_active) {
-    if (step_schedule<F>::TRANSFORMS_WEIGHTS && is_first_microbatch) {
-      F::prepare_weights(smem.conv2_untransformed, smem.conv2);
+    if (step_schedule<Format>::TRANSFORMS_WEIGHTS && is_first_microbatch) {
+      Format::prepare_weights(smem.conv2_untransformed, smem.conv2);
       __syncthreads();
     }
-    conv2_forward(args, mb, coords, smem, overflow);
+    conv2_forward(args, microbatch, coords, smem, overflow);
     record_timestamp(args, step, RL_TIMED_conv2_forward);
   }
-  if (group_active && step_schedule<F>::TRANSFORMS_WEIGHTS) {
+  if (group_active && step_schedule<Format>::TRANSFORMS_WEIGHTS) {
     __syncthreads();
-    load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
+    load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
   }
-  if (group_active) fc1_forward(args, mb, coords, smem);
+  if (group_active) fc1_forward(args, microbatch, coords, smem);
   record_timestamp(args, step, RL_TIMED_fc1_forward);
 }
 
 /* Computes the forward and the backward pass of a microbatch. */
-template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &args, const microbatch &mb,
-                                                                         const block_coords &coords, prefetch_state *prefetch,
-                                                                         block_memory<F> &smem, gradient_sums<F> &sums) {
+template <class Format>
+static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                      const block_coords &coords, prefetch_state *prefetch,
+                                                      block_memory<Format> &smem, gradient_sums<Format> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
-  const uint32_t step = mb.step;
-  const microbatch next = next_microbatch(args, mb);
-  const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
+  const uint32_t step = microbatch.step;
+  const microbatch_state next = next_microbatch(args, microbatch);
+  const bool pair_active = has_image(microbatch, coords.pair), group_active = has_image(microbatch, coords.group_first_pair),
              is_last_microbatch = next.step != step;
-  forward_pass(args, mb, coords, smem, &sums.overflow);
-  if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
+  forward_pass(args, microbatch, coords, smem, &sums.overflow);
+  if (pair_active && coords.rank == 0) train_head(args, microbatch, coords, prefetch->label, smem, sums);
   record_timestamp(args, step, RL_TIMED_head);
-  /* The release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have; later it
-   * would also wait for the tagged words that fc1_backward sends. */
+  /* Arrive here: the release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have;
+   * later it would also wait for the tagged words that fc1_backward sends. */
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
-  if (pair_active) dump_activations(args, mb, coords, smem);
+  if (pair_active) store_activations_for_tests(args, microbatch, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
-  if (group_active) fc1_backward(args, mb, coords, smem);
+  if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
-  if (pair_active) conv2_backward(args, mb, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
-  /* RAW: after __syncthreads all threads may read what other blocks have written before the barrier `forward`, and d_pooled1. The
-   * leader arrives at the barrier `conv2_sums` in a warp that does not compute conv1, because the release waits until the block's
-   * stores have drained. */
-  if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
+  if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
+  /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
+   * pooled1_gradient. The leader arrives at the grid barrier `conv2_sums` while other warps compute conv1_backward, because its
+   * release waits until the block's stores have drained. */
+  if (is_last_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->forward, step + 1);
   __syncthreads();
   if (is_last_microbatch) {
-    if (is_leader()) grid_barrier_release(exchange->conv2_sums);
-    load_fc1_operands_async(args, 0, mb.step_images, smem);
+    if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->conv2_sums);
+    load_fc1_operands_async(args, 0, microbatch.step_images, smem);
   }
   record_timestamp(args, step, RL_TIMED_forward_barrier);
-  if constexpr (!F::CONV1_IS_SPLIT)
-    if (pair_active) dump_d_pooled1(args, mb, coords, smem);
-  if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
+  if constexpr (!Format::CONV1_IS_SPLIT)
+    if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
+  if (pair_active && is_conv1_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
   record_timestamp(args, step, RL_TIMED_conv1_backward);
-  if (pair_active && !is_last_microbatch)
-    cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 in both blocks */
+  /* WAR: the next microbatch overwrites pooled1_gradient and pooled1 in both blocks. */
+  if (pair_active && !is_last_microbatch) cluster_barrier();
   advance(prefetch);
 }
 
 /* Ends a step after its last microbatch: stores the partial sums, computes fc1's weight gradient and updates the parameters. */
-template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args, const microbatch &mb,
-                                                                      const block_coords &coords, block_memory<F> &smem,
-                                                                      gradient_sums<F> &sums) {
+template <class Format> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args,
+                                                                           const microbatch_state &microbatch,
+                                                                           const block_coords &coords, block_memory<Format> &smem,
+                                                                           gradient_sums<Format> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
-  const uint32_t step = mb.step;
-  const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
+  const uint32_t step = microbatch.step;
+  const bool pair_active = has_image({microbatch.step_images, 0, 0, 0}, coords.pair);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
   if (sums.overflow) exchange->overflow = step + 1;
   record_timestamp(args, step, RL_TIMED_store_sums);
   grid_barrier_arrive(exchange->backward);
-  if (is_leader()) grid_barrier_spin(exchange->conv2_sums, step + 1);
-  float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
-  fc1_weight_gradient_tile(args, mb.step_images, smem, gradient);
+  if (is_leader()) grid_barrier_wait_in_one_thread(exchange->conv2_sums, step + 1);
+  float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
+  fc1_weight_gradient_tile(args, microbatch.step_images, smem, gradient);
   record_timestamp(args, step, RL_TIMED_fc1_weight_gradient);
-  add_conv2_rows(args, partial_rows(mb.step_images), smem);
+  add_conv2_rows(args, partial_rows(microbatch.step_images), smem);
   normalise_image(coords, smem);
   grid_barrier_wait(exchange->backward, step + 1);
   record_timestamp(args, step, RL_TIMED_backward_barrier);
-  update_parameters(args, mb, gradient, smem);
+  update_parameters(args, microbatch, gradient, smem);
   record_timestamp(args, step, RL_TIMED_adam);
   record_timestamp(args, step + 1, STEP_BEGIN);
   grid_barrier_arrive(exchange->update);
-  if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, mb.step_images);
+  if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, microbatch.step_images);
 }
 
 /* Initialises the mbarriers. Call it before the first cluster_barrier, after which the peer may use them. */
-template <class F> static __device__ __forceinline__ void init_mbarriers(block_memory<F> &smem) {
+template <class Format> static __device__ __forceinline__ void init_mbarriers(block_memory<Format> &smem) {
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
 }
 
 /* Loads and normalises the pair's first image, and loads the data set index of its second image. */
-template <class F>
-static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args, const microbatch &mb,
-                                                                  const block_coords &coords, block_memory<F> &smem) {
-  const uint32_t image = dataset_index(args, mb, coords.pair);
+template <class Format> static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args,
+                                                                                          const microbatch_state &microbatch,
+                                                                                          const block_coords &coords,
+                                                                                          block_memory<Format> &smem) {
+  const uint32_t image = dataset_index(args, microbatch, coords.pair);
   load_image_async(args, image, smem);
   cp_async_wait_all();
   __syncthreads();
   normalise_image(coords, smem);
-  return {args.labels[image], 0, dataset_index(args, next_microbatch(args, mb), coords.pair), 0};
+  return {args.labels[image], 0, dataset_index(args, next_microbatch(args, microbatch), coords.pair), 0};
 }
 
-/* Begins a launch: loads the parameters and the first image, and makes the weights, rounded to F::value, available to the other
- * blocks, which wait for the barrier `update`. */
-template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args,
-                                                                                 const microbatch &mb, const block_coords &coords,
-                                                                                 block_memory<F> &smem) {
+/* Begins a launch: loads the parameters and the first image, and makes the weights, rounded to Format::value, available to the
+ * other blocks, which wait for the grid barrier `update`. */
+template <class Format>
+static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                              const block_coords &coords, block_memory<Format> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
   load_parameters(args, smem);
-  if constexpr (!F::CONV1_IS_SPLIT) clear_conv1_memory(smem);
+  if constexpr (!Format::CONV1_IS_SPLIT) clear_conv1_memory(smem);
   grid_barrier_arrive(exchange->loaded);
-  const prefetch_state prefetch = load_first_image(args, mb, coords, smem);
+  const prefetch_state prefetch = load_first_image(args, microbatch, coords, smem);
   init_mbarriers(smem);
   grid_barrier_wait(exchange->loaded, 1);
   publish_parameters(args, smem);
@@ -181,28 +185,28 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
   return prefetch;
 }
 
-/* Trains one epoch. args: persistent.h. */
-template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent_args args) {
+/* Trains one epoch. */
+template <class Format> static __global__ void __launch_bounds__(Format::THREADS, 1) persistent_epoch(rl_persistent_args args) {
   extern __shared__ __align__(16) unsigned char shared[];
-  block_memory<F> &smem = *(block_memory<F> *)shared;
+  block_memory<Format> &smem = *(block_memory<Format> *)shared;
   rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
-  microbatch mb = {min(args.batch, args.count), 0, args.batch, 0};
+  microbatch_state microbatch = {min(args.batch, args.count), 0, args.batch, 0};
   record_launch_timestamp(args, false);
   if (threadIdx.x == 0) smem.state = *args.adam.state;
-  prefetch_state prefetch = begin_launch(args, mb, coords, smem);
+  prefetch_state prefetch = begin_launch(args, microbatch, coords, smem);
   record_timestamp(args, 0, STEP_BEGIN);
-  gradient_sums<F> sums;
-  while (mb.step_images > 0) {
-    if (mb.index == 0) {
+  gradient_sums<Format> sums;
+  while (microbatch.step_images > 0) {
+    if (microbatch.index == 0) {
       sums = {};
-      sums.conv2 = F::init_weight_sums(conv2_weight_partial_row(args, coords));
+      sums.conv2 = Format::init_weight_sums(conv2_weight_partial_row(args, coords));
     }
-    run_microbatch(args, mb, coords, &prefetch, smem, sums);
-    if (next_microbatch(args, mb).index == 0) finish_step(args, mb, coords, smem, sums);
-    mb = next_microbatch(args, mb);
+    run_microbatch(args, microbatch, coords, &prefetch, smem, sums);
+    if (next_microbatch(args, microbatch).index == 0) finish_step(args, microbatch, coords, smem, sums);
+    microbatch = next_microbatch(args, microbatch);
   }
-  grid_barrier_wait(exchange->update, mb.step + 1);
+  grid_barrier_wait(exchange->update, microbatch.step + 1);
   store_parameters(args, smem);
   if (blockIdx.x == 0 && is_leader()) *args.adam.state = smem.state;
   cluster_barrier();
@@ -210,25 +214,26 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
 }
 
 /* Evaluates all test images as one step. losses, correct: [images]. */
-template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class Format> static __global__ void __launch_bounds__(Format::THREADS, 1)
     persistent_evaluate(rl_persistent_args args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
-  block_memory<F> &smem = *(block_memory<F> *)shared;
+  block_memory<Format> &smem = *(block_memory<Format> *)shared;
   rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
   bool overflow = false;
-  microbatch mb = {args.count, 0, args.batch, 0};
-  prefetch_state prefetch = begin_launch(args, mb, coords, smem);
-  while (mb.step_images > 0) {
-    const microbatch next = next_microbatch(args, mb);
-    forward_pass(args, mb, coords, smem, &overflow);
-    if (has_image(mb, coords.pair) && coords.rank == 0) evaluate_head(args, mb, coords, prefetch.label, smem, {losses, correct});
-    /* WAR: the next microbatch overwrites the pair's pooled1 and tagged words. Rank 0 has received all parts of fc1's product.
-     * The blocks of the group send these parts after they have read the tagged words. */
+  microbatch_state microbatch = {args.count, 0, args.batch, 0};
+  prefetch_state prefetch = begin_launch(args, microbatch, coords, smem);
+  while (microbatch.step_images > 0) {
+    const microbatch_state next = next_microbatch(args, microbatch);
+    forward_pass(args, microbatch, coords, smem, &overflow);
+    if (has_image(microbatch, coords.pair) && coords.rank == 0)
+      evaluate_head(args, microbatch, coords, prefetch.label, smem, {losses, correct});
+    /* WAR: the next microbatch overwrites the pair's pooled1, pooled2 and parts of fc1's product. At this point they have been
+     * read: rank 0 has received all parts, and the blocks of the group send these parts only after they have read pooled2. */
     cluster_barrier();
     prefetch_next_image(args, next_microbatch(args, next), coords, &prefetch, smem);
     advance(&prefetch);
-    mb = next;
+    microbatch = next;
   }
   grid_barrier_arrive(exchange->update);
   grid_barrier_wait(exchange->update, 2);
@@ -245,13 +250,13 @@ typedef struct launch_config {
   cudaLaunchAttribute attributes[2];
 } launch_config;
 
-/* Sets the size of the launch, clusters of two blocks, and a cooperative launch: all blocks must be resident, because they wait
- * for each other. */
-template <class F> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
+/* Sets the size of the launch, clusters of two blocks, and the attribute for a cooperative launch, which guarantees that all
+ * blocks are resident: they wait for each other. */
+template <class Format> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
   *launch = {};
   launch->config.gridDim = BLOCKS;
-  launch->config.blockDim = F::THREADS;
-  launch->config.dynamicSmemBytes = sizeof(block_memory<F>);
+  launch->config.blockDim = Format::THREADS;
+  launch->config.dynamicSmemBytes = sizeof(block_memory<Format>);
   launch->config.stream = stream;
   launch->config.attrs = launch->attributes;
   launch->config.numAttrs = 2;
@@ -261,36 +266,38 @@ template <class F> static void init_launch_config(launch_config *launch, cudaStr
   launch->attributes[1].val.cooperative = 1;
 }
 
-template <class F, class... Parameters> static int allow_shared_memory(void (*kernel)(Parameters...), rl_error *err) {
-  return rl_cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)),
+template <class Format, class... Parameters> static int allow_shared_memory(void (*kernel)(Parameters...), rl_error *err) {
+  return rl_cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<Format>)),
                        "raising the limit of shared memory", err);
 }
 
-/* Returns 0 if the current device has what the kernels need, or -1 and the reason. */
-template <class F> static int check_features(rl_error *err) {
-  cudaFuncAttributes code = {};
+/* Returns 0 if the current device has the features that the kernels need, or -1 with the reason in err. */
+template <class Format> static int check_features(rl_error *err) {
+  cudaFuncAttributes function_attributes = {};
   int device = 0, has_clusters = 0, max_shared_bytes = 0;
   if (rl_cuda_check(cudaGetDevice(&device), "getting the device", err) < 0 ||
       rl_cuda_check(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device), "querying cluster launches", err) <
           0 ||
       rl_cuda_check(cudaDeviceGetAttribute(&max_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
                     "querying shared memory", err) < 0 ||
-      rl_cuda_check(cudaFuncGetAttributes(&code, persistent_epoch<F>), "reading the kernel's attributes", err) < 0)
+      rl_cuda_check(cudaFuncGetAttributes(&function_attributes, persistent_epoch<Format>), "reading the kernel's attributes",
+                    err) < 0)
     return -1;
-  if (has_clusters && code.ptxVersion >= 90 && (size_t)max_shared_bytes >= sizeof(block_memory<F>)) return 0;
+  if (has_clusters && function_attributes.ptxVersion >= 90 && (size_t)max_shared_bytes >= sizeof(block_memory<Format>)) return 0;
   return rl_fail_at(err, "/engine",
                     "engine persistent needs thread block clusters, compute capability 9.0 and code compiled for it; engine "
                     "fused runs without them");
 }
 
-/* Returns 0 if all blocks can be resident at once, which they must because they wait for each other; or -1 and the reason. */
-template <class F> static int check_residency(rl_error *err) {
+/* Returns 0 if all blocks can be resident at the same time, which they must, because they wait for each other; or -1 with the
+ * reason in err. */
+template <class Format> static int check_residency(rl_error *err) {
   int pairs = 0;
   launch_config launch;
-  init_launch_config<F>(&launch, NULL);
-  if (allow_shared_memory<F>(persistent_epoch<F>, err) < 0 ||
-      rl_cuda_check(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "querying resident clusters",
-                    err) < 0)
+  init_launch_config<Format>(&launch, NULL);
+  if (allow_shared_memory<Format>(persistent_epoch<Format>, err) < 0 ||
+      rl_cuda_check(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<Format>, &launch.config),
+                    "querying resident clusters", err) < 0)
     return -1;
   if (pairs >= BLOCK_PAIRS) return 0;
   return rl_fail_at(err, "/engine",
@@ -298,39 +305,39 @@ template <class F> static int check_residency(rl_error *err) {
                     (int)BLOCKS, 2 * pairs);
 }
 
-/* Clears the exchange memory and launches a kernel. extra_args: the kernel's arguments after rl_persistent_args. */
-template <class F, class... Parameters, class... ExtraArgs>
+/* Clears args->block_exchange and launches a kernel. extra_args: the kernel's arguments after rl_persistent_args. */
+template <class Format, class... Parameters, class... ExtraArgs>
 static int launch_kernel(void (*kernel)(Parameters...), const rl_persistent_args *args, cudaStream_t stream, rl_error *err,
                          ExtraArgs... extra_args) {
   launch_config launch;
-  init_launch_config<F>(&launch, stream);
-  if (allow_shared_memory<F>(kernel, err) < 0 ||
+  init_launch_config<Format>(&launch, stream);
+  if (allow_shared_memory<Format>(kernel, err) < 0 ||
       rl_cuda_check(cudaMemsetAsync(args->block_exchange, 0, sizeof(rl_block_exchange), stream), "clearing the exchange", err) <
           0)
     return -1;
   return rl_cuda_check(cudaLaunchKernelEx(&launch.config, kernel, *args, extra_args...), "launching engine persistent", err);
 }
 
-/* Calls `function` with a value of the struct that implements tile.cuh in the format, and returns its result. */
+/* Calls `function` with a value of the tile format (tile.cuh) for `format`, and returns its result. */
 template <class Function> static int call_for_format(rl_format format, Function function) {
   if (format.fp16) return function(half_tile_format());
   return format.tf32 ? function(tensor_float_tile_format()) : function(float_tile_format());
 }
 
-template <class F> static int check_support(F, rl_error *err) {
-  return check_features<F>(err) < 0 ? -1 : check_residency<F>(err);
+template <class Format> static int check_support(Format, rl_error *err) {
+  return check_features<Format>(err) < 0 ? -1 : check_residency<Format>(err);
 }
 
-template <class F> static int launch_epoch(F, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
-  return launch_kernel<F>(persistent_epoch<F>, args, stream, err);
+template <class Format> static int launch_epoch(Format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
+  return launch_kernel<Format>(persistent_epoch<Format>, args, stream, err);
 }
 
-template <class F> static int launch_evaluation(F, const rl_persistent_args *args, const evaluation_results &results,
-                                                cudaStream_t stream, rl_error *err) {
-  return launch_kernel<F>(persistent_evaluate<F>, args, stream, err, results.losses, results.correct);
+template <class Format> static int launch_evaluation(Format, const rl_persistent_args *args, const evaluation_results &results,
+                                                     cudaStream_t stream, rl_error *err) {
+  return launch_kernel<Format>(persistent_evaluate<Format>, args, stream, err, results.losses, results.correct);
 }
 
-uint32_t rl_persistent_d_pooled1_parts(rl_format format) {
+uint32_t rl_persistent_pooled1_gradient_parts(rl_format format) {
   return (uint32_t)call_for_format(format, [](auto tiles) { return decltype(tiles)::CONV1_IS_SPLIT ? 1 : 2; });
 }
 

@@ -1,5 +1,5 @@
-/* Bias, ReLU and max-pooling of one 2×2 window. relu_pool_half2 compares outputs that are rounded to FP16, as PyTorch does in
- * mixed precision; bias_relu_pool compares FP32 outputs. */
+/* Bias, ReLU and max-pooling of one 2×2 window. bias_relu_pool compares FP32 outputs. relu_pool_half2 compares outputs that are
+ * rounded to FP16, as PyTorch does in mixed precision. */
 #ifndef RL_TRAIN_CUDA_POOL_H
 #define RL_TRAIN_CUDA_POOL_H
 
@@ -7,8 +7,8 @@
 
 #include "train/cuda/kernels.h"
 
-/* Computes the pooled value and the argmax (kernels.h) of the window whose upper outputs are a and b and whose lower outputs are
- * c and d, in this order. The first of equal values wins. */
+/* Computes the pooled value and the argmax (kernels.h) of a window. a, b: its upper left and upper right output; c, d: its lower
+ * left and lower right output. The first of equal values wins. */
 static __device__ __forceinline__ void bias_relu_pool(float a, float b, float c, float d, float bias, float *greatest,
                                                       uint8_t *argmax) {
   *greatest = a;
@@ -22,8 +22,10 @@ static __device__ __forceinline__ void bias_relu_pool(float a, float b, float c,
 
 /* Computes ReLU and max-pooling of one window for two channels. outputs: upper left, upper right, lower left and lower right,
  * with the bias added. *argmaxes: the argmax of the first channel in the lower 16 bits, that of the second channel in the upper
- * ones. The first of equal values wins. Selects with masks instead of predicates: with predicates, each comparison would wait for
- * the previous selection, since the kernels have few predicate registers to spare. */
+ * 16 bits. The first of equal values wins.
+ *
+ * The code selects with masks instead of predicates. The kernels have few predicate registers to spare, so with predicates each
+ * comparison would have to wait for the previous selection. */
 static __device__ __forceinline__ void relu_pool_half2(const __half2 outputs[4], __half2 *greatest, uint32_t *argmaxes) {
   const uint32_t one = 0x10001; /* in both halves */
   const __half2 zero = __float2half2_rn(0.0f),

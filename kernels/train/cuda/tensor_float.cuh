@@ -1,5 +1,4 @@
-/* TF32: a float whose significand is rounded to 11 bits. The conversion from float rounds to nearest; the conversion back to
- * float is exact. */
+/* TF32: a float whose significand is rounded to 11 bits. The conversion from float rounds; the conversion to float is exact. */
 #ifndef RL_TRAIN_CUDA_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TENSOR_FLOAT_H
 

@@ -1,5 +1,5 @@
-/* The format FP16 of the products in tile.cuh, which has the contracts of all functions here: mma.sync m16n8k16 instructions on
- * tensor cores, D[16×8] += A[16×16] · B[16×8]. M, N and K are the sizes of an mma: rows of A, columns of B, depth. A fragment is
+/* The format FP16 of the products in tile.cuh: mma.sync m16n8k16 instructions on tensor cores, D[16×8] += A[16×16] · B[16×8].
+ * tile.cuh documents the functions of a format. M, N and K are the sizes of an mma: rows of A, columns of B, depth. A fragment is
  * the part of an operand that one lane holds; ldmatrix loads it from shared memory.
  *
  * Bank conflicts: the pitch of a pixel is an odd number of 16-byte vectors and an image row has 14 pixels. So the eight addresses
@@ -10,10 +10,10 @@
  *   conv2_input_gradient   four rows that are three apart × two columns that are three apart
  *
  * Reuse of fragments in conv2's gradients: a fragment holds 16 pixels, four rows × the columns c, c + 3, c + 6, c + 9 (below:
- * pixels at c). It is an operand of the products for all three taps t = 0, 1, 2 of a row of taps:
+ * pixels at c). It is an operand of the products for all three taps t = 0, 1, 2 in a row of the filter:
  *
- *   conv2_weight_gradient  gradient of tap t += d_out at c × input at c + t
- *   conv2_input_gradient   gradient of the input at c + t += d_out at c × weights of tap t */
+ *   conv2_weight_gradient  gradient of tap t += out_gradient at c × input at c + t
+ *   conv2_input_gradient   gradient of the input at c + t += out_gradient at c × weights of tap t */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -22,40 +22,40 @@
 
 struct half_tile_format : tile_format<__half> {
   enum {
-    VECTOR = 8, /* halves in 16 bytes */
+    VECTOR = 8, /* FP16 values in 16 bytes */
     IN_PITCH = RL_CONV1_CHANNELS + VECTOR,
-    WEIGHT_PITCH = CONV2_K + VECTOR,    /* weights [TILE_CHANNELS][WEIGHT_PITCH] */
-    OUT_PITCH = TILE_CHANNELS + VECTOR, /* of a pixel of d_out */
+    WEIGHT_PITCH = CONV2_K + VECTOR,    /* of the weights: [TILE_CHANNELS][WEIGHT_PITCH] */
+    OUT_PITCH = TILE_CHANNELS + VECTOR, /* of a pixel of out_gradient */
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* of a row of d_out: 12 pixels and two unused ones */
-    D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
+    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* of a row of out_gradient: 12 pixels and two that are not used */
+    OUT_GRADIENT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = 0,
     CONV2_BACKWARD_SCRATCH_FLOATS = 0,
-    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE /
-                   16, /* a window tile is four adjacent 2×2 pooling windows, which are the 16 pixels (M) of an mma */
+    /* A window tile is four adjacent 2×2 pooling windows, whose 16 pixels are the rows (M) of an mma. */
+    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16,
     CONV2_FORWARD_WARPS = WINDOW_TILES,
     CONV1_IS_SPLIT = 0,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
-    D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
-    D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
-    FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
+    FC1_PRODUCT_GRADIENT_PITCH = RL_FC1_OUTPUTS + VECTOR,
+    FC1_PRODUCT_GRADIENT_TILE_PITCH = TILE_ROWS + VECTOR,
+    FC1_INPUT_TILE_PITCH = TILE_COLUMNS + VECTOR,
     TAPS_PER_ROW = 3,
-    TAP_ROW_STEPS = TAPS_PER_ROW * RL_CONV1_CHANNELS / 16 /* mma instructions over the depth of a row of taps */
+    TAP_ROW_STEPS = TAPS_PER_ROW * RL_CONV1_CHANNELS / 16 /* mma instructions along the depth of a row of taps */
   };
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
-  static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
+  static __device__ __forceinline__ int out_gradient_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
 
   static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
                                                          uint8_t *argmaxes, bool *overflow) {
     const float2 bias = *(const float2 *)biases;
-    __half2 outputs[4], greatest, not_finite = __float2half2_rn(0.0f); /* x - x is 0 if x is finite, else NaN */
+    __half2 outputs[4], greatest, not_finite = __float2half2_rn(0.0f); /* a sum of x - x, which is 0 if x is finite, else NaN */
     for (int i = 0; i < 4; i++) {
       outputs[i] = __floats2half2_rn(a[i] + bias.x, b[i] + bias.y);
       not_finite = __hadd2(not_finite, __hsub2(outputs[i], outputs[i]));
@@ -67,16 +67,17 @@ struct half_tile_format : tile_format<__half> {
     return __half22float2(greatest);
   }
 
-  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out) {
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 gradient, value *out_gradient) {
     for (int position = 0; position < 4; position++)
-      store4(
-          &d_out[d_out_offset(pixel / RL_POOLED2_SIDE * 2 + position / 2, pixel % RL_POOLED2_SIDE * 2 + position % 2) + channel],
-          make_float4(argmax.x == position ? d.x : 0, argmax.y == position ? d.y : 0, argmax.z == position ? d.z : 0,
-                      argmax.w == position ? d.w : 0));
+      store4(&out_gradient[out_gradient_offset(pixel / RL_POOLED2_SIDE * 2 + position / 2,
+                                               pixel % RL_POOLED2_SIDE * 2 + position % 2) +
+                           channel],
+             make_float4(argmax.x == position ? gradient.x : 0, argmax.y == position ? gradient.y : 0,
+                         argmax.z == position ? gradient.z : 0, argmax.w == position ? gradient.w : 0));
   }
 
-  /* Return the pixel in row i (0 to 15) of A in conv2_forward: it is in window 4 · tile + i % 4, an upper pixel if i < 8, a left
-   * pixel if i % 8 < 4. */
+  /* Return the coordinates of the pixel in row i (0 to 15) of A in conv2_forward. The pixel is in window 4 · tile + i % 4; it is
+   * an upper pixel if i < 8, and a left pixel if i % 8 < 4. */
   static __device__ __forceinline__ int fragment_pixel_y(int tile, int i) {
     return (tile * 4 + i % 4) / RL_POOLED2_SIDE * 2 + i / 8;
   }
@@ -85,7 +86,7 @@ struct half_tile_format : tile_format<__half> {
   }
 
   /* A warp computes a window tile (M) × 32 output channels; sum[c] holds eight of the channels (N). The loop over rows of taps is
-   * not unrolled: it runs once per microbatch, and more instructions would cause instruction cache misses. */
+   * not unrolled: it runs once for each microbatch, and more instructions would cause instruction cache misses. */
   template <class Epilogue>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
     if (warp() >= CONV2_FORWARD_WARPS) return;
@@ -96,12 +97,12 @@ struct half_tile_format : tile_format<__half> {
                    b_address = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[4][4] = {};
 #pragma unroll 1
-    for (int dy = 0; dy < 3; dy++)
+    for (int tap_y = 0; tap_y < 3; tap_y++)
 #pragma unroll
       for (int k = 0; k < TAP_ROW_STEPS; k++) {
         uint32_t a[4], b[2][4];
-        ldmatrix_x4(a, a_address + ((dy * RL_POOLED1_SIDE + k / 2) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
+        ldmatrix_x4(a, a_address + ((tap_y * RL_POOLED1_SIDE + k / 2) * IN_PITCH + k % 2 * 16) * 2);
+        for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (tap_y * TAP_ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
     /* Lanes 0 to 15 hold the left pixels of the four windows, lanes 16 to 31 the right pixels, each for 32 channels. The two
@@ -121,10 +122,10 @@ struct half_tile_format : tile_format<__half> {
     }
   }
 
-  /* conv2_weight_gradient computes d_outᵀ · in: M is output channels, N is columns of the weights, K is pixels. The weights are a
-   * matrix of 32 output channels × 288 columns (9 taps × 32 input channels). A warp computes 16 output channels, beginning with
-   * first_channel(), × 48 columns: for each of the three taps of a row, the 16 columns of column tile weight_column_tile(tap).
-   * The 16 pixels (K) of an mma are four adjacent rows × every third column. */
+  /* conv2_weight_gradient computes out_gradientᵀ · in: M is output channels, N is columns of the weights, K is pixels. The
+   * weights are a matrix of 32 output channels × 288 columns (9 taps × 32 input channels). A warp computes 16 output channels,
+   * beginning with first_channel(), × 48 columns: for each of the three taps in a row of the filter, the 16 columns of column
+   * tile weight_column_tile(tap). The 16 pixels (K) of an mma are four adjacent rows × every third column. */
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
   static __device__ __forceinline__ int weight_column_tile(int tap) {
     return (warp() % 3 * TAPS_PER_ROW + tap) * 2 + warp() / 3 % 2;
@@ -132,11 +133,12 @@ struct half_tile_format : tile_format<__half> {
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    /* Which of the 16 pixels this lane passes the address of to ldmatrix, for A and for B. */
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, float *,
+                                                               weight_sums &sums) {
+    /* Indices of the pixels whose addresses this lane passes to ldmatrix, for A and for B. */
     const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16;
-    const uint32_t a_address = shared_address(
-                       &d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
+    const uint32_t a_address = shared_address(&out_gradient[out_gradient_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() +
+                                                            lane() / 8 % 2 * VECTOR]),
                    b_address = shared_address(&in[((warp() % 3 + b_pixel % 4) * RL_POOLED1_SIDE + b_pixel / 4 * 3) * IN_PITCH +
                                                   warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
@@ -146,22 +148,22 @@ struct half_tile_format : tile_format<__half> {
       for (int x = 0; x < 3 + 2; x++) {
         ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_POOLED1_SIDE + x) * IN_PITCH * 2);
         if (x < 2) continue;
-        uint32_t a[4]; /* the pixels of d_out at column x - 2 */
-        ldmatrix_x4_trans(a, a_address + d_out_offset(top, x - 2) * 2);
+        uint32_t a[4]; /* the pixels of out_gradient at column x - 2 */
+        ldmatrix_x4_trans(a, a_address + out_gradient_offset(top, x - 2) * 2);
         for (int tap = 0; tap < TAPS_PER_ROW; tap++)
           for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], a, &b[(x - 2 + tap) % 3][c * 2]);
       }
     }
   }
 
-  /* Stores the sums. Adjacent lanes first exchange pairs of columns, so that each lane stores four adjacent columns (16 bytes) of
-   * a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
+  /* Stores the sums. First, adjacent lanes exchange pairs of columns, so that each lane stores four adjacent columns (16 bytes)
+   * of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *row) {
     const bool odd = lane() % 2;
     for (int tap = 0; tap < TAPS_PER_ROW; tap++)
       for (int row_half = 0; row_half < 2; row_half++) {
         const float *first = &sums.values[tap * 8 + row_half * 2],
-                    *second = first + 4; /* sums in the two halves of the column tile */
+                    *second = first + 4; /* the sums in the first and in the second half of the column tile */
         float kept[2], received[2];
         for (int c = 0; c < 2; c++) {
           kept[c] = odd ? second[c] : first[c];
@@ -177,32 +179,32 @@ struct half_tile_format : tile_format<__half> {
   enum { COLUMNS_BETWEEN_LANES = 1, COLUMNS_BETWEEN_FRAGMENT_HALVES = 2 }; /* tile.cuh */
 
   template <class BeforeEpilogue, class Epilogue>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out,
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *out_gradient,
                                                               BeforeEpilogue before_epilogue, Epilogue epilogue) {
-    tile_input_gradient<half_tile_format>(weights, d_out, before_epilogue, epilogue);
+    tile_input_gradient<half_tile_format>(weights, out_gradient, before_epilogue, epilogue);
   }
 
-  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row_set, int tap_row,
-                                                            int channel, tile_accumulators sum) {
+  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *out_gradient, int row_set,
+                                                            int tap_row, int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
-    const uint32_t a_address = shared_address(
-                       &d_out[d_out_offset(row_set + matrix_row % 4 * SET_STRIDE, (matrix_row / 4 * COLUMNS_BETWEEN_LANES +
-                                                                                   matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
-                                                                                      SET_STRIDE) +
-                              matrix / 2 * VECTOR]),
+    const uint32_t a_address = shared_address(&out_gradient[out_gradient_offset(row_set + matrix_row % 4 * SET_STRIDE,
+                                                                                (matrix_row / 4 * COLUMNS_BETWEEN_LANES +
+                                                                                 matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
+                                                                                    SET_STRIDE) +
+                                                            matrix / 2 * VECTOR]),
                    b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_CONV1_CHANNELS + channel]);
-    uint32_t b[3][4]; /* weights of the three taps of the row, for all 32 output channels (K) */
-    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_CONV1_CHANNELS * 2);
+    uint32_t b[3][4]; /* weights of the three taps in the row, for all 32 output channels (K) */
+    for (int tap_x = 0; tap_x < 3; tap_x++) ldmatrix_x4_trans(b[tap_x], b_address + tap_x * RL_CONV1_CHANNELS * 2);
     for (int column_set = 0; column_set < SET_STRIDE; column_set++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_address + (d_out_offset(0, column_set) + k * 16) * 2);
-        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[column_set + dx], a, &b[dx][k * 2]);
+        ldmatrix_x4(a, a_address + (out_gradient_offset(0, column_set) + k * 16) * 2);
+        for (int tap_x = 0; tap_x < 3; tap_x++) mma_m16n8k16(sum[column_set + tap_x], a, &b[tap_x][k * 2]);
       }
   }
 
-  /* Computes a product with M = 8, one row per image, by an mma with M = 16: passes the eight rows of `a` as rows 0 … 7 and again
-   * as rows 8 … 15. The result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
+  /* Computes a product with M = 8, one row for each image, by an mma with M = 16: passes the eight rows of `a` as rows 0 … 7 and
+   * again as rows 8 … 15. The result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
   static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
     mma_m16n8k16(sum, twice, b);
@@ -234,11 +236,13 @@ struct half_tile_format : tile_format<__half> {
       epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* A warp computes groups of 16 inputs (two N of 8), TILE_WARPS groups apart, for all images (M); K is outputs. */
+  /* A warp computes every TILE_WARPS-th group of 16 inputs (two N of 8) for all images (M); K is outputs. */
   template <int SLICE_INPUTS, class Epilogue>
-  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
+  static __device__ __forceinline__ void fc1_backward(const value *fc1_product_gradient, const value *weights,
+                                                      Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
-    const uint32_t a_address = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
+    const uint32_t a_address =
+                       shared_address(&fc1_product_gradient[lane() % 8 * FC1_PRODUCT_GRADIENT_PITCH + lane() / 8 * VECTOR]),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
     for (int group = warp(); group < SLICE_INPUTS / 16; group += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
@@ -257,14 +261,15 @@ struct half_tile_format : tile_format<__half> {
   }
 
   /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. */
-  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
+  static __device__ __forceinline__ void fc1_weight_gradient(const value *fc1_product_gradient, const value *in,
                                                              float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
 #pragma unroll
     for (int k = 0; k < TILE_BATCH; k += 16) {
       uint32_t a[4], b[4];
-      ldmatrix_x4_trans(a,
-                        shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * D_FC1_TILE_PITCH + lane() / 8 % 2 * VECTOR]));
-      ldmatrix_x4_trans(b, shared_address(&in[(k + lane() % 16) * FC1_IN_TILE_PITCH + warp() * 16 + lane() / 16 * VECTOR]));
+      ldmatrix_x4_trans(
+          a, shared_address(&fc1_product_gradient[(k + lane() / 16 * 8 + lane() % 8) * FC1_PRODUCT_GRADIENT_TILE_PITCH +
+                                                  lane() / 8 % 2 * VECTOR]));
+      ldmatrix_x4_trans(b, shared_address(&in[(k + lane() % 16) * FC1_INPUT_TILE_PITCH + warp() * 16 + lane() / 16 * VECTOR]));
       for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &b[c * 2]); /* an accumulator is two pairs of sums */
     }
   }

@@ -1,4 +1,4 @@
-/* The launches that the launch-graph engines share. Each passes tensors of its stage and engine to a kernel (kernels.h, which
+/* The launches that the launch-graph engines share. Each passes tensors of its stage and its engine to a kernel (kernels.h, which
  * also explains the terms). */
 #include "cuda_check.h"
 #include "train/cuda/training.h"
@@ -28,7 +28,7 @@ int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
     return rl_conv2_float_forward(stage->gather.batch, (const float *)training->pooled1,
                                   &training->weights[rl_tensor_offsets[RL_CONV2_W]], bias, (float *)training->pooled2,
                                   training->argmax2, (cudaStream_t)stream, err);
-  return rl_conv2_forward(stage->gather.batch, training->pooled1, rl_training_compute_weights(training, RL_CONV2_W), bias,
+  return rl_conv2_forward(stage->gather.batch, training->pooled1, rl_training_weights_for_products(training, RL_CONV2_W), bias,
                           training->pooled2, training->argmax2, stage->train ? training->state : NULL, (cudaStream_t)stream, err);
 }
 
@@ -38,7 +38,7 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
   if (!stage->train)
     return rl_head_evaluate(&stage->head, training->test_losses, training->test_correct, training->state, (cudaStream_t)stream,
                             err);
-  return rl_head_train(training->format, &stage->head, training->d_fc1, training->partial_head, training->state,
+  return rl_head_train(training->format, &stage->head, training->fc1_product_gradient, training->partial_head, training->state,
                        (cudaStream_t)stream, err);
 }
 
@@ -46,9 +46,9 @@ int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
   /* conv2.weight's gradient can overflow only if it is stored in FP16. */
-  const void *conv2_gradient = stage->gradients.conv2_rows ? NULL : stage->gradients.conv2_weight;
-  return rl_conv1_backward(training->format, stage->gather, training->d_pooled1, training->argmax1, training->partial_conv1,
-                           conv2_gradient, training->state, (cudaStream_t)stream, err);
+  const void *conv2_weight_gradient = stage->gradients.conv2_rows ? NULL : stage->gradients.conv2_weight;
+  return rl_conv1_backward(training->format, stage->gather, training->pooled1_gradient, training->argmax1,
+                           training->partial_conv1, conv2_weight_gradient, training->state, (cudaStream_t)stream, err);
 }
 
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {

@@ -1,4 +1,5 @@
-/* Implements training_state.h: device memory of a training engine, and copies between it and PyTorch's layouts on the host. */
+/* Implements training_state.h: device memory of a training engine, and copies between it and arrays on the host in PyTorch's
+ * layouts. */
 #include "train/cuda/training_state.h"
 
 #include <errno.h>
@@ -8,19 +9,19 @@
 #include "cuda_check.h"
 #include "train/setup.h"
 
-enum { STATE_BYTES = 256 }; /* rl_train_state, with padding that aligns the moments after it */
-static_assert(sizeof(rl_train_state) <= STATE_BYTES, "the training state fits");
+enum { STATE_BYTES = 256 }; /* size of rl_train_state with padding, which aligns the moments after it */
+static_assert(sizeof(rl_train_state) <= STATE_BYTES, "the training state must fit into its part of the allocation");
 
 cudaStream_t rl_training_stream(const rl_training_base *training) { return (cudaStream_t)training->base.base.device->stream; }
 
-/* Returns the index in the engine's arrays of the parameter that has index i in PyTorch's layouts. With channels_last,
- * conv2.weight is [out][tap][in] instead of [out][in][tap], and the inputs of fc1.weight are in H,W,C order instead of C,H,W. */
+/* Returns the index in the engine's arrays of the parameter that has index i in PyTorch's layouts. If channels_last, conv2.weight
+ * is [out][tap][in] instead of [out][in][tap], and the inputs of fc1.weight are in H,W,C order instead of C,H,W. */
 static uint32_t parameter_index(const rl_training_base *training, uint32_t i) {
   if (!training->format.channels_last) return i;
   if (i >= rl_tensor_offsets[RL_CONV2_W] && i < rl_tensor_offsets[RL_CONV2_B]) {
-    uint32_t offset = rl_tensor_offsets[RL_CONV2_W], tap = (i - offset) % 9, c = (i - offset) / 9 % RL_CONV1_CHANNELS,
-             k = (i - offset) / 9 / RL_CONV1_CHANNELS;
-    return offset + (k * 9 + tap) * RL_CONV1_CHANNELS + c;
+    uint32_t offset = rl_tensor_offsets[RL_CONV2_W], tap = (i - offset) % 9, in = (i - offset) / 9 % RL_CONV1_CHANNELS,
+             out = (i - offset) / 9 / RL_CONV1_CHANNELS;
+    return offset + (out * 9 + tap) * RL_CONV1_CHANNELS + in;
   }
   if (i >= rl_tensor_offsets[RL_FC1_W] && i < rl_tensor_offsets[RL_FC1_B]) {
     const uint32_t pixels = RL_POOLED2_SIDE * RL_POOLED2_SIDE;
@@ -50,7 +51,7 @@ static int download_parameters(rl_training_base *training, const float *from, fl
   return 0;
 }
 
-/* Sets the weights on the device, and their FP16 copies, from weights[RL_PARAMETERS] in PyTorch's layouts. */
+/* Sets the weights on the device and their FP16 copies from weights[RL_PARAMETERS] in PyTorch's layouts. */
 static int upload_parameters(rl_training_base *training, const float *weights, rl_error *err) {
   rl_device *device = training->base.base.device;
   float *device_order = allocate_parameters(err);
@@ -63,7 +64,7 @@ static int upload_parameters(rl_training_base *training, const float *weights, r
   return rl_cuda_check(cudaStreamSynchronize(rl_training_stream(training)), "setting the parameters", err);
 }
 
-/* Writes the training state before the first step. */
+/* Writes the training state as it is before the first step. */
 static int write_state(rl_training_base *training, rl_error *err) {
   const double beta1 = 0.9f, beta2 = 0.999f;
   rl_device *device = training->base.base.device;
@@ -102,7 +103,7 @@ static int read_losses(rl_train_instance *instance, float *out, rl_error *err) {
   return device->ops->download(device, out, training->losses, instance->steps * sizeof *out, err);
 }
 
-/* Sets the mean training loss of the epoch, if a step has run. */
+/* Sets out->train_loss to the mean loss of the epoch's steps, if a step has run. */
 static int report_training(rl_training_base *training, const rl_train_state *state, rl_iteration_results *out, rl_error *err) {
   if (state->step == 0) return 0;
   float *losses = (float *)malloc(training->base.steps * sizeof *losses);
@@ -115,7 +116,7 @@ static int report_training(rl_training_base *training, const rl_train_state *sta
   return rc;
 }
 
-/* Sets the mean loss and the accuracy of the evaluation, if one has run. */
+/* Sets the mean loss and the accuracy of the evaluation, if an evaluation has run. */
 static int report_test(rl_training_base *training, const rl_train_state *state, rl_iteration_results *out, rl_error *err) {
   if (state->test_step == 0) return 0;
   rl_device *device = training->base.base.device;
@@ -210,7 +211,7 @@ int rl_training_read_tensors(rl_train_instance *instance, rl_training_tensors *t
   rl_train_state state;
   if (read_state(training, &state, err) < 0) return -1;
   *tensors = {training->format.channels_last, training->format.fp16, state.last_batch};
-  tensors->d_pooled1_parts = 1;
+  tensors->pooled1_gradient_parts = 1;
   tensors->loss_scale = 1.0f / state.last_inverse_loss_scale;
   training->ops->get_tensors(training, tensors);
   return 0;
@@ -266,19 +267,19 @@ static int load_dataset(rl_training_base *training, const rl_train_params *param
   return rc;
 }
 
-/* Allocates weights, FP16 copies, training state and moments, one after the other, and sets the pointers to them. */
+/* Allocates weights, FP16 copies, training state and moments in one allocation, and sets the pointers to them. */
 static int allocate_mutable_state(rl_training_base *training, const rl_training_layout *layout, rl_error *err) {
   rl_device *device = training->base.base.device;
   const size_t floats = RL_PADDED_PARAMETERS * sizeof(float), moments = 2 * floats;
   const size_t fp16_bytes = layout->fp16_weights && training->format.fp16 ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
-  const size_t front = floats + fp16_bytes + STATE_BYTES;
-  const size_t bytes = front + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
-  training->mutable_state_bytes = front + moments;
+  const size_t state_end = floats + fp16_bytes + STATE_BYTES;
+  const size_t bytes = state_end + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
+  training->mutable_state_bytes = state_end + moments;
   if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&training->mutable_state, err) < 0) return -1;
   training->weights = (float *)training->mutable_state;
   training->fp16_weights = fp16_bytes ? training->mutable_state + floats : NULL;
   training->state = (rl_train_state *)(training->mutable_state + floats + fp16_bytes);
-  training->first_moment = (float *)(training->mutable_state + front);
+  training->first_moment = (float *)(training->mutable_state + state_end);
   training->second_moment = training->first_moment + RL_PADDED_PARAMETERS;
   return device->ops->fill(device, training->mutable_state, 0, training->mutable_state_bytes, err);
 }

@@ -1,5 +1,5 @@
-/* Loads and stores of four adjacent values in FP32, TF32 or FP16 as a float4, with one memory instruction (16 bytes, or 8 bytes
- * in FP16). Addresses must be aligned to the size of the four values. */
+/* Functions that load and store four adjacent FP32, TF32 or FP16 values as a float4, with one memory instruction (16 bytes, or 8
+ * bytes in FP16). Addresses must be aligned to the size of the four values. */
 #ifndef RL_TRAIN_CUDA_VECTOR_H
 #define RL_TRAIN_CUDA_VECTOR_H
 
