@@ -1,4 +1,4 @@
-"""Finds ports for servers that tests start at a port which they must know before."""
+"""Finds a free port for a server whose port must be known before the server starts."""
 import contextlib
 import random
 import socket

@@ -1,5 +1,6 @@
-/* Fuzzes the parser of the body of POST /jobs. If it refuses the body, the spec must stay unchanged, and an error pointer must be
- * valid. If it accepts the body, it must also accept the spec's canonical request and produce the same runs from it. */
+/* Fuzzes the parser of the body of POST /jobs. If the parser refuses a body, the spec must stay unchanged, and the error
+ * must have a message and a valid JSON pointer. If it accepts a body, it must also accept the spec's canonical request and make
+ * the same runs from it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,10 +32,10 @@ static void check_source(rl_job_spec *spec) {
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
-  static rl_job_spec spec, again;
+  static rl_job_spec spec, reparsed;
   rl_error err;
   memset(&spec, 0, sizeof spec);
-  memset(&again, 0, sizeof again);
+  memset(&reparsed, 0, sizeof reparsed);
   if (rl_job_spec_parse((const char *)data, size, &policy, &spec, &err) < 0) {
     check_refusal(&err, &spec);
     return 0;
@@ -45,9 +46,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     check_source(&spec);
     return 0;
   }
-  if (rl_job_spec_parse(spec.request, strlen(spec.request), &policy, &again, &err) < 0) abort();
-  if (strcmp(spec.request, again.request) != 0 || spec.run_count != again.run_count) abort();
+  if (rl_job_spec_parse(spec.request, strlen(spec.request), &policy, &reparsed, &err) < 0) abort();
+  if (strcmp(spec.request, reparsed.request) != 0 || spec.run_count != reparsed.run_count) abort();
   for (int i = 0; i < spec.run_count; i++)
-    if (strcmp(spec.runs[i].params, again.runs[i].params) != 0) abort();
+    if (strcmp(spec.runs[i].params, reparsed.runs[i].params) != 0) abort();
   return 0;
 }

@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-static void parse(const rl_frame *frame, const rl_field *table, void *out, size_t out_size) {
+static void parse_message(const rl_frame *frame, const rl_field *table, void *out, size_t out_size) {
   rl_error err;
   (void)rl_fields_parse(table, (const char *)frame->payload, frame->length, out, out_size, &err);
 }
@@ -21,13 +21,13 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     rl_progress progress = {0};
     rl_failure failure = {0};
     switch (frame.type) {
-      case RL_FRAME_HELLO: parse(&frame, rl_hello_fields, &hello, sizeof hello); break;
-      case RL_FRAME_PROGRESS: parse(&frame, rl_progress_fields, &progress, sizeof progress); break;
+      case RL_FRAME_HELLO: parse_message(&frame, rl_hello_fields, &hello, sizeof hello); break;
+      case RL_FRAME_PROGRESS: parse_message(&frame, rl_progress_fields, &progress, sizeof progress); break;
       case RL_FRAME_UNAVAILABLE:
-      case RL_FRAME_FAILED: parse(&frame, rl_failure_fields, &failure, sizeof failure); break;
+      case RL_FRAME_FAILED: parse_message(&frame, rl_failure_fields, &failure, sizeof failure); break;
       default:
         if (rl_records_receive(&frame, &records, &err) < 0)
-          size = (size_t)used; /* ends the loop: the daemon, too, stops reading here */
+          size = (size_t)used; /* ends the loop, because the daemon reads nothing more from such a worker */
     }
   }
   for (size_t i = 0; i < records.row_count; i++)

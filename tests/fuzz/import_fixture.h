@@ -18,7 +18,7 @@ static bool never_cancelled(void *context, double progress) {
   return false;
 }
 
-/* A worker's frames refuse rows and names that break these rules. */
+/* Checks the rules for rows and names without which the daemon refuses a worker's frames. */
 static void check_records(const rl_records *records) {
   int64_t last_ns = 0;
   for (size_t i = 0; i < records->row_count; i++) {

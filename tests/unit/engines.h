@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/dataset.h"
+#include "temporary_folder.h"
 #include "train/model.h"
 
 /* Fails the test with the error's message unless rc is 0. */
@@ -43,13 +44,10 @@ static inline void use_few_digits(char folder[64], uint32_t train_images, uint32
 }
 
 /* Removes the folder that use_few_digits made. */
-static inline void remove_digits(const char *folder) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -r '%s'", folder);
-  if (system(command) != 0) print_message("could not remove %s\n", folder);
-}
+static inline void remove_digits(const char *folder) { remove_folder(folder); }
 
-/* Returns the default parameters, but with the data set of use_few_digits. images: number of training images per epoch. */
+/* Returns the default parameters, changed to this precision and batch size and to the data set of use_few_digits. images: number
+ * of training images in an epoch; 0: all. */
 static inline rl_train_params small_params(int precision, int64_t batch, int64_t images) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);

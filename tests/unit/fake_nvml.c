@@ -1,9 +1,10 @@
+/* Defines the NVML functions that the program calls. They describe the device in fake_nvml. */
 #include "fake_nvml.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, FIELD_NVLINK_COUNT = 91, FIELD_NVLINK_SPEED_MBPS = 164, SPEED_MBPS = 26562 };
+enum { FIELD_NVLINK_COUNT = 91, FIELD_NVLINK_SPEED_MBPS = 164, SPEED_MBPS = 26562 };
 
 struct fake_nvml fake_nvml;
 
@@ -42,30 +43,30 @@ int nvmlDeviceGetPowerUsage(void *, unsigned *);
 int nvmlDeviceGetMemoryInfo(void *, unsigned long long[3]);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *, fake_process *);
 
-int nvmlInit_v2(void) { return OK; }
-int nvmlShutdown(void) { return OK; }
+int nvmlInit_v2(void) { return FAKE_NVML_SUCCESS; }
+int nvmlShutdown(void) { return FAKE_NVML_SUCCESS; }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
   (void)uuid;
   *device = &fake_nvml;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 const char *nvmlErrorString(int result) {
-  return result == NOT_SUPPORTED ? "Not Supported" : result == OK ? "Success" : "Unknown Error";
+  return result == FAKE_NVML_NOT_SUPPORTED ? "Not Supported" : result == FAKE_NVML_SUCCESS ? "Success" : "Unknown Error";
 }
 
 int nvmlDeviceGetName(void *device, char *name, unsigned size) {
   (void)device;
   snprintf(name, size, "a device");
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetCpuAffinity(void *device, unsigned words, unsigned long *set) {
   (void)device;
   memset(set, 0, words * sizeof *set);
   set[0] = 1;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetMemoryAffinity(void *device, unsigned words, unsigned long *set, int scope) {
@@ -77,17 +78,17 @@ int nvmlDeviceGetFieldValues(void *device, int count, field_value *values) {
   (void)device;
   for (int i = 0; i < count; i++) {
     bool is_link_count = values[i].field == FIELD_NVLINK_COUNT, is_speed = values[i].field == FIELD_NVLINK_SPEED_MBPS;
-    values[i].result = is_link_count ? fake_nvml.count_result : is_speed ? OK : NOT_SUPPORTED;
+    values[i].result = is_link_count ? fake_nvml.count_result : is_speed ? FAKE_NVML_SUCCESS : FAKE_NVML_NOT_SUPPORTED;
     values[i].value.number = is_link_count ? fake_nvml.link_count : SPEED_MBPS;
   }
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
   (void)device;
-  if (link >= FAKE_MAX_LINKS) return INVALID;
+  if (link >= FAKE_MAX_LINKS) return FAKE_NVML_INVALID_ARGUMENT;
   *active = fake_nvml.links[link].active;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 /* Only capability 0, peer access, is supported. */
@@ -95,49 +96,49 @@ int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, int capability, u
   (void)device;
   (void)link;
   *capable = capability == 0;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, int *type) {
   (void)device;
   *type = fake_nvml.links[link].remote_type;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, pci_info *remote) {
   (void)device;
   snprintf(remote->text, sizeof remote->text, "%s", fake_nvml.links[link].remote);
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetClockInfo(void *device, int clock, unsigned *mhz) {
   (void)device, (void)clock;
   *mhz = 1980;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) {
   (void)device, (void)sensor;
   *celsius = 40;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
   (void)device;
   *milliwatts = 100000;
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long total_free_used[3]) {
   (void)device;
   memset(total_free_used, 0, 3 * sizeof *total_free_used);
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, fake_process *processes) {
   (void)device;
-  if (fake_nvml.processes_result != OK) return fake_nvml.processes_result;
+  if (fake_nvml.processes_result != FAKE_NVML_SUCCESS) return fake_nvml.processes_result;
   *count = fake_nvml.process_count;
   memcpy(processes, fake_nvml.processes, fake_nvml.process_count * sizeof *processes);
-  return OK;
+  return FAKE_NVML_SUCCESS;
 }

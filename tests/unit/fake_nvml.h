@@ -7,9 +7,15 @@
 
 enum { FAKE_MAX_LINKS = 4, FAKE_MAX_PROCESSES = 4 };
 
+/* values of nvmlReturn_t */
+enum { FAKE_NVML_SUCCESS = 0, FAKE_NVML_INVALID_ARGUMENT = 2, FAKE_NVML_NOT_SUPPORTED = 3, FAKE_NVML_UNKNOWN_ERROR = 999 };
+
+/* values of nvmlIntNvLinkDeviceType_t */
+enum { FAKE_REMOTE_GPU = 0, FAKE_REMOTE_SWITCH = 2 };
+
 typedef struct fake_link {
   bool active;
-  int remote_type;    /* 0: a GPU, 2: a switch */
+  int remote_type;    /* FAKE_REMOTE_GPU or FAKE_REMOTE_SWITCH */
   const char *remote; /* PCI address of the other end */
 } fake_link;
 
@@ -20,10 +26,10 @@ typedef struct fake_process { /* has the layout of nvmlProcessInfo_v2_t */
 } fake_process;
 
 extern struct fake_nvml {
-  int count_result; /* nvmlReturn_t of the query of link_count; 0: success */
+  int count_result; /* what the query of link_count returns */
   unsigned link_count;
   fake_link links[FAKE_MAX_LINKS];
-  int processes_result; /* nvmlReturn_t of the query of processes; 0: success */
+  int processes_result; /* what the query of processes returns */
   unsigned process_count;
   fake_process processes[FAKE_MAX_PROCESSES];
 } fake_nvml;

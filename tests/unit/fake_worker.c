@@ -1,7 +1,7 @@
-/* A worker for the tests of the supervisor. The environment variable FAKE_WORKER names the way in which it violates the protocol;
- * by default it follows it. Each process that serves a device appends its id as a line to the file FAKE_STARTS, and to the file
- * FAKE_RELEASES at each RELEASE. A process that was started with --wait appends its id to the file FAKE_OPENINGS when it begins
- * to open the device, and again when the device is open. */
+/* A worker for the tests of the supervisor. The environment variable FAKE_WORKER selects what the worker does; without it, the
+ * worker follows the protocol. Each process that serves a device appends its process id as a line to the file FAKE_STARTS when it
+ * starts, and to the file FAKE_RELEASES when it receives a RELEASE frame. A process that was started with --wait appends its id
+ * to the file FAKE_OPENINGS when it begins to open the device, and again when the device is open. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 enum { OUT = STDOUT_FILENO };
 static rl_error err;
 
-static const char *setting(const char *name) { return getenv(name) != NULL ? getenv(name) : ""; }
-static bool mode_is(const char *mode) { return strcmp(setting("FAKE_WORKER"), mode) == 0; }
+static const char *read_setting(const char *name) { return getenv(name) != NULL ? getenv(name) : ""; }
+static bool mode_is(const char *mode) { return strcmp(read_setting("FAKE_WORKER"), mode) == 0; }
 
 static void send_hello(const char *device, const char *role) {
   rl_hello hello = {.protocol = RL_WIRE_VERSION,
@@ -30,7 +30,7 @@ static void send_hello(const char *device, const char *role) {
   rl_frame_write_json(OUT, RL_FRAME_HELLO, rl_hello_fields, &hello, &err);
 }
 
-static int list(void) {
+static int list_devices(void) {
   if (mode_is("list-crash")) {
     fprintf(stderr, "starting\nlibfake.so.9: cannot open shared object file\n");
     return 127;
@@ -44,8 +44,8 @@ static void send_results(void) {
   rl_records records = {.has_metadata = true};
   rl_epoch epoch = {.device_ms = 1, .host_ms = 1, .images = 64, .train_loss = NAN, .unavailable = "{\"train_loss\":\"fake\"}"};
   strcpy(records.metadata.engine, "fake");
-  snprintf(records.metadata.commit, sizeof records.metadata.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"),
-           setting("ROOFLINED_THREADS"));
+  snprintf(records.metadata.commit, sizeof records.metadata.commit, "mnist %s threads %s", read_setting("ROOFLINED_MNIST_DIR"),
+           read_setting("ROOFLINED_THREADS"));
   rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
   if (mode_is("same-epoch-twice")) rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
   rl_records_send(OUT, &records, &err);
@@ -53,12 +53,13 @@ static void send_results(void) {
   rl_records_clear(&records);
 }
 
-/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Kills itself before frame `fatal_frame`; -1: at none. */
+/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME rows, with a pause before each frame. Kills this process before frame
+ * `fatal_frame` (counted from 0); -1: never. */
 static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   enum { ROWS_IN_FRAME = 5000 };
   static rl_activity_row rows[ROWS_IN_FRAME];
   rl_run_metadata metadata = {.engine = "fake"};
-  int64_t total = strtoll(setting("FAKE_ROWS"), NULL, 10);
+  int64_t total = strtoll(read_setting("FAKE_ROWS"), NULL, 10);
   rl_frame_write_json(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
   rl_frame_write(OUT, RL_FRAME_NAME, "span", 4, &err);
   for (int64_t sent = 0; sent < total; sent += ROWS_IN_FRAME) {
@@ -72,9 +73,9 @@ static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
-/* Returns the number of lines of FAKE_STARTS. Shortly after the start of this process it is the number of starts so far. */
+/* Returns the number of lines of FAKE_STARTS, which is the number of processes that have started so far. */
 static int count_starts(void) {
-  FILE *file = fopen(setting("FAKE_STARTS"), "re");
+  FILE *file = fopen(read_setting("FAKE_STARTS"), "re");
   int count = 0;
   for (int c; file != NULL && (c = getc(file)) != EOF;) count += c == '\n';
   if (file != NULL) fclose(file);
@@ -89,7 +90,7 @@ static void wait_for_cancel(rl_frame_reader *reader) {
   if (frame.type == RL_FRAME_CANCEL) rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err);
 }
 
-static void serve(rl_frame_reader *reader) {
+static void serve_request(rl_frame_reader *reader) {
   rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal memory access"};
   rl_run_metadata metadata = {.engine = "fake"};
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
@@ -126,34 +127,34 @@ static void serve(rl_frame_reader *reader) {
   if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
   if (mode_is("slow")) wait_for_cancel(reader);
   if (mode_is("late")) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-  static const char *const obedient_modes[] = {"",
-                                               "late",
-                                               "crash-once",
-                                               "chatter",
-                                               "same-epoch-twice",
-                                               "keeps-device",
-                                               "second-is-mute",
-                                               "profiled-is-mute",
-                                               "profiled-exits"};
-  for (size_t i = 0; i < sizeof obedient_modes / sizeof *obedient_modes; i++)
-    if (mode_is(obedient_modes[i])) send_results();
+  static const char *const modes_with_results[] = {"",
+                                                   "late",
+                                                   "crash-once",
+                                                   "chatter",
+                                                   "same-epoch-twice",
+                                                   "keeps-device",
+                                                   "second-is-mute",
+                                                   "profiled-is-mute",
+                                                   "profiled-exits"};
+  for (size_t i = 0; i < sizeof modes_with_results / sizeof *modes_with_results; i++)
+    if (mode_is(modes_with_results[i])) send_results();
   if (mode_is("chatter")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
 static void append_process_id(const char *file_setting) {
-  FILE *file = fopen(setting(file_setting), "ae");
+  FILE *file = fopen(read_setting(file_setting), "ae");
   if (file == NULL) return;
   fprintf(file, "%d\n", (int)getpid());
   fclose(file);
 }
 
-static void release(void) {
+static void answer_release(void) {
   append_process_id("FAKE_RELEASES");
   if (!mode_is("keeps-device")) rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err);
 }
 
 int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "--list") == 0) return list();
+  if (argc == 2 && strcmp(argv[1], "--list") == 0) return list_devices();
   const bool waits = argc == 6 && strcmp(argv[5], "--wait") == 0;
   if (argc != 5 && !waits) return 64; /* --device ID --role ROLE [--wait] */
   append_process_id("FAKE_STARTS");
@@ -170,8 +171,8 @@ int main(int argc, char **argv) {
   }
   send_hello(argv[2], argv[4]);
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
-    if (frame.type == RL_FRAME_REQUEST) serve(reader);
-    if (frame.type == RL_FRAME_RELEASE) release();
+    if (frame.type == RL_FRAME_REQUEST) serve_request(reader);
+    if (frame.type == RL_FRAME_RELEASE) answer_release();
   }
   rl_frame_reader_free(reader);
   return 0;

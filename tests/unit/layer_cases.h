@@ -70,18 +70,18 @@ static inline void close_layer(rl_layer_instance *layer) { layer->base.ops->clos
 static inline double *compute_whole_layer(rl_layer_instance *layer) {
   const rl_layer_params *p = &layer->params;
   const int64_t rows = rl_layer_rows(p), context = rl_layer_context(p), hidden = p->hidden;
-  int64_t *all = malloc((size_t)rows * sizeof *all);
-  for (int64_t i = 0; i < rows; i++) all[i] = i;
-  const rl_layer_reference reference = {p, layer->thread_pool, layer->base.device, all, rows};
-  double *x = malloc((size_t)(rows * hidden) * 8), *qkv = malloc((size_t)(rows * 3 * hidden) * 8),
-         *cache = malloc((size_t)(p->batch * context * 3 * hidden) * 8), *attention = malloc((size_t)(rows * hidden) * 8),
-         *h = malloc((size_t)(rows * hidden) * 8), *gated = malloc((size_t)(rows * p->ffn) * 8),
-         *output = malloc((size_t)(rows * hidden) * 8);
+  int64_t *all_rows = malloc((size_t)rows * sizeof *all_rows);
+  for (int64_t i = 0; i < rows; i++) all_rows[i] = i;
+  const rl_layer_reference reference = {p, layer->thread_pool, layer->base.device, all_rows, rows};
+  double *x = malloc((size_t)(rows * hidden) * sizeof(double)), *qkv = malloc((size_t)(rows * 3 * hidden) * sizeof(double)),
+         *cache = malloc((size_t)(p->batch * context * 3 * hidden) * sizeof(double)),
+         *attention = malloc((size_t)(rows * hidden) * sizeof(double)), *h = malloc((size_t)(rows * hidden) * sizeof(double)),
+         *gated = malloc((size_t)(rows * p->ffn) * sizeof(double)), *output = malloc((size_t)(rows * hidden) * sizeof(double));
   rl_layer_fill_input(p, RL_LAYER_X, 0, rows * hidden, x);
   rl_layer_fill_input(p, RL_LAYER_CACHE, 0, p->batch * context * 3 * hidden, cache);
   assert_int_equal(rl_layer_reference_qkv(&reference, x, qkv, NULL), 0);
   for (int64_t i = 0; i < rows; i++)
-    memcpy(cache + rl_layer_qkv_row(p, i) * 3 * hidden, qkv + i * 3 * hidden, (size_t)(3 * hidden) * 8);
+    memcpy(cache + rl_layer_qkv_row(p, i) * 3 * hidden, qkv + i * 3 * hidden, (size_t)(3 * hidden) * sizeof(double));
   for (int64_t i = 0; i < rows; i++)
     assert_int_equal(
         rl_layer_reference_attention(&reference, i, cache + i / p->tokens * context * 3 * hidden, attention + i * hidden, NULL),
@@ -89,7 +89,7 @@ static inline double *compute_whole_layer(rl_layer_instance *layer) {
   assert_int_equal(rl_layer_reference_hidden(&reference, x, attention, h, NULL), 0);
   assert_int_equal(rl_layer_reference_gated(&reference, h, gated, NULL), 0);
   assert_int_equal(rl_layer_reference_output(&reference, h, gated, output, NULL), 0);
-  free(all), free(x), free(qkv), free(cache), free(attention), free(h), free(gated);
+  free(all_rows), free(x), free(qkv), free(cache), free(attention), free(h), free(gated);
   return output;
 }
 
@@ -108,7 +108,7 @@ static inline double *read_output(rl_layer_instance *layer) {
 
 /* Opens a layer and fails the test unless the engine's own check passes and the whole output is close to the result of
  * compute_whole_layer. The accepted error is 6 epsilons, because about twenty intermediate results of the layer are rounded to
- * the type. */
+ * its element type. */
 static inline void assert_layer_is_correct(rl_device *target, rl_layer_params params) {
   rl_error err = {0};
   rl_check check = {NAN, NAN, NAN};

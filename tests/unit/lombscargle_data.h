@@ -1,5 +1,5 @@
 /* Reads the samples of SciPy's example (tests/data; the example keeps 114 of 1024 samples) and the power that
- * scipy.signal.lombscargle 1.18 computes for them at 530 of 2^20 frequencies. */
+ * scipy.signal.lombscargle (SciPy 1.18) computes from them at 530 of 2^20 frequencies. */
 #ifndef RL_TESTS_LOMBSCARGLE_DATA_H
 #define RL_TESTS_LOMBSCARGLE_DATA_H
 

@@ -20,8 +20,14 @@ static inline void choose_test_seed(void) {
 
 static inline uint64_t random_bits(void) { return rl_hash64(test_seed + random_count++); }
 
+/* Returns an integer that is uniform in [0, limit). */
+static inline int random_below(int limit) { return (int)(random_bits() % (uint64_t)limit); }
+
 /* Returns a number that is uniform in [-1, 1). */
 static inline double random_value(void) { return (double)(random_bits() >> 11) * 0x1p-52 - 1; }
+
+/* Returns a number that is uniform in [0, 1). */
+static inline double random_ratio(void) { return (random_value() + 1) / 2; }
 
 /* Returns a new array of random values if `random` is true, otherwise of zeros. The caller frees it. */
 static inline double *new_numbers(size_t count, bool random) {
@@ -30,7 +36,7 @@ static inline double *new_numbers(size_t count, bool random) {
   return values;
 }
 
-static inline double dot(size_t count, const double *a, const double *b) {
+static inline double dot_product(size_t count, const double *a, const double *b) {
   double sum = 0;
   for (size_t i = 0; i < count; i++) sum += a[i] * b[i];
   return sum;
@@ -40,7 +46,7 @@ static inline double dot(size_t count, const double *a, const double *b) {
 static inline double relative_distance(size_t count, const double *a, const double *b) {
   double difference = 0;
   for (size_t i = 0; i < count; i++) difference += (a[i] - b[i]) * (a[i] - b[i]);
-  return sqrt(difference / dot(count, b, b));
+  return sqrt(difference / dot_product(count, b, b));
 }
 
 /* Fails the test unless value < limit. name: name of the value for the message. */

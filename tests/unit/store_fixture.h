@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <cmocka.h> /* needs the headers above */
 /* clang-format on */
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "base/json.h"
 #include "store/store_internal.h"
 #include "store/store.h"
+#include "temporary_folder.h"
 
 /* Checks that the call, whose last argument is &err, succeeds. */
 #define ASSERT_OK(CALL)                                     \
@@ -51,13 +51,6 @@ typedef struct fixture {
   rl_store *store;
 } fixture;
 
-static inline int remove_entry(const char *path, const struct stat *status, int type, struct FTW *position) {
-  (void)status, (void)type, (void)position;
-  return remove(path);
-}
-
-static inline void remove_folder(const char *folder) { assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0); }
-
 static inline int open_fixture(void **state) {
   fixture *f = calloc(1, sizeof *f);
   strcpy(f->folder, "/tmp/rooflined-store-XXXXXX");
@@ -76,7 +69,7 @@ static inline int close_fixture(void **state) {
 }
 
 /* Closes and opens the store, as a restart does. */
-static inline void reopen(fixture *f) {
+static inline void reopen_store(fixture *f) {
   rl_store_close(f->store);
   f->store = NULL;
   ASSERT_OK(rl_store_open(f->folder, &f->store, &err));
@@ -108,7 +101,7 @@ static inline int64_t submit(rl_store *store, const char *device, uint32_t passe
   return id;
 }
 
-/* Claims the next pass of the device, which must have one. */
+/* Claims the next pass of the device. Fails the test if there is none. */
 static inline rl_claim claim(rl_store *store, const char *device) {
   rl_claim claimed = {0};
   int rc = rl_store_pass_claim(store, device, &claimed, &err);
@@ -117,7 +110,7 @@ static inline rl_claim claim(rl_store *store, const char *device) {
   return claimed;
 }
 
-#define TEST_CPU "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
+#define TEST_CPU_PROPERTIES "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
 
 /* The records of a pass. The pointers in `records` point to the arrays of this struct, so rl_records_clear must not be
  * called. */
@@ -155,6 +148,7 @@ static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
   return epoch;
 }
 
+/* reason: why the value is NAN; "" if it is not. */
 static inline void add_measurement(pass_records *pass_data, const char *name, double value, const char *reason) {
   rl_measurement *measurement = &pass_data->measurements[pass_data->records.measurement_count++];
   snprintf(measurement->name, sizeof measurement->name, "%s", name);
@@ -174,7 +168,7 @@ static inline void add_metadata(pass_records *pass_data) {
                                                   .floor_precision = "fp32"};
   strcpy(pass_data->records.metadata.engine, "blas");
   strcpy(pass_data->records.metadata.dataset, "mnist");
-  strcpy(pass_data->records.metadata.device_properties, TEST_CPU);
+  strcpy(pass_data->records.metadata.device_properties, TEST_CPU_PROPERTIES);
   strcpy(pass_data->records.metadata.commit, "0123456789ab");
 }
 
@@ -300,7 +294,7 @@ static inline int64_t execute_ceilings_job(rl_store *store, const char *properti
   return id;
 }
 
-/* At these rates, the floor of the epochs of fill_records is 10 ms. */
+/* The rates of a CPU on which the floor of an epoch of fill_records is 10 ms. */
 static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
 /* Opens another connection to the store's database. */

@@ -25,12 +25,12 @@ static void median_of_odd_and_even_counts(void **state) {
       assert_close(single.spread_ratio, 0);
 }
 
-static void spread_ignores_one_outlier(void **state) {
+static void one_outlier_does_not_change_the_spread(void **state) {
   (void)state;
-  double values[] = {100, 101, 99, 102, 1e9}; /* median 101; deviations 1 0 2 1 1e9: median 1 */
+  double values[] = {100, 101, 99, 102, 1e9}; /* The median is 101, and the median of the deviations 1, 0, 2, 1 and 1e9 is 1. */
   rl_sample_summary summary = rl_summarize_sample(values, 5);
   assert_close(summary.minimum, 99);
-  assert_close(summary.spread_ratio, 1.4826 / 101);
+  assert_close(summary.spread_ratio, 1.4826 / 101); /* 1.4826 median deviations are a standard deviation of normal values */
 }
 
 static void values_that_are_not_finite_are_ignored(void **state) {
@@ -45,25 +45,26 @@ static void values_that_are_not_finite_are_ignored(void **state) {
 }
 
 /* Compares with two-sided critical values of printed tables. */
-static void student_quantiles_are_those_of_printed_tables(void **state) {
+static void student_quantiles_equal_printed_tables(void **state) {
   (void)state;
   static const struct {
-    size_t degrees;
+    size_t degrees_of_freedom;
     double p, t;
   } rows[] = {{1, 0.05, 12.7062}, {2, 0.05, 4.3027},  {3, 0.01, 5.8409},   {9, 0.05, 2.2622},
               {10, 0.01, 3.1693}, {30, 0.01, 2.7500}, {30, 0.001, 3.6460}, {120, 0.05, 1.9799}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    double t = rl_student_critical_value(rows[i].p, rows[i].degrees);
-    if (!(fabs(t - rows[i].t) <= 5.1e-5)) fail_msg("%zu degrees of freedom: %.6f is not %.4f", rows[i].degrees, t, rows[i].t);
-    assert_close(rl_student_two_sided_p(t, rows[i].degrees), rows[i].p);
+    double t = rl_student_critical_value(rows[i].p, rows[i].degrees_of_freedom);
+    if (!(fabs(t - rows[i].t) <= 5.1e-5))
+      fail_msg("%zu degrees of freedom: %.6f is not %.4f", rows[i].degrees_of_freedom, t, rows[i].t);
+    assert_close(rl_student_two_sided_p(t, rows[i].degrees_of_freedom), rows[i].p);
   }
   assert_close(rl_student_two_sided_p(0, 5), 1), assert_close(rl_student_two_sided_p(0, 6), 1);
 }
 
 /* --- busy time --------------------------------------------------------------------------------------------------------- */
 
-static rl_activity_row make_row(uint32_t kind, int64_t start, int64_t end, uint32_t name) {
-  return (rl_activity_row){.kind = kind, .start_ns = start, .end_ns = end, .name = name};
+static rl_activity_row make_row(uint32_t kind, int64_t start_ns, int64_t end_ns, uint32_t name) {
+  return (rl_activity_row){.kind = kind, .start_ns = start_ns, .end_ns = end_ns, .name = name};
 }
 
 static void overlapping_work_counts_once(void **state) {
@@ -124,33 +125,33 @@ static void add_trace_without_graphs(rl_records *trace_without_graphs) {
 
 /* Adds a trace of the same launches in a graph, without API calls. Durations in ns: conv 1000, and 10 more in each step; fc 300;
  * gather 50; relu 20. */
-static void add_graph_trace(rl_records *traced, int steps) {
-  add_name(traced, "gather_k"), add_name(traced, "gemm_k"), add_name(traced, "relu_k");
-  int64_t t = 0;
-  for (int s = 0; s <= steps; s++, t += 10000) {
-    rl_activity_row conv = make_row(RL_ACTIVITY_KERNEL, t + 100, t + 1100 + 10 * s, 1);
+static void add_graph_trace(rl_records *trace, int steps) {
+  add_name(trace, "gather_k"), add_name(trace, "gemm_k"), add_name(trace, "relu_k");
+  int64_t begin_ns = 0;
+  for (int s = 0; s <= steps; s++, begin_ns += 10000) {
+    rl_activity_row conv = make_row(RL_ACTIVITY_KERNEL, begin_ns + 100, begin_ns + 1100 + 10 * s, 1);
     conv.registers = 64, conv.grid[0] = s < steps ? 8 : 4, conv.block[0] = 128;
-    add_row(traced, conv);
-    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t, t + 50, 0));
+    add_row(trace, conv);
+    add_row(trace, make_row(RL_ACTIVITY_KERNEL, begin_ns, begin_ns + 50, 0));
     if (s == steps) break; /* the shorter last step */
-    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t + 2000, t + 2020, 2));
-    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t + 3000, t + 3300, 1));
+    add_row(trace, make_row(RL_ACTIVITY_KERNEL, begin_ns + 2000, begin_ns + 2020, 2));
+    add_row(trace, make_row(RL_ACTIVITY_KERNEL, begin_ns + 3000, begin_ns + 3300, 1));
   }
 }
 
 static void kernels_are_attributed_to_their_launches(void **state) {
   (void)state;
-  rl_records trace_without_graphs = {0}, traced = {0}, results = {0};
+  rl_records trace_without_graphs = {0}, trace = {0}, results = {0};
   rl_launch_map *launch_map;
   add_trace_without_graphs(&trace_without_graphs);
-  add_graph_trace(&traced, 3);
+  add_graph_trace(&trace, 3);
   assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
   rl_kernel_summary_options options = {.launch_map = launch_map,
                                        .expected = launches,
                                        .expected_count = LAUNCH_COUNT,
                                        .epoch_us = 100,
                                        .occupancy = half_occupancy};
-  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 4);
   const rl_kernel *gather = &results.kernels[0], *conv = &results.kernels[1], *relu = &results.kernels[2],
                   *fc = &results.kernels[3];
@@ -168,47 +169,47 @@ static void kernels_are_attributed_to_their_launches(void **state) {
   assert_string_equal(fc->launch, "fc"), assert_string_equal(fc->name, "gemm_k");
   assert_int_equal(fc->launches, 3), assert_close(fc->median_us, 0.3);
   rl_launch_map_free(launch_map);
-  rl_records_clear(&trace_without_graphs), rl_records_clear(&traced), rl_records_clear(&results);
+  rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
 }
 
 static void an_unexpected_count_prevents_attribution(void **state) {
   (void)state;
-  rl_records trace_without_graphs = {0}, traced = {0}, results = {0};
+  rl_records trace_without_graphs = {0}, trace = {0}, results = {0};
   rl_launch_map *launch_map;
   add_trace_without_graphs(&trace_without_graphs);
-  add_graph_trace(&traced, 3);
+  add_graph_trace(&trace, 3);
   /* The trace has one GEMM more than expected. The counts of gather and relu match. */
-  add_row(&traced, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
+  add_row(&trace, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
   assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
   rl_kernel_summary_options options = {
       .launch_map = launch_map, .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = NAN};
-  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 3);
   assert_string_equal(results.kernels[0].launch, "gather");
   assert_string_equal(results.kernels[1].launch, ""), assert_int_equal(results.kernels[1].launches, 8);
   assert_non_null(strstr(results.kernels[1].reason, "the workload's launch that issued this kernel is unknown"));
   assert_true(isnan(results.kernels[1].share_ratio) && isnan(results.kernels[1].theoretical_occupancy_ratio));
   rl_launch_map_free(launch_map);
-  rl_records_clear(&trace_without_graphs), rl_records_clear(&traced), rl_records_clear(&results);
+  rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
 }
 
 static void spans_are_attributed_by_their_name(void **state) {
   (void)state;
-  rl_records traced = {0}, results = {0};
-  add_name(&traced, "conv"), add_name(&traced, "unheard_of");
-  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 0, 2000, 0));
-  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 3000, 7000, 0));
-  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 8000, 8001, 1));
+  rl_records trace = {0}, results = {0};
+  add_name(&trace, "conv"), add_name(&trace, "unheard_of");
+  add_row(&trace, make_row(RL_ACTIVITY_CPU_SPAN, 0, 2000, 0));
+  add_row(&trace, make_row(RL_ACTIVITY_CPU_SPAN, 3000, 7000, 0));
+  add_row(&trace, make_row(RL_ACTIVITY_CPU_SPAN, 8000, 8001, 1));
   rl_kernel_summary_options options = {
       .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = 10, .missing_values_reason = "a CPU launch"};
-  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 2);
   assert_string_equal(results.kernels[0].launch, "conv"), assert_string_equal(results.kernels[0].phase, "forward");
   assert_close(results.kernels[0].median_us, 3), assert_close(results.kernels[0].share_ratio, 0.6);
   assert_true(isnan(results.kernels[0].registers_per_thread));
   assert_string_equal(results.kernels[0].reason, "a CPU launch");
   assert_string_equal(results.kernels[1].launch, "");
-  rl_records_clear(&traced), rl_records_clear(&results);
+  rl_records_clear(&trace), rl_records_clear(&results);
 }
 
 static void an_empty_trace_has_no_kernels(void **state) {
@@ -224,9 +225,9 @@ static void an_empty_trace_has_no_kernels(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(median_of_odd_and_even_counts),
-                                     cmocka_unit_test(spread_ignores_one_outlier),
+                                     cmocka_unit_test(one_outlier_does_not_change_the_spread),
                                      cmocka_unit_test(values_that_are_not_finite_are_ignored),
-                                     cmocka_unit_test(student_quantiles_are_those_of_printed_tables),
+                                     cmocka_unit_test(student_quantiles_equal_printed_tables),
                                      cmocka_unit_test(overlapping_work_counts_once),
                                      cmocka_unit_test(kernels_are_attributed_to_their_launches),
                                      cmocka_unit_test(an_unexpected_count_prevents_attribution),

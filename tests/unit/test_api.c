@@ -24,8 +24,8 @@
 static void a_host_is_accepted_if_it_names_this_server(void **state) {
   (void)state;
   static const struct {
-    const char *host, *address, *local, *allowed;
-    bool ours;
+    const char *host, *address, *local_address, *allowed_hosts;
+    bool accepted;
   } cases[] = {
       {"localhost", "127.0.0.1", NULL, "", true},
       {"LocalHost:8731", "127.0.0.1", NULL, "", true},
@@ -55,8 +55,8 @@ static void a_host_is_accepted_if_it_names_this_server(void **state) {
       {NULL, "127.0.0.1", NULL, "", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (rl_host_is_allowed(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
-      fail_msg("Host %s must be %s", cases[i].host != NULL ? cases[i].host : "(none)", cases[i].ours ? "allowed" : "refused");
+    if (rl_host_is_allowed(cases[i].host, cases[i].address, cases[i].local_address, cases[i].allowed_hosts) != cases[i].accepted)
+      fail_msg("Host %s must be %s", cases[i].host != NULL ? cases[i].host : "(none)", cases[i].accepted ? "allowed" : "refused");
 }
 
 static void an_origin_is_accepted_if_it_is_the_host(void **state) {
@@ -136,7 +136,7 @@ static void each_error_has_its_problem_code(void **state) {
   rl_error secret;
   rl_fail(&secret, RL_STORAGE, RL_STORAGE_DAMAGED, "no such table: secrets");
   char *text = rl_problem_print(RL_PROBLEM_INTERNAL, &secret, false);
-  assert_null(strstr(text, "secrets")); /* the log has the message of an internal error, the client does not */
+  assert_null(strstr(text, "secrets")); /* an internal error's message is only logged, not sent to the client */
   free(text);
   rl_fail_at(&secret, "/limit", "limit must be a whole number");
   text = rl_problem_print(rl_problem_of_error(&secret, true), &secret, true);
@@ -145,7 +145,7 @@ static void each_error_has_its_problem_code(void **state) {
   free(text);
 }
 
-static void sessions_end(void **state) {
+static void sessions_end_by_expiry_replacement_and_logout(void **state) {
   (void)state;
   rl_login_sessions *sessions = rl_login_sessions_new();
   char first[RL_LOGIN_SESSION_ID_SIZE], id[RL_LOGIN_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE] = "";
@@ -158,7 +158,8 @@ static void sessions_end(void **state) {
   assert_false(rl_login_session_find(sessions, now, "x", hash));
   for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, now + i, "other", id);
   assert_true(rl_login_session_find(sessions, now, first, hash));
-  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other", id); /* one above the maximum: it replaces the oldest */
+  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other",
+                         id); /* exceeds the maximum, so that it replaces the oldest session */
   assert_false(rl_login_session_find(sessions, now, first, hash));
   assert_true(rl_login_session_find(sessions, now, id, hash));
   rl_login_session_end(sessions, id);
@@ -168,15 +169,15 @@ static void sessions_end(void **state) {
 
 static void tokens_are_random_and_stored_as_hashes(void **state) {
   (void)state;
-  char token[RL_TOKEN_SIZE], other[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE], again[RL_TOKEN_HASH_SIZE];
+  char token[RL_TOKEN_SIZE], other[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE], second_hash[RL_TOKEN_HASH_SIZE];
   rl_error err;
   assert_int_equal(rl_token_generate(token, &err), 0);
   assert_int_equal(rl_token_generate(other, &err), 0);
   assert_int_equal(strlen(token), RL_TOKEN_SIZE - 1);
   assert_string_not_equal(token, other);
   assert_int_equal(rl_token_hash(token, hash, &err), 0);
-  assert_int_equal(rl_token_hash(token, again, &err), 0);
-  assert_string_equal(hash, again);
+  assert_int_equal(rl_token_hash(token, second_hash, &err), 0);
+  assert_string_equal(hash, second_hash);
   assert_null(strstr(hash, token));
   /* The hash of "abc" by BLAKE2b-256. With another hash function the stored tokens would not match. */
   rl_token_hash("abc", hash, &err);
@@ -195,28 +196,28 @@ static void token_names_are_checked(void **state) {
   }
 }
 
-static void late_connections_are_shut(void **state) {
+static void connections_past_their_deadline_are_shut_down(void **state) {
   (void)state;
   rl_error err;
   rl_connections *connections = rl_connections_new(100, &err);
-  int late[2], early[2], never[2];
+  int expired[2], extended[2], unlimited[2];
   char byte;
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, late), 0);
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, early), 0);
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, never), 0);
-  rl_connection *first = rl_connection_add(connections, late[0], 100);
-  rl_connection *second = rl_connection_add(connections, early[0], 100);
-  rl_connection_add(connections, never[0], 0);
-  rl_connection_set_deadline(connections, second, 200);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, expired), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, extended), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, unlimited), 0);
+  rl_connection *expired_connection = rl_connection_add(connections, expired[0], 100);
+  rl_connection *extended_connection = rl_connection_add(connections, extended[0], 100);
+  rl_connection_add(connections, unlimited[0], 0);
+  rl_connection_set_deadline(connections, extended_connection, 200);
   rl_connections_shut_down_late(connections, 150);
-  assert_int_equal(read(late[1], &byte, 1), 0);
-  assert_int_equal(read(early[1], &byte, 1), -1);
-  assert_int_equal(read(never[1], &byte, 1), -1);
+  assert_int_equal(read(expired[1], &byte, 1), 0);
+  assert_int_equal(read(extended[1], &byte, 1), -1);
+  assert_int_equal(read(unlimited[1], &byte, 1), -1);
   assert_int_equal(rl_connections_count(connections), 3);
-  rl_connection_remove(connections, first);
+  rl_connection_remove(connections, expired_connection);
   assert_int_equal(rl_connections_count(connections), 2);
   rl_connections_free(connections);
-  for (int i = 0; i < 2; i++) close(late[i]), close(early[i]), close(never[i]);
+  for (int i = 0; i < 2; i++) close(expired[i]), close(extended[i]), close(unlimited[i]);
 }
 
 static void unread_input_extends_the_deadline(void **state) {
@@ -249,7 +250,7 @@ static bool is_open(int descriptor) {
   return read(descriptor, &byte, 1) < 0;
 }
 
-static void the_oldest_without_a_request_makes_space(void **state) {
+static void a_full_table_shuts_down_the_oldest_idle_connection(void **state) {
   (void)state;
   rl_error err;
   rl_connections *connections = rl_connections_new(8, &err);
@@ -268,13 +269,13 @@ static void the_oldest_without_a_request_makes_space(void **state) {
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 0);
   assert_true(is_open(pairs[0][1]) && !is_open(pairs[1][1]) &&
-              is_open(pair[1])); /* connection 1 is idle, connection 0 is being served */
+              is_open(pair[1])); /* connection 1 has ended its request, connection 0 has not */
   rl_connections_free(connections);
   for (int i = 0; i < 10; i++) close(pairs[i][0]), close(pairs[i][1]);
   close(pair[0]), close(pair[1]);
 }
 
-static void addresses_that_proxies_name(void **state) {
+static void client_addresses_are_read_from_proxy_headers(void **state) {
   (void)state;
   rl_client_address first, second;
   assert_false(rl_client_address_parse(NULL, NULL, &first));
@@ -343,8 +344,8 @@ static cJSON *parse_openapi(void) {
   return parsed;
 }
 
-/* Returns the member `first` of object, or the member `second` of that; second may be NULL. */
-static const cJSON *member(const cJSON *object, const char *first, const char *second) {
+/* Returns the member `first` of an object; if second is not NULL, the member `second` of that member. */
+static const cJSON *find_member(const cJSON *object, const char *first, const char *second) {
   const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, first);
   return second != NULL ? cJSON_GetObjectItemCaseSensitive(found, second) : found;
 }
@@ -354,20 +355,20 @@ static void check_query(const rl_route *route, const cJSON *operation) {
   cJSON *schema = rl_fields_schema(route->query != NULL ? route->query : none);
   cJSON *undocumented = cJSON_GetObjectItem(schema, "properties");
   const cJSON *parameter, *name;
-  cJSON_ArrayForEach (parameter, member(operation, "parameters", NULL)) {
-    if (cJSON_GetStringValue(member(parameter, "in", NULL)) == NULL ||
-        strcmp(cJSON_GetStringValue(member(parameter, "in", NULL)), "query") != 0)
+  cJSON_ArrayForEach (parameter, find_member(operation, "parameters", NULL)) {
+    if (cJSON_GetStringValue(find_member(parameter, "in", NULL)) == NULL ||
+        strcmp(cJSON_GetStringValue(find_member(parameter, "in", NULL)), "query") != 0)
       continue;
-    const char *key = cJSON_GetStringValue(member(parameter, "name", NULL));
+    const char *key = cJSON_GetStringValue(find_member(parameter, "name", NULL));
     cJSON *property = cJSON_DetachItemFromObject(undocumented, key);
     if (property == NULL) fail_msg("%s: the table has no %s", route->operation, key);
     cJSON *summary = cJSON_DetachItemFromObject(property, "description");
-    if (!cJSON_Compare(property, member(parameter, "schema", NULL), 1) ||
-        !cJSON_Compare(summary, member(parameter, "description", NULL), 1))
+    if (!cJSON_Compare(property, find_member(parameter, "schema", NULL), 1) ||
+        !cJSON_Compare(summary, find_member(parameter, "description", NULL), 1))
       fail_msg("%s: %s differs: %s", route->operation, key, cJSON_PrintUnformatted(property));
     bool required = false;
-    cJSON_ArrayForEach (name, member(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
-    assert_int_equal(required, cJSON_IsTrue(member(parameter, "required", NULL)));
+    cJSON_ArrayForEach (name, find_member(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
+    assert_int_equal(required, cJSON_IsTrue(find_member(parameter, "required", NULL)));
     cJSON_Delete(property);
     cJSON_Delete(summary);
   }
@@ -383,21 +384,21 @@ static void openapi_has_the_routes(void **state) {
   for (const rl_route *route = rl_routes; route->method != NULL; route++, routed++) {
     char method[16] = "";
     for (size_t i = 0; route->method[i] != '\0'; i++) method[i] = (char)(route->method[i] | 0x20);
-    operation = member(member(openapi, "paths", route->path), method, NULL);
+    operation = find_member(find_member(openapi, "paths", route->path), method, NULL);
     if (operation == NULL) fail_msg("openapi.json lacks %s %s", route->method, route->path);
-    assert_string_equal(cJSON_GetStringValue(member(operation, "operationId", NULL)), route->operation);
-    assert_string_equal(cJSON_GetStringValue(member(operation, "summary", NULL)), route->summary);
-    assert_int_equal(member(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
-    assert_int_equal(member(operation, "security", NULL) != NULL, route->is_public);
+    assert_string_equal(cJSON_GetStringValue(find_member(operation, "operationId", NULL)), route->operation);
+    assert_string_equal(cJSON_GetStringValue(find_member(operation, "summary", NULL)), route->summary);
+    assert_int_equal(find_member(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
+    assert_int_equal(find_member(operation, "security", NULL) != NULL, route->is_public);
     check_query(route, operation);
   }
-  cJSON_ArrayForEach (path, member(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
+  cJSON_ArrayForEach (path, find_member(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
   assert_int_equal(documented, routed);
   cJSON_Delete(openapi);
 }
 
 static void check_schema(const cJSON *openapi, const char *name, const rl_field *table) {
-  cJSON *documented = cJSON_Duplicate(member(member(openapi, "components", "schemas"), name, NULL), 1);
+  cJSON *documented = cJSON_Duplicate(find_member(find_member(openapi, "components", "schemas"), name, NULL), 1);
   cJSON *fields = rl_fields_schema(table);
   cJSON_DeleteItemFromObject(documented, "description");
   if (!cJSON_Compare(documented, fields, 1)) {
@@ -428,7 +429,8 @@ static void openapi_has_the_problem_codes(void **state) {
   (void)state;
   cJSON *openapi = parse_openapi();
   const cJSON *codes =
-      member(member(member(member(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
+      find_member(find_member(find_member(find_member(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL),
+                  "enum", NULL);
   assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEM_COUNT);
   for (int i = 0; i < RL_PROBLEM_COUNT; i++)
     assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
@@ -443,13 +445,13 @@ int main(void) {
       cmocka_unit_test(etags_match_as_in_rfc_9110),
       cmocka_unit_test(event_data_cannot_start_a_field),
       cmocka_unit_test(each_error_has_its_problem_code),
-      cmocka_unit_test(sessions_end),
+      cmocka_unit_test(sessions_end_by_expiry_replacement_and_logout),
       cmocka_unit_test(tokens_are_random_and_stored_as_hashes),
       cmocka_unit_test(token_names_are_checked),
-      cmocka_unit_test(late_connections_are_shut),
+      cmocka_unit_test(connections_past_their_deadline_are_shut_down),
       cmocka_unit_test(unread_input_extends_the_deadline),
-      cmocka_unit_test(the_oldest_without_a_request_makes_space),
-      cmocka_unit_test(addresses_that_proxies_name),
+      cmocka_unit_test(a_full_table_shuts_down_the_oldest_idle_connection),
+      cmocka_unit_test(client_addresses_are_read_from_proxy_headers),
       cmocka_unit_test(connections_being_served_are_counted),
       cmocka_unit_test(routes_are_found_by_method_and_path),
       cmocka_unit_test(openapi_has_the_routes),

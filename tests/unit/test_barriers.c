@@ -17,14 +17,14 @@ static const struct {
 } kernels[] = {
     {"none", "", 0},
     {"one", "__syncthreads();", 1},
-    {"three", "asm volatile(\"bar.sync 2, 64;\");", 3}, /* barrier 2 counts 0 and 1 too */
+    {"three", "asm volatile(\"bar.sync 2, 64;\");", 3}, /* the highest barrier is 2, so barriers 0 and 1 count too */
     {"computed", "asm volatile(\"bar.sync %0, 64;\" :: \"r\"((int)x[1]));", 16},
 };
-enum { KERNELS = sizeof kernels / sizeof *kernels };
+enum { KERNEL_COUNT = sizeof kernels / sizeof *kernels };
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"};
 
-static int compile(const char *arch, const char *entry, const char *body, rl_nvrtc_result *result, rl_error *err) {
+static int compile_kernel(const char *arch, const char *entry, const char *body, rl_nvrtc_result *result, rl_error *err) {
   char code[512];
   snprintf(code, sizeof code,
            "extern \"C\" __global__ void %s(float *x) { __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; %s "
@@ -37,14 +37,15 @@ static int compile(const char *arch, const char *entry, const char *body, rl_nvr
 
 static void barriers_match_those_of_ptxas(void **state) {
   (void)state;
-  for (size_t i = 0; i < KERNELS * sizeof archs / sizeof *archs; i++) {
-    const char *arch = archs[i / KERNELS], *name = kernels[i % KERNELS].name;
-    int barriers = kernels[i % KERNELS].barriers;
+  for (size_t i = 0; i < KERNEL_COUNT * sizeof archs / sizeof *archs; i++) {
+    const char *arch = archs[i / KERNEL_COUNT], *name = kernels[i % KERNEL_COUNT].name;
+    int barriers = kernels[i % KERNEL_COUNT].barriers;
     char line[64];
     rl_nvrtc_result result;
     rl_cubin_function function = {.barriers = -1};
     rl_error err = {0};
-    if (compile(arch, name, kernels[i % KERNELS].body, &result, &err) < 0) fail_msg("%s for %s: %s", name, arch, err.message);
+    if (compile_kernel(arch, name, kernels[i % KERNEL_COUNT].body, &result, &err) < 0)
+      fail_msg("%s for %s: %s", name, arch, err.message);
     snprintf(line, sizeof line, "used %d barriers", barriers);
     if (result.log == NULL || strstr(result.log, line) == NULL)
       fail_msg("%s for %s: not \"%s\" in: %s", name, arch, line, result.log);
@@ -59,7 +60,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(barriers_match_those_of_ptxas)};
   rl_nvrtc_result result;
   rl_error err = {0};
-  int first_rc = compile("sm_75", "none", "", &result, &err);
+  int first_rc = compile_kernel("sm_75", "none", "", &result, &err);
   rl_nvrtc_clear(&result);
   if (first_rc < 0 && err.domain == RL_ERRNO) {
     printf("skipped: %s\n", err.message);

@@ -19,7 +19,8 @@
 #include "base/timed_mutex.h"
 #include "base/utf8.h"
 
-typedef struct sample {
+/* Has a member for each type of field. */
+typedef struct all_types {
   int64_t epochs;
   double rate, power;
   bool fast;
@@ -28,44 +29,44 @@ typedef struct sample {
   uint32_t passes;
   char extra[64], metrics[24];
   uint32_t sections;
-} sample;
+} all_types;
 
 static const char *const colours[] = {"red", "green", NULL};
-static const rl_field fields[] = {RL_FIELD(sample, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
-                                  RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
-                                  RL_FIELD(sample, power, RL_FIELD_NULLABLE_REAL),
-                                  RL_FIELD(sample, fast, RL_FIELD_BOOL),
-                                  RL_FIELD(sample, name, RL_FIELD_TEXT),
-                                  RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
-                                  RL_FIELD(sample, passes, RL_FIELD_CHOICES, .names = colours),
-                                  RL_FIELD(sample, extra, RL_FIELD_JSON),
-                                  RL_FIELD(sample, sections, RL_FIELD_CHOICES, .names = colours, .may_be_empty = true),
-                                  RL_FIELD(sample, metrics, RL_FIELD_NAMES),
+static const rl_field fields[] = {RL_FIELD(all_types, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
+                                  RL_FIELD(all_types, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
+                                  RL_FIELD(all_types, power, RL_FIELD_NULLABLE_REAL),
+                                  RL_FIELD(all_types, fast, RL_FIELD_BOOL),
+                                  RL_FIELD(all_types, name, RL_FIELD_TEXT),
+                                  RL_FIELD(all_types, colour, RL_FIELD_CHOICE, .names = colours),
+                                  RL_FIELD(all_types, passes, RL_FIELD_CHOICES, .names = colours),
+                                  RL_FIELD(all_types, extra, RL_FIELD_JSON),
+                                  RL_FIELD(all_types, sections, RL_FIELD_CHOICES, .names = colours, .may_be_empty = true),
+                                  RL_FIELD(all_types, metrics, RL_FIELD_NAMES),
                                   {0}};
 
-static int parse(const char *text, sample *out, rl_error *err) {
+static int parse_fields(const char *text, all_types *out, rl_error *err) {
   return rl_fields_parse(fields, text, strlen(text), out, sizeof *out, err);
 }
 
 static void printed_fields_decode_to_the_same_values(void **state) {
   (void)state;
-  sample in = {.epochs = 7,
-               .rate = 1.25,
-               .power = NAN,
-               .fast = true,
-               .name = "abc",
-               .colour = 1,
-               .passes = 3,
-               .extra = "{\"a\":[1,null]}",
-               .metrics = "dram__bytes.sum\nb_c"};
+  all_types in = {.epochs = 7,
+                  .rate = 1.25,
+                  .power = NAN,
+                  .fast = true,
+                  .name = "abc",
+                  .colour = 1,
+                  .passes = 3,
+                  .extra = "{\"a\":[1,null]}",
+                  .metrics = "dram__bytes.sum\nb_c"};
   char *text = rl_fields_print(fields, &in);
   assert_string_equal(text,
                       "{\"epochs\":7,\"rate\":1.25,\"power\":null,\"fast\":true,\"name\":\"abc\",\"colour\":\"green\","
                       "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]},"
                       "\"sections\":[],\"metrics\":[\"dram__bytes.sum\",\"b_c\"]}");
-  sample out = {0};
+  all_types out = {0};
   rl_error err;
-  assert_int_equal(parse(text, &out, &err), 0);
+  assert_int_equal(parse_fields(text, &out, &err), 0);
   assert_int_equal(out.epochs, 7);
   assert_true(isnan(out.power) && out.fast && out.colour == 1 && out.passes == 3);
   assert_string_equal(out.extra, in.extra);
@@ -74,20 +75,20 @@ static void printed_fields_decode_to_the_same_values(void **state) {
   free(text);
 }
 
-/* Measures have an upper bound, so that SQL and reports can multiply and divide them. */
-static void measures_are_finite_and_in_range(void **state) {
+/* |value| is at most 1e100, so that products and quotients of values in SQL and reports stay finite. */
+static void nullable_numbers_are_finite_and_in_range(void **state) {
   (void)state;
   static const struct {
-    const char *said;
+    const char *json;
     double decoded; /* NAN: refused */
   } cases[] = {{"1e100", 1e100}, {"-1e100", -1e100}, {"1e-100", 1e-100}, {"9e-101", 0},  {"-5e-324", 0},
                {"0", 0},         {"1.1e100", NAN},   {"-1e308", NAN},    {"1e999", NAN}, {"\"1\"", NAN}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    sample out = {.power = 7};
+    all_types out = {.power = 7};
     char text[64];
     rl_error err;
-    snprintf(text, sizeof text, "{\"epochs\":1,\"power\":%s}", cases[i].said);
-    assert_int_equal(parse(text, &out, &err), isnan(cases[i].decoded) ? -1 : 0);
+    snprintf(text, sizeof text, "{\"epochs\":1,\"power\":%s}", cases[i].json);
+    assert_int_equal(parse_fields(text, &out, &err), isnan(cases[i].decoded) ? -1 : 0);
     assert_true(out.power == (isnan(cases[i].decoded) ? 7 : cases[i].decoded));
     if (isnan(cases[i].decoded)) assert_string_equal(err.json_pointer, "/power");
   }
@@ -102,7 +103,7 @@ typedef struct pointer_members {
   const cJSON *object, *list, *words;
 } pointer_members;
 
-static const rl_field inner_fields[] = {RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2), {0}};
+static const rl_field inner_fields[] = {RL_FIELD(all_types, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2), {0}};
 static const rl_field pointer_fields[] = {RL_FIELD(pointer_members, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
                                           RL_FIELD(pointer_members, text, RL_FIELD_STRING, .maximum = 6),
                                           RL_FIELD(pointer_members, object, RL_FIELD_OBJECT, .fields = inner_fields),
@@ -151,14 +152,14 @@ static void errors_of_pointer_members_name_their_json_pointer(void **state) {
 
 static void numbers_keep_every_bit(void **state) {
   (void)state;
-  static const rl_field table[] = {RL_FIELD(sample, epochs, RL_FIELD_INT), RL_FIELD(sample, rate, RL_FIELD_REAL), {0}};
+  static const rl_field table[] = {RL_FIELD(all_types, epochs, RL_FIELD_INT), RL_FIELD(all_types, rate, RL_FIELD_REAL), {0}};
   static const struct {
     int64_t whole;
     double real;
   } cases[] = {
       {INT64_C(9007199254740992), 0.1 + 0.2}, {INT64_C(-9007199254740991), 1.0 / 3}, {1763675580123456, 0.1}, {0, 5e-324}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    sample in = {.epochs = cases[i].whole, .rate = cases[i].real}, out = {0};
+    all_types in = {.epochs = cases[i].whole, .rate = cases[i].real}, out = {0};
     char *text = rl_fields_print(table, &in);
     rl_error err;
     assert_int_equal(rl_fields_parse(table, text, strlen(text), &out, sizeof out, &err), 0);
@@ -198,9 +199,9 @@ static void errors_name_their_json_pointer(void **state) {
       {"{\"epochs\":", ""},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    sample out = {.epochs = 42, .name = "kept"}, before = out;
+    all_types out = {.epochs = 42, .name = "kept"}, before = out;
     rl_error err = {0};
-    if (parse(cases[i].text, &out, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    if (parse_fields(cases[i].text, &out, &err) != -1) fail_msg("accepted: %s", cases[i].text);
     assert_int_equal(err.domain, RL_INPUT);
     assert_string_equal(err.json_pointer, cases[i].pointer);
     assert_memory_equal(&out, &before, sizeof out);
@@ -312,7 +313,7 @@ static int count_files(const char *folder, const char *pattern) {
   return count;
 }
 
-static void a_cache_is_bounded(void **state) {
+static void files_of_the_cache_folder_are_bounded_in_number_size_and_age(void **state) {
   (void)state;
   char folder[] = "/tmp/rooflined-cache-XXXXXX", name[64];
   const int64_t now = 1000 * DAY_NS;
@@ -324,12 +325,13 @@ static void a_cache_is_bounded(void **state) {
   }
   put_file(folder, "large.rln", INT64_C(512) << 20, now);
   put_file(folder, "larger.rln", INT64_C(1) << 20, now - DAY_NS);
-  put_file(folder, "counters-0123456789abcdef.77", 1, now - DAY_NS); /* a killed process left it */
+  put_file(folder, "counters-0123456789abcdef.77", 1, now - DAY_NS); /* an abandoned file of a killed process */
   put_file(folder, ".0123456789abcdef.77", 1, now - DAY_NS);
-  put_file(folder, ".0123456789abcdef.78", 1, now); /* a process is writing it */
+  put_file(folder, ".0123456789abcdef.78", 1, now); /* a file that a process is writing */
   put_file(folder, "choices.tsv", 1, 0);
   rl_cache_prune(folder, now);
   assert_int_equal(count_files(folder, "counters-*"), 256);
+  /* The 300 - 256 = 0x2c oldest files are removed. */
   assert_true(!has_file(folder, "counters-000000000000002b") && has_file(folder, "counters-000000000000002c"));
   assert_true(has_file(folder, "large.rln") && !has_file(folder, "larger.rln"));
   assert_true(!has_file(folder, ".0123456789abcdef.77") && has_file(folder, ".0123456789abcdef.78"));
@@ -357,20 +359,17 @@ static void instants_are_rfc_3339_timestamps(void **state) {
   static const struct {
     const char *text;
     int64_t ns;
-  } instants_are_rfc_3339_timestamps[] = {{"1970-01-01T00:00:00Z", 0},
-                                          {"1969-12-31T23:59:59.5Z", -500000000},
-                                          {"2024-02-29t00:00:00z", 1709164800000000000},
-                                          {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
-                                          {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
-                                          {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* 1 ns beyond INT64_MAX */
-                                          {"0001-01-01T00:00:00Z", INT64_MIN},
-                                          {"9999-12-31T23:59:59Z", INT64_MAX}};
-  for (size_t i = 0; i < sizeof instants_are_rfc_3339_timestamps / sizeof *instants_are_rfc_3339_timestamps; i++) {
-    if (rl_instant_parse(instants_are_rfc_3339_timestamps[i].text, &ns) < 0)
-      fail_msg("refused: %s", instants_are_rfc_3339_timestamps[i].text);
-    if (ns != instants_are_rfc_3339_timestamps[i].ns)
-      fail_msg("%s is %lld ns, not %lld ns", instants_are_rfc_3339_timestamps[i].text, (long long)ns,
-               (long long)instants_are_rfc_3339_timestamps[i].ns);
+  } cases[] = {{"1970-01-01T00:00:00Z", 0},
+               {"1969-12-31T23:59:59.5Z", -500000000},
+               {"2024-02-29t00:00:00z", 1709164800000000000},
+               {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
+               {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
+               {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* 1 ns beyond INT64_MAX */
+               {"0001-01-01T00:00:00Z", INT64_MIN},
+               {"9999-12-31T23:59:59Z", INT64_MAX}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    if (rl_instant_parse(cases[i].text, &ns) < 0) fail_msg("refused: %s", cases[i].text);
+    if (ns != cases[i].ns) fail_msg("%s is %lld ns, not %lld ns", cases[i].text, (long long)ns, (long long)cases[i].ns);
   }
   static const char *const wrong[] = {"",
                                       "2026-02-30T00:00:00Z",
@@ -475,7 +474,7 @@ static void a_timed_lock_gives_up_after_its_time(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(printed_fields_decode_to_the_same_values),
                                      cmocka_unit_test(arrays_grow),
-                                     cmocka_unit_test(measures_are_finite_and_in_range),
+                                     cmocka_unit_test(nullable_numbers_are_finite_and_in_range),
                                      cmocka_unit_test(pointer_members_point_into_the_document),
                                      cmocka_unit_test(errors_of_pointer_members_name_their_json_pointer),
                                      cmocka_unit_test(numbers_keep_every_bit),
@@ -484,7 +483,7 @@ int main(void) {
                                      cmocka_unit_test(integers_have_the_size_of_their_member),
                                      cmocka_unit_test(errors_name_their_json_pointer),
                                      cmocka_unit_test(text_is_utf8),
-                                     cmocka_unit_test(a_cache_is_bounded),
+                                     cmocka_unit_test(files_of_the_cache_folder_are_bounded_in_number_size_and_age),
                                      cmocka_unit_test(a_timed_mutex_excludes_threads),
                                      cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
                                      cmocka_unit_test(instants_are_rfc_3339_timestamps),

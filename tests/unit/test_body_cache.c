@@ -1,5 +1,5 @@
-/* The cache of bodies: keys, replacement, the order in which bodies are dropped, the bound of its size, and the memory that it
- * returns to the system. */
+/* Tests the cache of response bodies: keys, replacement, the order in which bodies are dropped, the limit of its size, and the
+ * memory that it returns to the system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,14 +30,14 @@ static rl_cached_body *make_body_of_size(rl_body_cache *cache, const char *key, 
 /* Makes a body of BODY_BYTES. */
 static rl_cached_body *make_body(rl_body_cache *cache, const char *key) { return make_body_of_size(cache, key, BODY_BYTES); }
 
-static void keep_body(rl_body_cache *cache, const char *key) {
+static void insert_body(rl_body_cache *cache, const char *key) {
   rl_cached_body *body = make_body(cache, key);
   assert_non_null(body);
   rl_body_cache_insert(cache, body);
   rl_body_cache_release(cache, body);
 }
 
-static bool is_kept(rl_body_cache *cache, const char *key) {
+static bool is_cached(rl_body_cache *cache, const char *key) {
   rl_cached_body *body = rl_body_cache_find(cache, key);
   if (body == NULL) return false;
   assert_int_equal(strncmp(body->text, key, strlen(key)), 0);
@@ -49,13 +49,13 @@ static bool is_kept(rl_body_cache *cache, const char *key) {
 static void bodies_are_found_by_key(void **state) {
   (void)state;
   rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
-  assert_false(is_kept(cache, "a"));
-  keep_body(cache, "a");
-  keep_body(cache, "b");
-  assert_true(is_kept(cache, "a") && is_kept(cache, "b"));
-  assert_false(is_kept(cache, "c"));
+  assert_false(is_cached(cache, "a"));
+  insert_body(cache, "a");
+  insert_body(cache, "b");
+  assert_true(is_cached(cache, "a") && is_cached(cache, "b"));
+  assert_false(is_cached(cache, "c"));
   assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES_PER_BODY);
-  keep_body(cache, "a"); /* replaces the earlier one */
+  insert_body(cache, "a"); /* replaces the earlier body */
   assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES_PER_BODY);
   rl_body_cache_free(cache);
 }
@@ -66,13 +66,13 @@ static void the_least_recently_used_is_dropped(void **state) {
   char key[8];
   for (int i = 0; i < 10; i++) {
     snprintf(key, sizeof key, "k%d", i);
-    keep_body(cache, key);
+    insert_body(cache, key);
   }
-  assert_true(is_kept(cache, "k0"));
-  keep_body(cache, "k10");
-  keep_body(cache, "k11");
-  assert_true(is_kept(cache, "k0") && is_kept(cache, "k3") && is_kept(cache, "k11"));
-  assert_false(is_kept(cache, "k1") || is_kept(cache, "k2"));
+  assert_true(is_cached(cache, "k0"));
+  insert_body(cache, "k10");
+  insert_body(cache, "k11");
+  assert_true(is_cached(cache, "k0") && is_cached(cache, "k3") && is_cached(cache, "k11"));
+  assert_false(is_cached(cache, "k1") || is_cached(cache, "k2"));
   assert_int_equal(rl_body_cache_bytes(cache), CACHE_BYTES);
   rl_body_cache_free(cache);
 }
@@ -119,17 +119,17 @@ static int64_t read_resident_bytes(void) {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Allocations that stay in use lie between the bodies, so that free() cannot shrink the heap. */
+/* `spacers` are allocations between the bodies that stay in use, so that free() alone cannot shrink the heap. */
 static void freed_memory_is_returned_to_the_system(void **state) {
   (void)state;
   enum { BODIES = 2000, BYTES = 12000, MIN_RETURNED_BYTES = BODIES * BYTES / 2 };
   rl_body_cache *cache = rl_body_cache_new((size_t)BODIES * (BYTES + RL_BODY_OVERHEAD_BYTES));
   rl_cached_body *bodies[BODIES];
-  void *between[BODIES];
+  void *spacers[BODIES];
   for (int i = 0; i < BODIES; i++) {
     bodies[i] = make_body_of_size(cache, "body", BYTES);
     assert_non_null(bodies[i]);
-    between[i] = malloc(100);
+    spacers[i] = malloc(100);
   }
   for (int i = 0; i < BODIES; i++) rl_body_cache_release(cache, bodies[i]);
   int64_t before = read_resident_bytes();
@@ -138,7 +138,7 @@ static void freed_memory_is_returned_to_the_system(void **state) {
   assert_in_range(before - read_resident_bytes(), MIN_RETURNED_BYTES, before);
 #endif
   (void)before;
-  for (int i = 0; i < BODIES; i++) free(between[i]);
+  for (int i = 0; i < BODIES; i++) free(spacers[i]);
   rl_body_cache_free(cache);
 }
 

@@ -10,13 +10,7 @@
 #include "analyze/expression.h"
 #include "model/metrics.h"
 #include "model/records.h"
-
-static uint32_t section_mask(const char *id) {
-  for (size_t i = 0; i < rl_section_count; i++)
-    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
-  fail_msg("there is no section %s", id);
-  return 0;
-}
+#include "section_bits.h"
 
 static void raw_metrics_are_sorted_unique_and_fit_a_record(void **state) {
   (void)state;
@@ -65,8 +59,8 @@ static void section_names_and_sets_match_the_sections(void **state) {
   for (size_t i = 0; i < rl_section_count; i++) assert_string_equal(rl_section_names[i], rl_sections[i].id);
   assert_null(rl_section_names[rl_section_count]);
   for (size_t i = 0; i < rl_section_set_count; i++) assert_string_equal(rl_section_set_names[i], rl_section_sets[i].name);
-  uint32_t basic = section_mask("SpeedOfLight") | section_mask("LaunchStats") | section_mask("Occupancy") |
-                   section_mask("WorkloadDistribution");
+  uint32_t basic =
+      section_bit("SpeedOfLight") | section_bit("LaunchStats") | section_bit("Occupancy") | section_bit("WorkloadDistribution");
   assert_int_equal(rl_section_sets[0].sections, basic);
   assert_int_equal(rl_section_sets[1].sections & basic, basic);
   assert_int_equal(rl_section_sets[2].sections, (UINT32_C(1) << rl_section_count) - 1);
@@ -106,7 +100,7 @@ static void metrics_without_a_row_are_only_on_the_raw_page(void **state) {
   } known[] = {{"lts__t_sectors.max", true},
                {"launch__kernel_name", true},
                {"gpu__time_duration.sum", false},
-               {"sm__cycles_active.max", false} /* an expression has it */};
+               {"sm__cycles_active.max", false} /* a row's expression reads it */};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     assert_int_equal(rl_raw_metric_is_only_on_raw_page(rl_raw_metric_find(known[i].name)), known[i].only_on_raw_page);
 }

@@ -50,7 +50,7 @@ static void names_are_unique_and_end_in_the_unit(void **state) {
   assert_null(rl_ceiling_launch_names[RL_CEILINGS_COUNT]);
 }
 
-/* No CPU is faster than four FMAs of 16 floats per cycle at 8 GHz and 5 TB/s of memory bandwidth. */
+/* Returns a rate that no CPU reaches: per thread four FMAs of 512 bits a cycle at 8 GHz; 5 TB/s of memory bandwidth. */
 static double upper_limit(int ceiling, int threads) {
   return ceiling == RL_CEILING_fp32 ? threads * 4 * 16 * 2 * 8e9 : ceiling == RL_CEILING_fp64 ? threads * 4 * 8 * 2 * 8e9 : 5e12;
 }
@@ -93,7 +93,8 @@ static void repeated_rates_agree(void **state) {
   device->ops->close(device);
 }
 
-/* Each memory rate counts between 90 and 100 % of the allocated bytes; fp32 counts one product per thread. */
+/* Each memory rate counts between 90 and 100 % of the allocated bytes; fp32 counts one product of 512×512 matrices for each
+ * thread. */
 static void amounts_match_the_buffers(void **state) {
   (void)state;
   rl_device *device = open_cpu("2");
@@ -104,7 +105,7 @@ static void amounts_match_the_buffers(void **state) {
     assert_true(amount <= bytes && amount > 0.9 * bytes);
   }
   const rl_rate *fp32 = &instance->rates[RL_CEILING_fp32];
-  assert_true(fp32->amount == 2.0 * 512 * 512 * 512 * 2); /* for each of 2 threads */
+  assert_true(fp32->amount == 2.0 * 512 * 512 * 512 * 2); /* the last factor: 2 threads */
   instance->ops->close(instance);
   device->ops->close(device);
 }

@@ -16,6 +16,7 @@ static const struct chip {
 
 static int failures;
 
+/* Prints a failure and counts it unless `holds`. format: contains three %s, for a, b and c. */
 static void expect(bool holds, const char *format, const char *a, const char *b, const char *c) {
   if (holds) return;
   printf(format, a, b, c);

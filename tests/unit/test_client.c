@@ -73,7 +73,7 @@ static void test_an_event_that_is_too_long_is_discarded(void **state) {
   assert_string_equal(log.text, "[message|next]");
 }
 
-static void test_cells(void **state) {
+static void test_cells_show_values_with_their_unit(void **state) {
   (void)state;
   char cell[RL_CELL_SIZE];
   assert_string_equal(rl_format_count(cell, 1234567), "1 234 567");
@@ -137,7 +137,7 @@ static void test_results_fit_80_columns(void **state) {
   cJSON_Delete(job), cJSON_Delete(results), cJSON_Delete(comparison);
 }
 
-static void test_request_from_options(void **state) {
+static void test_options_become_fields_of_a_training_job(void **state) {
   (void)state;
   char *argv[] = {"--precisions", "fp32,fp16", "--epochs=3", "--engine", "blas"};
   RL_CLEANUP(rl_free_text) char *body = NULL;
@@ -146,7 +146,7 @@ static void test_request_from_options(void **state) {
   assert_string_equal(body, "{\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\",\"kind\":\"train\"}");
 }
 
-static void test_request_of_a_kind(void **state) {
+static void test_option_kind_selects_the_kind_of_job(void **state) {
   (void)state;
   char *argv[] = {"--samples=5", "--kind", "ceilings"};
   RL_CLEANUP(rl_free_text) char *body = NULL;
@@ -155,7 +155,7 @@ static void test_request_of_a_kind(void **state) {
   assert_string_equal(body, "{\"samples\":5,\"kind\":\"ceilings\"}");
 }
 
-static void test_kernel_request_from_options(void **state) {
+static void test_options_become_fields_of_a_kernel_job(void **state) {
   (void)state;
   char *argv[] = {"--kernel", "bias_gelu", "--shape=rows=4,columns=8", "--dtype", "bf16"};
   RL_CLEANUP(rl_free_text) char *body = NULL;
@@ -165,14 +165,14 @@ static void test_kernel_request_from_options(void **state) {
                       "{\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\",\"kind\":\"kernel\"}");
 }
 
-static char *body_of(int count, char **argv) {
+static char *make_body(int count, char **argv) {
   char *body = NULL;
   rl_error err = {0};
   if (rl_request_from_arguments(count, argv, &body, &err) != 0) fail_msg("%s", err.message);
   return body;
 }
 
-static void test_profile_from_options(void **state) {
+static void test_options_of_counters_become_fields(void **state) {
   (void)state;
   char *argv[] = {"--kernel=relu",
                   "--set",
@@ -186,14 +186,14 @@ static void test_profile_from_options(void **state) {
                   "*wgrad*",
                   "--launch",
                   "0"};
-  RL_CLEANUP(rl_free_text) char *body = body_of(12, argv);
+  RL_CLEANUP(rl_free_text) char *body = make_body(12, argv);
   assert_string_equal(body,
                       "{\"kernel\":\"relu\",\"set\":\"full\",\"sections\":[\"Occupancy\",\"SpeedOfLight\"],"
                       "\"metrics\":[\"sm__inst_executed.sum\"],\"build\":\"plain\",\"kernels\":\"*wgrad*\",\"launch\":0,"
                       "\"kind\":\"kernel\"}");
 }
 
-static void test_posted_code_from_options(void **state) {
+static void test_files_become_fields_of_a_source_job(void **state) {
   (void)state;
   char name[] = "/tmp/rooflinectl-XXXXXX";
   int file = mkstemp(name);
@@ -210,7 +210,7 @@ static void test_posted_code_from_options(void **state) {
                   "[{},{\"fast_math\":true}]",
                   "--model=bytes=32,operations=4",
                   "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
-  RL_CLEANUP(rl_free_text) char *body = body_of(7, argv);
+  RL_CLEANUP(rl_free_text) char *body = make_body(7, argv);
   char expected[512];
   snprintf(expected, sizeof expected,
            "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
@@ -219,9 +219,9 @@ static void test_posted_code_from_options(void **state) {
            strrchr(name, '/') + 1);
   assert_string_equal(body, expected);
   char *named[] = {"--name=mine", "--binary", name};
-  RL_CLEANUP(rl_free_text) char *other = body_of(3, named);
+  RL_CLEANUP(rl_free_text) char *other = make_body(3, named);
   assert_string_equal(other, "{\"name\":\"mine\",\"binary\":\"f0VMRgA=\",\"kind\":\"source\"}");
-  char *code[] = {"--code", name}; /* it is not text */
+  char *code[] = {"--code", name}; /* the file is not text */
   char *none = NULL;
   rl_error err = {0};
   assert_int_equal(rl_request_from_arguments(2, code, &none, &err), -1);
@@ -229,7 +229,7 @@ static void test_posted_code_from_options(void **state) {
   unlink(name);
 }
 
-/* Items that are longer than any name of the API are not cut: the daemon must see them whole to refuse them. */
+/* rooflinectl sends an item uncut even if it is longer than any name of the API, so that the daemon refuses it. */
 static void test_long_items_of_lists_are_not_cut(void **state) {
   (void)state;
   enum { LONG = 200 };
@@ -239,7 +239,7 @@ static void test_long_items_of_lists_are_not_cut(void **state) {
   snprintf(arguments, sizeof arguments, "--arguments=fp32[4]=%s,int32=4", item);
   snprintf(sizes, sizeof sizes, "--shape=%s=1,n=2", item);
   char *argv[] = {options, arguments, sizes};
-  RL_CLEANUP(rl_free_text) char *body = body_of(3, argv);
+  RL_CLEANUP(rl_free_text) char *body = make_body(3, argv);
   cJSON *request = cJSON_Parse(body);
   assert_int_equal(strlen(rl_json_text(rl_json_at(request, "options")->child, "")), LONG + 4);
   assert_int_equal(strlen(rl_json_text(rl_json_at(request, "arguments")->child, "buffer.init")), LONG);
@@ -247,7 +247,7 @@ static void test_long_items_of_lists_are_not_cut(void **state) {
   cJSON_Delete(request);
 }
 
-static void test_table_of_a_kernel_job(void **state) {
+static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
@@ -270,7 +270,7 @@ static void test_table_of_a_kernel_job(void **state) {
   cJSON_Delete(job), cJSON_Delete(results);
 }
 
-static void test_bad_options(void **state) {
+static void test_bad_options_are_refused(void **state) {
   (void)state;
   char *wrong[][3] = {{"--epochs", "many", NULL},
                       {"--epochs", NULL, NULL},
@@ -293,7 +293,7 @@ static void test_bad_options(void **state) {
   }
 }
 
-static void test_report_cuts_long_units(void **state) {
+static void test_a_report_cuts_long_units(void **state) {
   (void)state;
   static const char row[] = "{\"name\":\"Row\",\"unit\":\"instructions per second of it\",\"value\":-1e100}";
   char report[512], *text = NULL;
@@ -314,18 +314,18 @@ int main(void) {
       cmocka_unit_test(test_a_callback_stops_the_parser),
       cmocka_unit_test(test_reset_discards_a_partial_event),
       cmocka_unit_test(test_an_event_that_is_too_long_is_discarded),
-      cmocka_unit_test(test_cells),
+      cmocka_unit_test(test_cells_show_values_with_their_unit),
       cmocka_unit_test(test_null_is_not_zero),
       cmocka_unit_test(test_results_fit_80_columns),
-      cmocka_unit_test(test_request_from_options),
-      cmocka_unit_test(test_request_of_a_kind),
-      cmocka_unit_test(test_kernel_request_from_options),
-      cmocka_unit_test(test_profile_from_options),
-      cmocka_unit_test(test_posted_code_from_options),
+      cmocka_unit_test(test_options_become_fields_of_a_training_job),
+      cmocka_unit_test(test_option_kind_selects_the_kind_of_job),
+      cmocka_unit_test(test_options_become_fields_of_a_kernel_job),
+      cmocka_unit_test(test_options_of_counters_become_fields),
+      cmocka_unit_test(test_files_become_fields_of_a_source_job),
       cmocka_unit_test(test_long_items_of_lists_are_not_cut),
-      cmocka_unit_test(test_table_of_a_kernel_job),
-      cmocka_unit_test(test_report_cuts_long_units),
-      cmocka_unit_test(test_bad_options),
+      cmocka_unit_test(test_a_kernel_job_is_printed_as_a_table),
+      cmocka_unit_test(test_a_report_cuts_long_units),
+      cmocka_unit_test(test_bad_options_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

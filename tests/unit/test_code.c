@@ -16,11 +16,12 @@
 
 static rl_error err;
 
-typedef struct image { /* two functions: "first" with the code "abc" and "second" with the code "code" */
+/* A cubin with two functions: "first" with the code "abc" and "second" with the code "code". */
+typedef struct image {
   Elf64_Ehdr header;
   Elf64_Shdr sections[5];       /* none, code, symbols, strings, attributes of the code */
   Elf64_Sym symbols[4];         /* none, a section, first, second */
-  unsigned char attributes[16]; /* attribute 3 (two bytes), 5 (four bytes that look like an attribute), barriers */
+  unsigned char attributes[16]; /* attribute 3 (two bytes), attribute 5 (four bytes that look like another attribute), barriers */
   char text[8], strings[16];
 } image;
 
@@ -47,7 +48,7 @@ static image make_image(void) {
 }
 
 /* Finds the function in a copy on the heap, so that a sanitizer detects a read past its end. */
-static int find_in_copy(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
+static int find_function_in_copy(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
   unsigned char *copy = malloc(size > 0 ? size : 1);
   memcpy(copy, bytes, size);
   int found = rl_cubin_find(copy, size, name, function, &err);
@@ -60,12 +61,12 @@ static void a_function_is_found_and_hashed(void **state) {
   (void)state;
   image elf = make_image();
   rl_cubin_function function = {0};
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "first", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "first", &function), 0);
   assert_int_equal(function.size, 3);
   assert_int_equal(function.symbol_index, 2);
   assert_memory_equal(function.code, "abc", 3);
   assert_string_equal(function.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_memory_equal(function.code, "code", 4);
   assert_int_equal(function.symbol_index, 3);
 }
@@ -74,17 +75,17 @@ static void barriers_are_read_from_attributes_or_flags(void **state) {
   (void)state;
   image elf = make_image();
   rl_cubin_function function = {.barriers = 77};
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 16);
   elf.attributes[12] = 7; /* an unknown format ends the attributes */
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
-  elf.sections[1].sh_flags = 5 << 20 | 6; /* as older toolkits store them */
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
+  elf.sections[1].sh_flags = 5 << 20 | 6; /* older toolkits store the number of barriers here */
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 5);
   elf = make_image();
   elf.sections[4].sh_info = 3; /* attributes of another section */
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
 }
 
@@ -92,11 +93,11 @@ static void a_missing_function_is_named(void **state) {
   (void)state;
   image elf = make_image();
   rl_cubin_function function = {.symbol_index = 77};
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "fir", &function), -1);
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "first\0", &function), 0);
-  assert_int_equal(find_in_copy(&elf, sizeof elf, "firsts", &function), -1);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "fir", &function), -1);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "first\0", &function), 0);
+  assert_int_equal(find_function_in_copy(&elf, sizeof elf, "firsts", &function), -1);
   assert_non_null(strstr(err.message, "no function firsts"));
-  assert_int_equal(find_in_copy("PTX text", 8, "first", &function), -1);
+  assert_int_equal(find_function_in_copy("PTX text", 8, "first", &function), -1);
   assert_non_null(strstr(err.message, "not a 64-bit ELF image"));
 }
 
@@ -105,11 +106,11 @@ static void a_truncated_image_is_refused(void **state) {
   image elf = make_image();
   rl_cubin_function function;
   for (size_t size = 0; size < sizeof elf - 3; size++) /* the last three bytes of the strings are unused */
-    assert_int_equal(find_in_copy(&elf, size, "second", &function), -1);
+    assert_int_equal(find_function_in_copy(&elf, size, "second", &function), -1);
 }
 
 /* Lists the variables of a copy on the heap and reads their names. */
-static int64_t list_in_copy(const void *bytes, size_t size) {
+static int64_t list_variables_in_copy(const void *bytes, size_t size) {
   rl_cubin_variable variables[4];
   unsigned char *copy = malloc(size > 0 ? size : 1);
   memcpy(copy, bytes, size);
@@ -119,7 +120,8 @@ static int64_t list_in_copy(const void *bytes, size_t size) {
   return count;
 }
 
-/* Sets each field to values that point past the end. The function may be found or not, but reads stay inside the image. */
+/* Overwrites 1, 2, 4 and 8 bytes at each offset, so that fields point past the end. The function need not be found, but every
+ * read stays inside the image. */
 static void no_field_leads_out_of_the_image(void **state) {
   (void)state;
   static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
@@ -129,8 +131,8 @@ static void no_field_leads_out_of_the_image(void **state) {
         image elf = make_image();
         rl_cubin_function function;
         memset((char *)&elf + offset, values[v], (size_t)width);
-        assert_true(list_in_copy(&elf, sizeof elf) <= 4);
-        if (find_in_copy(&elf, sizeof elf, "second", &function) == 0)
+        assert_true(list_variables_in_copy(&elf, sizeof elf) <= 4);
+        if (find_function_in_copy(&elf, sizeof elf, "second", &function) == 0)
           assert_true(function.code >= (unsigned char *)&elf && function.code + function.size <= (unsigned char *)(&elf + 1));
       }
 }
@@ -233,7 +235,7 @@ static void an_endless_program_is_killed(void **state) {
   assert_int_equal(err.code, EFBIG);
 }
 
-/* The time limit has passed before the output is read, but the program had ended in time. */
+/* The program ends within its time limit. Its output is read after the limit has passed. */
 static void output_can_be_read_after_the_time_limit(void **state) {
   (void)state;
   rl_disassembler disassembler = {0};
@@ -247,7 +249,7 @@ static void output_can_be_read_after_the_time_limit(void **state) {
   rl_disassembly_clear(&disassembly);
 }
 
-static void several_run_at_once(void **state) {
+static void several_disassemblers_run_at_once(void **state) {
   (void)state;
   rl_disassembler disassemblers[4] = {{{0}}};
   write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$4\"");
@@ -260,7 +262,7 @@ static void several_run_at_once(void **state) {
     rl_disassembly_clear(&disassembly);
   }
   rl_disassembler_stop(&disassemblers[0]);
-  rl_disassembler_stop(&disassemblers[0]);
+  rl_disassembler_stop(&disassemblers[0]); /* has no effect */
   assert_int_equal(disassemblers[0].process.pid, 0);
 }
 
@@ -276,7 +278,7 @@ static void an_exit_is_detected_without_waiting(void **state) {
   rl_disassembler_stop(&disassembler);
 }
 
-static void without_the_program_there_is_a_reason(void **state) {
+static void a_missing_program_is_reported(void **state) {
   (void)state;
   rl_disassembler disassembler = {0};
   assert_int_equal(rl_disassembler_start("/nowhere/nvdisasm", "x", 1, 0, &disassembler, &err), -1);
@@ -288,7 +290,7 @@ static void without_the_program_there_is_a_reason(void **state) {
   assert_non_null(strstr(err.message, "not installed"));
 }
 
-static int make_folder(void **state) {
+static int make_program_folder(void **state) {
   (void)state;
   strcpy(program_path, "/tmp/rooflined-code-XXXXXX");
   if (mkdtemp(program_path) == NULL) return -1;
@@ -296,7 +298,7 @@ static int make_folder(void **state) {
   return 0;
 }
 
-static int remove_folder(void **state) {
+static int remove_program_folder(void **state) {
   (void)state;
   remove(program_path);
   *strrchr(program_path, '/') = '\0';
@@ -304,20 +306,14 @@ static int remove_folder(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_is_found_and_hashed),
-                                     cmocka_unit_test(barriers_are_read_from_attributes_or_flags),
-                                     cmocka_unit_test(a_missing_function_is_named),
-                                     cmocka_unit_test(a_truncated_image_is_refused),
-                                     cmocka_unit_test(no_field_leads_out_of_the_image),
-                                     cmocka_unit_test(instructions_are_read),
-                                     cmocka_unit_test(long_instructions_are_truncated),
-                                     cmocka_unit_test(output_with_two_functions_is_refused),
-                                     cmocka_unit_test(the_program_gets_the_cubin),
-                                     cmocka_unit_test(a_failing_program_is_reported),
-                                     cmocka_unit_test(an_endless_program_is_killed),
-                                     cmocka_unit_test(output_can_be_read_after_the_time_limit),
-                                     cmocka_unit_test(several_run_at_once),
-                                     cmocka_unit_test(an_exit_is_detected_without_waiting),
-                                     cmocka_unit_test(without_the_program_there_is_a_reason)};
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_function_is_found_and_hashed),    cmocka_unit_test(barriers_are_read_from_attributes_or_flags),
+      cmocka_unit_test(a_missing_function_is_named),       cmocka_unit_test(a_truncated_image_is_refused),
+      cmocka_unit_test(no_field_leads_out_of_the_image),   cmocka_unit_test(instructions_are_read),
+      cmocka_unit_test(long_instructions_are_truncated),   cmocka_unit_test(output_with_two_functions_is_refused),
+      cmocka_unit_test(the_program_gets_the_cubin),        cmocka_unit_test(a_failing_program_is_reported),
+      cmocka_unit_test(an_endless_program_is_killed),      cmocka_unit_test(output_can_be_read_after_the_time_limit),
+      cmocka_unit_test(several_disassemblers_run_at_once), cmocka_unit_test(an_exit_is_detected_without_waiting),
+      cmocka_unit_test(a_missing_program_is_reported)};
+  return cmocka_run_group_tests(tests, make_program_folder, remove_program_folder);
 }

@@ -17,24 +17,25 @@ enum { MAX_LISTED = 512 };
 
 typedef struct listing {
   char names[MAX_LISTED][RL_COMPUTED_METRIC_NAME_SIZE];
-  int count, stop_at; /* stop_at: 0: never */
+  int count;
+  int stop_at; /* the count at which append_name returns -1; 0: never */
 } listing;
 
-static int collect(void *context, const char *name) {
+static int append_name(void *context, const char *name) {
   listing *listed = context;
   assert_true(listed->count < MAX_LISTED);
   snprintf(listed->names[listed->count++], sizeof *listed->names, "%s", name);
   return listed->count == listed->stop_at ? -1 : 0;
 }
 
-static bool has(const listing *listed, const char *name) {
+static bool lists(const listing *listed, const char *name) {
   for (int i = 0; i < listed->count; i++)
     if (strcmp(listed->names[i], name) == 0) return true;
   return false;
 }
 
-/* The value and the unit of a metric; NAN and NULL if no such metric has the name. */
-static double value_of(const char *name, const rl_metric_values *values) {
+/* Returns the value of a computed metric; NAN if no computed metric has the name, or if its inputs are unknown. */
+static double computed_value(const char *name, const rl_metric_values *values) {
   rl_computed_metric metric;
   return rl_computed_metric_find(name, &metric) ? rl_computed_metric_value(&metric, values) : NAN;
 }
@@ -52,12 +53,12 @@ static void percentages_of_sums_are_those_of_averages(void **state) {
   const rl_metric_values values = {items, 1};
   listing listed = {.count = 0};
   (void)state;
-  assert_int_equal(rl_computed_metrics_list(names, 3, collect, &listed), 0);
-  assert_int_equal(listed.count, 1); /* the other one was collected */
+  assert_int_equal(rl_computed_metrics_list(names, 3, append_name, &listed), 0);
+  assert_int_equal(listed.count, 1); /* the sum of b__x was collected, so it is not computed */
   assert_string_equal(listed.names[0], "a__x.sum.pct_of_peak_sustained_elapsed");
-  assert_true(value_of(listed.names[0], &values) == 12.5);
+  assert_true(computed_value(listed.names[0], &values) == 12.5);
   assert_unit(listed.names[0], "%");
-  assert_true(isnan(value_of("b__x.sum.pct_of_peak_sustained_active", &values)));
+  assert_true(isnan(computed_value("b__x.sum.pct_of_peak_sustained_active", &values)));
 }
 
 static void rates_need_the_duration_and_a_counter_with_rates(void **state) {
@@ -67,13 +68,13 @@ static void rates_need_the_duration_and_a_counter_with_rates(void **state) {
   const rl_metric_values values = {items, 2};
   listing some = {.count = 0}, none = {.count = 0};
   (void)state;
-  rl_computed_metrics_list(with_rate, 3, collect, &some);
-  assert_true(has(&some, "dram__bytes.avg.per_second") && has(&some, "gpu__time_duration.max"));
-  assert_true(!has(&some, "gpu__time_duration.sum.per_second") && !has(&some, "dram__bytes.sum.per_second"));
-  rl_computed_metrics_list(without_rate, 2, collect, &none);
-  assert_false(has(&none, "dram__bytes.avg.per_second"));
-  assert_true(fabs(value_of("dram__bytes.avg.per_second", &values) - 2e9) < 1);
-  assert_true(value_of("gpu__time_duration.max", &values) == 1500);
+  rl_computed_metrics_list(with_rate, 3, append_name, &some);
+  assert_true(lists(&some, "dram__bytes.avg.per_second") && lists(&some, "gpu__time_duration.max"));
+  assert_true(!lists(&some, "gpu__time_duration.sum.per_second") && !lists(&some, "dram__bytes.sum.per_second"));
+  rl_computed_metrics_list(without_rate, 2, append_name, &none);
+  assert_false(lists(&none, "dram__bytes.avg.per_second"));
+  assert_true(fabs(computed_value("dram__bytes.avg.per_second", &values) - 2e9) < 1);
+  assert_true(computed_value("gpu__time_duration.max", &values) == 1500);
   assert_unit("dram__bytes_read.sum.per_second", "byte/s");
   assert_unit("sm__cycles_active.avg.per_second", "hz");
   assert_unit("gpu__time_duration.max", "ns");
@@ -85,25 +86,25 @@ static void rows_with_expressions_need_all_inputs(void **state) {
   const rl_metric_values values = {items, 1};
   listing listed = {.count = 0};
   (void)state;
-  rl_computed_metrics_list(complete, 1, collect, &listed);
-  assert_true(has(&listed, "derived__local_spilling_requests"));
-  assert_false(has(&listed, "derived__local_spilling_requests_pct")); /* needs four more counters */
-  assert_true(value_of("derived__local_spilling_requests", &values) == 7);
+  rl_computed_metrics_list(complete, 1, append_name, &listed);
+  assert_true(lists(&listed, "derived__local_spilling_requests"));
+  assert_false(lists(&listed, "derived__local_spilling_requests_pct")); /* needs four more counters */
+  assert_true(computed_value("derived__local_spilling_requests", &values) == 7);
 }
 
 static void allocations_are_rounded_up(void **state) {
   static const struct {
-    double registers, allocated, driver, dynamic, shared_allocated;
+    double registers, registers_allocated, driver_bytes, dynamic_bytes, shared_bytes_allocated;
   } cases[] = {{16, 16, 1024, 0, 1024}, {17, 24, 1024, 1, 1152}, {1, 8, 0, 128, 128}, {255, 256, 1024, 129, 1280}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const rl_metric_value items[] = {{"launch__registers_per_thread", cases[i].registers, NULL},
-                                     {"launch__shared_mem_per_block_driver", cases[i].driver, NULL},
-                                     {"launch__shared_mem_per_block_dynamic", cases[i].dynamic, NULL},
+                                     {"launch__shared_mem_per_block_driver", cases[i].driver_bytes, NULL},
+                                     {"launch__shared_mem_per_block_dynamic", cases[i].dynamic_bytes, NULL},
                                      {"launch__shared_mem_per_block_static", 0, NULL}};
     const rl_metric_values values = {items, 4};
-    assert_true(value_of("launch__registers_per_thread_allocated", &values) == cases[i].allocated);
-    assert_true(value_of("launch__shared_mem_per_block_allocated", &values) == cases[i].shared_allocated);
+    assert_true(computed_value("launch__registers_per_thread_allocated", &values) == cases[i].registers_allocated);
+    assert_true(computed_value("launch__shared_mem_per_block_allocated", &values) == cases[i].shared_bytes_allocated);
   }
 }
 
@@ -112,17 +113,18 @@ static void a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped(void
   listing *listed = calloc(1, sizeof *listed), *stopped = calloc(1, sizeof *stopped);
   (void)state;
   for (size_t i = 0; i < rl_raw_metric_count; i++) names[i] = rl_raw_metrics[i].name;
-  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, collect, listed), 0);
+  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, append_name, listed), 0);
   assert_true(listed->count > 100);
   for (int i = 0; i < listed->count; i++)
     for (int other = 0; other < i; other++) assert_string_not_equal(listed->names[i], listed->names[other]);
   stopped->stop_at = 3;
-  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, collect, stopped), -1);
+  assert_int_equal(rl_computed_metrics_list(names, rl_raw_metric_count, append_name, stopped), -1);
   assert_int_equal(stopped->count, 3);
   free(names), free(listed), free(stopped);
 }
 
-/* All rollups of a counter are 0 if its sum or largest unit is 0, but not if only its least unit or a peak is. */
+/* If the sum or the maximum of a counter over its units is 0, all its rollups are 0. A minimum of 0 or a peak rate of 0 leaves
+ * them unknown. */
 static void rollups_of_a_counter_that_counted_nothing_are_zero(void **state) {
   static const struct {
     const char *collected;
@@ -138,17 +140,17 @@ static void rollups_of_a_counter_that_counted_nothing_are_zero(void **state) {
     const rl_metric_value items[] = {
         {"a__first.sum", 0, NULL}, {cases[i].collected, cases[i].value, NULL}, {"z__last.sum", 0, NULL}};
     const rl_metric_values values = {items, 3};
-    const double found = value_of("lts__t_sectors.avg", &values);
+    const double found = computed_value("lts__t_sectors.avg", &values);
     assert_true(found == cases[i].expected || (isnan(found) && isnan(cases[i].expected)));
-    assert_true(isnan(value_of("sm__sass_thread_inst_executed_op_dfma_pred_on.avg.peak_sustained", &values)));
+    assert_true(isnan(computed_value("sm__sass_thread_inst_executed_op_dfma_pred_on.avg.peak_sustained", &values)));
   }
 }
 
-static void other_names_have_no_value(void **state) {
+static void names_without_inputs_or_counter_have_no_value(void **state) {
   const rl_metric_values none = {NULL, 0};
   (void)state;
-  assert_true(isnan(value_of("sm__cycles_active.avg", &none)));
-  assert_true(isnan(value_of(".sum.per_second", &none)));
+  assert_true(isnan(computed_value("sm__cycles_active.avg", &none)));
+  assert_true(isnan(computed_value(".sum.per_second", &none)));
 }
 
 int main(void) {
@@ -159,7 +161,7 @@ int main(void) {
       cmocka_unit_test(allocations_are_rounded_up),
       cmocka_unit_test(a_listing_of_the_catalogue_has_no_duplicates_and_can_be_stopped),
       cmocka_unit_test(rollups_of_a_counter_that_counted_nothing_are_zero),
-      cmocka_unit_test(other_names_have_no_value),
+      cmocka_unit_test(names_without_inputs_or_counter_have_no_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

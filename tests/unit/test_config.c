@@ -11,7 +11,7 @@
 #include "base/named_paths.h"
 #include "config.h"
 
-static const char *write_file(const char *text) {
+static const char *write_config_file(const char *text) {
   static char path[64];
   snprintf(path, sizeof path, "/tmp/rooflined-config-XXXXXX");
   int descriptor = mkstemp(path);
@@ -21,8 +21,8 @@ static const char *write_file(const char *text) {
   return path;
 }
 
-static int load(const char *text, rl_config *config, rl_error *err) {
-  const char *path = write_file(text);
+static int load_text(const char *text, rl_config *config, rl_error *err) {
+  const char *path = write_config_file(text);
   int rc = rl_config_load(path, NULL, 0, config, err);
   unlink(path);
   return rc;
@@ -30,7 +30,7 @@ static int load(const char *text, rl_config *config, rl_error *err) {
 
 static void later_sources_override_earlier_ones(void **state) {
   (void)state;
-  const char *path = write_file("; a comment\n[rooflined]\nport = 1111\nqueue_limit=7\nthreads = 3\nbehind_proxy = yes\n");
+  const char *path = write_config_file("; a comment\n[rooflined]\nport = 1111\nqueue_limit=7\nthreads = 3\nbehind_proxy = yes\n");
   const char *const overrides[] = {"threads=5", "devices=cpu,gpu0"};
   rl_config config;
   rl_error err = {0};
@@ -42,8 +42,8 @@ static void later_sources_override_earlier_ones(void **state) {
   unlink(path);
   if (rc < 0) fail_msg("%s", err.message);
   assert_int_equal(config.port, 1111);     /* the file */
-  assert_int_equal(config.queue_limit, 8); /* the environment over the file */
-  assert_int_equal(config.threads, 5);     /* the option over both */
+  assert_int_equal(config.queue_limit, 8); /* the environment overrides the file */
+  assert_int_equal(config.threads, 5);     /* the option overrides the file and the environment */
   assert_string_equal(config.devices, "cpu,gpu0");
   assert_true(config.behind_proxy && !config.require_token);
   assert_int_equal(config.body_limit_bytes, 1 << 20); /* the default */
@@ -57,18 +57,18 @@ static void the_state_folder_has_a_default(void **state) {
   unsetenv("STATE_DIRECTORY");
   unsetenv("XDG_STATE_HOME");
   setenv("HOME", "/home/someone", 1);
-  assert_int_equal(load("", &config, &err), 0);
+  assert_int_equal(load_text("", &config, &err), 0);
   assert_string_equal(config.state, "/home/someone/.local/state/rooflined");
   setenv("XDG_STATE_HOME", "/states", 1);
-  assert_int_equal(load("", &config, &err), 0);
+  assert_int_equal(load_text("", &config, &err), 0);
   assert_string_equal(config.state, "/states/rooflined");
   setenv("STATE_DIRECTORY", "/var/lib/rooflined", 1);
-  assert_int_equal(load("", &config, &err), 0);
+  assert_int_equal(load_text("", &config, &err), 0);
   assert_string_equal(config.state, "/var/lib/rooflined");
   setenv("STATE_DIRECTORY", "/var/lib/rooflined:/var/lib/other", 1); /* StateDirectory=rooflined other */
-  assert_int_equal(load("", &config, &err), 0);
+  assert_int_equal(load_text("", &config, &err), 0);
   assert_string_equal(config.state, "/var/lib/rooflined");
-  assert_int_equal(load("[rooflined]\nstate = /elsewhere\n", &config, &err), 0);
+  assert_int_equal(load_text("[rooflined]\nstate = /elsewhere\n", &config, &err), 0);
   assert_string_equal(config.state, "/elsewhere");
 }
 
@@ -79,7 +79,7 @@ static void errors_name_their_line(void **state) {
   memcpy(long_path, "[rooflined]\nstate=", 18);
   long_path[sizeof long_path - 1] = '\0';
   const struct {
-    const char *text, *place, *word;
+    const char *text, *line_number, *word;
   } cases[] = {
       {"[rooflined]\nport = 99999\n", ":2", "port"},
       {"[rooflined]\n\nport = 12x\n", ":3", "port"},
@@ -118,9 +118,9 @@ static void errors_name_their_line(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_config config = {.port = 42};
     rl_error err = {0};
-    if (load(cases[i].text, &config, &err) != -1) fail_msg("accepted: %s", cases[i].text);
-    if (strstr(err.message, cases[i].place) == NULL || strstr(err.message, cases[i].word) == NULL)
-      fail_msg("\"%s\" does not name %s and %s", err.message, cases[i].place, cases[i].word);
+    if (load_text(cases[i].text, &config, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    if (strstr(err.message, cases[i].line_number) == NULL || strstr(err.message, cases[i].word) == NULL)
+      fail_msg("\"%s\" does not name %s and %s", err.message, cases[i].line_number, cases[i].word);
     assert_int_equal(config.port, 42);
   }
 }
@@ -130,7 +130,7 @@ static void builds_are_found_by_their_names(void **state) {
   rl_config config;
   rl_error err;
   char path[64];
-  assert_int_equal(load("[rooflined]\nbuilds = v1=/opt/a b,v1.2=/opt/c=d,v=/e\n", &config, &err), 0);
+  assert_int_equal(load_text("[rooflined]\nbuilds = v1=/opt/a b,v1.2=/opt/c=d,v=/e\n", &config, &err), 0);
   assert_true(rl_named_paths_find(config.builds, "v1", path, sizeof path));
   assert_string_equal(path, "/opt/a b");
   assert_true(rl_named_paths_find(config.builds, "v1.2", path, sizeof path));
@@ -142,18 +142,18 @@ static void builds_are_found_by_their_names(void **state) {
   assert_false(rl_named_paths_find("", "v1", path, sizeof path));
 }
 
-static void settings_are_checked_together(void **state) {
+static void inconsistent_settings_and_unreadable_sources_are_refused(void **state) {
   (void)state;
   static const char *const wrong[] = {"[rooflined]\naddress = nowhere\n", "[rooflined]\ntls_key = /k\n",
                                       "[rooflined]\nwebhook_url = http://example.org\n",
                                       "[rooflined]\nwebhook_secret_file = /k\n"};
   rl_config config;
   rl_error err;
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(load(wrong[i], &config, &err), -1);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(load_text(wrong[i], &config, &err), -1);
   assert_int_equal(rl_config_load("/nonexistent/rooflined.conf", NULL, 0, &config, &err), -1);
   assert_non_null(strstr(err.message, "/nonexistent/rooflined.conf"));
   setenv("ROOFLINED_PORT", "x", 1);
-  assert_int_equal(load("", &config, &err), -1);
+  assert_int_equal(load_text("", &config, &err), -1);
   assert_non_null(strstr(err.message, "ROOFLINED_PORT"));
   unsetenv("ROOFLINED_PORT");
 }
@@ -167,7 +167,7 @@ static void urls_are_read_whole(void **state) {
     rl_config config;
     rl_error err = {0};
     snprintf(text, sizeof text, "[rooflined]\nwebhook_url = %s\nwebhook_secret_file = key\n", urls[i]);
-    if (load(text, &config, &err) < 0) fail_msg("%s", err.message);
+    if (load_text(text, &config, &err) < 0) fail_msg("%s", err.message);
     assert_string_equal(config.webhook_url, urls[i]);
   }
 }
@@ -182,7 +182,7 @@ static void paths_are_read_whole(void **state) {
   memcpy(path, "/a ;b #c/", 9);
   path[sizeof path - 1] = '\0';
   snprintf(text, sizeof text, "[rooflined]\n  mnist_dir = %s  \n", path);
-  if (load(text, &config, &err) < 0) fail_msg("%s", err.message);
+  if (load_text(text, &config, &err) < 0) fail_msg("%s", err.message);
   assert_string_equal(config.mnist_dir, path);
 }
 
@@ -199,7 +199,7 @@ static void loopback_addresses_are_recognised(void **state) {
   }
 }
 
-static void printed_settings_read_back(void **state) {
+static void printed_settings_are_read_back_unchanged(void **state) {
   (void)state;
   rl_config first, second;
   rl_error err = {0};
@@ -207,19 +207,20 @@ static void printed_settings_read_back(void **state) {
   size_t size = 0;
   memset(&first, 0, sizeof first);
   memset(&second, 0, sizeof second);
-  assert_int_equal(load("[rooflined]\nport=1\nmnist_dir=/a ;b #c\nrequire_token=true\njob_days=9\n", &first, &err), 0);
+  assert_int_equal(load_text("[rooflined]\nport=1\nmnist_dir=/a ;b #c\nrequire_token=true\njob_days=9\n", &first, &err), 0);
   memset(first.workers, 'w', sizeof first.workers - 1);
   first.workers[0] = '/';
   FILE *out = open_memstream(&text, &size);
   rl_config_print(&first, out);
   fclose(out);
-  if (load(text, &second, &err) < 0) fail_msg("%s", err.message);
+  if (load_text(text, &second, &err) < 0) fail_msg("%s", err.message);
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
     assert_memory_equal((char *)&first + key->offset, (char *)&second + key->offset, key->size);
   free(text);
 }
 
 int main(void) {
+  /* Variables of the environment would override the settings of the tests. */
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
     char name[64];
     snprintf(name, sizeof name, "ROOFLINED_%s", key->name);
@@ -231,10 +232,10 @@ int main(void) {
                                      cmocka_unit_test(the_state_folder_has_a_default),
                                      cmocka_unit_test(errors_name_their_line),
                                      cmocka_unit_test(builds_are_found_by_their_names),
-                                     cmocka_unit_test(settings_are_checked_together),
+                                     cmocka_unit_test(inconsistent_settings_and_unreadable_sources_are_refused),
                                      cmocka_unit_test(loopback_addresses_are_recognised),
                                      cmocka_unit_test(paths_are_read_whole),
                                      cmocka_unit_test(urls_are_read_whole),
-                                     cmocka_unit_test(printed_settings_read_back)};
+                                     cmocka_unit_test(printed_settings_are_read_back_unchanged)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

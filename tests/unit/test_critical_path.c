@@ -1,5 +1,5 @@
-/* Tests traces whose critical path is known, then generated and random traces: the parts of their path must add up to the
- * window. */
+/* Tests the critical path of traces in which it is known. Then tests on generated and random traces that the times of the path's
+ * parts add up to the time from the start of the trace to its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const char *const names[NAME_COUNT] = {"a",
     .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), \
     .stream = (stream_), .event = (event_)                                                                             \
   }
-#define CALL_OF(thread_, name_, start, end, correlation_)                                                              \
+#define CALL_OF_THREAD(thread_, name_, start, end, correlation_)                                                       \
   {                                                                                                                    \
     .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), \
     .thread = (thread_)                                                                                                \
@@ -48,7 +48,8 @@ typedef struct path_case {
   const char *name;
   rl_trace_event events[14];
   int64_t part_ns[RL_PATH_PART_COUNT];
-  int64_t a_ns, b_ns; /* of the kernels on the path */
+  int64_t a_ns, b_ns; /* the times of the kernels a and b on the path */
+
   size_t inferred_count;
 } path_case;
 
@@ -60,7 +61,7 @@ static const path_case cases[] = {
      100,
      97,
      0},
-    {"a kernel of the same stream starts before the recorded end of the one that it follows",
+    {"a kernel starts before the recorded end of the kernel before it on the same stream",
      {CALL(LAUNCH, -30, -20, 1), CALL(LAUNCH, -20, -10, 2), KERNEL(A, 7, 0, 9000, 1), KERNEL(B, 7, 5000, 20000, 2)},
      {[RL_PATH_KERNELS] = 20000},
      5000,
@@ -78,26 +79,26 @@ static const path_case cases[] = {
      9990,
      10000,
      1},
-    {"nodes on two streams overlap by more, so that they are concurrent",
+    {"nodes on two streams overlap by more than RL_NODE_OVERLAP_MAX_NS, so that they are concurrent",
      {CALL(GRAPH, -90, -80, 1), NODE(B, 7, 0, 5000, 1, 1), NODE(A, 8, 10, 15001, 1, 2), NODE(B, 7, 10000, 20000, 1, 3)},
      {[RL_PATH_KERNELS] = 15000, [RL_PATH_DEVICE_LATENCY] = 5000},
      0,
      15000,
      0},
-    {"more than half of the node on the other stream overlaps",
+    {"nodes on two streams overlap by more than half of the first node, so that they are concurrent",
      {CALL(GRAPH, -90, -80, 1), NODE(B, 7, 0, 5000, 1, 1), NODE(A, 8, 5010, 8012, 1, 2), NODE(B, 7, 6510, 20000, 1, 3)},
      {[RL_PATH_KERNELS] = 5000 + 13490, [RL_PATH_DEVICE_LATENCY] = 1510},
      0,
      5000 + 13490,
      0},
-    {"the host launches late and never waits, so that the kernels before are not on the path",
+    {"the host launches late and never waits, so that earlier kernels are not on the path",
      {CALL(LAUNCH, -30, -20, 1), KERNEL(A, 7, 0, 100, 1), CALL(LAUNCH, 500, 510, 2), KERNEL(B, 7, 515, 600, 2)},
      {[RL_PATH_KERNELS] = 85, [RL_PATH_LAUNCHES] = 15, [RL_PATH_HOST_WORK] = 500},
      0,
      85,
      0},
     {"the host launches two kernels late, the second while the first runs",
-     {CALL(LAUNCH, -30, -20, 1), KERNEL(A, 7, 0, 100, 1), CALL(LAUNCH, 400, 420, 2), CALL_OF(0, LAUNCH, 405, 415, 3),
+     {CALL(LAUNCH, -30, -20, 1), KERNEL(A, 7, 0, 100, 1), CALL(LAUNCH, 400, 420, 2), CALL_OF_THREAD(0, LAUNCH, 405, 415, 3),
       KERNEL(A, 7, 430, 440, 2), CALL(LAUNCH, 500, 510, 4), KERNEL(B, 7, 515, 600, 4)},
      {[RL_PATH_KERNELS] = 85, [RL_PATH_LAUNCHES] = 35, [RL_PATH_HOST_WORK] = 480},
      0,
@@ -118,8 +119,8 @@ static const path_case cases[] = {
      85,
      0},
     {"another thread waits for the kernel",
-     {CALL_OF(5, LAUNCH, -30, -20, 1), KERNEL(A, 7, 0, 100, 1), CALL_OF(6, STREAM_SYNC, 20, 110, 9),
-      CALL_OF(5, LAUNCH, 500, 510, 2), KERNEL(B, 7, 515, 600, 2)},
+     {CALL_OF_THREAD(5, LAUNCH, -30, -20, 1), KERNEL(A, 7, 0, 100, 1), CALL_OF_THREAD(6, STREAM_SYNC, 20, 110, 9),
+      CALL_OF_THREAD(5, LAUNCH, 500, 510, 2), KERNEL(B, 7, 515, 600, 2)},
      {[RL_PATH_KERNELS] = 85, [RL_PATH_HOST_WORK] = 500, [RL_PATH_LAUNCHES] = 15},
      0,
      85,
@@ -132,7 +133,7 @@ static const path_case cases[] = {
      90000,
      8998,
      0},
-    {"the same without the wait: no record explains the gap",
+    {"without the stream's wait for the event, no record explains the gap",
      {CALL(LAUNCH, -90, -80, 1), CALL(LAUNCH, -45, -40, 2), CALL(LAUNCH, -20, -10, 6), KERNEL(A, 8, 0, 90000, 1),
       KERNEL(B, 7, 5, 200, 2), KERNEL(B, 7, 90002, 99000, 6)},
      {[RL_PATH_KERNELS] = 195 + 8998, [RL_PATH_LAUNCHES] = 5, [RL_PATH_UNKNOWN] = 89802},
@@ -146,7 +147,7 @@ static const path_case cases[] = {
      100,
      25,
      0},
-    {"a graph that the host launches late does not follow the one before it by time",
+    {"a graph that the host launches late is not ordered by time after the graph before it",
      {CALL(GRAPH, -90, -80, 1), NODE(A, 7, 0, 100, 1, 1), CALL(GRAPH, 400, 410, 2), NODE(B, 8, 420, 500, 2, 1)},
      {[RL_PATH_KERNELS] = 80, [RL_PATH_LAUNCHES] = 20, [RL_PATH_HOST_WORK] = 400},
      0,
@@ -161,20 +162,21 @@ static const path_case cases[] = {
      2},
 };
 
-static size_t count_events(const path_case *c) {
+static size_t count_events(const path_case *one_case) {
   size_t count = 0;
-  while (count < sizeof c->events / sizeof *c->events && (c->events[count].start_ns != 0 || c->events[count].end_ns != 0))
+  while (count < sizeof one_case->events / sizeof *one_case->events &&
+         (one_case->events[count].start_ns != 0 || one_case->events[count].end_ns != 0))
     count++;
   return count;
 }
 
-static int64_t time_of(const rl_critical_path *path, uint32_t name) {
+static int64_t time_of_kernel(const rl_critical_path *path, uint32_t name) {
   for (size_t i = 0; i < path->name_count; i++)
     if (path->names[i].name == name) return path->names[i].time_ns;
   return 0;
 }
 
-static void check_sums(const rl_trace_index *index, const rl_critical_path *path) {
+static void check_that_parts_add_up(const rl_trace_index *index, const rl_critical_path *path) {
   int64_t sum_ns = 0, names_ns = 0;
   size_t operations = 0;
   for (int i = 0; i < RL_PATH_PART_COUNT; i++) {
@@ -190,35 +192,35 @@ static void check_sums(const rl_trace_index *index, const rl_critical_path *path
   assert_int_equal(operations, path->operation_count);
 }
 
-static void compute(const rl_trace_events *events, rl_trace_index *index, rl_critical_path *path) {
+static void compute_path(const rl_trace_events *events, rl_trace_index *index, rl_critical_path *path) {
   rl_error err = {0};
   assert_return_code(rl_trace_index_build(events, index, &err), 0);
   assert_return_code(rl_critical_path_compute(index, path, &err), 0);
-  check_sums(index, path);
+  check_that_parts_add_up(index, path);
 }
 
-static void known_paths(void **state) {
+static void known_critical_paths_are_found(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const path_case *c = &cases[i];
-    const rl_trace_events events = {c->events, count_events(c), names, NAME_COUNT, NULL};
+    const path_case *one_case = &cases[i];
+    const rl_trace_events events = {one_case->events, count_events(one_case), names, NAME_COUNT, NULL};
     rl_trace_index index;
     rl_critical_path path;
-    compute(&events, &index, &path);
+    compute_path(&events, &index, &path);
     for (int k = 0; k < RL_PATH_PART_COUNT; k++)
-      if (path.part_ns[k] != c->part_ns[k])
-        fail_msg("%s: %s %lld ns, not %lld", c->name, rl_path_part_names[k], (long long)path.part_ns[k],
-                 (long long)c->part_ns[k]);
-    if (time_of(&path, A) != c->a_ns || time_of(&path, B) != c->b_ns || path.inferred_count != c->inferred_count)
-      fail_msg("%s: a %lld, b %lld, inferred %zu", c->name, (long long)time_of(&path, A), (long long)time_of(&path, B),
-               path.inferred_count);
+      if (path.part_ns[k] != one_case->part_ns[k])
+        fail_msg("%s: %s %lld ns, not %lld", one_case->name, rl_path_part_names[k], (long long)path.part_ns[k],
+                 (long long)one_case->part_ns[k]);
+    if (time_of_kernel(&path, A) != one_case->a_ns || time_of_kernel(&path, B) != one_case->b_ns ||
+        path.inferred_count != one_case->inferred_count)
+      fail_msg("%s: a %lld, b %lld, inferred %zu", one_case->name, (long long)time_of_kernel(&path, A),
+               (long long)time_of_kernel(&path, B), path.inferred_count);
     rl_critical_path_clear(&path);
     rl_trace_index_clear(&index);
   }
 }
 
-/* A generated trace has one stream, so every kernel that the host did not launch late is on the path. */
-static void generated_paths_add_up(void **state) {
+static void paths_of_generated_traces_add_up(void **state) {
   (void)state;
   static generated_trace generated;
   choose_test_seed();
@@ -226,7 +228,7 @@ static void generated_paths_add_up(void **state) {
     rl_trace_index index;
     rl_critical_path path;
     generate_trace(&generated, (int)(random_bits() % 24));
-    compute(&generated.events, &index, &path);
+    compute_path(&generated.events, &index, &path);
     rl_critical_path_clear(&path);
     rl_trace_index_clear(&index);
   }
@@ -246,7 +248,7 @@ static rl_trace_event random_event(void) {
   return event;
 }
 
-static void any_path_adds_up(void **state) {
+static void paths_of_random_traces_add_up(void **state) {
   (void)state;
   for (int i = 0; i < 3000; i++) {
     rl_trace_event items[40];
@@ -255,14 +257,15 @@ static void any_path_adds_up(void **state) {
     const rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
     rl_trace_index index;
     rl_critical_path path;
-    compute(&events, &index, &path);
+    compute_path(&events, &index, &path);
     rl_critical_path_clear(&path);
     rl_trace_index_clear(&index);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(known_paths), cmocka_unit_test(generated_paths_add_up),
-                                     cmocka_unit_test(any_path_adds_up)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(known_critical_paths_are_found),
+                                     cmocka_unit_test(paths_of_generated_traces_add_up),
+                                     cmocka_unit_test(paths_of_random_traces_add_up)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

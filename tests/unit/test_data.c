@@ -13,20 +13,20 @@
 
 #include "data/dataset.h"
 #include "data/idx.h"
+#include "temporary_folder.h"
 
 static char folder[64];
 
-static int make_folder(void **state) {
+static int make_data_folder(void **state) {
   (void)state;
   strcpy(folder, "/tmp/rl_test_data_XXXXXX");
   return mkdtemp(folder) == NULL;
 }
 
-static int remove_folder(void **state) {
+static int remove_data_folder(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  return system(command);
+  remove_folder(folder);
+  return 0;
 }
 
 static const char *path_of(const char *name) {
@@ -69,7 +69,7 @@ static void write_idx(const char *name, int dimensions, uint32_t count, bool gzi
 }
 
 /* Asserts that loading fails with a message that contains `part` and leaves the data set untouched. */
-static void expect_error(const char *choice, const char *part) {
+static void assert_load_fails(const char *choice, const char *part) {
   rl_dataset dataset = {.train_count = 77};
   rl_error err = {0};
   if (rl_dataset_load(choice, folder, &dataset, &err) != -1) fail_msg("accepted; expected: %s", part);
@@ -77,7 +77,7 @@ static void expect_error(const char *choice, const char *part) {
   assert_int_equal(dataset.train_count, 77);
 }
 
-static void reads_plain_files_gzip_and_names_with_dots(void **state) {
+static void plain_and_gzip_files_and_names_with_dots_are_read(void **state) {
   (void)state;
   write_idx("train-images-idx3-ubyte", 3, 300, false);
   write_idx("train-labels.idx1-ubyte", 1, 300, false);
@@ -110,10 +110,10 @@ static void broken_files_are_errors(void **state) {
   write_idx("train-images-idx3-ubyte", 3, 30, false);
   write_idx("train-labels-idx1-ubyte", 1, 30, false);
   write_idx("t10k-images-idx3-ubyte", 3, 20, false);
-  expect_error("auto", "t10k-labels-idx1-ubyte");
-  expect_error("files", "t10k-labels-idx1-ubyte");
+  assert_load_fails("auto", "t10k-labels-idx1-ubyte");
+  assert_load_fails("files", "t10k-labels-idx1-ubyte");
   write_idx("t10k-labels-idx1-ubyte", 1, 21, false);
-  expect_error("auto", "20 images");
+  assert_load_fails("auto", "20 images");
   write_idx("t10k-labels-idx1-ubyte", 1, 20, false);
 
   static const struct {
@@ -128,19 +128,19 @@ static void broken_files_are_errors(void **state) {
     data[edits[i].offset] = edits[i].value;
     for (int gzip = 0; gzip < 2; gzip++) {
       write_file("train-images-idx3-ubyte", data, size, gzip);
-      expect_error("auto", edits[i].message);
+      assert_load_fails("auto", edits[i].message);
     }
     free(data);
   }
   write_file("train-images-idx3-ubyte", (const uint8_t *)"", 0, false);
-  expect_error("auto", "header");
+  assert_load_fails("auto", "header");
   write_idx("train-images-idx3-ubyte", 3, 30, false);
 
   size_t size;
   uint8_t *labels = make_idx(1, 30, &size);
   labels[8 + 17] = 10;
   write_file("train-labels-idx1-ubyte", labels, size, false);
-  expect_error("auto", "label 10 of item 17");
+  assert_load_fails("auto", "label 10 of item 17");
   free(labels);
 }
 
@@ -158,12 +158,12 @@ static void broken_gzip_is_an_error(void **state) {
   assert_int_equal(fread(bytes, 1, (size_t)status.st_size, file), status.st_size);
   fclose(file);
   write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size - 6, false); /* the checksum is truncated */
-  expect_error("auto", "gzip");
+  assert_load_fails("auto", "gzip");
   write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size / 2, false);
-  expect_error("auto", "gzip");
+  assert_load_fails("auto", "gzip");
   bytes[status.st_size - 8] ^= 1; /* a wrong checksum */
   write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size, false);
-  expect_error("auto", "gzip");
+  assert_load_fails("auto", "gzip");
   free(bytes);
 }
 
@@ -184,18 +184,18 @@ static void gzip_bomb_is_rejected(void **state) {
   uint8_t *items;
   rl_error err = {0};
   assert_int_equal(rl_idx_read(path_of("train-images-idx3-ubyte.gz"), 3, &count, &items, &err), -1);
-  assert_non_null(strstr(err.message, "trailing bytes: 1569 bytes"));
+  assert_non_null(strstr(err.message, "trailing bytes: 1569 bytes")); /* two images of 784 bytes, and one byte more */
 }
 
-static void missing_files(void **state) {
+static void missing_files_are_replaced_only_if_no_folder_is_configured(void **state) {
   (void)state;
   rl_dataset dataset;
   rl_error err = {0};
-  expect_error("files", "no MNIST files");
+  assert_load_fails("files", "no MNIST files");
   assert_int_equal(rl_dataset_load("files", NULL, &dataset, &err), -1);
   assert_int_equal(rl_dataset_load("nonsense", NULL, &dataset, &err), -1);
   assert_string_equal(err.json_pointer, "/dataset");
-  expect_error("auto", "no MNIST files in the configured mnist_dir"); /* never synthetic digits instead */
+  assert_load_fails("auto", "no MNIST files in the configured mnist_dir"); /* never synthetic digits instead */
   assert_int_equal(rl_dataset_load("auto", "/nonexistent/digits", &dataset, &err), -1);
   assert_non_null(strstr(err.message, "/nonexistent/digits, which does not exist"));
   assert_int_equal(rl_dataset_load("auto", "", &dataset, &err), 0);
@@ -207,7 +207,7 @@ static void missing_files(void **state) {
   rl_dataset_free(&dataset);
 }
 
-static void synthetic_is_deterministic(void **state) {
+static void synthetic_digits_are_deterministic(void **state) {
   (void)state;
   rl_dataset few, more, other;
   rl_error err = {0};
@@ -232,8 +232,8 @@ static void synthetic_is_deterministic(void **state) {
   rl_dataset_free(&other);
 }
 
-/* Needs the MNIST files. */
-static void recognises_mnist(void **state) {
+/* Skipped without the MNIST files. */
+static void mnist_is_recognised(void **state) {
   (void)state;
   const char *mnist = getenv("ROOFLINED_MNIST_DIR");
   if (mnist == NULL) mnist = RL_SOURCE_DIR "/../shared/mnist";
@@ -249,13 +249,13 @@ static void recognises_mnist(void **state) {
 }
 
 int main(void) {
-#define WITH_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = {WITH_FOLDER(reads_plain_files_gzip_and_names_with_dots),
+#define WITH_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_data_folder, remove_data_folder)
+  const struct CMUnitTest tests[] = {WITH_FOLDER(plain_and_gzip_files_and_names_with_dots_are_read),
                                      WITH_FOLDER(broken_files_are_errors),
                                      WITH_FOLDER(broken_gzip_is_an_error),
                                      WITH_FOLDER(gzip_bomb_is_rejected),
-                                     WITH_FOLDER(missing_files),
-                                     cmocka_unit_test(synthetic_is_deterministic),
-                                     cmocka_unit_test(recognises_mnist)};
+                                     WITH_FOLDER(missing_files_are_replaced_only_if_no_folder_is_configured),
+                                     cmocka_unit_test(synthetic_digits_are_deterministic),
+                                     cmocka_unit_test(mnist_is_recognised)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,12 +14,12 @@
 
 const rl_engine *const rl_engines[] = {NULL};
 
-static char order[64];
+static char launch_order[64]; /* a letter for each executed launch */
 
 static int append_letter(void *arg, rl_stream stream, rl_error *err) {
   assert_null(stream);
   if (*(const char *)arg == '!') return rl_fail(err, RL_ERRNO, EIO, "broke");
-  strncat(order, arg, 1);
+  strncat(launch_order, arg, 1);
   return 0;
 }
 
@@ -31,7 +31,7 @@ static const rl_sequence_list sequence_list = {"epoch", sequences, 3};
 static int open_device(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
   *state = rl_device_open(0, NULL);
-  order[0] = '\0';
+  launch_order[0] = '\0';
   return *state ? 0 : -1;
 }
 static int close_device(void **state) {
@@ -67,33 +67,33 @@ typedef struct observer_log {
 } observer_log;
 
 static bool cancelled(void *context) {
-  observer_log *w = context;
-  return ++w->cancel_calls == w->cancel_at;
+  observer_log *log = context;
+  return ++log->cancel_calls == log->cancel_at;
 }
 static void on_progress(void *context, uint64_t done, uint64_t total) {
-  observer_log *w = context;
-  assert_int_equal(done, w->done + 1);
-  w->done = done, w->total = total;
+  observer_log *log = context;
+  assert_int_equal(done, log->done + 1);
+  log->done = done, log->total = total;
 }
 static void on_span(void *context, const rl_span *span) {
-  observer_log *w = context;
+  observer_log *log = context;
   assert_true(span->end_ns >= span->start_ns && span->launch->name);
-  w->spans++;
+  log->spans++;
 }
 
 static void launches_run_in_order_and_repeat(void **state) {
   rl_device *device = *state;
   rl_executable *executable;
   rl_elapsed elapsed;
-  observer_log w = {0};
-  rl_observer observer = {&w, cancelled, on_progress, on_span};
+  observer_log log = {0};
+  rl_observer observer = {&log, cancelled, on_progress, on_span};
   assert_int_equal(device->ops->instantiate(device, &sequence_list, &executable, NULL), 0);
   assert_int_equal(device->ops->run(device, executable, &observer, &elapsed, NULL), 0);
-  assert_string_equal(order, "abababz");
+  assert_string_equal(launch_order, "abababz");
   assert_int_equal(elapsed.stream_operations, 7);
   assert_true(elapsed.host_ms >= 0 && elapsed.device_ms == elapsed.host_ms);
-  assert_int_equal(w.spans, 7);
-  assert_int_equal(w.done, 4), assert_int_equal(w.total, 4);
+  assert_int_equal(log.spans, 7);
+  assert_int_equal(log.done, 4), assert_int_equal(log.total, 4);
   assert_int_equal(device->ops->run(device, executable, NULL, &elapsed, NULL), 0); /* an observer is optional */
   device->ops->free_executable(device, executable);
 }
@@ -102,11 +102,11 @@ static void cancelling_stops_before_the_next_launch(void **state) {
   rl_device *device = *state;
   rl_elapsed elapsed = {.stream_operations = 99};
   rl_error err = {0};
-  observer_log w = {.cancel_at = 4};
-  rl_observer observer = {.context = &w, .cancelled = cancelled};
+  observer_log log = {.cancel_at = 4};
+  rl_observer observer = {.context = &log, .cancelled = cancelled};
   assert_int_equal(device->ops->run_eager(device, &sequence_list, &observer, &elapsed, &err), -1);
   assert_int_equal(err.domain, RL_ERRNO), assert_int_equal(err.code, ECANCELED);
-  assert_string_equal(order, "aba");
+  assert_string_equal(launch_order, "aba");
   assert_int_equal(elapsed.stream_operations, 99); /* untouched on failure */
 }
 
@@ -126,9 +126,10 @@ static void properties_describe_the_host(void **state) {
   char *text = rl_device_properties(0, NULL);
   cJSON *properties = rl_json_parse(text, strlen(text), NULL);
   assert_non_null(properties);
-  const cJSON *all = cJSON_GetObjectItem(properties, "cache_bytes"),
-              *own = cJSON_GetObjectItem(properties, "private_cache_bytes");
-  assert_true((cJSON_IsNull(all) && cJSON_IsNull(own)) || cJSON_GetNumberValue(all) > cJSON_GetNumberValue(own));
+  const cJSON *all_caches = cJSON_GetObjectItem(properties, "cache_bytes"),
+              *private_cache = cJSON_GetObjectItem(properties, "private_cache_bytes");
+  assert_true((cJSON_IsNull(all_caches) && cJSON_IsNull(private_cache)) ||
+              cJSON_GetNumberValue(all_caches) > cJSON_GetNumberValue(private_cache));
   assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(properties, "memory_bytes")) > 1e8);
   assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(properties, "threads")), 1);
   assert_true(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(properties, "openblas"))) > 0);
@@ -143,12 +144,12 @@ static void properties_describe_the_host(void **state) {
 static void without_a_thread_count_all_cores_are_used(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "0", 1);
-  rl_device *all = rl_device_open(0, NULL);
+  rl_device *zero = rl_device_open(0, NULL);
   unsetenv("ROOFLINED_THREADS");
   rl_device *unset = rl_device_open(0, NULL);
-  assert_non_null(all);
-  assert_int_equal(all->threads, unset->threads);
-  all->ops->close(all);
+  assert_non_null(zero);
+  assert_int_equal(zero->threads, unset->threads);
+  zero->ops->close(zero);
   unset->ops->close(unset);
   setenv("ROOFLINED_THREADS", "1", 1);
 }
@@ -165,7 +166,7 @@ static void an_invalid_thread_count_is_refused(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
 }
 
-static int wait_ns(void *arg, rl_stream stream, rl_error *err) {
+static int busy_wait(void *arg, rl_stream stream, rl_error *err) {
   (void)stream, (void)err;
   for (int64_t until = rl_monotonic_ns() + *(const int64_t *)arg; rl_monotonic_ns() < until;) continue;
   return 0;
@@ -174,32 +175,32 @@ static int wait_ns(void *arg, rl_stream stream, rl_error *err) {
 static void a_sample_is_the_time_of_one_repeat(void **state) {
   rl_device *device = *state;
   int64_t launch_ns = 40000;
-  const rl_launch launches[] = {{"one", "kernel", wait_ns, &launch_ns}, {"two", "kernel", wait_ns, &launch_ns}};
+  const rl_launch launches[] = {{"one", "kernel", busy_wait, &launch_ns}, {"two", "kernel", busy_wait, &launch_ns}};
   const rl_sequence sequence = {"launch", launches, 2, 7};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    double us[5] = {0}, shortest = INFINITY;
+    double us[5] = {0}, shortest_us = INFINITY;
     assert_int_equal(device->ops->sample(device, &sequence, (rl_cache_state)cache, 5, NULL, us, NULL), 0);
-    for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
-    assert_true(shortest >= 80 && shortest < 800);
+    for (int i = 0; i < 5; i++) shortest_us = us[i] < shortest_us ? us[i] : shortest_us;
+    assert_true(shortest_us >= 80 && shortest_us < 800); /* two launches of 40 us */
   }
 }
 
-static void each_repeat_is_restored_first(void **state) {
+static void the_restore_launch_runs_before_each_repeat(void **state) {
   rl_device *device = *state;
   const rl_launch restore = {"restore", "data", append_letter, "r"};
   const rl_sequence restored = {"step", step, 2, 3, &restore};
   const rl_sequence_list whole = {"epoch", &restored, 1};
   double us[2];
   rl_elapsed elapsed;
-  observer_log w = {0};
-  rl_observer observer = {&w, cancelled, NULL, on_span};
+  observer_log log = {0};
+  rl_observer observer = {&log, cancelled, NULL, on_span};
   assert_int_equal(device->ops->run_eager(device, &whole, &observer, &elapsed, NULL), 0);
-  assert_string_equal(order, "rabrabrab");
-  assert_true(elapsed.stream_operations == 6 && w.spans == 6);
+  assert_string_equal(launch_order, "rabrabrab");
+  assert_true(elapsed.stream_operations == 6 && log.spans == 6);
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    order[0] = '\0';
+    launch_order[0] = '\0';
     assert_int_equal(device->ops->sample(device, &restored, (rl_cache_state)cache, 2, NULL, us, NULL), 0);
-    assert_string_equal(order, "rabrabrab"); /* one unmeasured run and two samples */
+    assert_string_equal(launch_order, "rabrabrab"); /* one unmeasured run and two samples */
   }
   const rl_launch broken = {"restore", "data", append_letter, "!"};
   const rl_sequence breaks = {"step", step, 2, 3, &broken};
@@ -208,16 +209,16 @@ static void each_repeat_is_restored_first(void **state) {
   assert_string_equal(err.message, "restore: broke");
 }
 
-static void restoring_is_not_timed(void **state) {
+static void the_time_of_the_restore_launch_is_not_counted(void **state) {
   rl_device *device = *state;
   int64_t long_ns = 5000000, short_ns = 40000;
-  const rl_launch restore = {"restore", "data", wait_ns, &long_ns}, one = {"one", "kernel", wait_ns, &short_ns};
+  const rl_launch restore = {"restore", "data", busy_wait, &long_ns}, one = {"one", "kernel", busy_wait, &short_ns};
   const rl_sequence sequence = {"launch", &one, 1, 7, &restore};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    double us[5], shortest = INFINITY;
+    double us[5], shortest_us = INFINITY;
     assert_int_equal(device->ops->sample(device, &sequence, (rl_cache_state)cache, 5, NULL, us, NULL), 0);
-    for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
-    assert_true(shortest >= 40 && shortest < 2000);
+    for (int i = 0; i < 5; i++) shortest_us = us[i] < shortest_us ? us[i] : shortest_us;
+    assert_true(shortest_us >= 40 && shortest_us < 2000);
   }
 }
 
@@ -225,7 +226,7 @@ static void a_pause_precedes_each_sample(void **state) {
   rl_device *device = *state;
   enum { SAMPLES = 3, PAUSE_MS = 20 };
   int64_t launch_ns = 40000;
-  const rl_launch one = {"one", "kernel", wait_ns, &launch_ns};
+  const rl_launch one = {"one", "kernel", busy_wait, &launch_ns};
   const rl_sequence sequence = {.name = "launch", .launches = &one, .launch_count = 1, .repeat = 7, .pause_ms = PAUSE_MS};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
     double us[SAMPLES];
@@ -250,7 +251,7 @@ static void sampling_can_fail_and_be_cancelled(void **state) {
   assert_string_equal(err.message, "third: broke");
   assert_int_equal(device->ops->sample(device, &works, RL_CACHE_COLD, 9, &observer, us, &err), -1);
   assert_true(err.domain == RL_ERRNO && err.code == ECANCELED);
-  assert_int_equal(strlen(order), 3); /* one unmeasured run and two samples */
+  assert_int_equal(strlen(launch_order), 3); /* one unmeasured run and two samples */
 }
 
 int main(void) {
@@ -262,8 +263,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(properties_describe_the_host, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_pause_precedes_each_sample, open_device, close_device),
-      cmocka_unit_test_setup_teardown(each_repeat_is_restored_first, open_device, close_device),
-      cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),
+      cmocka_unit_test_setup_teardown(the_restore_launch_runs_before_each_repeat, open_device, close_device),
+      cmocka_unit_test_setup_teardown(the_time_of_the_restore_launch_is_not_counted, open_device, close_device),
       cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),
       cmocka_unit_test(without_a_thread_count_all_cores_are_used),
       cmocka_unit_test(an_invalid_thread_count_is_refused)};

@@ -1,4 +1,4 @@
-/* Tests the search for device-side launches in posted binaries: texts and fatbins that this test composes. */
+/* Tests the search for device-side launches in posted binaries: PTX texts, cubins, and fatbins that the tests compose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void begin_fatbin(void) {
   composed.size = HEAD_BYTES;
 }
 
-/* Appends an entry. The data is padded to a multiple of 8 bytes, as nvcc does it. */
+/* Appends an entry. Pads the data to a multiple of 8 bytes, as nvcc does. */
 static void add_entry(uint16_t kind, uint64_t flags, const void *data, size_t size) {
   unsigned char *head = composed.bytes + composed.size;
   const uint32_t head_bytes = ENTRY_HEAD_BYTES, compressed_bytes = flags != 0 ? (uint32_t)size : 0;
@@ -53,8 +53,8 @@ static void add_compressed(uint16_t kind, const void *data, size_t size) {
   add_entry(kind, ZSTD, compressed, bytes);
 }
 
-/* words: part of the expected error; NULL: the binary is accepted. */
-static void expect(const void *binary, size_t size, const char *words) {
+/* Searches a binary. words: part of the error that is expected; NULL: the binary must be accepted. */
+static void assert_result(const void *binary, size_t size, const char *words) {
   rl_error err = {0};
   const int rc = rl_source_refuse_device_launches(binary, size, &err);
   if (words == NULL && rc < 0) fail_msg("refused: %s", err.message);
@@ -64,11 +64,11 @@ static void expect(const void *binary, size_t size, const char *words) {
   if (strstr(err.message, words) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, words);
 }
 
-static void expect_composed(const char *words) {
-  /* A copy on the heap, so that AddressSanitizer finds reads behind its end. */
+static void assert_result_for_composed(const char *words) {
+  /* Searches a copy on the heap, so that AddressSanitizer finds reads past its end. */
   unsigned char *copy = malloc(composed.size);
   memcpy(copy, composed.bytes, composed.size);
-  expect(copy, composed.size, words);
+  assert_result(copy, composed.size, words);
   free(copy);
 }
 
@@ -80,10 +80,10 @@ static void launches_in_ptx_and_cubins_are_refused(void **state) {
                     plain[] =
                         "\x7f"
                         "ELF...k\0_Z5childPf\0";
-  expect(PLAIN_PTX, strlen(PLAIN_PTX), NULL);
-  expect(LAUNCHING_PTX, strlen(LAUNCHING_PTX), "launches kernels from the device");
-  expect(plain, sizeof plain, NULL);
-  expect(cubin, sizeof cubin, "launches kernels from the device");
+  assert_result(PLAIN_PTX, strlen(PLAIN_PTX), NULL);
+  assert_result(LAUNCHING_PTX, strlen(LAUNCHING_PTX), "launches kernels from the device");
+  assert_result(plain, sizeof plain, NULL);
+  assert_result(cubin, sizeof cubin, "launches kernels from the device");
 }
 
 static void fatbins_are_searched(void **state) {
@@ -94,15 +94,15 @@ static void fatbins_are_searched(void **state) {
   begin_fatbin();
   add_entry(CUBIN, 0, plain_cubin, sizeof plain_cubin);
   add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
-  expect_composed(NULL);
+  assert_result_for_composed(NULL);
   add_compressed(PTX, LAUNCHING_PTX, strlen(LAUNCHING_PTX));
-  expect_composed("launches kernels from the device");
+  assert_result_for_composed("launches kernels from the device");
   begin_fatbin();
   add_entry(PTX, 0, LAUNCHING_PTX, strlen(LAUNCHING_PTX));
-  expect_composed("launches kernels from the device");
+  assert_result_for_composed("launches kernels from the device");
 }
 
-/* The name is at each offset around the end of the first chunk. */
+/* The name of a launch function stands at each offset around the end of the first 64 KiB chunk. */
 static void names_are_found_between_chunks(void **state) {
   enum { CHUNK = 64 << 10, TEXT = 2 * CHUNK };
   (void)state;
@@ -113,7 +113,7 @@ static void names_are_found_between_chunks(void **state) {
     memcpy(text + at, name, sizeof name - 1);
     begin_fatbin();
     add_compressed(CUBIN, text, TEXT);
-    expect_composed("launches kernels from the device");
+    assert_result_for_composed("launches kernels from the device");
   }
 }
 
@@ -121,16 +121,16 @@ static void parts_that_cannot_be_searched_are_refused(void **state) {
   (void)state;
   begin_fatbin();
   add_entry(CUBIN, LZ4, "....", 4);
-  expect_composed("LZ4");
+  assert_result_for_composed("LZ4");
   begin_fatbin();
   add_entry(CUBIN, ZSTD, "not zstd", 8);
-  expect_composed("can't be decompressed");
+  assert_result_for_composed("can't be decompressed");
   begin_fatbin();
   add_entry(CUBIN, 0x10000, "....", 4);
-  expect_composed("compression is unknown");
+  assert_result_for_composed("compression is unknown");
   begin_fatbin();
   add_entry(8, 0, "BC..", 4);
-  expect_composed("neither PTX nor a cubin");
+  assert_result_for_composed("neither PTX nor a cubin");
 }
 
 static void large_contents_are_refused(void **state) {
@@ -139,42 +139,43 @@ static void large_contents_are_refused(void **state) {
   char *zeros = calloc(1, size);
   begin_fatbin();
   add_compressed(CUBIN, zeros, size);
-  expect_composed("more than 64 MiB");
-  begin_fatbin(); /* the entries together */
+  assert_result_for_composed("more than 64 MiB");
+  begin_fatbin(); /* the limit holds for the entries together */
   for (int i = 0; i < 3; i++) add_compressed(CUBIN, zeros, size / 3);
-  expect_composed("more than 64 MiB");
+  assert_result_for_composed("more than 64 MiB");
   begin_fatbin();
   for (int i = 0; i < 2; i++) add_compressed(CUBIN, zeros, size / 3);
-  expect_composed(NULL);
+  assert_result_for_composed(NULL);
   free(zeros);
 }
 
-static void a_second_frame_is_refused(void **state) {
+static void a_second_zstd_frame_is_refused(void **state) {
   (void)state;
   static unsigned char frames[2 * ZSTD_COMPRESSBOUND(256)];
   size_t size = ZSTD_compress(frames, sizeof frames, PLAIN_PTX, strlen(PLAIN_PTX), 1);
   begin_fatbin();
   add_entry(PTX, ZSTD, frames, size);
-  expect_composed(NULL);
+  assert_result_for_composed(NULL);
   size += ZSTD_compress(frames + size, sizeof frames - size, LAUNCHING_PTX, strlen(LAUNCHING_PTX), 1);
   begin_fatbin();
   add_entry(PTX, ZSTD, frames, size);
-  expect_composed("can't be decompressed");
+  assert_result_for_composed("can't be decompressed");
 }
 
-/* Every prefix of a fatbin, with and without a header that states its length, ends without reading behind its end. */
+/* Searches every prefix of a fatbin, first with a header that states the length of the whole, then with one that states the
+ * length of the prefix. No read may go past the end. */
 static void truncated_fatbins_are_refused(void **state) {
   (void)state;
   begin_fatbin();
   add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
   add_compressed(PTX, PLAIN_PTX, strlen(PLAIN_PTX));
-  const size_t whole = composed.size, second = HEAD_BYTES + (whole - HEAD_BYTES) / 2;
-  for (composed.size = HEAD_BYTES + 1; composed.size < whole; composed.size++) {
-    const uint64_t body_bytes = composed.size - HEAD_BYTES, true_bytes = whole - HEAD_BYTES;
+  const size_t whole_bytes = composed.size, second_entry_offset = HEAD_BYTES + (whole_bytes - HEAD_BYTES) / 2;
+  for (composed.size = HEAD_BYTES + 1; composed.size < whole_bytes; composed.size++) {
+    const uint64_t body_bytes = composed.size - HEAD_BYTES, true_bytes = whole_bytes - HEAD_BYTES;
     memcpy(composed.bytes + 8, &true_bytes, sizeof true_bytes);
-    expect_composed("malformed");
+    assert_result_for_composed("malformed");
     memcpy(composed.bytes + 8, &body_bytes, sizeof body_bytes);
-    expect_composed(composed.size == second ? NULL : "malformed");
+    assert_result_for_composed(composed.size == second_entry_offset ? NULL : "malformed");
   }
 }
 
@@ -184,7 +185,7 @@ int main(void) {
                                      cmocka_unit_test(names_are_found_between_chunks),
                                      cmocka_unit_test(parts_that_cannot_be_searched_are_refused),
                                      cmocka_unit_test(large_contents_are_refused),
-                                     cmocka_unit_test(a_second_frame_is_refused),
+                                     cmocka_unit_test(a_second_zstd_frame_is_refused),
                                      cmocka_unit_test(truncated_fatbins_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

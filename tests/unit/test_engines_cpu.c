@@ -7,11 +7,11 @@
 #include "engines.h"
 #include "train/direct.h"
 
-enum { DIGITS = 700, TESTS = 150 };
+enum { TRAIN_DIGITS = 700, TEST_DIGITS = 150 };
 
 static rl_device *device;
-static const char *engines[4] = {"reference", "blas"};  /* and fused if the CPU supports it */
-static const char *const *const threaded = engines + 1; /* all but the reference */
+static const char *engines[4] = {"reference", "blas"};          /* main appends "fused" if the CPU supports it */
+static const char *const *const threaded_engines = engines + 1; /* every engine except the reference */
 static float weights[RL_PARAMETERS], other_weights[RL_PARAMETERS];
 
 static void get_losses(rl_train_instance *instance, float *losses) {
@@ -24,39 +24,39 @@ static void get_weights(rl_train_instance *instance, float *values) {
   assert_ok(instance->parameters(instance, values, &err), &err);
 }
 
-static void check_sizes_of_batches_and_tails(const char *engine) {
+static void check_steps_and_tail(const char *engine) {
   static const struct {
-    uint32_t batch, images, steps, tail;
-  } cases[] = {{1, 3, 3, 0},       {64, 128, 2, 0},      {64, 150, 3, 22}, {33, 34, 2, 1},
-               {512, 100, 1, 100}, {8192, 0, 1, DIGITS}, {700, 0, 1, 0}};
+    uint32_t batch, images, steps, tail; /* images: 0: all */
+  } cases[] = {{1, 3, 3, 0},  {64, 128, 2, 0}, {64, 150, 3, 22}, {33, 34, 2, 1}, {512, 100, 1, 100}, {8192, 0, 1, TRAIN_DIGITS},
+               {700, 0, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_train_params params = small_params(RL_FP32, cases[i].batch, cases[i].images);
     rl_train_instance *instance = open_train(engine, device, &params);
-    uint32_t images = cases[i].images ? cases[i].images : DIGITS;
+    uint32_t images = cases[i].images ? cases[i].images : TRAIN_DIGITS;
     assert_int_equal(instance->images, images);
     assert_int_equal(instance->steps, cases[i].steps);
     assert_int_equal(instance->tail, cases[i].tail);
     assert_int_equal(instance->base.partial_dataset, cases[i].images != 0);
-    assert_int_equal(instance->test_images, images < TESTS ? images : TESTS);
+    assert_int_equal(instance->test_images, images < TEST_DIGITS ? images : TEST_DIGITS);
     assert_string_equal(instance->base.dataset, "custom");
     run_epoch(instance);
     run_sequence_list(instance, &instance->base.evaluation);
-    rl_iteration_results report = read_train_results(instance);
-    assert_true(report.images == images && isfinite(report.train_loss) && isfinite(report.test_loss));
-    assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);
-    assert_true(isnan(report.loss_scale) && isnan(report.skipped_steps));
+    rl_iteration_results results = read_train_results(instance);
+    assert_true(results.images == images && isfinite(results.train_loss) && isfinite(results.test_loss));
+    assert_true(results.test_accuracy_ratio >= 0 && results.test_accuracy_ratio <= 1);
+    assert_true(isnan(results.loss_scale) && isnan(results.skipped_steps));
     close_train(instance);
   }
 }
 
-static void sizes_of_batches_and_tails(void **state) {
+static void steps_and_tail_follow_from_the_batch_size(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) check_sizes_of_batches_and_tails(*engine);
+  for (const char *const *engine = threaded_engines; *engine != NULL; engine++) check_steps_and_tail(*engine);
 }
 
 /* With a negligible learning rate, the mean of the steps' losses, weighted by their numbers of images, is the same for every
  * batch size if every image is in exactly one step, the tail included. */
-static void check_every_image_once(const char *engine) {
+static void check_that_every_image_is_in_one_step(const char *engine) {
   static const uint32_t batches[] = {150, 64, 7};
   double means[3];
   for (int k = 0; k < 3; k++) {
@@ -77,12 +77,12 @@ static void check_every_image_once(const char *engine) {
   assert_true(fabs(means[1] / means[0] - 1) < 1e-6 && fabs(means[2] / means[0] - 1) < 1e-6);
 }
 
-static void every_image_once(void **state) {
+static void every_image_is_in_exactly_one_step(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) check_every_image_once(*engine);
+  for (const char *const *engine = threaded_engines; *engine != NULL; engine++) check_that_every_image_is_in_one_step(*engine);
 }
 
-static void check_losses_are_bit_identical(const char *engine) {
+static void check_that_losses_do_not_depend_on_threads(const char *engine) {
   enum { STEPS = 5 /* the last one is the tail */ };
   int threads = device->threads;
   for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
@@ -100,9 +100,9 @@ static void check_losses_are_bit_identical(const char *engine) {
         rl_error err = {0};
         assert_ok(instance->base.ops->reset(&instance->base, &err), &err);
         run_epoch(instance);
-        float again[STEPS];
-        get_losses(instance, again);
-        assert_memory_equal(again, curves[0][0], sizeof again);
+        float losses_after_reset[STEPS];
+        get_losses(instance, losses_after_reset);
+        assert_memory_equal(losses_after_reset, curves[0][0], sizeof losses_after_reset);
       }
       close_train(instance);
     }
@@ -113,9 +113,10 @@ static void check_losses_are_bit_identical(const char *engine) {
   device->threads = threads;
 }
 
-static void losses_are_bit_identical(void **state) {
+static void losses_do_not_depend_on_the_number_of_threads(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) check_losses_are_bit_identical(*engine);
+  for (const char *const *engine = threaded_engines; *engine != NULL; engine++)
+    check_that_losses_do_not_depend_on_threads(*engine);
 }
 
 static void restore_repeats_an_epoch(void **state) {
@@ -142,24 +143,24 @@ static void restore_repeats_an_epoch(void **state) {
     }
 }
 
-static void overflow_halves_the_scale_and_skips(void **state) {
+static void overflow_halves_the_loss_scale_and_skips_the_step(void **state) {
   (void)state;
   for (const char **engine = engines; *engine != NULL; engine++) {
     rl_train_params params = small_params(RL_FP16, 8, 24);
     rl_train_instance *instance = open_train(*engine, device, &params);
     rl_error err = {0};
     get_weights(instance, weights);
-    for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000;
+    for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000; /* values overflow in FP16 */
     assert_ok(instance->set_parameters(instance, weights, &err), &err);
     run_epoch(instance);
-    rl_iteration_results report = read_train_results(instance);
-    assert_true(report.skipped_steps == 3 && report.loss_scale == 65536 / 8);
+    rl_iteration_results results = read_train_results(instance);
+    assert_true(results.skipped_steps == 3 && results.loss_scale == 65536 / 8);
     get_weights(instance, other_weights);
     assert_memory_equal(weights, other_weights, sizeof weights);
     assert_ok(instance->base.ops->reset(&instance->base, &err), &err); /* training works again afterwards */
     run_epoch(instance);
-    report = read_train_results(instance);
-    assert_true(report.skipped_steps < 3 && isfinite(report.train_loss));
+    results = read_train_results(instance);
+    assert_true(results.skipped_steps < 3 && isfinite(results.train_loss));
     get_weights(instance, other_weights);
     assert_memory_not_equal(weights, other_weights, sizeof weights);
     close_train(instance);
@@ -180,7 +181,7 @@ static void check_fp16_activation_bytes(const char *engine) {
 
 static void fp16_halves_activation_bytes(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) check_fp16_activation_bytes(*engine);
+  for (const char *const *engine = threaded_engines; *engine != NULL; engine++) check_fp16_activation_bytes(*engine);
 }
 
 static void errors_name_the_field(void **state) {
@@ -211,12 +212,12 @@ int main(void) {
   const rl_direct *tables[RL_DIRECT_TABLES];
   if (rl_direct_list_usable(tables) > 0) engines[2] = "fused";
   char folder[64];
-  use_few_digits(folder, DIGITS, TESTS);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_batches_and_tails),
-                                     cmocka_unit_test(every_image_once),
-                                     cmocka_unit_test(losses_are_bit_identical),
+  use_few_digits(folder, TRAIN_DIGITS, TEST_DIGITS);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(steps_and_tail_follow_from_the_batch_size),
+                                     cmocka_unit_test(every_image_is_in_exactly_one_step),
+                                     cmocka_unit_test(losses_do_not_depend_on_the_number_of_threads),
                                      cmocka_unit_test(restore_repeats_an_epoch),
-                                     cmocka_unit_test(overflow_halves_the_scale_and_skips),
+                                     cmocka_unit_test(overflow_halves_the_loss_scale_and_skips_the_step),
                                      cmocka_unit_test(fp16_halves_activation_bytes),
                                      cmocka_unit_test(errors_name_the_field)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

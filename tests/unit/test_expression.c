@@ -11,22 +11,22 @@
 
 #include "analyze/expression.h"
 
-static double lookup(void *context, const char *name) {
+static double look_up(void *context, const char *name) {
   (void)context;
   if (strcmp(name, "two") == 0) return 2;
   if (strcmp(name, "sm__cycles_active.avg.per_second") == 0) return 5;
   return NAN;
 }
-static const rl_scope scope = {lookup, NULL};
+static const rl_scope scope = {look_up, NULL};
 
-static int evaluate(const char *text, double *value) {
+static int evaluate_text(const char *text, double *value) {
   rl_error err = {0};
   return rl_expression_evaluate(text, strlen(text), &scope, value, &err);
 }
 
 static double value_of(const char *text) {
   double value = NAN;
-  if (evaluate(text, &value) < 0) fail_msg("can't evaluate %s", text);
+  if (evaluate_text(text, &value) < 0) fail_msg("can't evaluate %s", text);
   return value;
 }
 
@@ -66,7 +66,7 @@ static void syntax_errors_are_refused(void **state) {
                                         "sqrt(4)", "1..2", "1x", "@",  "=",   "1 = 2",   "()"};
   for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
     double value = 17;
-    if (evaluate(invalid[i], &value) == 0) fail_msg("accepted: \"%s\", with the value %g", invalid[i], value);
+    if (evaluate_text(invalid[i], &value) == 0) fail_msg("accepted: \"%s\", with the value %g", invalid[i], value);
     assert_true(value == 17);
   }
 }
@@ -84,7 +84,7 @@ static void nesting_is_limited(void **state) {
   free(text);
 }
 
-/* Sums of products, computed here and from their text, agree bit for bit. */
+/* Sums of products have the same bits when C computes them and when their text is evaluated. */
 static void random_sums_equal_those_of_c(void **state) {
   (void)state;
   srandom(1);
@@ -114,8 +114,8 @@ static void random_texts_are_safe(void **state) {
     for (size_t i = 0; i < length; i++) text[i] = characters[(size_t)random() % (sizeof characters - 1)];
     text[length] = 0;
     double first = 0, second = 0;
-    int result = evaluate(text, &first);
-    assert_int_equal(evaluate(text, &second), result);
+    int result = evaluate_text(text, &first);
+    assert_int_equal(evaluate_text(text, &second), result);
     assert_true(memcmp(&first, &second, sizeof first) == 0);
   }
 }

@@ -23,20 +23,20 @@ static rl_metric_value items[4096];
 static size_t item_count;
 static rl_finding findings[RL_MAX_FINDINGS];
 
-static void set(const char *metric, double value) {
+static void set_metric(const char *metric, double value) {
   size_t i = 0;
   while (i < item_count && strcmp(items[i].name, metric) != 0) i++;
   items[i] = (rl_metric_value){metric, value, NULL};
   if (i == item_count) item_count++;
 }
 
-static rl_metric_values sorted(void) {
+static rl_metric_values sorted_metrics(void) {
   rl_metric_values_sort(items, item_count);
   return (rl_metric_values){items, item_count};
 }
 
-static size_t combine_all(void) {
-  rl_metric_values values = sorted();
+static size_t apply_rules_and_combine(void) {
+  rl_metric_values values = sorted_metrics();
   size_t count = rl_rules_apply(&values, findings, RL_MAX_FINDINGS);
   assert_true(count <= RL_MAX_FINDINGS);
   return rl_findings_combine(findings, count, &values);
@@ -44,34 +44,33 @@ static size_t combine_all(void) {
 
 /* --- random metrics ---------------------------------------------------------------------------------------------------- */
 
-static double uniform(void) { return (random_value() + 1) / 2; }
-
 /* Draws percentages from 0 to 100 and counts of any magnitude, so that about half of the rules have a finding. */
 static double random_metric(const char *name) {
-  if (strstr(name, "pct")) return 100 * uniform();
-  if (strstr(name, ".ratio") || strstr(name, "per_cycle")) return 32 * uniform();
-  return floor(exp(uniform() * 16));
+  if (strstr(name, "pct")) return 100 * random_ratio();
+  if (strstr(name, ".ratio") || strstr(name, "per_cycle")) return 32 * random_ratio();
+  return floor(exp(random_ratio() * 16));
 }
 
-static void randomize(void) {
+static void draw_metrics(void) {
   item_count = 0;
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++)
       for (const rl_rule_input *input = rule->inputs; input->name; input++)
-        if (rule->cause != RL_CAUSE_NONE && uniform() < 0.95) set(input->metric, random_metric(input->metric));
-  double elapsed = 1000 + floor(1e6 * uniform());
-  set(ELAPSED, elapsed), set(ACTIVE, floor(elapsed * uniform()));
-  if (uniform() < 0.1) set(ACTIVE, NAN);
+        if (rule->cause != RL_CAUSE_NONE && random_ratio() < 0.95) set_metric(input->metric, random_metric(input->metric));
+  double elapsed = 1000 + floor(1e6 * random_ratio());
+  set_metric(ELAPSED, elapsed), set_metric(ACTIVE, floor(elapsed * random_ratio()));
+  if (random_ratio() < 0.1) set_metric(ACTIVE, NAN);
 }
 
+/* Returns the percentage of the kernel's time that the estimates of a part may add up to; NAN if it is unknown. */
 static double part_limit(rl_time_part part) {
-  double idle = NAN, busy = NAN;
+  double active_cycles = NAN, elapsed_cycles = NAN, busy = NAN;
   for (size_t i = 0; i < item_count; i++) {
-    if (strcmp(items[i].name, ACTIVE) == 0) idle = items[i].value;
+    if (strcmp(items[i].name, ACTIVE) == 0) active_cycles = items[i].value;
+    if (strcmp(items[i].name, ELAPSED) == 0) elapsed_cycles = items[i].value;
     if (strcmp(items[i].name, COMPUTE) == 0 || strcmp(items[i].name, MEMORY) == 0) busy = fmax(busy, items[i].value);
   }
-  for (size_t i = 0; i < item_count; i++)
-    if (strcmp(items[i].name, ELAPSED) == 0) idle = isnan(idle) ? NAN : 100 * fmax(0, 1 - idle / items[i].value);
+  double ratio = active_cycles / elapsed_cycles, idle = isnan(ratio) ? NAN : 100 * fmax(0, 1 - ratio);
   double limits[] = {[RL_TIME_PART_IDLE] = idle, [RL_TIME_PART_LATENCY] = 100 - idle - busy, [RL_TIME_PART_BUSY] = busy};
   return limits[part];
 }
@@ -82,7 +81,7 @@ static bool both_throughputs_are_known(void) {
   return known == 2;
 }
 
-static void check_sums(size_t count) {
+static void check_that_estimates_fit_the_time(size_t count) {
   double whole = 0, parts[RL_TIME_PART_COUNT] = {0};
   for (size_t i = 0; i < count; i++) {
     if (!findings[i].global || isnan(findings[i].speedup_pct)) continue;
@@ -116,14 +115,14 @@ static void check_causes(size_t count) {
   }
 }
 
-static double previous_rank(size_t i) { return isnan(findings[i].speedup_pct) ? 0 : findings[i].global ? 2 : 1; }
+static double rank_of(size_t i) { return isnan(findings[i].speedup_pct) ? 0 : findings[i].global ? 2 : 1; }
 
 static void check_order(size_t count) {
   double previous = 3;
   for (size_t i = 0; i < count; i++) {
     if (findings[i].is_part) continue;
-    assert_true(previous_rank(i) <= previous);
-    previous = previous_rank(i);
+    assert_true(rank_of(i) <= previous);
+    previous = rank_of(i);
   }
 }
 
@@ -131,9 +130,9 @@ static void estimates_of_random_metrics_never_exceed_the_time(void **state) {
   (void)state;
   size_t total = 0;
   for (int round = 0; round < 3000; round++) {
-    randomize();
-    size_t count = combine_all();
-    check_sums(count), check_causes(count), check_order(count);
+    draw_metrics();
+    size_t count = apply_rules_and_combine();
+    check_that_estimates_fit_the_time(count), check_causes(count), check_order(count);
     total += count;
   }
   assert_true(total > 3000 * 10); /* many rules have findings */
@@ -148,16 +147,17 @@ typedef struct given_finding {
 
 /* Combines findings with these rules and estimates, for a kernel whose multiprocessors are idle for idle_pct of its time and
  * whose busiest unit is busy for busy_pct. */
-static size_t combine(const given_finding *list, size_t count, double idle_pct, double busy_pct) {
+static size_t combine_findings(const given_finding *list, size_t count, double idle_pct, double busy_pct) {
   item_count = 0;
-  set(COMPUTE, busy_pct), set(MEMORY, busy_pct / 2), set(ELAPSED, 1000), set(ACTIVE, 1000 - 10 * idle_pct);
+  set_metric(COMPUTE, busy_pct), set_metric(MEMORY, busy_pct / 2), set_metric(ELAPSED, 1000),
+      set_metric(ACTIVE, 1000 - 10 * idle_pct);
   for (size_t i = 0; i < count; i++) {
     const rl_rule *rule = rl_rule_find(list[i].rule);
     assert_non_null(rule);
     findings[i] = (rl_finding){
         .rule = rule, .kind = rule->kind, .speedup_pct = list[i].speedup_pct, .global = rule->scope == RL_SPEEDUP_GLOBAL};
   }
-  rl_metric_values values = sorted();
+  rl_metric_values values = sorted_metrics();
   return rl_findings_combine(findings, count, &values);
 }
 
@@ -167,9 +167,9 @@ static void assert_finding(size_t i, const char *rule, double speedup_pct) {
     fail_msg("%s: %g, not %g", rule, findings[i].speedup_pct, speedup_pct);
 }
 
-#define COMBINE(idle_pct, busy_pct, ...)                                                                                      \
-  combine((const given_finding[]){__VA_ARGS__}, sizeof(const given_finding[]){__VA_ARGS__} / sizeof(given_finding), idle_pct, \
-          busy_pct)
+#define COMBINE(idle_pct, busy_pct, ...)                                                                                     \
+  combine_findings((const given_finding[]){__VA_ARGS__}, sizeof(const given_finding[]){__VA_ARGS__} / sizeof(given_finding), \
+                   idle_pct, busy_pct)
 
 static void loads_and_stores_of_one_pipeline_are_one_finding(void **state) {
   (void)state;
@@ -178,7 +178,7 @@ static void loads_and_stores_of_one_pipeline_are_one_finding(void **state) {
   assert_finding(1, "bank_conflicts_ld", NAN);
   assert_true(!findings[0].is_part && findings[1].is_part);
   assert_int_equal(COMBINE(0, 90, {"bank_conflicts_ld", 60.6}, {"bank_conflicts_st", 59.6}), 2);
-  assert_finding(0, "bank_conflicts_ld", 90); /* no more than the pipeline is busy */
+  assert_finding(0, "bank_conflicts_ld", 90); /* limited to the time in which the pipeline is busy */
 }
 
 static void overlapping_estimates_count_once(void **state) {
@@ -225,7 +225,7 @@ static void findings_are_ordered_by_their_limited_estimates(void **state) {
   assert_finding(1, "stall_no_instruction", 8);
 }
 
-static void local_estimates_follow(void **state) {
+static void local_estimates_stand_after_global_ones(void **state) {
   (void)state;
   assert_int_equal(COMBINE(0, 20, {"bound_memory", NAN}, {"tensor_underused", 90}, {"stall_wait", 2}, {"branch_divergence", NAN}),
                    4);
@@ -276,7 +276,7 @@ int main(void) {
       cmocka_unit_test(stalls_on_atomics_are_a_part_of_the_atomics_finding),
       cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
       cmocka_unit_test(findings_are_ordered_by_their_limited_estimates),
-      cmocka_unit_test(local_estimates_follow),
+      cmocka_unit_test(local_estimates_stand_after_global_ones),
       cmocka_unit_test(rules_without_a_cause_stay_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,23 +9,23 @@
 
 enum { QUIET_S = 29, ITERATION_S = 300, OTHER_S = 900 };
 
-/* If the process used no CPU time for 30 s, the limit is short in stages in which its main thread computes or the driver
- * spins. */
+/* If the process used no CPU time for six heartbeats (30 s), the limit is short in the stages in which the main thread computes
+ * or the driver spins. */
 static void the_limit_depends_on_stage_and_cpu_time(void **state) {
   static const struct {
     const char *stage;
-    int busy_s, quiet_cpu_s, quiet_gpu_s;
+    int busy_s, quiet_cpu_s, quiet_gpu_s; /* limits of a busy worker, and of quiet workers for a CPU and for a GPU */
   } cases[] = {{"warmup", ITERATION_S, QUIET_S, QUIET_S},   {"epoch", ITERATION_S, QUIET_S, QUIET_S},
                {"evaluate", ITERATION_S, QUIET_S, QUIET_S}, {"open", OTHER_S, OTHER_S, OTHER_S},
                {"counters", OTHER_S, QUIET_S, OTHER_S},     {"", OTHER_S, QUIET_S, OTHER_S}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int beats = 0; beats < 8; beats++) {
-      const bool is_quiet = beats >= 6;
+    for (int quiet_beats = 0; quiet_beats < 8; quiet_beats++) {
+      const bool is_quiet = quiet_beats >= 6;
       const int cpu_s = is_quiet ? cases[i].quiet_cpu_s : cases[i].busy_s;
       const int gpu_s = is_quiet ? cases[i].quiet_gpu_s : cases[i].busy_s;
-      assert_int_equal(rl_heartbeat_limit_ms(true, cases[i].stage, beats), cpu_s * 1000);
-      assert_int_equal(rl_heartbeat_limit_ms(false, cases[i].stage, beats), gpu_s * 1000);
+      assert_int_equal(rl_heartbeat_limit_ms(true, cases[i].stage, quiet_beats), cpu_s * 1000);
+      assert_int_equal(rl_heartbeat_limit_ms(false, cases[i].stage, quiet_beats), gpu_s * 1000);
     }
 }
 

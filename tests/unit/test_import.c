@@ -83,7 +83,7 @@ static imported import_text(const char *text, bool is_cancelled) {
   return result;
 }
 
-static void clear(imported *result) {
+static void clear_import(imported *result) {
   rl_records_clear(&result->records);
   free(result->notes);
 }
@@ -105,7 +105,7 @@ static void names_are_sanitized(void **state) {
   assert_string_equal(result.records.names[2],
                       "gr\xc3\xbc\xc3\x9f"
                       "e");
-  clear(&result);
+  clear_import(&result);
 }
 
 /* Rows are sorted by start, an outer range before the ranges in it, and times count from the first event. */
@@ -126,7 +126,7 @@ static void rows_are_sorted(void **state) {
     assert_int_equal(row.start_ns, start_ns[i]);
     assert_int_equal(row.end_ns, end_ns[i]);
   }
-  clear(&result);
+  clear_import(&result);
 }
 
 static void copies_have_kinds_of_memory(void **state) {
@@ -145,12 +145,12 @@ static void copies_have_kinds_of_memory(void **state) {
   assert_string_equal(result.records.names[rows[1].name], "memset");
   assert_int_equal(rows[1].destination_memory, RL_MEMORY_DEVICE);
   assert_string_equal(result.records.names[rows[2].name], "Memcpy (odd)");
-  assert_int_equal(rows[0].device, 4); /* 1 + pid, and the stream is tid, where args lack both */
+  assert_int_equal(rows[0].device, 4); /* args name neither: the device is 1 + pid, the stream is tid */
   assert_int_equal(rows[0].stream, 7);
-  clear(&result);
+  clear_import(&result);
 }
 
-/* Numbers in texts, sizes as a text, and values of wrong types, which are ignored. */
+/* Reads numbers and a grid that are strings. Ignores values of wrong types. */
 static void odd_values_are_read_or_ignored(void **state) {
   (void)state;
   imported result = import_text(
@@ -172,11 +172,11 @@ static void odd_values_are_read_or_ignored(void **state) {
   assert_int_equal(row.block[1], 0);
   assert_int_equal(row.block[2], 0);
   assert_int_equal(row.registers, 0);
-  clear(&result);
+  clear_import(&result);
 }
 
 /* A key that continues after a NUL is another key. */
-static void keys_may_have_a_nul(void **state) {
+static void keys_that_differ_after_a_nul_are_different(void **state) {
   (void)state;
   imported result = import_text(
       "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,"
@@ -185,10 +185,11 @@ static void keys_may_have_a_nul(void **state) {
   ASSERT_IMPORTED(result);
   assert_string_equal(result.records.names[0], "a");
   assert_int_equal(result.records.rows[0].end_ns, 1000);
-  clear(&result);
+  clear_import(&result);
 }
 
-/* CUPTI and rooflined's exports number the nodes of a graph from 1. */
+/* Converts the numbers of graph nodes in a file: 0 for no node, 1 and more in rooflined's exports, and CUPTI's, which have the
+ * graph in the upper 32 bits and count nodes from 0. */
 static void graph_nodes_count_from_1(void **state) {
   (void)state;
   assert_int_equal(rl_trace_graph_node(0), 0);
@@ -203,12 +204,12 @@ static void an_import_can_be_cancelled(void **state) {
   imported result = import_text("[]", true);
   assert_int_equal(result.rc, -1);
   assert_int_equal(result.err.domain, RL_ERRNO);
-  clear(&result);
+  clear_import(&result);
 }
 
 /* --- traces ------------------------------------------------------------------------------------------------------------ */
 
-static void add(rl_trace *trace, uint32_t kind, int64_t start_ns, uint32_t process, uint16_t device, uint32_t correlation) {
+static void add_event(rl_trace *trace, uint32_t kind, int64_t start_ns, uint32_t process, uint16_t device, uint32_t correlation) {
   rl_error err;
   uint32_t name;
   assert_int_equal(rl_trace_add_name(trace, "work", 4, &name, &err), 0);
@@ -218,7 +219,7 @@ static void add(rl_trace *trace, uint32_t kind, int64_t start_ns, uint32_t proce
   if (rl_trace_add_row(trace, &row, &err) < 0) fail_msg("%s", err.message);
 }
 
-static double measurement(const rl_records *records, const char *name) {
+static double find_measurement_value(const rl_records *records, const char *name) {
   for (size_t i = 0; i < records->measurement_count; i++)
     if (strcmp(records->measurements[i].name, name) == 0) return records->measurements[i].value;
   fail_msg("there is no measurement %s", name);
@@ -233,20 +234,20 @@ static void the_most_used_gpu_is_kept(void **state) {
   rl_records records = {0};
   char *notes = NULL;
   rl_trace *trace = rl_trace_new();
-  add(trace, RL_ACTIVITY_KERNEL, 100, 5, 1, 1);
-  for (uint32_t i = 0; i < 3; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 5, 2, 10 + i);
-  for (uint32_t i = 0; i < 2; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 6, 2, 10 + i);
-  add(trace, RL_ACTIVITY_RUNTIME, 50, 5, 0, 1);   /* of the kernel on the other GPU */
-  add(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* kept */
-  add(trace, RL_ACTIVITY_RUNTIME, 150, 6, 0, 10); /* of the other process */
-  add(trace, RL_ACTIVITY_NVTX_RANGE, 140, 5, 0, 0);
+  add_event(trace, RL_ACTIVITY_KERNEL, 100, 5, 1, 1);
+  for (uint32_t i = 0; i < 3; i++) add_event(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 5, 2, 10 + i);
+  for (uint32_t i = 0; i < 2; i++) add_event(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 6, 2, 10 + i);
+  add_event(trace, RL_ACTIVITY_RUNTIME, 50, 5, 0, 1);   /* launches the kernel on the other GPU: dropped */
+  add_event(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* kept */
+  add_event(trace, RL_ACTIVITY_RUNTIME, 150, 6, 0, 10); /* of the other process: dropped */
+  add_event(trace, RL_ACTIVITY_NVTX_RANGE, 140, 5, 0, 0);
   if (rl_trace_finish(trace, &records, &notes, &err) < 0) fail_msg("%s", err.message);
   assert_int_equal(records.row_count, 5);
   assert_int_equal(records.rows[0].kind, RL_ACTIVITY_NVTX_RANGE);
   assert_int_equal(records.rows[1].process, 5);
-  assert_int_equal(records.rows[2].process, 0); /* of an operation */
-  assert_true(measurement(&records, "skipped_other_gpu_events") == 2);
-  assert_true(measurement(&records, "skipped_other_process_events") == 3);
+  assert_int_equal(records.rows[2].process, 0); /* operations have no process */
+  assert_true(find_measurement_value(&records, "skipped_other_gpu_events") == 2);
+  assert_true(find_measurement_value(&records, "skipped_other_process_events") == 3);
   rl_records_clear(&records);
   free(notes);
   rl_trace_free(trace);
@@ -295,7 +296,7 @@ int main(void) {
                                      cmocka_unit_test(rows_are_sorted),
                                      cmocka_unit_test(copies_have_kinds_of_memory),
                                      cmocka_unit_test(odd_values_are_read_or_ignored),
-                                     cmocka_unit_test(keys_may_have_a_nul),
+                                     cmocka_unit_test(keys_that_differ_after_a_nul_are_different),
                                      cmocka_unit_test(graph_nodes_count_from_1),
                                      cmocka_unit_test(an_import_can_be_cancelled),
                                      cmocka_unit_test(the_most_used_gpu_is_kept),

@@ -83,7 +83,8 @@ static void half_multiply_adds_are_tensor_instructions_on_other_chips(void **sta
     assert_int_equal(absent_classes_on("GH100", "HFMA2.MMA EXIT") & ~absent_classes_on(chips[i], "HFMA2.MMA EXIT"), TENSOR);
 }
 
-/* The slow path of a division, a device function and a jump table leave the function. */
+/* A call (the slow path of a division, a device function) and a jump table leave the function, so its code need not contain every
+ * instruction that is executed. */
 static void code_that_leaves_the_function_has_all_classes(void **state) {
   (void)state;
   static const char *const codes[] = {
@@ -93,23 +94,22 @@ static void code_that_leaves_the_function_has_all_classes(void **state) {
 
 static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
   (void)state;
-  static const char *const collected[] = {
-      "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", /* FP16 runs there too: not 0 without tensor instructions
-                                                                            (H200) */
-      "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
-      "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "lts__t_sectors_srcunit_tex_op_read.sum",
-      "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
-      "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-      "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
-      "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate",
-      "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-      "smsp__inst_executed.sum",
-      "lts__mem_local",
-      "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
+  static const char *const collected[] = {/* FP16 arithmetic uses the tensor pipe, too (measured on H200). */
+                                          "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                          "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
+                                          "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                          "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                          "lts__t_sectors_srcunit_tex_op_read.sum",
+                                          "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
+                                          "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                          "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+                                          "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
+                                          "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate",
+                                          "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+                                          "smsp__inst_executed.sum",
+                                          "lts__mem_local",
+                                          "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                          "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
   for (size_t i = 0; i < sizeof collected / sizeof *collected; i++)
     if (rl_instruction_classes_of_metric(collected[i]) != 0) fail_msg("%s", collected[i]);
   const rl_instruction_classes classes[] = {TEXTURE, SURFACE, TENSOR, LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED};
@@ -125,7 +125,7 @@ static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
 
 typedef struct column {
   char kernel[32];
-  bool has_values; /* else how the two tools compare */
+  bool has_values; /* false: the column compares the two profilers */
 } column;
 
 static size_t read_columns(char *line, column *columns, size_t capacity) {
@@ -156,7 +156,7 @@ static rl_instruction_classes present_classes_of_kernel(const char *kernel) {
   return 0;
 }
 
-/* Checks counters of kernels on an H200 that our profiler and ncu collected. */
+/* Checks counters that our profiler and ncu collected from kernels on an H200. */
 static void collected_counters_are_0_without_the_class(void **state) {
   (void)state;
   enum { MAX_COLUMNS = 128 };

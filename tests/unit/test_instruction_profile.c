@@ -14,16 +14,16 @@
 
 static rl_error err;
 
-static void add(rl_instruction_profile *profile, int64_t offset, const char *metric, double value) {
+static void add_value(rl_instruction_profile *profile, int64_t offset, const char *metric, double value) {
   assert_int_equal(rl_instruction_profile_add(profile, offset, metric, value, &err), 0);
 }
 
-/* threads: active threads; threads_true: those that are not predicated off. */
+/* threads: active threads; threads_true: active threads that are not predicated off. */
 static void add_executed(rl_instruction_profile *profile, int64_t offset, double warp_instructions, double threads,
                          double threads_true) {
-  add(profile, offset, RL_INST_EXECUTED, warp_instructions);
-  add(profile, offset, RL_THREAD_INST_EXECUTED, threads);
-  add(profile, offset, RL_THREAD_INST_EXECUTED_TRUE, threads_true);
+  add_value(profile, offset, RL_INST_EXECUTED, warp_instructions);
+  add_value(profile, offset, RL_THREAD_INST_EXECUTED, threads);
+  add_value(profile, offset, RL_THREAD_INST_EXECUTED_TRUE, threads_true);
 }
 
 static rl_disassembly disassemble(const char *text) {
@@ -37,11 +37,11 @@ static void records_join_sass_values_and_lines(void **state) {
   rl_disassembly sass = disassemble("/*0000*/ LDC R1, c[0x0][0x28] ;\n/*0010*/ @!P0 LDG.E R2, [R2] ;\n/*0030*/ EXIT ;\n");
   rl_instruction_profile profile = {.sass = &sass};
   rl_records records = {0};
-  add(&profile, 0x10, "smsp__pcsamp_sample_count", 3);
-  add(&profile, 0x20, RL_INST_EXECUTED, 5);
-  add(&profile, 0x10, RL_INST_EXECUTED, 64);
-  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 1000);
-  add(&profile, 0x10, "smsp__pcsamp_sample_count", 4);
+  add_value(&profile, 0x10, "smsp__pcsamp_sample_count", 3);
+  add_value(&profile, 0x20, RL_INST_EXECUTED, 5);
+  add_value(&profile, 0x10, RL_INST_EXECUTED, 64);
+  add_value(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 1000);
+  add_value(&profile, 0x10, "smsp__pcsamp_sample_count", 4);
   assert_int_equal(rl_instruction_profile_append(&profile, 6, NULL, &records, &err), 0);
   assert_int_equal(records.instruction_count, 4);
   const rl_instruction *row = records.instructions;
@@ -69,8 +69,8 @@ static void without_sass_there_is_a_reason(void **state) {
   rl_instruction_profile profile = {.sass_reason = "nvdisasm is not installed"};
   rl_records records = {0};
   rl_line_lookup lines = {find_line, (void *)"a.cu"};
-  add(&profile, 16, RL_INST_EXECUTED, 0);
-  add(&profile, 0, RL_INST_EXECUTED, 1);
+  add_value(&profile, 16, RL_INST_EXECUTED, 0);
+  add_value(&profile, 0, RL_INST_EXECUTED, 1);
   assert_int_equal(rl_instruction_profile_append(&profile, 0, &lines, &records, &err), 0);
   assert_int_equal(records.instruction_count, 2);
   assert_string_equal(records.instructions[0].file, "");
@@ -90,7 +90,7 @@ static void many_values_stay_json(void **state) {
   rl_records records = {0};
   for (int i = 0; i < 80; i++) {
     snprintf(names[i], sizeof names[i], "smsp__pcsamp_warps_issue_stalled_reason_number_%02d_not_issued", i);
-    add(&profile, 0, names[i], 1.0 / 3 * 1e15);
+    add_value(&profile, 0, names[i], 1.0 / 3 * 1e15);
   }
   assert_int_equal(rl_instruction_profile_append(&profile, 0, NULL, &records, &err), 0);
   cJSON *json = rl_json_parse(records.instructions[0].counts, strlen(records.instructions[0].counts), &err);
@@ -101,7 +101,8 @@ static void many_values_stay_json(void **state) {
   rl_instruction_profile_clear(&profile);
 }
 
-/* Averages per warp of four instructions, rounded down: 32 threads; 32, of which 16 predicated off; never executed; 16. */
+/* Threads per warp of four instructions, rounded down: 32; 32, of which 16 are predicated off; 0, because it was never executed;
+ * 16, of which 15 are not predicated off. */
 static void divergence_is_as_in_ncu(void **state) {
   (void)state;
   rl_instruction_profile profile = {0};
@@ -109,7 +110,7 @@ static void divergence_is_as_in_ncu(void **state) {
   add_executed(&profile, 0, 2112, 67584, 67584);
   add_executed(&profile, 16, 2112, 67584, 33792);
   add_executed(&profile, 32, 0, 0, 0);
-  add(&profile, 64, "smsp__pcsamp_sample_count", 9); /* no inst_executed: not an instruction of the function */
+  add_value(&profile, 64, "smsp__pcsamp_sample_count", 9); /* no inst_executed: not an instruction of the function */
   rl_divergence sums = rl_instruction_profile_divergence(&profile);
   assert_true(sums.executed == 32 + 32 + 0 + 16);
   assert_true(sums.executed_true == 32 + 16 + 0 + 15);
@@ -121,17 +122,17 @@ static void divergence_is_as_in_ncu(void **state) {
 static void shared_conflicts_are_as_in_ncu(void **state) {
   (void)state;
   rl_instruction_profile profile = {0};
-  add(&profile, 0, RL_INST_EXECUTED, 8448);
-  add(&profile, 0, RL_WAVEFRONTS_SHARED, 67584);
+  add_value(&profile, 0, RL_INST_EXECUTED, 8448);
+  add_value(&profile, 0, RL_WAVEFRONTS_SHARED, 67584);
   for (int i = 1; i <= 5; i++) {
-    add(&profile, 16 * i, RL_INST_EXECUTED, 1056);
-    add(&profile, 16 * i, RL_WAVEFRONTS_SHARED, 1056);
+    add_value(&profile, 16 * i, RL_INST_EXECUTED, 1056);
+    add_value(&profile, 16 * i, RL_WAVEFRONTS_SHARED, 1056);
   }
-  add(&profile, 96, RL_INST_EXECUTED, 77);
+  add_value(&profile, 96, RL_INST_EXECUTED, 77);
   assert_true(rl_instruction_profile_shared_conflicts(&profile) == 13);
   assert_true(rl_instruction_profile_sum(&profile, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056);
-  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_WAVEFRONTS_SHARED, 100);
-  add(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 10);
+  add_value(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_WAVEFRONTS_SHARED, 100);
+  add_value(&profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_INST_EXECUTED, 10);
   assert_true(rl_instruction_profile_shared_conflicts(&profile) == 13);
   assert_true(rl_instruction_profile_sum(&profile, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056 + 100);
   assert_true(rl_instruction_profile_sum(&profile, RL_INST_EXECUTED) == 8448 + 5 * 1056 + 77 + 10);
@@ -174,7 +175,7 @@ static void the_histogram_is_as_in_ncu(void **state) {
   for (int i = 0; i < CASES; i++) {
     rl_instruction_profile profile = {.sass = &sass};
     char opcode[32];
-    add(&profile, 16 * i, RL_INST_EXECUTED, 1000 + i);
+    add_value(&profile, 16 * i, RL_INST_EXECUTED, 1000 + i);
     assert_int_equal(rl_instruction_profile_histogram(&profile, RL_BY_CATEGORY, counts), 1);
     assert_string_equal(counts[0].name, cases[i].category);
     assert_int_equal(rl_instruction_profile_histogram(&profile, RL_BY_OPCODE, counts), 1);
@@ -183,8 +184,8 @@ static void the_histogram_is_as_in_ncu(void **state) {
     rl_instruction_profile_clear(&profile);
   }
   rl_instruction_profile profile = {.sass = &sass};
-  for (int i = 0; i < CASES; i++) add(&profile, 16 * i, RL_INST_EXECUTED, 10);
-  add(&profile, 0x8000, RL_INST_EXECUTED, 3); /* without SASS */
+  for (int i = 0; i < CASES; i++) add_value(&profile, 16 * i, RL_INST_EXECUTED, 10);
+  add_value(&profile, 0x8000, RL_INST_EXECUTED, 3); /* without SASS */
   int count = rl_instruction_profile_histogram(&profile, RL_BY_CATEGORY, counts);
   assert_true(executed_of(counts, count, "Uniform Datapath") == 30 && executed_of(counts, count, "Floating Point") == 20);
   assert_true(executed_of(counts, count, "Miscellaneous") == 23);

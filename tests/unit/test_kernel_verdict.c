@@ -1,5 +1,4 @@
-/* Tests rl_kernel_verdict_make: each bound on a kernel with known metrics, and the bound just on the other side of each
- * threshold. */
+/* Tests rl_kernel_verdict_make on metrics that yield each bound, with values on both sides of each threshold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,8 +58,9 @@ static const alias *alias_of(const char *name) {
   return NULL;
 }
 
-/* Returns the verdict on metrics "name=value ...". nan: unavailable, for the reason "blocked". */
-static rl_kernel_verdict verdict_on(const char *text) {
+/* Returns the verdict on metrics that a text lists as "alias=value ...". A metric whose value is nan is unavailable for the
+ * reason "blocked". */
+static rl_kernel_verdict make_verdict(const char *text) {
   rl_metric_value items[ALIASES];
   size_t count = 0;
   char name[32];
@@ -76,7 +76,7 @@ static rl_kernel_verdict verdict_on(const char *text) {
 }
 
 typedef struct verdict_case {
-  const char *metrics;
+  const char *metrics; /* "alias=value ..." */
   rl_kernel_bound bound;
   const char *evidence; /* an alias; NULL: none */
   const char *pipeline;
@@ -93,7 +93,8 @@ static const verdict_case cases[] = {
     {"ns=50000 compute=30 memory=97 dram=0.01 l2=10 l1=97", RL_KERNEL_BOUND_L1, "l1", NULL},
     {"ns=50000 compute=30 memory=90 dram=20 l2=90 l1=50", RL_KERNEL_BOUND_L2, "l2", NULL},
     {"ns=50000 compute=10 memory=80 dram=1 l2=30 atomics=80", RL_KERNEL_BOUND_ATOMICS, "atomics", NULL},
-    {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_BOUND_ATOMICS, "slice", NULL}, /* one address */
+    {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_BOUND_ATOMICS, "slice",
+     NULL}, /* atomics on one address use one L2 slice */
     {"ns=50000 compute=1 memory=2 slice=59.9 issue=1", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
     {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_BOUND_DRAM, "dram", NULL},
     {SHARED "conflicts=25", RL_KERNEL_BOUND_ATOMICS, "l1", NULL},
@@ -114,12 +115,12 @@ static const verdict_case cases[] = {
     {IDLE WHOLE_GRID "longest=1000 average=599 elapsed=1000", RL_KERNEL_BOUND_TAIL, "longest", NULL},
     {IDLE WHOLE_GRID "longest=1000 average=600 elapsed=1000", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
     {IDLE WHOLE_GRID "longest=1000 average=100 elapsed=2001", RL_KERNEL_BOUND_LATENCY, "issue",
-     NULL}, /* the launch takes longer */
+     NULL}, /* every multiprocessor is idle for more than half of the kernel */
     {IDLE "blocks=79 sms=132 longest=1000 average=590 elapsed=1000", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
     {IDLE "blocks=80 sms=132 longest=1000 average=598 elapsed=1000", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
     {IDLE "blocks=33 sms=132 longest=1000 average=250 elapsed=1000", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
     {IDLE "blocks=64 sms=132 longest=1000 average=15 elapsed=1000", RL_KERNEL_BOUND_TAIL, "longest",
-     NULL}, /* one block of 64 is long */
+     NULL}, /* one of 64 blocks takes much longer */
     {IDLE "blocks=33 sms=132", RL_KERNEL_BOUND_LAUNCH, "blocks", NULL},
     {IDLE, RL_KERNEL_BOUND_LATENCY, "issue", NULL},
     {"ns=9999 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_BOUND_TOO_SMALL, "ns", NULL},
@@ -127,34 +128,36 @@ static const verdict_case cases[] = {
     {"ns=9999 compute=20 memory=60 dram=60", RL_KERNEL_BOUND_DRAM, "dram", NULL},
 };
 
-static void each_bound_has_its_number(void **state) {
+static void each_bound_names_its_evidence(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const verdict_case *c = &cases[i];
-    rl_kernel_verdict v = verdict_on(c->metrics);
-    if (v.bound != c->bound) fail_msg("%s: %s: %s", c->metrics, rl_kernel_bound_names[v.bound], v.message);
-    if (c->evidence) assert_string_equal(v.metric, alias_of(c->evidence)->metric);
-    assert_int_equal(v.metric != NULL, c->evidence != NULL);
-    assert_int_equal(v.advice != NULL, c->bound != RL_KERNEL_BOUND_UNKNOWN);
-    assert_int_equal(v.pipeline != NULL, c->pipeline != NULL);
-    if (c->pipeline) assert_string_equal(v.pipeline, c->pipeline);
-    assert_true(v.message[0] && strlen(v.message) < sizeof v.message - 24 && !strstr(v.message, "nan"));
+    const verdict_case *one_case = &cases[i];
+    rl_kernel_verdict verdict = make_verdict(one_case->metrics);
+    if (verdict.bound != one_case->bound)
+      fail_msg("%s: %s: %s", one_case->metrics, rl_kernel_bound_names[verdict.bound], verdict.message);
+    if (one_case->evidence) assert_string_equal(verdict.metric, alias_of(one_case->evidence)->metric);
+    assert_int_equal(verdict.metric != NULL, one_case->evidence != NULL);
+    assert_int_equal(verdict.advice != NULL, one_case->bound != RL_KERNEL_BOUND_UNKNOWN);
+    assert_int_equal(verdict.pipeline != NULL, one_case->pipeline != NULL);
+    if (one_case->pipeline) assert_string_equal(verdict.pipeline, one_case->pipeline);
+    assert_true(verdict.message[0] && strlen(verdict.message) < sizeof verdict.message - 24 && !strstr(verdict.message, "nan"));
   }
 }
 
 static void a_missing_metric_is_named_with_its_reason(void **state) {
   (void)state;
-  rl_kernel_verdict v = verdict_on("ns=50000 compute=20 memory=nan");
-  assert_int_equal(v.bound, RL_KERNEL_BOUND_UNKNOWN);
-  assert_string_equal(v.message, "The verdict needs " PCT("gpu__compute_memory_throughput") ": blocked.");
-  v = verdict_on("compute=20 memory=20");
-  assert_string_equal(v.message, "The verdict needs gpu__time_duration.sum: it was not collected.");
-  v = verdict_on("ns=50000 compute=20 memory=20 issue=nan");
-  assert_string_equal(v.message, "The verdict needs " PCT("sm__issue_active") ": blocked.");
-  assert_true(isnan(v.value) && v.metric == NULL && v.unit == NULL && v.advice == NULL);
+  rl_kernel_verdict verdict = make_verdict("ns=50000 compute=20 memory=nan");
+  assert_int_equal(verdict.bound, RL_KERNEL_BOUND_UNKNOWN);
+  assert_string_equal(verdict.message, "The verdict needs " PCT("gpu__compute_memory_throughput") ": blocked.");
+  verdict = make_verdict("compute=20 memory=20");
+  assert_string_equal(verdict.message, "The verdict needs gpu__time_duration.sum: it was not collected.");
+  verdict = make_verdict("ns=50000 compute=20 memory=20 issue=nan");
+  assert_string_equal(verdict.message, "The verdict needs " PCT("sm__issue_active") ": blocked.");
+  assert_true(isnan(verdict.value) && verdict.metric == NULL && verdict.unit == NULL && verdict.advice == NULL);
 }
 
-/* A warp that is not selected waits for nothing; a stall without the time between instructions has no share. */
+/* "Not selected" is never the longest stall, because such a warp waits for nothing. If the time between a warp's instructions is
+ * unknown, no stall is named, because its share of that time is unknown. */
 static void the_verdict_on_latency_names_the_longest_stall(void **state) {
   (void)state;
   static const struct {
@@ -165,12 +168,12 @@ static void the_verdict_on_latency_names_the_longest_stall(void **state) {
       {IDLE "between=20 unselected=15", NULL},
       {IDLE "scoreboard=12", NULL}};
   for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
-    rl_kernel_verdict v = verdict_on(waits[i].metrics);
-    assert_int_equal(v.bound, RL_KERNEL_BOUND_LATENCY);
-    const char *found = strstr(v.message, "Longest stall");
+    rl_kernel_verdict verdict = make_verdict(waits[i].metrics);
+    assert_int_equal(verdict.bound, RL_KERNEL_BOUND_LATENCY);
+    const char *found = strstr(verdict.message, "Longest stall");
     if (waits[i].stall == NULL) assert_null(found);
     else assert_string_equal(found, waits[i].stall);
-    assert_int_equal(strstr(v.advice, "WarpStateStats") != NULL, waits[i].stall == NULL);
+    assert_int_equal(strstr(verdict.advice, "WarpStateStats") != NULL, waits[i].stall == NULL);
   }
 }
 
@@ -186,7 +189,7 @@ static void the_metrics_of_verdicts_are_collected(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_bound_has_its_number),
+      cmocka_unit_test(each_bound_names_its_evidence),
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
       cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),

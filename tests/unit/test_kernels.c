@@ -1,5 +1,5 @@
-/* Kernel workloads on the CPU: compares results with references and references with values computed by hand; the check must find
- * wrong results. */
+/* Tests the kernel workloads on the CPU: compares results with the references, and the references with values computed by hand.
+ * Tests that the check of an instance finds wrong results. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 static rl_device *device;
 
-static char **operators; /* names from the command line; none: all */
+static char **operators; /* names from the command line (NULL-terminated; empty: all) */
 
 /* Sanitizers make the kernels many times slower, so large cases are skipped. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -30,7 +30,7 @@ static void references_match_known_values(void **state) {
   /* Φ(1) = 0.841344746068543, 1 / (1 + 1/e) = 0.731058578630005 */
   static const struct {
     const rl_kernel_operator *op;
-    double x, second, y;
+    double first_input, second_input, output;
   } cases[] = {{&rl_kernel_copy, -1.25, 0, -1.25},
                {&rl_kernel_relu, -3, 0, 0},
                {&rl_kernel_relu, 3, 0, 3},
@@ -42,9 +42,9 @@ static void references_match_known_values(void **state) {
   const rl_kernel_shape one = {{1, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double y = NAN;
-    cases[i].op->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, 0, 1, &y);
-    if (!(fabs(y - cases[i].y) <= 1e-14))
-      fail_msg("%s: the output is %.17g, not %.17g", cases[i].op->workload.name, y, cases[i].y);
+    cases[i].op->reference(&one, (const double *const[]){&cases[i].first_input, &cases[i].second_input}, 0, 1, &y);
+    if (!(fabs(y - cases[i].output) <= 1e-14))
+      fail_msg("%s: the output is %.17g, not %.17g", cases[i].op->workload.name, y, cases[i].output);
   }
   double y = 0;
   rl_kernel_relu.reference(&one, (const double *const[]){&(double){NAN}}, 0, 1, &y);
@@ -71,13 +71,13 @@ static void references_of_rows_match_known_values(void **state) {
     int count;
   } cases[] = {{&rl_kernel_softmax, {{2, 3}}, {{0, M_LN2, 1000, 1000, 1000, 1000}}, {0, 0, 1, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 6},
                {&rl_kernel_softmax, {{1, 2}}, {{M_LN2, 2 * M_LN2}}, {1.0 / 3, 2.0 / 3}, 2},
-               /* 3/√12.50001, 4/√12.50001 */
+               /* the normalised inputs are 3/√12.50001 and 4/√12.50001 */
                {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2},
-               /* ±1/√1.00001 */
+               /* the normalised inputs are ±1/√1.00001 */
                {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2},
                {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
                {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
-               /* Token 0 is not rotated; token 1 (below) by 1 and by 10000^-½ = 0.01. */
+               /* rope does not rotate token 0. It rotates the pairs of token 1, below, by 1 and by 10000^-½ = 0.01 radians. */
                {&rl_kernel_rope, {{1, 1, 4}}, {{1, 2, 3, 4}}, {1, 2, 3, 4}, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double out[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
@@ -111,7 +111,7 @@ static void compare_segments(const rl_kernel_params *params, const rl_kernel_sha
       op->input_window(shape, i, segment, 1, &start, &count);
       assert_true(start >= 0 && count >= 1 && start + count <= op->input_elements(shape, i));
       windows[i] =
-          malloc((size_t)count * sizeof *windows[i]); /* so that an address sanitizer finds accesses outside the window */
+          malloc((size_t)count * sizeof *windows[i]); /* a copy, so that AddressSanitizer finds accesses outside the window */
       memcpy(windows[i], in[i] + start, (size_t)count * sizeof *windows[i]);
     }
     op->reference(shape, (const double *const *)windows, segment, 1, one);
@@ -172,8 +172,8 @@ static void unwritten_and_wrong_elements_are_found(void **state) {
 
 static bool cancel_when_count_is_zero(void *context) { return --*(int *)context < 0; }
 
-/* Opening, checking and CPU launches call cancelled() of the device's observer. The device has one thread, because only thread 0
- * calls it before each chunk, and among several threads it may get few chunks. */
+/* Opening, checking and CPU launches call cancelled() of the device's observer. The device has one thread, because only
+ * thread 0 calls cancelled(), before each of its chunks, and with more threads it may get too few chunks. */
 static void opening_checking_and_launching_can_be_cancelled(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "1", 1);
@@ -182,18 +182,19 @@ static void opening_checking_and_launching_can_be_cancelled(void **state) {
   assert_non_null(one_thread_device);
   rl_kernel_params params = kernel_params(&rl_kernel_silu_mul, RL_DTYPE_FP16, "vector", "{\"n\":1000003}");
   rl_kernel_instance *kernel = open_kernel(one_thread_device, &params);
-  rl_instance *never = NULL;
+  rl_instance *unopened = NULL;
   rl_check check;
-  int calls_before_cancel = 0;
-  const rl_observer observer = {.context = &calls_before_cancel, .cancelled = cancel_when_count_is_zero};
+  int calls_until_cancel = 0;
+  const rl_observer observer = {.context = &calls_until_cancel, .cancelled = cancel_when_count_is_zero};
   one_thread_device->observer = &observer;
   for (int calls = 0; calls < 6; calls++) {
     rl_error opening = {0}, checking = {0}, launching = {0};
-    calls_before_cancel = calls;
-    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(one_thread_device, &params, &never, &opening), -1);
-    calls_before_cancel = calls;
+    calls_until_cancel = calls;
+    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(one_thread_device, &params, &unopened, &opening),
+                     -1);
+    calls_until_cancel = calls;
     assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &checking), -1);
-    calls_before_cancel = calls;
+    calls_until_cancel = calls;
     assert_int_equal(kernel->launch.enqueue(kernel, NULL, &launching), -1);
     assert_true(opening.code == ECANCELED && checking.code == ECANCELED && launching.code == ECANCELED);
   }
@@ -324,7 +325,7 @@ static void tf32_keeps_ten_bits(void **state) {
   assert_true(isnan(memory));
 }
 
-static void bfloat_rounds_to_even(void **state) {
+static void bf16_rounds_to_even(void **state) {
   (void)state;
   static const struct {
     double value;
@@ -428,7 +429,7 @@ int main(int count, char **arguments) {
                                      cmocka_unit_test(a_large_result_is_sampled),
                                      cmocka_unit_test(inputs_follow_from_the_seed),
                                      cmocka_unit_test(tf32_keeps_ten_bits),
-                                     cmocka_unit_test(bfloat_rounds_to_even),
+                                     cmocka_unit_test(bf16_rounds_to_even),
                                      cmocka_unit_test(cost_counts_compulsory_bytes_and_operations),
                                      cmocka_unit_test(tolerance_follows_from_rounding),
                                      cmocka_unit_test(unsupported_parameters_are_refused)};

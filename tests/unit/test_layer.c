@@ -81,7 +81,7 @@ static void every_variant_computes_the_layer(void **state) {
   assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
-/* A row attends to its own token and earlier ones: a changed token changes no earlier row. */
+/* With `causal`, a row attends only to its own token and to earlier tokens. */
 static void a_causal_row_does_not_see_later_tokens(void **state) {
   (void)state;
   const layer_shape causal = {1, 9, 0, 32, 2, 24, 1}, full = {1, 9, 0, 32, 2, 24, 0};
@@ -92,13 +92,13 @@ static void a_causal_row_does_not_see_later_tokens(void **state) {
   assert_int_equal(masked->base.ops->check(&masked->base, &check, NULL), 0);
   assert_int_equal(unmasked->base.ops->check(&unmasked->base, &check, NULL), 0);
   const float *a = masked->stages[RL_LAYER_OUTPUT], *b = unmasked->stages[RL_LAYER_OUTPUT];
-  assert_memory_not_equal(a, b, 32 * sizeof *a);               /* row 0 attends to one token, or to all */
-  assert_memory_equal(a + 8 * 32, b + 8 * 32, 32 * sizeof *a); /* the last row attends to all in both */
+  assert_memory_not_equal(a, b, 32 * sizeof *a); /* row 0 attends to its own token, and without the mask to all tokens */
+  assert_memory_equal(a + 8 * 32, b + 8 * 32, 32 * sizeof *a); /* the last row attends to all tokens with and without the mask */
   close_layer(masked);
   close_layer(unmasked);
 }
 
-/* A wrong element of any result fails the check, which names the result. */
+/* Executes a launch of damaged_layer, whose own function is damaged_enqueue, then changes an element of its result. */
 static int (*damaged_enqueue)(void *, rl_stream, rl_error *);
 static rl_layer_instance *damaged_layer;
 static int damaged_stage;
@@ -109,6 +109,7 @@ static int enqueue_and_damage(void *arg, rl_stream stream, rl_error *err) {
   return 0;
 }
 
+/* The check fails and names the result that has the wrong element. */
 static void the_check_finds_a_wrong_element_of_each_result(void **state) {
   (void)state;
   static const struct {
@@ -136,7 +137,7 @@ static void the_check_finds_a_wrong_element_of_each_result(void **state) {
   }
 }
 
-/* A launch that leaves its result unwritten leaves NaN there. */
+/* Writes no result, so that the NaN with which the check fills all results before it runs the launches stays there. */
 static int enqueue_nothing(void *arg, rl_stream stream, rl_error *err) {
   (void)arg, (void)stream, (void)err;
   return 0;
@@ -152,7 +153,7 @@ static void the_check_finds_missing_results(void **state) {
   for (size_t l = 0; l < layer->step.launch_count; l++) {
     rl_launch original_launch = layer->launches[l];
     if (strncmp(original_launch.name, "norm", 4) == 0 || strcmp(original_launch.name, "rope") == 0)
-      continue; /* the check compares no result of theirs */
+      continue; /* the check compares no result of these launches */
     layer->launches[l].enqueue = enqueue_nothing;
     assert_int_equal(layer->base.ops->check(&layer->base, &check, &err), -1);
     layer->launches[l] = original_launch;

@@ -1,5 +1,6 @@
-/* Compares each layer of the CPU engines with the oracle, which gets the engine's inputs and argmax of that layer, and compares
- * gradients and loss curves of the engines with engine reference. Inputs are random in each run. */
+/* Compares each layer of the CPU engines with the oracle (functions in double precision that follow the definitions), which gets
+ * the layer's inputs and argmax from the engine. Then compares the gradients and loss curves of the engines with those of the
+ * engine `reference`. The inputs differ in each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static rl_device *device;
 
 typedef struct step_values {
   rl_cpu_train *train;
-  uint32_t n;
+  uint32_t n; /* number of images */
 } step_values;
 
 /* Returns a value of the last step, `count` numbers for each image; NULL if the engine does not store it. The caller frees it. */
@@ -35,8 +36,9 @@ static double *to_doubles(size_t count, const float *floats) {
   return out;
 }
 
-/* Computes max-pooling's output y for the engine's argmax: 0 for RL_ARGMAX_RELU_ZERO. Raises *worst to the largest difference
- * between the true maximum and y. The engine's argmax may differ from the oracle's only among nearly equal inputs. */
+/* Computes the output y of max-pooling for the argmax of the engine; y is 0 where the argmax is RL_ARGMAX_RELU_ZERO. Raises
+ * *worst to the largest difference between the true maximum and y. That difference is small, because the engine's argmax may
+ * differ from the oracle's only among nearly equal inputs. */
 static void pool_with_argmax(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
   int half = size / 2;
   for (size_t i = 0; i < planes * half * half; i++) {
@@ -49,19 +51,22 @@ static void pool_with_argmax(size_t planes, int size, const double *x, const dou
   }
 }
 
-/* Parameters, gradients and values between layers of one step, as doubles. */
+/* Parameters, gradients and values between the layers of one step, as doubles. */
 typedef struct recorded_step {
-  size_t n;
+  size_t n; /* number of images */
   rl_train_instance *instance;
-  rl_cpu_train *train; /* the same instance */
-  double *w, *gradients;
+  rl_cpu_train *train;                                                 /* the same instance */
+  double *w, *gradients;                                               /* of all parameters */
   double *x, *pooled1, *argmax1, *pooled2, *argmax2, *hidden, *logits; /* argmax: 0–3, or RL_ARGMAX_RELU_ZERO */
   double *logits_gradient, *fc1_product_gradient, *pooled2_gradient,
       *pooled1_gradient; /* pooled1_gradient: NULL if the engine does not store it */
   double limit;          /* maximum relative error of stored values in this precision */
 } recorded_step;
 
-enum { A1 = RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE };
+enum {
+  POOLED1_ELEMENTS = RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  CONV1_ELEMENTS = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE
+};
 static const double fp32_limit = 1e-5; /* maximum relative error of FP32 sums, such as the gradients of the parameters */
 static const uint32_t *const offsets = rl_tensor_offsets;
 
@@ -86,8 +91,8 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .w = w,
                          .gradients = gradients,
                          .x = to_doubles((size_t)n * RL_IMAGE_PIXELS, train->x),
-                         .pooled1 = read_value(&values, RL_VALUE_POOLED1, A1),
-                         .argmax1 = read_value(&values, RL_VALUE_ARGMAX1, A1),
+                         .pooled1 = read_value(&values, RL_VALUE_POOLED1, POOLED1_ELEMENTS),
+                         .argmax1 = read_value(&values, RL_VALUE_ARGMAX1, POOLED1_ELEMENTS),
                          .pooled2 = read_value(&values, RL_VALUE_POOLED2, RL_FC1_INPUTS),
                          .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FC1_INPUTS),
                          .hidden = read_value(&values, RL_VALUE_HIDDEN, RL_FC1_OUTPUTS),
@@ -95,75 +100,79 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .logits_gradient = to_doubles((size_t)n * RL_CLASSES, train->logits_gradient),
                          .fc1_product_gradient = read_value(&values, RL_VALUE_FC1_PRODUCT_GRADIENT, RL_FC1_OUTPUTS),
                          .pooled2_gradient = read_value(&values, RL_VALUE_POOLED2_GRADIENT, RL_FC1_INPUTS),
-                         .pooled1_gradient = read_value(&values, RL_VALUE_POOLED1_GRADIENT, A1),
+                         .pooled1_gradient = read_value(&values, RL_VALUE_POOLED1_GRADIENT, POOLED1_ELEMENTS),
                          .limit = precision == RL_FP16 ? 5e-3 : fp32_limit};
 }
 
-static void free_step(recorded_step *s) {
-  double *const arrays[] = {s->w,
-                            s->gradients,
-                            s->x,
-                            s->pooled1,
-                            s->argmax1,
-                            s->pooled2,
-                            s->argmax2,
-                            s->hidden,
-                            s->logits,
-                            s->logits_gradient,
-                            s->fc1_product_gradient,
-                            s->pooled2_gradient,
-                            s->pooled1_gradient};
+static void free_step(recorded_step *step) {
+  double *const arrays[] = {step->w,
+                            step->gradients,
+                            step->x,
+                            step->pooled1,
+                            step->argmax1,
+                            step->pooled2,
+                            step->argmax2,
+                            step->hidden,
+                            step->logits,
+                            step->logits_gradient,
+                            step->fc1_product_gradient,
+                            step->pooled2_gradient,
+                            step->pooled1_gradient};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
-  close_train(s->instance);
+  close_train(step->instance);
 }
 
-static void check_gradient(const recorded_step *s, rl_tensor tensor, const double *expected) {
-  assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], s->gradients + offsets[tensor], expected),
+static void check_gradient(const recorded_step *step, rl_tensor tensor, const double *expected) {
+  assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], step->gradients + offsets[tensor], expected),
                fp32_limit);
 }
 
-static void check_forward(const recorded_step *s) {
-  double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
-  const int n = (int)s->n;
-  rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + offsets[RL_CONV1_W], s->w + offsets[RL_CONV1_B], conv);
-  pool_with_argmax(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, conv, s->argmax1, out, &worst);
-  assert_below("conv1 forward", relative_distance(s->n * A1, s->pooled1, out), s->limit);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->pooled1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
-  pool_with_argmax(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv, s->argmax2, out, &worst);
-  assert_below("conv2 forward", relative_distance(s->n * RL_FC1_INPUTS, s->pooled2, out), s->limit);
+static void check_forward(const recorded_step *step) {
+  double *conv = malloc(sizeof *conv * step->n * CONV1_ELEMENTS), *out = malloc(sizeof *out * step->n * POOLED1_ELEMENTS),
+         worst = 0;
+  const int n = (int)step->n;
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, step->x, step->w + offsets[RL_CONV1_W], step->w + offsets[RL_CONV1_B], conv);
+  pool_with_argmax(step->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, conv, step->argmax1, out, &worst);
+  assert_below("conv1 forward", relative_distance(step->n * POOLED1_ELEMENTS, step->pooled1, out), step->limit);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, step->pooled1, step->w + offsets[RL_CONV2_W], step->w + offsets[RL_CONV2_B], conv);
+  pool_with_argmax(step->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv, step->argmax2, out, &worst);
+  assert_below("conv2 forward", relative_distance(step->n * RL_FC1_INPUTS, step->pooled2, out), step->limit);
   assert_below("pool decisions", worst, 1e-5);
-  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
-  for (size_t i = 0; i < s->n * RL_FC1_OUTPUTS; i++)
-    if (s->hidden[i] <= 0 && out[i] < 1e-5) out[i] = 0;
-  assert_below("fc1 forward", relative_distance(s->n * RL_FC1_OUTPUTS, s->hidden, out), s->limit);
-  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
-  assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
-  double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
-  assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
-  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->logits_gradient, out), s->limit);
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, step->w + offsets[RL_FC1_W],
+                           step->w + offsets[RL_FC1_B], out);
+  /* ReLU. Where the engine has 0, a sum just above 0 counts as 0. */
+  for (size_t i = 0; i < step->n * RL_FC1_OUTPUTS; i++)
+    if (step->hidden[i] <= 0 && out[i] < 1e-5) out[i] = 0;
+  assert_below("fc1 forward", relative_distance(step->n * RL_FC1_OUTPUTS, step->hidden, out), step->limit);
+  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, step->hidden, step->w + offsets[RL_FC2_W], step->w + offsets[RL_FC2_B],
+                           out);
+  assert_below("fc2 forward", relative_distance(step->n * RL_CLASSES, step->logits, out), step->limit);
+  double loss = rl_oracle_loss(n, step->logits, step->train->labels, step->train->state.gradient_scale, out, NULL);
+  assert_below("loss", fabs(loss - step->train->step_losses[0]), 1e-6 * loss);
+  assert_below("loss gradient", relative_distance(step->n * RL_CLASSES, step->logits_gradient, out), step->limit);
   free(conv), free(out);
 }
 
-static void check_classifier_backward(const recorded_step *s) {
+static void check_classifier_backward(const recorded_step *step) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
-  const int n = (int)s->n;
-  double *out = malloc(sizeof *out * s->n * RL_FC1_INPUTS);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->logits_gradient, dw, db);
-  check_gradient(s, RL_FC2_W, dw);
-  check_gradient(s, RL_FC2_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->logits_gradient, s->w + offsets[RL_FC2_W], out);
-  rl_oracle_relu_gradient(s->n * RL_FC1_OUTPUTS, s->hidden, out);
-  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->fc1_product_gradient, out), s->limit);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->fc1_product_gradient, dw, db);
-  check_gradient(s, RL_FC1_W, dw);
-  check_gradient(s, RL_FC1_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->fc1_product_gradient, s->w + offsets[RL_FC1_W], out);
-  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->pooled2_gradient, out), s->limit);
+  const int n = (int)step->n;
+  double *out = malloc(sizeof *out * step->n * RL_FC1_INPUTS);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, step->hidden, step->logits_gradient, dw, db);
+  check_gradient(step, RL_FC2_W, dw);
+  check_gradient(step, RL_FC2_B, db);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, step->logits_gradient, step->w + offsets[RL_FC2_W], out);
+  rl_oracle_relu_gradient(step->n * RL_FC1_OUTPUTS, step->hidden, out);
+  assert_below("fc2 input gradient", relative_distance(step->n * RL_FC1_OUTPUTS, step->fc1_product_gradient, out), step->limit);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, step->fc1_product_gradient, dw, db);
+  check_gradient(step, RL_FC1_W, dw);
+  check_gradient(step, RL_FC1_B, db);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->fc1_product_gradient, step->w + offsets[RL_FC1_W], out);
+  assert_below("fc1 input gradient", relative_distance(step->n * RL_FC1_INPUTS, step->pooled2_gradient, out), step->limit);
   free(out);
 }
 
 /* Returns max-pooling's input gradient for the output gradient dy and the engine's argmax. The caller frees it. */
-static double *unpool(size_t planes, int size, const double *dy, const double *engine_argmax) {
+static double *compute_pool_gradient(size_t planes, int size, const double *dy, const double *engine_argmax) {
   size_t count = planes * (size_t)(size / 2) * (size_t)(size / 2);
   uint8_t *argmax = malloc(count);
   double *dx = malloc(sizeof *dx * planes * (size_t)size * (size_t)size);
@@ -173,55 +182,56 @@ static double *unpool(size_t planes, int size, const double *dy, const double *e
   return dx;
 }
 
-static void check_convolutions_backward(const recorded_step *s) {
+static void check_convolutions_backward(const recorded_step *step) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
-  const int n = (int)s->n;
-  double *pooled1_gradient = malloc(sizeof *pooled1_gradient * s->n * A1),
-         *planes = unpool(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->pooled2_gradient, s->argmax2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->pooled1, planes, dw, db);
-  check_gradient(s, RL_CONV2_W, dw);
-  check_gradient(s, RL_CONV2_B, db);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], pooled1_gradient);
-  if (s->pooled1_gradient != NULL)
-    assert_below("conv2 input gradient", relative_distance(s->n * A1, s->pooled1_gradient, pooled1_gradient), s->limit);
+  const int n = (int)step->n;
+  double *pooled1_gradient = malloc(sizeof *pooled1_gradient * step->n * POOLED1_ELEMENTS),
+         *planes = compute_pool_gradient(step->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, step->pooled2_gradient, step->argmax2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, step->pooled1, planes, dw, db);
+  check_gradient(step, RL_CONV2_W, dw);
+  check_gradient(step, RL_CONV2_B, db);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, step->w + offsets[RL_CONV2_W], pooled1_gradient);
+  if (step->pooled1_gradient != NULL)
+    assert_below("conv2 input gradient", relative_distance(step->n * POOLED1_ELEMENTS, step->pooled1_gradient, pooled1_gradient),
+                 step->limit);
   free(planes);
-  planes = unpool(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->pooled1_gradient != NULL ? s->pooled1_gradient : pooled1_gradient,
-                  s->argmax1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
-  check_gradient(s, RL_CONV1_W, dw);
-  check_gradient(s, RL_CONV1_B, db);
+  planes = compute_pool_gradient(step->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE,
+                                 step->pooled1_gradient != NULL ? step->pooled1_gradient : pooled1_gradient, step->argmax1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, step->x, planes, dw, db);
+  check_gradient(step, RL_CONV1_W, dw);
+  check_gradient(step, RL_CONV1_B, db);
   free(planes), free(pooled1_gradient);
 }
 
-static void check_layers(const char *engine, int precision, uint32_t n) {
-  recorded_step s = record_step(engine, precision, n);
-  check_forward(&s);
-  check_classifier_backward(&s);
-  check_convolutions_backward(&s);
-  free_step(&s);
+static void check_layers_of_step(const char *engine, int precision, uint32_t n) {
+  recorded_step step = record_step(engine, precision, n);
+  check_forward(&step);
+  check_classifier_backward(&step);
+  check_convolutions_backward(&step);
+  free_step(&step);
 }
 
 /* The engines that are compared with the reference: blas, and fused if the CPU supports it. */
 static const char *engines[3] = {"blas"};
 
-static void list_engines(void) {
+static void add_fused_engine(void) {
   const rl_direct *tables[RL_DIRECT_TABLES];
   if (rl_direct_list_usable(tables) > 0) engines[1] = "fused";
 }
 
-static void layers_of_each_engine(void **state) {
+static void layers_of_each_engine_match_the_oracle(void **state) {
   (void)state;
   static const uint32_t sizes[] = {1, 5, 32, 67};
   for (const char **engine = engines; *engine != NULL; engine++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-      check_layers(*engine, RL_FP32, sizes[i]);
-      check_layers(*engine, RL_FP16, sizes[i]);
+      check_layers_of_step(*engine, RL_FP32, sizes[i]);
+      check_layers_of_step(*engine, RL_FP16, sizes[i]);
     }
 }
 
 /* --- whole networks ---------------------------------------------------------------------------------------------------- */
 
-static void whole_network_gradients(void **state) {
+static void gradients_of_whole_networks_agree(void **state) {
   (void)state;
   static float found[RL_PARAMETERS], expected[RL_PARAMETERS];
   static const uint32_t sizes[] = {1, 32};
@@ -246,7 +256,7 @@ static void whole_network_gradients(void **state) {
 
 enum { STEPS = 30, BATCH = 8 };
 
-static void loss_curve(const char *engine, const rl_train_params *params, float curve[STEPS]) {
+static void train_and_read_losses(const char *engine, const rl_train_params *params, float curve[STEPS]) {
   rl_train_instance *instance = open_train(engine, device, params);
   rl_error err = {0};
   run_epoch(instance);
@@ -263,10 +273,10 @@ static void loss_curves_agree(void **state) {
   for (int k = 0; k < 2; k++) {
     rl_train_params params = small_params(cases[k].precision, BATCH, STEPS * BATCH);
     float expected[STEPS], found[STEPS];
-    loss_curve("reference", &params, expected);
-    assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* it learns */
+    train_and_read_losses("reference", &params, expected);
+    assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* training reduces the loss */
     for (const char **engine = engines; *engine != NULL; engine++) {
-      loss_curve(*engine, &params, found);
+      train_and_read_losses(*engine, &params, found);
       assert_below("loss curve", relative_float_distance(STEPS, found, expected), cases[k].limit);
     }
   }
@@ -277,11 +287,11 @@ int main(void) {
   rl_error err = {0};
   device = rl_device_open(0, &err);
   if (device == NULL) return 1;
-  list_engines();
+  add_fused_engine();
   char folder[64];
   use_few_digits(folder, 1000, 100);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_each_engine), cmocka_unit_test(whole_network_gradients),
-                                     cmocka_unit_test(loss_curves_agree)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_each_engine_match_the_oracle),
+                                     cmocka_unit_test(gradients_of_whole_networks_agree), cmocka_unit_test(loss_curves_agree)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   remove_digits(folder);

@@ -20,7 +20,7 @@ static const struct {
     {"void internal::gemvx::kernel<int, int, float>(float)", "cuBLAS"},
     {"sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f32f32_tf32f32_f32", "cuDNN"},
     {"sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", "cuBLAS or cuDNN"},
-    /* from a profile on an H100: cuBLASLt's GEMM and cuDNN's convolution in fp64, fp32, tf32, fp16 and bf16 */
+    /* names from a profile on an H100 of cuBLASLt's GEMM and cuDNN's convolution in fp64, fp32, tf32, fp16 and bf16 */
     {"nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "cuBLAS"},
     {"sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas",
      "cuBLAS"},

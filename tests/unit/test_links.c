@@ -12,9 +12,9 @@
 #include "fake_nvml.h"
 #include "worker/topology.h"
 
-static const char *const properties[] = {"nvlink__bandwidth",    "nvlink__is_direct_link", "nvlink__is_nvswitch_connected",
-                                         "nvlink__peer_access",  "nvlink__peer_atomic",    "nvlink__system_access",
-                                         "nvlink__system_atomic"};
+static const char *const link_properties[] = {"nvlink__bandwidth",    "nvlink__is_direct_link", "nvlink__is_nvswitch_connected",
+                                              "nvlink__peer_access",  "nvlink__peer_atomic",    "nvlink__system_access",
+                                              "nvlink__system_atomic"};
 
 static rl_topology topology;
 
@@ -47,9 +47,9 @@ static void assert_reason(const char *name, const char *expected) {
 static void links_are_counted_and_described(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
-  fake_nvml.links[0] = (fake_link){true, 0, "0000:41:00.0"};
-  fake_nvml.links[1] = (fake_link){true, 0, "0000:41:00.0"};
-  fake_nvml.links[3] = (fake_link){true, 2, "0000:81:00.0"};
+  fake_nvml.links[0] = (fake_link){true, FAKE_REMOTE_GPU, "0000:41:00.0"};
+  fake_nvml.links[1] = (fake_link){true, FAKE_REMOTE_GPU, "0000:41:00.0"};
+  fake_nvml.links[3] = (fake_link){true, FAKE_REMOTE_SWITCH, "0000:81:00.0"};
   rl_topology_read("GPU-1", &topology);
   static const struct {
     const char *name;
@@ -69,34 +69,35 @@ static void links_are_counted_and_described(void **state) {
     assert_true(metric_value(expected[i].name) == expected[i].value);
 }
 
-/* Such a device is the only GPU of its machine. */
+/* The only GPU of a machine has such links. */
 static void unconnected_links_have_no_properties(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
   rl_topology_read("GPU-1", &topology);
   assert_true(metric_value("nvlink__max_count") == 4 && metric_value("nvlink__count_physical") == 0);
   assert_true(metric_value("nvlink__count_logical") == 0 && metric_value("nvlink__enabled_mask") == 0);
-  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
-    assert_reason(properties[i], "no NVLink of this device is connected");
+  for (size_t i = 0; i < sizeof link_properties / sizeof *link_properties; i++)
+    assert_reason(link_properties[i], "no NVLink of this device is connected");
 }
 
 static void a_device_without_link_support_has_no_links(void **state) {
   (void)state;
-  fake_nvml.count_result = 3; /* not supported */
+  fake_nvml.count_result = FAKE_NVML_NOT_SUPPORTED;
   rl_topology_read("GPU-1", &topology);
   assert_reason("nvlink__max_count", "Not Supported");
   assert_true(metric_value("nvlink__count_physical") == 0 && metric_value("nvlink__enabled_mask") == 0);
-  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) assert_reason(properties[i], "no NVLink");
+  for (size_t i = 0; i < sizeof link_properties / sizeof *link_properties; i++) assert_reason(link_properties[i], "no NVLink");
 }
 
 static void an_nvml_error_is_not_zero(void **state) {
   (void)state;
-  fake_nvml.count_result = 999;
+  fake_nvml.count_result = FAKE_NVML_UNKNOWN_ERROR;
   rl_topology_read("GPU-1", &topology);
   assert_reason("nvlink__max_count", "Unknown Error");
   assert_reason("nvlink__count_physical", "Unknown Error");
   assert_reason("nvlink__enabled_mask", "Unknown Error");
-  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) assert_reason(properties[i], "Unknown Error");
+  for (size_t i = 0; i < sizeof link_properties / sizeof *link_properties; i++)
+    assert_reason(link_properties[i], "Unknown Error");
 }
 
 int main(void) {

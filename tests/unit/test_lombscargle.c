@@ -29,8 +29,9 @@ static void the_float_error_follows_from_the_rounding_of_angles(void **state) {
   assert_true(scipy_error(&data, widened) < 1e-6);
 }
 
-/* Compares a call for all frequencies of a grid, which rotates angles from step to step, with one call for each frequency. */
-static void grids_are_computed_by_rotation(void **state) {
+/* Compares one call for all frequencies of a grid, which rotates the angles from each frequency to the next, with a separate call
+ * for each frequency. */
+static void rotation_over_a_grid_agrees_with_single_frequencies(void **state) {
   (void)state;
   enum { SAMPLES = 131, FREQUENCIES = 1003 };
   static const rl_kernel_shape grid = {{SAMPLES, FREQUENCIES, 1, 1, 1, 1, 1, 1}};
@@ -51,7 +52,7 @@ static void grids_are_computed_by_rotation(void **state) {
   assert_memory_not_equal(rotated, one_by_one, sizeof rotated);
 }
 
-/* The CPU refuses the variants whose code would be that of another variant. */
+/* On a CPU, each other variant would run the same code as one of these two, so the CPU refuses it. */
 static void the_cpu_has_two_variants(void **state) {
   (void)state;
   rl_error err = {0};
@@ -66,7 +67,7 @@ static void the_cpu_has_two_variants(void **state) {
   }
 }
 
-static void inputs_are_times_and_a_grid(void **state) {
+static void inputs_are_times_and_equally_spaced_frequencies(void **state) {
   (void)state;
   const rl_kernel_params params =
       kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
@@ -103,9 +104,11 @@ static void unsupported_parameters_are_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_matches_scipy),        cmocka_unit_test(the_float_error_follows_from_the_rounding_of_angles),
-      cmocka_unit_test(grids_are_computed_by_rotation), cmocka_unit_test(the_cpu_has_two_variants),
-      cmocka_unit_test(inputs_are_times_and_a_grid),    cmocka_unit_test(unsupported_parameters_are_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reference_matches_scipy),
+                                     cmocka_unit_test(the_float_error_follows_from_the_rounding_of_angles),
+                                     cmocka_unit_test(rotation_over_a_grid_agrees_with_single_frequencies),
+                                     cmocka_unit_test(the_cpu_has_two_variants),
+                                     cmocka_unit_test(inputs_are_times_and_equally_spaced_frequencies),
+                                     cmocka_unit_test(unsupported_parameters_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,12 +15,12 @@
 static void tensors_fill_the_parameters(void **state) {
   (void)state;
   static const uint32_t fan_in[RL_TENSORS] = {9, 9, 288, 288, 2304, 2304, 128, 128};
-  float *w = malloc(sizeof *w * RL_PARAMETERS), *again = malloc(sizeof *w * RL_PARAMETERS);
+  float *w = malloc(sizeof *w * RL_PARAMETERS), *second_weights = malloc(sizeof *w * RL_PARAMETERS);
   rl_model_initialise(7, w);
-  rl_model_initialise(7, again);
-  assert_memory_equal(w, again, sizeof *w * RL_PARAMETERS);
-  rl_model_initialise(8, again);
-  assert_memory_not_equal(w, again, sizeof *w * RL_PARAMETERS);
+  rl_model_initialise(7, second_weights);
+  assert_memory_equal(w, second_weights, sizeof *w * RL_PARAMETERS);
+  rl_model_initialise(8, second_weights);
+  assert_memory_not_equal(w, second_weights, sizeof *w * RL_PARAMETERS);
   assert_int_equal(rl_tensor_offsets[0], 0);
   assert_int_equal(rl_tensor_offsets[RL_TENSORS], RL_PARAMETERS);
   for (int t = 0; t < RL_TENSORS; t++) {
@@ -31,13 +31,13 @@ static void tensors_fill_the_parameters(void **state) {
       squares += (double)w[i] * w[i];
       largest = fmax(largest, fabs(w[i]));
     }
-    double deviation = bound / sqrt(3); /* of U(-bound, bound) */
+    double deviation = bound / sqrt(3); /* of a uniform distribution on (-bound, bound) */
     assert_true(largest <= bound * (1 + 1e-7) && largest > bound * (1 - 12 / n));
     assert_true(fabs(sum / n) < 4 * deviation / sqrt(n));
     if (n > 100) assert_true(fabs(sqrt(squares / n) / deviation - 1) < 4 / sqrt(n));
   }
   free(w);
-  free(again);
+  free(second_weights);
 }
 
 static void cost_counts_the_models_operations(void **state) {
@@ -56,7 +56,7 @@ static void cost_counts_the_models_operations(void **state) {
   assert_int_equal(measured, 5);
 }
 
-static void defaults_are_valid(void **state) {
+static void defaults_are_within_their_bounds(void **state) {
   (void)state;
   rl_train_params params, parsed = {0};
   memset(&params, 0, sizeof params);
@@ -148,12 +148,10 @@ static void loss_scale_follows_grad_scaler(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tensors_fill_the_parameters),
-                                     cmocka_unit_test(cost_counts_the_models_operations),
-                                     cmocka_unit_test(defaults_are_valid),
-                                     cmocka_unit_test(summaries_name_the_defaults),
-                                     cmocka_unit_test(shuffle_is_a_bijection),
-                                     cmocka_unit_test(halves_round_to_nearest_even),
-                                     cmocka_unit_test(loss_scale_follows_grad_scaler)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tensors_fill_the_parameters),      cmocka_unit_test(cost_counts_the_models_operations),
+      cmocka_unit_test(defaults_are_within_their_bounds), cmocka_unit_test(summaries_name_the_defaults),
+      cmocka_unit_test(shuffle_is_a_bijection),           cmocka_unit_test(halves_round_to_nearest_even),
+      cmocka_unit_test(loss_scale_follows_grad_scaler)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Draws samples with one mode and with two, and bounds how often each is classified as the other. */
+/* Draws samples from distributions with one mode and with two. Bounds how often a sample of the former is called bimodal, and how
+ * often a sample of the latter is not. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +12,15 @@
 
 enum { MAX_VALUES = 70, TRIALS = 10000 };
 
-static double uniform(void) { return 0.5 * (random_value() + 1); }
-static double normal(void) { return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform()); }
-static double laplace(void) { return random_value() < 0 ? log(1 - uniform()) : -log(1 - uniform()); }
-static double student_3(void) {
-  double x = normal(), y = normal(), z = normal();
-  return normal() / sqrt((x * x + y * y + z * z) / 3);
+static double random_normal(void) { return sqrt(-2 * log(1 - random_ratio())) * cos(2 * M_PI * random_ratio()); }
+static double random_laplace(void) { return random_value() < 0 ? log(1 - random_ratio()) : -log(1 - random_ratio()); }
+static double random_student_3(void) {
+  double x = random_normal(), y = random_normal(), z = random_normal();
+  return random_normal() / sqrt((x * x + y * y + z * z) / 3);
 }
-static double two_normals(void) { return normal() + (random_value() < 0 ? 0 : 10); }
+static double random_of_two_normals(void) { return random_normal() + (random_value() < 0 ? 0 : 10); }
 
-static double share_of_bimodal(double (*draw)(void), size_t count) {
+static double share_of_bimodal_samples(double (*draw)(void), size_t count) {
   int found = 0;
   for (int trial = 0; trial < TRIALS; trial++) {
     double values[MAX_VALUES];
@@ -35,20 +35,21 @@ static void samples_with_one_mode_are_rarely_bimodal(void **state) {
   choose_test_seed();
   static const size_t counts[] = {6, 7, 8, 10, 14, 21, 35, 70};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    assert_below("normal", share_of_bimodal(normal, counts[i]), 0.01);
-    assert_below("uniform", share_of_bimodal(uniform, counts[i]), 0.025);
-    assert_below("Laplace", share_of_bimodal(laplace, counts[i]), 0.01);
-    assert_below("Student's t, 3 degrees of freedom", share_of_bimodal(student_3, counts[i]), 0.01);
+    assert_below("normal", share_of_bimodal_samples(random_normal, counts[i]), 0.01);
+    assert_below("uniform", share_of_bimodal_samples(random_ratio, counts[i]), 0.025);
+    assert_below("Laplace", share_of_bimodal_samples(random_laplace, counts[i]), 0.01);
+    assert_below("Student's t, 3 degrees of freedom", share_of_bimodal_samples(random_student_3, counts[i]), 0.01);
   }
 }
 
-/* Modes that lie ten standard deviations apart. In 7 blocks there are often fewer than two of one mode. */
+/* The modes lie ten standard deviations apart. Of 7 values, often fewer than two belong to one of the modes, which is then not
+ * found. */
 static void samples_with_two_modes_are_bimodal(void **state) {
   (void)state;
   choose_test_seed();
-  assert_below("7 values", 0.5, share_of_bimodal(two_normals, 7));
-  assert_below("14 values", 0.8, share_of_bimodal(two_normals, 14));
-  assert_below("35 values", 0.95, share_of_bimodal(two_normals, 35));
+  assert_below("7 values", 0.5, share_of_bimodal_samples(random_of_two_normals, 7));
+  assert_below("14 values", 0.8, share_of_bimodal_samples(random_of_two_normals, 14));
+  assert_below("35 values", 0.95, share_of_bimodal_samples(random_of_two_normals, 35));
 }
 
 static void modes_have_their_medians_and_counts(void **state) {

@@ -1,5 +1,5 @@
 /* Adds a parameter and an engine to the workload mnist_cnn, and tests that code outside of kernels/ needs no change: requests
- * accept both, the check of openapi.json fails until it documents them, and stored runs stay comparable with new ones. */
+ * accept both, the check of openapi.json fails until the document has them, and stored runs stay comparable with new runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 #include "train/engines.h"
 #include "train/model.h"
 
-/* Replaces kernels/registry.c: mnist_cnn, which extend_training() extends. */
-static rl_workload training;
-const rl_workload *const rl_workloads[] = {&training, NULL};
+/* Replaces kernels/registry.c: mnist_cnn, which extend_mnist_cnn() extends. */
+static rl_workload extended_mnist_cnn;
+const rl_workload *const rl_workloads[] = {&extended_mnist_cnn, NULL};
 
 typedef struct extended_params {
   rl_train_params train; /* first: the offsets of rl_train_fields are relative to it */
@@ -37,41 +37,40 @@ static void extended_defaults(void *params) {
   ((extended_params *)params)->early_stop_epochs = 5;
 }
 
-static void extend_training(void) {
+static void extend_mnist_cnn(void) {
   int count = 0;
   for (; rl_train_fields[count].name != NULL; count++) fields[count] = rl_train_fields[count];
-  memmove(
-      fields + 1, fields,
-      sizeof *fields * (size_t)count); /* the new field comes first, so that the offset of every other one in `fields` changes */
+  memmove(fields + 1, fields,
+          sizeof *fields * (size_t)count); /* the new field comes first, so that the index of every other field changes */
   fields[0] = (rl_field)RL_FIELD(extended_params, early_stop_epochs, RL_FIELD_INT, .minimum = 1, .maximum = 9, .summary = "new");
   for (count = 0; rl_train_engines[count] != NULL; count++) engines[count] = rl_train_engines[count];
   engines[count] = &tiled;
-  training.fields = fields;
-  training.engines = engines;
-  training.params_size = sizeof(extended_params);
-  training.defaults = extended_defaults;
+  extended_mnist_cnn.fields = fields;
+  extended_mnist_cnn.engines = engines;
+  extended_mnist_cnn.params_size = sizeof(extended_params);
+  extended_mnist_cnn.defaults = extended_defaults;
 }
 
-static int reset_training(void **state) {
+static int reset_mnist_cnn(void **state) {
   (void)state;
-  training = rl_mnist_cnn;
+  extended_mnist_cnn = rl_mnist_cnn;
   return 0;
 }
 
-static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
+static int parse_spec(const char *text, rl_job_spec *spec, rl_error *err) {
   static const rl_job_policy policy = {RL_POSTING_OFF, 0};
   return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
 }
 
 static void assert_accepted(const char *text, rl_job_spec *spec) {
   rl_error err = {0};
-  if (parse(text, spec, &err) < 0) fail_msg("%s: %s", text, err.message);
+  if (parse_spec(text, spec, &err) < 0) fail_msg("%s: %s", text, err.message);
 }
 
 static void assert_refused(const char *text, const char *pointer) {
   rl_job_spec spec;
   rl_error err = {0};
-  if (parse(text, &spec, &err) == 0) fail_msg("accepted: %s", text);
+  if (parse_spec(text, &spec, &err) == 0) fail_msg("accepted: %s", text);
   assert_string_equal(err.json_pointer, pointer);
 }
 
@@ -79,7 +78,7 @@ static void the_request_accepts_a_new_parameter_within_its_bounds(void **state) 
   (void)state;
   rl_job_spec spec;
   assert_refused("{\"kind\":\"train\",\"early_stop_epochs\":3}", "/early_stop_epochs");
-  extend_training();
+  extend_mnist_cnn();
   assert_accepted("{\"kind\":\"train\",\"early_stop_epochs\":3}", &spec);
   assert_int_equal(spec.run_count, 2);
   for (int i = 0; i < spec.run_count; i++) assert_non_null(strstr(spec.runs[i].params, "\"early_stop_epochs\":3,"));
@@ -93,14 +92,14 @@ static void the_request_accepts_a_new_engine_where_it_runs(void **state) {
   (void)state;
   rl_job_spec spec;
   assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", "/engine");
-  extend_training();
+  extend_mnist_cnn();
   assert_accepted("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", &spec);
   assert_string_equal(spec.device, "cpu");
   assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\",\"fp16\"]}", "/precisions");
   assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"],\"device\":\"gpu0\"}", "/engine");
 }
 
-static bool is_documented(void) {
+static bool openapi_matches_the_fields(void) {
   char text[1 << 20];
   FILE *file = fopen(RL_SOURCE_DIR "/schema/openapi.json", "r");
   rl_error err = {0};
@@ -122,11 +121,11 @@ static bool is_documented(void) {
 
 static void the_openapi_check_finds_undocumented_fields(void **state) {
   (void)state;
-  assert_true(is_documented());
-  extend_training();
-  assert_false(is_documented());
-  training.fields = rl_train_fields; /* with the new engine only */
-  assert_false(is_documented());
+  assert_true(openapi_matches_the_fields());
+  extend_mnist_cnn();
+  assert_false(openapi_matches_the_fields());
+  extended_mnist_cnn.fields = rl_train_fields; /* with the new engine only */
+  assert_false(openapi_matches_the_fields());
 }
 
 static void nondefault_params_of_stored_runs_stay_valid(void **state) {
@@ -140,7 +139,7 @@ static void nondefault_params_of_stored_runs_stay_valid(void **state) {
     assert_accepted(requests[i], &before[i]);
     assert_string_equal(before[i].runs[1].nondefault_params, expected[i]);
   }
-  extend_training();
+  extend_mnist_cnn();
   for (int i = 0; i < 2; i++) {
     assert_accepted(requests[i], &after);
     assert_string_not_equal(after.runs[1].params, before[i].runs[1].params);
@@ -151,10 +150,10 @@ static void nondefault_params_of_stored_runs_stay_valid(void **state) {
 }
 
 int main(void) {
-#define WITH_MNIST(TEST) cmocka_unit_test_setup(TEST, reset_training)
-  const struct CMUnitTest tests[] = {WITH_MNIST(the_request_accepts_a_new_parameter_within_its_bounds),
-                                     WITH_MNIST(the_request_accepts_a_new_engine_where_it_runs),
-                                     WITH_MNIST(the_openapi_check_finds_undocumented_fields),
-                                     WITH_MNIST(nondefault_params_of_stored_runs_stay_valid)};
+#define WITH_RESET(TEST) cmocka_unit_test_setup(TEST, reset_mnist_cnn)
+  const struct CMUnitTest tests[] = {WITH_RESET(the_request_accepts_a_new_parameter_within_its_bounds),
+                                     WITH_RESET(the_request_accepts_a_new_engine_where_it_runs),
+                                     WITH_RESET(the_openapi_check_finds_undocumented_fields),
+                                     WITH_RESET(nondefault_params_of_stored_runs_stay_valid)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

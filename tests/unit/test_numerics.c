@@ -14,8 +14,8 @@
 #include "train/oracle.h"
 #include "train/simd.h"
 
-/* y is linear in x and in w, so a difference quotient along a random direction is exact except for rounding. */
-static void oracle_convolutions(void **state) {
+/* y is linear in x and in w, so the difference along a random direction is exact except for rounding. */
+static void gradients_of_convolutions_match_differences(void **state) {
   (void)state;
   static const rl_oracle_conv shapes[] = {{1, 28, 32, 1}, {3, 6, 5, 1}, {4, 7, 3, 0}};
   for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
@@ -23,10 +23,10 @@ static void oracle_convolutions(void **state) {
     int n = 2, side = s->size + 2 * s->padding - 2;
     size_t nx = (size_t)n * s->in * s->size * s->size, nw = (size_t)s->out * s->in * 9, ny = (size_t)n * s->out * side * side;
     double *x = new_numbers(nx, true), *w = new_numbers(nw, true), *b = new_numbers(s->out, true), *dy = new_numbers(ny, true);
-    double *y = new_numbers(ny, false), *y2 = new_numbers(ny, false), *step = new_numbers(nx + nw, true),
+    double *y = new_numbers(ny, false), *y2 = new_numbers(ny, false), *direction = new_numbers(nx + nw, true),
            *g = new_numbers(nx + nw, false), *db = new_numbers(s->out, false);
     rl_oracle_conv_forward(s, n, x, w, b, y);
-    /* Compares one output with the definition. */
+    /* Compares one element of the output with the definition of a convolution. */
     int image = 1, o = s->out - 1, row = 0, column = side - 1;
     double expected = b[o];
     for (int c = 0; c < s->in; c++)
@@ -36,22 +36,22 @@ static void oracle_convolutions(void **state) {
           expected += x[((image * s->in + c) * s->size + r) * s->size + q] * w[(o * s->in + c) * 9 + i];
       }
     assert_true(fabs(expected - y[((image * s->out + o) * side + row) * side + column]) < 1e-12);
-    double before = dot(ny, y, dy);
+    double before = dot_product(ny, y, dy);
     rl_oracle_conv_input_gradient(s, n, dy, w, g);
-    for (size_t i = 0; i < nx; i++) x[i] += step[i];
+    for (size_t i = 0; i < nx; i++) x[i] += direction[i];
     rl_oracle_conv_forward(s, n, x, w, b, y2);
-    assert_below("input gradient", fabs(dot(ny, y2, dy) - before - dot(nx, g, step)), 1e-9);
-    before = dot(ny, y2, dy);
+    assert_below("input gradient", fabs(dot_product(ny, y2, dy) - before - dot_product(nx, g, direction)), 1e-9);
+    before = dot_product(ny, y2, dy);
     rl_oracle_conv_weight_gradient(s, n, x, dy, g, db);
-    for (size_t i = 0; i < nw; i++) w[i] += step[i];
+    for (size_t i = 0; i < nw; i++) w[i] += direction[i];
     b[0] += 1;
     rl_oracle_conv_forward(s, n, x, w, b, y2);
-    assert_below("weight gradient", fabs(dot(ny, y2, dy) - before - dot(nw, g, step) - db[0]), 1e-9);
-    free(x), free(w), free(b), free(dy), free(y), free(y2), free(step), free(g), free(db);
+    assert_below("weight gradient", fabs(dot_product(ny, y2, dy) - before - dot_product(nw, g, direction) - db[0]), 1e-9);
+    free(x), free(w), free(b), free(dy), free(y), free(y2), free(direction), free(g), free(db);
   }
 }
 
-static void oracle_linear_loss_and_pool(void **state) {
+static void gradients_of_linear_layer_and_loss_match_differences(void **state) {
   (void)state;
   enum { N = 3, IN = 11, OUT = RL_CLASSES };
   double x[N * IN], w[OUT * IN], b[OUT], y[N * OUT], dy[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT];
@@ -79,7 +79,7 @@ static void oracle_linear_loss_and_pool(void **state) {
       assert_below("loss gradient", fabs((losses[1] - losses[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
     }
   assert_true(loss > 0);
-  /* The argmax is the first of equal maxima; RL_ARGMAX_RELU_ZERO where no input is positive. */
+  /* Of equal maxima, the argmax is the first. Where no input is positive, it is RL_ARGMAX_RELU_ZERO. */
   double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], restored[16];
   uint8_t argmax[4];
   rl_oracle_pool_forward(1, 4, plane, pooled, argmax);
@@ -90,7 +90,7 @@ static void oracle_linear_loss_and_pool(void **state) {
 }
 
 /* Computes two steps of Adam on one weight by algorithm 1 of Kingma and Ba. */
-static void oracle_adam(void **state) {
+static void adam_follows_its_publication(void **state) {
   (void)state;
   double w = 1, m = 0, v = 0, g = 0.5;
   rl_oracle_adam(1, 1, 1e-3, &g, &w, &m, &v);
@@ -102,7 +102,7 @@ static void oracle_adam(void **state) {
   assert_true(fabs(w - expected) < 1e-15);
 }
 
-static void half_conversion_and_adam_of_every_instruction_set(void **state) {
+static void half_conversion_and_adam_of_instruction_sets_match(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_list_usable(tables);
@@ -144,24 +144,24 @@ static void fill_floats(size_t count, float *values) {
 }
 
 /* The tables of all instruction sets agree. test_layers compares only the fastest table with the oracle. */
-static void instruction_sets_agree(void **state) {
+static void vectorised_loops_of_instruction_sets_agree(void **state) {
   (void)state;
   enum {
-    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
-    B2 = RL_CONV2_SIDE * RL_CONV2_SIDE * RL_CONV2_CHANNELS,
+    POOLED1_ELEMENTS = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
+    CONV2_ELEMENTS = RL_CONV2_SIDE * RL_CONV2_SIDE * RL_CONV2_CHANNELS,
     COLUMNS = RL_CONV2_SIDE * RL_CONV2_SIDE * 9 * RL_CONV1_CHANNELS
   };
-  static float x[RL_IMAGE_PIXELS], w[9 * RL_CONV1_CHANNELS], b[RL_CONV2_CHANNELS], c2[B2], dy[A1], a1[A1],
-      relu[10 * RL_CONV2_CHANNELS];
+  static float x[RL_IMAGE_PIXELS], w[9 * RL_CONV1_CHANNELS], b[RL_CONV2_CHANNELS], c2[CONV2_ELEMENTS], dy[POOLED1_ELEMENTS],
+      a1[POOLED1_ELEMENTS], relu[10 * RL_CONV2_CHANNELS];
   typedef struct outputs {
-    float y1[A1], dw[9 * RL_CONV1_CHANNELS], db1[RL_CONV1_CHANNELS], y2[RL_FC1_INPUTS], dc[B2], db2[RL_CONV2_CHANNELS],
-        columns[COLUMNS], image[A1], relu[10 * RL_CONV2_CHANNELS];
+    float y1[POOLED1_ELEMENTS], dw[9 * RL_CONV1_CHANNELS], db1[RL_CONV1_CHANNELS], y2[RL_FC1_INPUTS], dc[CONV2_ELEMENTS],
+        db2[RL_CONV2_CHANNELS], columns[COLUMNS], image[POOLED1_ELEMENTS], relu[10 * RL_CONV2_CHANNELS];
   } outputs;
   static outputs out[RL_SIMD_TABLES];
-  static uint8_t argmax1[RL_SIMD_TABLES][A1], argmax2[RL_SIMD_TABLES][RL_FC1_INPUTS];
-  fill_floats(RL_IMAGE_PIXELS, x), fill_floats(9 * RL_CONV1_CHANNELS, w), fill_floats(RL_CONV2_CHANNELS, b), fill_floats(B2, c2),
-      fill_floats(A1, dy);
-  fill_floats(A1, a1), fill_floats(10 * RL_CONV2_CHANNELS, relu);
+  static uint8_t argmax1[RL_SIMD_TABLES][POOLED1_ELEMENTS], argmax2[RL_SIMD_TABLES][RL_FC1_INPUTS];
+  fill_floats(RL_IMAGE_PIXELS, x), fill_floats(9 * RL_CONV1_CHANNELS, w), fill_floats(RL_CONV2_CHANNELS, b),
+      fill_floats(CONV2_ELEMENTS, c2), fill_floats(POOLED1_ELEMENTS, dy);
+  fill_floats(POOLED1_ELEMENTS, a1), fill_floats(10 * RL_CONV2_CHANNELS, relu);
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_list_usable(tables);
   for (int t = 0; t < usable; t++) {
@@ -176,13 +176,14 @@ static void instruction_sets_agree(void **state) {
     tables[t]->bias_relu(10, RL_CONV2_CHANNELS, b, o->relu);
     assert_below(tables[t]->name, relative_float_distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]),
                  1e-6);
-    assert_memory_equal(argmax2[t], argmax2[0],
-                        sizeof argmax2[0]); /* exact: each input is a sum of two numbers, which rounds the same in every table */
+    assert_memory_equal(
+        argmax2[t], argmax2[0],
+        sizeof argmax2[0]); /* equal, because each input is a sum of two numbers, which every table rounds to the same value */
   }
 }
 
 /* On constant planes, as at MNIST's margins, the argmax is the first of the four equal inputs if they are positive. */
-static void ties_go_to_the_first(void **state) {
+static void the_argmax_of_equal_inputs_is_the_first(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_list_usable(tables);
@@ -206,61 +207,65 @@ static void transpose_to_planes(size_t pixels, size_t channels, const float *x, 
   for (size_t i = 0; i < pixels * channels; i++) out[i % channels * pixels + i / channels] = x[i];
 }
 
-/* Compares the direct convolution of one image with the oracle, in each instruction set. Backward gets a random argmax, with all
- * five values. */
-static void direct_convolution(void **state) {
+/* Compares the direct convolution of one image with the oracle in each instruction set. The gradients get a random argmax, which
+ * has all five values. */
+static void direct_convolutions_match_the_oracle(void **state) {
   (void)state;
   enum {
-    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
-    DEPTH = 9 * RL_CONV1_CHANNELS,
-    W = DEPTH * RL_CONV2_CHANNELS,
-    B2 = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE,
-    P2 = RL_POOLED2_SIDE * RL_POOLED2_SIDE
+    POOLED1_ELEMENTS = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
+    WEIGHTS_PER_FILTER = 9 * RL_CONV1_CHANNELS,
+    WEIGHTS = WEIGHTS_PER_FILTER * RL_CONV2_CHANNELS,
+    CONV2_ELEMENTS = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE,
+    POOLED2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE
   };
-  static float x[A1], w[W], b[RL_CONV2_CHANNELS], dy[RL_FC1_INPUTS], y[RL_FC1_INPUTS], dx[A1], dw[W], db[RL_CONV2_CHANNELS];
-  static _Alignas(64) float taps[W];
-  static double ox[A1], ow[W], ob[RL_CONV2_CHANNELS], ody[RL_FC1_INPUTS], oc[B2], oy[RL_FC1_INPUTS], odx[A1], odw[W],
-      odb[RL_CONV2_CHANNELS], found[W];
+  static float x[POOLED1_ELEMENTS], w[WEIGHTS], b[RL_CONV2_CHANNELS], dy[RL_FC1_INPUTS], y[RL_FC1_INPUTS], dx[POOLED1_ELEMENTS],
+      dw[WEIGHTS], db[RL_CONV2_CHANNELS];
+  static _Alignas(64) float taps[WEIGHTS];
+  static double oracle_x[POOLED1_ELEMENTS], oracle_w[WEIGHTS], oracle_b[RL_CONV2_CHANNELS], oracle_dy[RL_FC1_INPUTS],
+      oracle_conv[CONV2_ELEMENTS], oracle_y[RL_FC1_INPUTS], oracle_dx[POOLED1_ELEMENTS], oracle_dw[WEIGHTS],
+      oracle_db[RL_CONV2_CHANNELS], found[WEIGHTS];
   static uint8_t argmax[RL_FC1_INPUTS], random_argmax[RL_FC1_INPUTS], planes[RL_FC1_INPUTS];
-  fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_CONV2_CHANNELS, b), fill_floats(RL_FC1_INPUTS, dy);
+  fill_floats(POOLED1_ELEMENTS, x), fill_floats(WEIGHTS, w), fill_floats(RL_CONV2_CHANNELS, b), fill_floats(RL_FC1_INPUTS, dy);
   for (int i = 0; i < RL_FC1_INPUTS; i++) random_argmax[i] = (uint8_t)(random_bits() % (RL_ARGMAX_RELU_ZERO + 1));
-  transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_CONV1_CHANNELS, x, ox);
-  transpose_to_planes(P2, RL_CONV2_CHANNELS, dy, ody);
+  transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_CONV1_CHANNELS, x, oracle_x);
+  transpose_to_planes(POOLED2_PIXELS, RL_CONV2_CHANNELS, dy, oracle_dy);
   for (int o = 0; o < RL_CONV2_CHANNELS; o++)
-    transpose_to_planes(9, RL_CONV1_CHANNELS, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
-  for (int i = 0; i < RL_FC1_INPUTS; i++) planes[i % RL_CONV2_CHANNELS * P2 + i / RL_CONV2_CHANNELS] = random_argmax[i];
-  rl_oracle_conv_forward(&rl_oracle_conv2, 1, ox, ow, ob, oc);
-  rl_oracle_pool_forward(RL_CONV2_CHANNELS, RL_CONV2_SIDE, oc, oy, argmax);
-  rl_oracle_pool_gradient(RL_CONV2_CHANNELS, RL_CONV2_SIDE, ody, planes, oc);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oc, ow, odx);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, ox, oc, odw, odb);
+    transpose_to_planes(9, RL_CONV1_CHANNELS, w + o * WEIGHTS_PER_FILTER, oracle_w + o * WEIGHTS_PER_FILTER), oracle_b[o] = b[o];
+  for (int i = 0; i < RL_FC1_INPUTS; i++)
+    planes[i % RL_CONV2_CHANNELS * POOLED2_PIXELS + i / RL_CONV2_CHANNELS] = random_argmax[i];
+  rl_oracle_conv_forward(&rl_oracle_conv2, 1, oracle_x, oracle_w, oracle_b, oracle_conv);
+  rl_oracle_pool_forward(RL_CONV2_CHANNELS, RL_CONV2_SIDE, oracle_conv, oracle_y, argmax);
+  rl_oracle_pool_gradient(RL_CONV2_CHANNELS, RL_CONV2_SIDE, oracle_dy, planes, oracle_conv);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oracle_conv, oracle_w, oracle_dx);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, oracle_x, oracle_conv, oracle_dw, oracle_db);
   const rl_direct *tables[RL_DIRECT_TABLES];
   int usable = rl_direct_list_usable(tables);
   for (int t = 0; t < usable; t++) {
     tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);
-    transpose_to_planes(P2, RL_CONV2_CHANNELS, y, found);
-    assert_below("direct forward", relative_distance(RL_FC1_INPUTS, found, oy), 1e-6);
+    transpose_to_planes(POOLED2_PIXELS, RL_CONV2_CHANNELS, y, found);
+    assert_below("direct forward", relative_distance(RL_FC1_INPUTS, found, oracle_y), 1e-6);
     tables[t]->input_gradient(dy, random_argmax, w, dx);
     transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_CONV1_CHANNELS, dx, found);
-    assert_below("direct input gradient", relative_distance(A1, found, odx), 1e-6);
+    assert_below("direct input gradient", relative_distance(POOLED1_ELEMENTS, found, oracle_dx), 1e-6);
     memset(dw, 0, sizeof dw), memset(db, 0, sizeof db);
     for (int call = 0; call < 2; call++) tables[t]->weight_gradient(x, dy, random_argmax, dw, db);
-    for (int i = 0; i < W; i++) odw[i] *= t == 0 ? 2 : 1; /* two calls add the gradient twice */
-    for (int o = 0; o < RL_CONV2_CHANNELS; o++) transpose_to_planes(9, RL_CONV1_CHANNELS, dw + o * DEPTH, found + o * DEPTH);
-    assert_below("direct weight gradient", relative_distance(W, found, odw), 1e-6);
-    for (int o = 0; o < RL_CONV2_CHANNELS; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
+    for (int i = 0; i < WEIGHTS; i++) oracle_dw[i] *= t == 0 ? 2 : 1; /* once doubled: two calls add the gradient */
+    for (int o = 0; o < RL_CONV2_CHANNELS; o++)
+      transpose_to_planes(9, RL_CONV1_CHANNELS, dw + o * WEIGHTS_PER_FILTER, found + o * WEIGHTS_PER_FILTER);
+    assert_below("direct weight gradient", relative_distance(WEIGHTS, found, oracle_dw), 1e-6);
+    for (int o = 0; o < RL_CONV2_CHANNELS; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * oracle_db[o]), 1e-4);
   }
 }
 
 int main(void) {
   choose_test_seed();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(oracle_convolutions),
-                                     cmocka_unit_test(oracle_linear_loss_and_pool),
-                                     cmocka_unit_test(oracle_adam),
-                                     cmocka_unit_test(half_conversion_and_adam_of_every_instruction_set),
-                                     cmocka_unit_test(instruction_sets_agree),
-                                     cmocka_unit_test(ties_go_to_the_first),
-                                     cmocka_unit_test(direct_convolution)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_of_convolutions_match_differences),
+                                     cmocka_unit_test(gradients_of_linear_layer_and_loss_match_differences),
+                                     cmocka_unit_test(adam_follows_its_publication),
+                                     cmocka_unit_test(half_conversion_and_adam_of_instruction_sets_match),
+                                     cmocka_unit_test(vectorised_loops_of_instruction_sets_agree),
+                                     cmocka_unit_test(the_argmax_of_equal_inputs_is_the_first),
+                                     cmocka_unit_test(direct_convolutions_match_the_oracle)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

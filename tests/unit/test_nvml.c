@@ -1,4 +1,4 @@
-/* Tests the sensors of a GPU that does not exist: every value is NAN with a reason; nothing fails. */
+/* Tests that reading the sensors of a GPU that does not exist yields NAN with a reason, and no error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,19 +22,20 @@ static void assert_no_values(const char *properties, const char *expected) {
   rl_sensors_close(sensors);
 }
 
-static void a_device_without_uuid(void **state) {
+static void a_device_without_uuid_has_no_values(void **state) {
   (void)state;
   assert_no_values("{}", "the device's UUID is not known");
   assert_no_values("not JSON", "the device's UUID is not known");
 }
 
 /* NVML is either not installed here or does not know this GPU. */
-static void a_device_that_does_not_exist(void **state) {
+static void a_device_that_does_not_exist_has_no_values(void **state) {
   (void)state;
   assert_no_values("{\"uuid\":\"GPU-00000000-0000-0000-0000-000000000000\"}", NULL);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_device_without_uuid), cmocka_unit_test(a_device_that_does_not_exist)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_device_without_uuid_has_no_values),
+                                     cmocka_unit_test(a_device_that_does_not_exist_has_no_values)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,9 @@
 #include "fake_nvml.h"
 #include "worker/sensors.h"
 
-enum { UNRELATED_PID = 4194301 /* above the largest pid of Linux' default: the process does not exist */, NOT_SUPPORTED = 3 };
+enum { UNRELATED_PID = 4194301 /* near Linux' largest process id (4194303), so that no process is likely to have it */ };
 
-static rl_other_processes list(void) {
+static rl_other_processes list_other_processes(void) {
   rl_other_processes processes;
   memset(&processes, 0x5a, sizeof processes);
   rl_sensors *sensors = rl_sensors_open("{\"uuid\":\"GPU-1\"}");
@@ -28,7 +28,7 @@ static void other_processes_are_listed_with_their_memory(void **state) {
   (void)state;
   fake_nvml = (struct fake_nvml){.process_count = 3,
                                  .processes = {{UNRELATED_PID, 1000}, {(unsigned)getpid(), 2000}, {UNRELATED_PID + 1, ~0ULL}}};
-  rl_other_processes found = list();
+  rl_other_processes found = list_other_processes();
   assert_string_equal(found.reason, "");
   assert_int_equal(found.count, 2);
   assert_true(found.items[0].pid == UNRELATED_PID && found.items[0].memory_bytes == 1000);
@@ -38,12 +38,12 @@ static void other_processes_are_listed_with_their_memory(void **state) {
 static void a_worker_alone_sees_none(void **state) {
   (void)state;
   fake_nvml = (struct fake_nvml){.process_count = 1, .processes = {{(unsigned)getpid(), 2000}}};
-  rl_other_processes found = list();
+  rl_other_processes found = list_other_processes();
   assert_true(found.count == 0 && found.reason[0] == '\0');
 }
 
-/* This process and two children act as a daemon and its workers. The parent lists its child, because only siblings are excluded;
- * the second child does not list the first one, which is its sibling. */
+/* This process and two children act as a daemon and its workers. The parent lists its first child, because only siblings are
+ * excluded. The second child does not list the first child, which is its sibling. */
 static void workers_of_the_same_daemon_do_not_count(void **state) {
   (void)state;
   pid_t worker = fork();
@@ -53,11 +53,11 @@ static void workers_of_the_same_daemon_do_not_count(void **state) {
   }
   assert_true(worker > 0);
   fake_nvml = (struct fake_nvml){.process_count = 2, .processes = {{(unsigned)getpid(), 2000}, {(unsigned)worker, 1000}}};
-  size_t seen_by_parent = list().count;
+  size_t seen_by_parent = list_other_processes().count;
   pid_t sibling = fork();
   if (sibling == 0) {
     fake_nvml.processes[0].pid = (unsigned)getpid();
-    rl_other_processes found = list();
+    rl_other_processes found = list_other_processes();
     _exit(found.reason[0] != '\0' ? 100 : (int)found.count);
   }
   int status = 0;
@@ -70,7 +70,7 @@ static void workers_of_the_same_daemon_do_not_count(void **state) {
 }
 
 static void assert_unknown(const char *reason) {
-  rl_other_processes found = list();
+  rl_other_processes found = list_other_processes();
   assert_int_equal(found.count, 0);
   if (strstr(found.reason, reason) == NULL) fail_msg("\"%s\" lacks \"%s\"", found.reason, reason);
 }
@@ -81,7 +81,7 @@ static void an_incomplete_list_of_nvml_has_a_reason(void **state) {
   assert_unknown("NVML does not list this worker");
   fake_nvml.process_count = 0;
   assert_unknown("NVML does not list this worker");
-  fake_nvml.processes_result = NOT_SUPPORTED;
+  fake_nvml.processes_result = FAKE_NVML_NOT_SUPPORTED;
   assert_unknown("NVML, processes: Not Supported");
 }
 

@@ -1,5 +1,5 @@
 /* Tests compilation without a GPU, logs of compile errors, the cache, and the sandbox: no code makes the compiler read a file of
- * the host. Skipped where there is no libnvrtc. */
+ * the host. Skipped without libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,9 @@
 
 #include "base/cubin.h"
 #include "nvrtc/nvrtc.h"
+#include "temporary_folder.h"
 
-static char folder[] = "/tmp/rooflined-nvrtc-XXXXXX", cache[64], secret_path[64];
+static char folder[] = "/tmp/rooflined-nvrtc-XXXXXX", cache_folder_path[64], secret_path[64]; /* the latter two are in `folder` */
 static const char secret[] = "the secret of the host";
 
 static int compile_with_cache(const char *cache_folder, const char *code, const char *entry, const char *const *options,
@@ -32,7 +33,7 @@ static int compile_with_cache(const char *cache_folder, const char *code, const 
   return rl_nvrtc_compile(&request, result, err);
 }
 
-static int compile(const char *code, const char *entry, rl_nvrtc_result *result, rl_error *err) {
+static int compile_code(const char *code, const char *entry, rl_nvrtc_result *result, rl_error *err) {
   return compile_with_cache(NULL, code, entry, NULL, result, err);
 }
 
@@ -53,7 +54,7 @@ static void entries_have_symbols(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_nvrtc_result result;
     rl_error err = {0};
-    if (compile(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s: %s", cases[i].entry, err.message);
+    if (compile_code(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s: %s", cases[i].entry, err.message);
     assert_string_equal(result.symbol, cases[i].symbol);
     assert_memory_equal(result.image, "\177ELF", 4);
     assert_true(result.compile_ms > 0 && !result.cached && result.spill_store_bytes == 0 && result.spill_load_bytes == 0);
@@ -75,7 +76,8 @@ static void spills_are_counted(void **state) {
   rl_nvrtc_clear(&result);
 }
 
-/* Variables of every kind of linkage are found, so that they can be restored; constants are not writable. */
+/* Variables of every linkage are listed, so that their values can be restored. Constants are not listed, because kernels cannot
+ * write them. */
 static void variables_of_a_cubin_are_listed(void **state) {
   (void)state;
   static const char code[] =
@@ -88,7 +90,7 @@ static void variables_of_a_cubin_are_listed(void **state) {
   rl_error err = {0};
   uint64_t bytes = 0;
   int named = 0;
-  assert_int_equal(compile(code, "k", &result, &err), 0);
+  assert_int_equal(compile_code(code, "k", &result, &err), 0);
   assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 8, &err), 4);
   for (int i = 0; i < 4; i++) {
     bytes += variables[i].size;
@@ -97,7 +99,7 @@ static void variables_of_a_cubin_are_listed(void **state) {
   assert_true(bytes == 4 + 4000 + 4 + 8 && named == 2);
   assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 1, &err), 4);
   rl_nvrtc_clear(&result);
-  assert_int_equal(compile(valid_code, "add", &result, &err), 0);
+  assert_int_equal(compile_code(valid_code, "add", &result, &err), 0);
   assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 8, &err), 0);
   rl_nvrtc_clear(&result);
   assert_int_equal(rl_cubin_list_variables(".version 8.0\n", 13, variables, 8, &err), -1);
@@ -107,13 +109,13 @@ static void errors_have_their_line(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile("// one\n// two\n__global__ void k() { three = 3; }\n", "k", &result, &err), -1);
+  assert_int_equal(compile_code("// one\n// two\n__global__ void k() { three = 3; }\n", "k", &result, &err), -1);
   assert_int_equal(err.domain, RL_INPUT);
   assert_string_equal(err.json_pointer, "/code");
   assert_string_equal(err.message, "code.cu(3): error: identifier \"three\" is undefined");
   assert_non_null(strstr(result.log, "1 error detected"));
   rl_nvrtc_clear(&result);
-  assert_int_equal(compile(valid_code, "subtract", &result, &err), -1);
+  assert_int_equal(compile_code(valid_code, "subtract", &result, &err), -1);
   assert_string_equal(err.json_pointer, "/entry");
   assert_string_equal(err.message, "the code has no such kernel: error: identifier \"subtract\" is undefined");
   rl_nvrtc_clear(&result);
@@ -126,7 +128,7 @@ static void dynamic_parallelism_is_refused_with_its_reason(void **state) {
       "__global__ void k(float *x) {\n  child<<<1, 1>>>(x);\n}\n";
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_int_equal(compile_code(code, "k", &result, &err), -1);
   assert_non_null(strstr(err.message, "code.cu(3): error: "));
   assert_non_null(strstr(err.message, "dynamic parallelism is refused"));
   rl_nvrtc_clear(&result);
@@ -134,11 +136,11 @@ static void dynamic_parallelism_is_refused_with_its_reason(void **state) {
 
 static void logs_are_bounded(void **state) {
   (void)state;
-  char *code = malloc(400 << 10), *at = code;
+  char *code = malloc(400 << 10), *end = code;
   rl_nvrtc_result result;
   rl_error err = {0};
-  for (int i = 0; i < 5000; i++) at += sprintf(at, "int x%d = undefined_%d;\n", i, i);
-  assert_int_equal(compile(code, "k", &result, &err), -1);
+  for (int i = 0; i < 5000; i++) end += sprintf(end, "int x%d = undefined_%d;\n", i, i);
+  assert_int_equal(compile_code(code, "k", &result, &err), -1);
   assert_true(strlen(result.log) > 1000 && strlen(result.log) <= RL_NVRTC_LOG_MAX_BYTES);
   rl_nvrtc_clear(&result);
   free(code);
@@ -204,7 +206,7 @@ static void kernels_include_headers_that_nvcc_finds(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_nvrtc_result result;
     rl_error err = {0};
-    if (compile(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s\n%s", cases[i].code, err.message);
+    if (compile_code(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s\n%s", cases[i].code, err.message);
     rl_nvrtc_clear(&result);
   }
 }
@@ -219,7 +221,7 @@ static void standard_headers_compile_alone(void **state) {
     rl_nvrtc_result result;
     rl_error err = {0};
     snprintf(code, sizeof code, "#include <%s>\n#include <%s>\n%s", headers[i], headers[i], valid_code);
-    if (compile(code, "add", &result, &err) != 0) fail_msg("%s: %s", headers[i], err.message);
+    if (compile_code(code, "add", &result, &err) != 0) fail_msg("%s: %s", headers[i], err.message);
     rl_nvrtc_clear(&result);
   }
 }
@@ -228,9 +230,9 @@ static void errors_after_headers_have_their_line(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(
-      compile("#include <cmath>\n\nextern \"C\" __global__ void k(float *x) { *x = std::sqroot(*x); }\n", "k", &result, &err),
-      -1);
+  assert_int_equal(compile_code("#include <cmath>\n\nextern \"C\" __global__ void k(float *x) { *x = std::sqroot(*x); }\n", "k",
+                                &result, &err),
+                   -1);
   assert_string_equal(err.message, "code.cu(3): error: namespace \"std\" has no member \"sqroot\"");
   rl_nvrtc_clear(&result);
 }
@@ -250,14 +252,14 @@ static int count_files(const char *path, char *last, size_t size) {
   return count;
 }
 
-/* Reports show source lines without an option of the client; the client may ask for them too. */
+/* Images have line numbers even if the client requests none, because reports show source lines. */
 static void images_have_line_numbers(void **state) {
   (void)state;
-  static const char *const asked[] = {"--generate-line-info", NULL}, line_section[] = ".debug_line";
+  static const char *const requested[] = {"--generate-line-info", NULL}, line_section[] = ".debug_line";
   for (int i = 0; i < 2; i++) {
     rl_nvrtc_result result;
     rl_error err = {0};
-    assert_int_equal(compile_with_cache(NULL, valid_code, "add", i == 0 ? NULL : asked, &result, &err), 0);
+    assert_int_equal(compile_with_cache(NULL, valid_code, "add", i == 0 ? NULL : requested, &result, &err), 0);
     assert_non_null(memmem(result.image, result.image_bytes, line_section, sizeof line_section - 1));
     rl_nvrtc_clear(&result);
   }
@@ -269,17 +271,17 @@ static void a_second_compilation_is_cached(void **state) {
   char file[512];
   rl_nvrtc_result first, second, third;
   rl_error err = {0};
-  assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &first, &err), 0);
-  assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &second, &err), 0);
+  assert_int_equal(compile_with_cache(cache_folder_path, valid_code, "add", NULL, &first, &err), 0);
+  assert_int_equal(compile_with_cache(cache_folder_path, valid_code, "add", NULL, &second, &err), 0);
   assert_true(!first.cached && second.cached);
   assert_int_equal(first.image_bytes, second.image_bytes);
   assert_memory_equal(first.image, second.image, first.image_bytes);
   assert_string_equal(first.symbol, second.symbol);
   assert_string_equal(first.log, second.log);
-  assert_int_equal(count_files(cache, file, sizeof file), 1);
-  assert_int_equal(compile_with_cache(cache, valid_code, "add", fast, &third, &err), 0);
+  assert_int_equal(count_files(cache_folder_path, file, sizeof file), 1);
+  assert_int_equal(compile_with_cache(cache_folder_path, valid_code, "add", fast, &third, &err), 0);
   assert_false(third.cached);
-  assert_int_equal(count_files(cache, file, sizeof file), 2);
+  assert_int_equal(count_files(cache_folder_path, file, sizeof file), 2);
   rl_nvrtc_clear(&first);
   rl_nvrtc_clear(&second);
   rl_nvrtc_clear(&third);
@@ -306,13 +308,13 @@ static void errors_are_not_cached(void **state) {
   char last[512];
   rl_nvrtc_result result;
   rl_error err = {0};
-  int count = count_files(cache, last, sizeof last);
-  assert_int_equal(compile_with_cache(cache, "nonsense", "k", NULL, &result, &err), -1);
+  int count = count_files(cache_folder_path, last, sizeof last);
+  assert_int_equal(compile_with_cache(cache_folder_path, "nonsense", "k", NULL, &result, &err), -1);
   rl_nvrtc_clear(&result);
-  assert_int_equal(count_files(cache, last, sizeof last), count);
+  assert_int_equal(count_files(cache_folder_path, last, sizeof last), count);
 }
 
-/* The cache keeps 512 of its files and does not touch others. */
+/* The cache keeps 512 of its files. It does not count or remove other files. */
 static void the_cache_is_bounded(void **state) {
   (void)state;
   char own_cache[80], name[256], last[512];
@@ -372,7 +374,7 @@ static void no_code_reads_a_host_file(void **state) {
       rl_error err = {0};
       int used = snprintf(code, sizeof code, attempts[t], paths[p], paths[p]);
       snprintf(code + used, sizeof code - (size_t)used, "extern \"C\" __global__ void k() {}\n");
-      int rc = compile(code, "k", &result, &err);
+      int rc = compile_code(code, "k", &result, &err);
       if (err.domain == RL_ERRNO) fail_msg("%s", err.message);
       if (result.log != NULL && strstr(result.log, leaked[p]) != NULL)
         fail_msg("%s\nthe log contains text of a host file: %s", code, result.log);
@@ -383,8 +385,8 @@ static void no_code_reads_a_host_file(void **state) {
     }
 }
 
-/* Only the folders that the setting names are readable. */
-static void further_folders_can_be_included(void **state) {
+/* Besides the CUDA headers, only the folders in ROOFLINED_SOURCE_INCLUDES are readable. */
+static void configured_folders_can_be_included(void **state) {
   (void)state;
   char path[PATH_MAX], includes[PATH_MAX];
   rl_nvrtc_result result;
@@ -402,14 +404,14 @@ static void further_folders_can_be_included(void **state) {
   file = fopen(path, "w");
   fprintf(file, "constexpr float factor = 2;\n");
   fclose(file);
-  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_int_equal(compile_code(code, "k", &result, &err), -1);
   rl_nvrtc_clear(&result);
   setenv("ROOFLINED_SOURCE_INCLUDES", includes, 1);
-  if (compile(code, "k", &result, &err) != 0) fail_msg("%s", err.message);
+  if (compile_code(code, "k", &result, &err) != 0) fail_msg("%s", err.message);
   rl_nvrtc_clear(&result);
   no_code_reads_a_host_file(state);
   setenv("ROOFLINED_SOURCE_INCLUDES", "/no/such/folder", 1);
-  assert_int_equal(compile(valid_code, "add", &result, &err), -1);
+  assert_int_equal(compile_code(valid_code, "add", &result, &err), -1);
   assert_non_null(strstr(err.message, "/no/such/folder"));
   rl_nvrtc_clear(&result);
   unsetenv("ROOFLINED_SOURCE_INCLUDES");
@@ -420,7 +422,7 @@ typedef struct library_file {
 } library_file;
 
 /* A library with the structure of CUTLASS and CuTe: two folders of .hpp and .inl files that include each other in angle brackets
- * and quotes, macros of the compiler at run time, CCCL's and CUDA's headers, overloads by type, and inline PTX. */
+ * and quotes, macros for NVRTC, CCCL's and CUDA's headers, overloads by type, and inline PTX. */
 static const library_file template_library[] = {
     {"cute/config.hpp",
      "#pragma once\n"
@@ -492,18 +494,18 @@ static void a_library_of_templates_can_be_included(void **state) {
   assert_int_equal(mkdir(root, 0700), 0);
   write_library(root);
   setenv("ROOFLINED_SOURCE_INCLUDES", root, 1);
-  if (compile(template_code, "k", &result, &err) != 0) fail_msg("%s\n%s", err.message, result.log);
+  if (compile_code(template_code, "k", &result, &err) != 0) fail_msg("%s\n%s", err.message, result.log);
   rl_nvrtc_clear(&result);
   unsetenv("ROOFLINED_SOURCE_INCLUDES");
 }
 
-/* Includes work: no_code_reads_a_host_file does not pass only because every include fails. */
+/* Without this test, no_code_reads_a_host_file could pass because every #include fails. */
 static void cuda_headers_are_readable(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n", "k",
-                           &result, &err),
+  assert_int_equal(compile_code("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n",
+                                "k", &result, &err),
                    0);
   rl_nvrtc_clear(&result);
 }
@@ -515,15 +517,15 @@ static void endless_compilations_are_killed(void **state) {
       "extern \"C\" __global__ void k(int *x) { *x = deep<1 << 20>::of; }\n";
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_int_equal(compile_code(code, "k", &result, &err), -1);
   assert_string_equal(err.json_pointer, "/code");
   rl_nvrtc_clear(&result);
 }
 
-static int create_folder(void **state) {
+static int create_folders(void **state) {
   (void)state;
   if (mkdtemp(folder) == NULL) return -1;
-  snprintf(cache, sizeof cache, "%s/cache", folder);
+  snprintf(cache_folder_path, sizeof cache_folder_path, "%s/cache", folder);
   snprintf(secret_path, sizeof secret_path, "%s/secret.h", folder);
   FILE *file = fopen(secret_path, "w");
   if (file == NULL) return -1;
@@ -531,11 +533,10 @@ static int create_folder(void **state) {
   return fclose(file);
 }
 
-static int remove_folder(void **state) {
+static int remove_folders(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
+  remove_folder(folder);
+  return 0;
 }
 
 int main(void) {
@@ -556,17 +557,17 @@ int main(void) {
       cmocka_unit_test(the_cache_is_bounded),
       cmocka_unit_test(no_code_reads_a_host_file),
       cmocka_unit_test(cuda_headers_are_readable),
-      cmocka_unit_test(further_folders_can_be_included),
+      cmocka_unit_test(configured_folders_can_be_included),
       cmocka_unit_test(a_library_of_templates_can_be_included),
       cmocka_unit_test(endless_compilations_are_killed),
   };
   rl_nvrtc_result result;
   rl_error err = {0};
-  int rc = compile(valid_code, "add", &result, &err);
+  int rc = compile_code(valid_code, "add", &result, &err);
   rl_nvrtc_clear(&result);
   if (rc != 0 && err.domain == RL_ERRNO) {
     printf("skipped: %s\n", err.message);
     return 77;
   }
-  return cmocka_run_group_tests(tests, create_folder, remove_folder);
+  return cmocka_run_group_tests(tests, create_folders, remove_folders);
 }

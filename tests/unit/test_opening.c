@@ -1,4 +1,5 @@
-/* Workers of both roles, which are child processes here, open a device in different orders. */
+/* Tests that a worker detects whether a worker of the other role opens the same device at the same time. The other worker is a
+ * child process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,19 +13,21 @@
 
 #include "worker/opening.h"
 
-typedef struct other_worker { /* it begins at once, and ends after a byte in `commands` */
+/* A child process that begins to open the device at once, and ends after it has read a byte from `commands`. */
+typedef struct other_worker {
   pid_t pid;
-  int commands, replies; /* a reply after the begin, and after the end: whether a reason was set */
+  int commands; /* write end of a pipe */
+  int replies;  /* read end of a pipe: a byte after the begin and one after the end, which is 1 if an overlap was detected */
 } other_worker;
 
 static char folder[] = "/tmp/rooflined-opening-XXXXXX";
 
-static void exchange(int output, int input, const rl_opening *opening, bool waits) {
+static void send_reply_and_wait(int output, int input, const rl_opening *opening, bool waits) {
   char overlaps = opening->reason[0] != '\0', command;
   if (write(output, &overlaps, 1) != 1 || (waits && read(input, &command, 1) != 1)) _exit(1);
 }
 
-static bool next_reply(const other_worker *other) {
+static bool read_reply(const other_worker *other) {
   char overlaps = 2;
   assert_int_equal(read(other->replies, &overlaps, 1), 1);
   return overlaps;
@@ -37,9 +40,9 @@ static other_worker begin_in_other_worker(const char *role) {
   other_worker other = {.pid = fork(), .commands = commands[1], .replies = replies[0]};
   if (other.pid == 0) {
     rl_opening opening = rl_opening_begin("gpu0", role);
-    exchange(replies[1], commands[0], &opening, true);
+    send_reply_and_wait(replies[1], commands[0], &opening, true);
     rl_opening_end(&opening);
-    exchange(replies[1], commands[0], &opening, false);
+    send_reply_and_wait(replies[1], commands[0], &opening, false);
     _exit(0);
   }
   close(commands[0]);
@@ -56,7 +59,7 @@ static void reap(const other_worker *other) {
 /* Returns whether the other worker has found an overlap. */
 static bool end_in_other_worker(const other_worker *other) {
   assert_int_equal(write(other->commands, "e", 1), 1);
-  bool overlaps = next_reply(other);
+  bool overlaps = read_reply(other);
   reap(other);
   return overlaps;
 }
@@ -72,39 +75,39 @@ static void workers_that_follow_each_other_do_not_overlap(void **state) {
     rl_opening opening = rl_opening_begin("gpu0", "unprofiled");
     assert_false(ends_with_overlap(&opening));
     other_worker other = begin_in_other_worker("profiled");
-    assert_false(next_reply(&other) || end_in_other_worker(&other));
+    assert_false(read_reply(&other) || end_in_other_worker(&other));
   }
 }
 
 static void both_workers_find_an_overlap(void **state) {
   (void)state;
-  other_worker other = begin_in_other_worker("profiled"); /* begins first, ends last */
-  assert_false(next_reply(&other));
+  other_worker other = begin_in_other_worker("profiled"); /* the other worker begins first and ends last */
+  assert_false(read_reply(&other));
   rl_opening opening = rl_opening_begin("gpu0", "unprofiled");
   assert_true(ends_with_overlap(&opening));
   assert_true(end_in_other_worker(&other));
 
-  opening = rl_opening_begin("gpu0", "unprofiled"); /* the other begins last and ends first */
+  opening = rl_opening_begin("gpu0", "unprofiled"); /* now the other worker begins last and ends first */
   other = begin_in_other_worker("profiled");
-  assert_true(next_reply(&other) && end_in_other_worker(&other));
+  assert_true(read_reply(&other) && end_in_other_worker(&other));
   assert_true(ends_with_overlap(&opening));
   assert_non_null(strstr(opening.reason, "at the same time"));
 }
 
-static void a_worker_that_was_killed_while_it_opened_the_device_is_not_in_the_way(void **state) {
+static void a_worker_that_was_killed_while_it_opened_the_device_causes_no_overlap(void **state) {
   (void)state;
   other_worker other = begin_in_other_worker("profiled");
-  assert_false(next_reply(&other));
+  assert_false(read_reply(&other));
   assert_int_equal(kill(other.pid, SIGKILL), 0);
   reap(&other);
   rl_opening opening = rl_opening_begin("gpu0", "unprofiled");
   assert_false(ends_with_overlap(&opening));
 }
 
-static void other_devices_do_not_matter(void **state) {
+static void workers_of_different_devices_do_not_overlap(void **state) {
   (void)state;
   other_worker other = begin_in_other_worker("profiled");
-  assert_false(next_reply(&other));
+  assert_false(read_reply(&other));
   rl_opening opening = rl_opening_begin("gpu1", "unprofiled");
   assert_false(ends_with_overlap(&opening));
   assert_false(end_in_other_worker(&other));
@@ -122,12 +125,12 @@ static void a_folder_that_cannot_be_written_is_the_reason(void **state) {
   setenv("ROOFLINED_CACHE_DIR", folder, 1);
 }
 
-static int setup(void **state) {
+static int make_cache_folder(void **state) {
   (void)state;
   return mkdtemp(folder) == NULL || setenv("ROOFLINED_CACHE_DIR", folder, 1) != 0;
 }
 
-static int teardown(void **state) {
+static int remove_cache_folder(void **state) {
   (void)state;
   char path[64];
   for (int i = 0; i < 2; i++) {
@@ -138,9 +141,10 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(workers_that_follow_each_other_do_not_overlap), cmocka_unit_test(both_workers_find_an_overlap),
-      cmocka_unit_test(a_worker_that_was_killed_while_it_opened_the_device_is_not_in_the_way),
-      cmocka_unit_test(other_devices_do_not_matter), cmocka_unit_test(a_folder_that_cannot_be_written_is_the_reason)};
-  return cmocka_run_group_tests(tests, setup, teardown);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(workers_that_follow_each_other_do_not_overlap),
+                                     cmocka_unit_test(both_workers_find_an_overlap),
+                                     cmocka_unit_test(a_worker_that_was_killed_while_it_opened_the_device_causes_no_overlap),
+                                     cmocka_unit_test(workers_of_different_devices_do_not_overlap),
+                                     cmocka_unit_test(a_folder_that_cannot_be_written_is_the_reason)};
+  return cmocka_run_group_tests(tests, make_cache_folder, remove_cache_folder);
 }

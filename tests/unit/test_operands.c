@@ -10,10 +10,11 @@
 
 #include "worker/code/operands.h"
 
-/* Each instruction has the label .L_x_INDEX, and is executed by 10 warps, and by 300 threads that are not predicated off. */
-typedef double (*counter)(const rl_instruction_profile *profile);
+typedef double (*operand_counter)(const rl_instruction_profile *profile);
 
-static double count(counter function, const char *const lines[]) {
+/* Returns what the function counts in this code. Instruction i has the label .L_x_i. 10 warps execute each instruction, with 300
+ * threads that are not predicated off. */
+static double count_in(operand_counter function, const char *const lines[]) {
   rl_error err = {0};
   rl_disassembly sass = {0};
   rl_instruction_profile profile = {.sass = &sass};
@@ -31,7 +32,7 @@ static double count(counter function, const char *const lines[]) {
   return result;
 }
 
-#define COUNT(function, ...) count(function, (const char *const[]){__VA_ARGS__, NULL})
+#define COUNT(function, ...) count_in(function, (const char *const[]){__VA_ARGS__, NULL})
 
 static void moves_are_not_fp16_arithmetic(void **state) {
   (void)state;
@@ -64,14 +65,14 @@ static void pointer_chasing_depends_on_its_own_load(void **state) {
                     "LDG.E R5, desc[UR4][R2.64]", "IMAD.WIDE R2, R5, 0x4, R8", "@P0 BRA `(.L_x_0)") == 20); /* unrolled twice */
   assert_true(COUNT(rl_operands_dependent_loads, "IMAD R0, R6, 0x100, R7", "IMAD.WIDE R2, R0, 0x4, R8",
                     "LDG.E R4, desc[UR4][R2.64]", "IADD3 R0, R4, R0, RZ", "@P0 BRA `(.L_x_1)",
-                    "STG.E desc[UR4][R2.64], R0") == 10); /* code before the loop */
+                    "STG.E desc[UR4][R2.64], R0") == 10); /* the first instruction is before the loop */
 }
 
-static void independent_loads_do_not(void **state) {
+static void independent_loads_are_not_counted(void **state) {
   (void)state;
   assert_true(COUNT(rl_operands_dependent_loads, "IMAD.WIDE R2, R0, 0x4, R8", "LDG.E R4, desc[UR4][R2.64]",
                     "IADD3 R7, R4, R7, RZ", "IADD3 R0, R0, 0x100, RZ", "@P0 BRA `(.L_x_0)") == 0);
-  /* An index is loaded: one dependency, but no chain. */
+  /* Each round loads an index and the value at that index: the second load depends on the first, but not on an earlier round. */
   assert_true(COUNT(rl_operands_dependent_loads, "IADD3 R0, R0, 0x1, RZ", "IMAD.WIDE R2, R0, 0x4, R8",
                     "LDG.E R4, desc[UR4][R2.64]", "IMAD.WIDE R6, R4, 0x4, R10", "LDG.E R5, desc[UR4][R6.64]",
                     "@P0 BRA `(.L_x_0)") == 0);
@@ -88,7 +89,7 @@ int main(void) {
       cmocka_unit_test(moves_are_not_fp16_arithmetic),
       cmocka_unit_test(spills_have_the_stack_pointer_as_base),
       cmocka_unit_test(pointer_chasing_depends_on_its_own_load),
-      cmocka_unit_test(independent_loads_do_not),
+      cmocka_unit_test(independent_loads_are_not_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

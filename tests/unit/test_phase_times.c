@@ -1,4 +1,4 @@
-/* Tests traces whose operations belong to known phases. */
+/* Tests how the time of a trace is divided among the phases of a step, on operations whose phases are known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void assert_phase(const rl_phase_times *phases, size_t i, const char *pha
   assert_int_equal(phases->items[i].time_ns, time_ns);
 }
 
-/* The idle time before an operation counts for the operation's phase. A copy has no phase. */
+/* The idle time before an operation belongs to the operation's phase. A copy has no phase. */
 static void a_phase_has_the_time_of_its_operations_and_the_idle_time_before_them(void **state) {
   (void)state;
   const rl_trace_event items[] = {COPY_EVENT(0, 10), KERNEL_EVENT(CONV, 10, 40), KERNEL_EVENT(CONV_GRAD, 45, 55),
@@ -77,7 +77,7 @@ static void a_trace_without_phases_has_none(void **state) {
   rl_time_classes_clear(&classes);
 }
 
-/* The times add up to the window also if there are more phases than RL_MAX_PHASES, with random weights. */
+/* With random weights, and even with more phases than RL_MAX_PHASES, the times of the phases add up to the time of each class. */
 static void phases_add_up_to_the_window(void **state) {
   (void)state;
   for (unsigned seed = 1; seed <= 200; seed++) {
@@ -85,8 +85,8 @@ static void phases_add_up_to_the_window(void **state) {
     rl_phase_share shares[3 * 20];
     srand(seed);
     size_t count = 0, share_count = 0;
-    for (int64_t at = 0; count < 40; count++, at += rand() % 60)
-      items[count] = (rl_trace_event)KERNEL_EVENT((uint32_t)(rand() % 3), at, at + 1 + rand() % 50);
+    for (int64_t start_ns = 0; count < 40; count++, start_ns += rand() % 60)
+      items[count] = (rl_trace_event)KERNEL_EVENT((uint32_t)(rand() % 3), start_ns, start_ns + 1 + rand() % 50);
     for (uint32_t name = 0; name < 3; name++)
       for (int i = rand() % 21; i > 0; i--, share_count++) {
         shares[share_count] = (rl_phase_share){.name = name, .weight = 0.1 + rand() % 100};

@@ -12,16 +12,24 @@
 
 enum { BASE_NS = 5000000 };
 static const rl_timed_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
-/* [block][step]: the begin of the step, then the end of each phase. Block 1 skips "multiply": in step 0 it has no timestamp, in
- * step 1 its timestamp is stale, left by an earlier step: older than that of the previous phase. */
+/* [block][step]: the begin of the step, then the end of each phase. Block 1 skips "multiply". In step 0, the timestamp of that
+ * phase is 0. In step 1, an earlier step left it, so it is older than the timestamp of the phase before. */
 static const uint64_t boundaries[2][2][4] = {
     {{BASE_NS + 100, BASE_NS + 200, BASE_NS + 500, BASE_NS + 600},
      {BASE_NS + 600, BASE_NS + 640, BASE_NS + 1000, BASE_NS + 1100}},
     {{BASE_NS + 110, BASE_NS + 310, 0, BASE_NS + 610}, {BASE_NS + 620, BASE_NS + 720, BASE_NS + 650, BASE_NS + 1080}}};
-static const rl_phase_timestamps both_blocks = {"epoch", phases, 3, 2, 2, BASE_NS, BASE_NS + 2000, boundaries[0][0], 5, 0};
+static const rl_phase_timestamps both_blocks = {.launch = "epoch",
+                                                .phases = phases,
+                                                .phase_count = 3,
+                                                .steps = 2,
+                                                .blocks = 2,
+                                                .begin_ns = BASE_NS,
+                                                .end_ns = BASE_NS + 2000,
+                                                .ns = boundaries[0][0],
+                                                .microbatches = 5};
 
 /* Returns a trace: two kernels of the launch "epoch" between two kernels of another launch, and a range of the same name. */
-static rl_records trace(int64_t launch_ns) {
+static rl_records make_trace(int64_t launch_ns) {
   rl_records records = {0};
   rl_kernel other = {.ordinal = 0, .launch = "shuffle", .name = "shuffle()"},
             epoch = {.ordinal = 1, .launch = "epoch", .name = "epoch()"};
@@ -61,7 +69,7 @@ static void mean_times_add_up_to_a_step(void **state) {
 
 static void phase_records_belong_to_their_kernel(void **state) {
   (void)state;
-  rl_records records = trace(2400);
+  rl_records records = make_trace(2400);
   double shares = 0;
   assert_int_equal(rl_phases_add(&records, &both_blocks, NULL), 0);
   assert_int_equal(records.phase_count, 3);
@@ -85,7 +93,7 @@ static void phase_rows_are_centred_in_their_launch(void **state) {
     uint32_t step;
   } expected[] = {{300, 400, "load", 1}, {400, 700, "multiply", 1},  {700, 800, "wait", 1},
                   {800, 840, "load", 2}, {840, 1200, "multiply", 2}, {1200, 1300, "wait", 2}};
-  rl_records records = trace(2400);
+  rl_records records = make_trace(2400);
   assert_int_equal(rl_phases_add(&records, &both_blocks, NULL), 0);
   assert_int_equal(records.row_count, 5 + 6);
   for (size_t i = 0; i < 6; i++) {
@@ -105,8 +113,16 @@ static void phase_rows_are_centred_in_their_launch(void **state) {
 
 static void a_phase_that_a_block_skips_has_no_row(void **state) {
   (void)state;
-  const rl_phase_timestamps only_block_1 = {"epoch", phases, 3, 2, 1, BASE_NS, BASE_NS + 2000, boundaries[1][0], 1, 0};
-  rl_records records = trace(2000);
+  const rl_phase_timestamps only_block_1 = {.launch = "epoch",
+                                            .phases = phases,
+                                            .phase_count = 3,
+                                            .steps = 2,
+                                            .blocks = 1,
+                                            .begin_ns = BASE_NS,
+                                            .end_ns = BASE_NS + 2000,
+                                            .ns = boundaries[1][0],
+                                            .microbatches = 1};
+  rl_records records = make_trace(2000);
   assert_int_equal(rl_phases_add(&records, &only_block_1, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
   assert_string_equal(records.names[records.rows[6].name], "wait");
@@ -117,8 +133,16 @@ static void a_phase_that_a_block_skips_has_no_row(void **state) {
 static void a_phase_that_all_blocks_skip_has_no_record(void **state) {
   (void)state;
   static const uint64_t without_multiply[1][4] = {{BASE_NS + 100, BASE_NS + 200, 0, BASE_NS + 600}};
-  const rl_phase_timestamps one_block = {"epoch", phases, 3, 1, 1, BASE_NS, BASE_NS + 2000, without_multiply[0], 1, 0};
-  rl_records records = trace(2000);
+  const rl_phase_timestamps one_block = {.launch = "epoch",
+                                         .phases = phases,
+                                         .phase_count = 3,
+                                         .steps = 1,
+                                         .blocks = 1,
+                                         .begin_ns = BASE_NS,
+                                         .end_ns = BASE_NS + 2000,
+                                         .ns = without_multiply[0],
+                                         .microbatches = 1};
+  rl_records records = make_trace(2000);
   assert_int_equal(rl_phases_add(&records, &one_block, NULL), 0);
   assert_int_equal(records.phase_count, 2);
   assert_string_equal(records.phases[1].name, "wait");
@@ -140,7 +164,7 @@ static void timestamps_that_cannot_be_placed_give_a_reason(void **state) {
                {2400, &other_launch, "does not contain the launch", 0},
                {2400, &not_recorded, "recorded no timestamps", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_records records = trace(cases[i].launch_ns);
+    rl_records records = make_trace(cases[i].launch_ns);
     assert_int_equal(rl_phases_add(&records, cases[i].timestamps, NULL), 0);
     assert_true(records.row_count == 5 && records.name_count == 2 && records.phase_count == cases[i].phases);
     const rl_measurement *error = &records.measurements[records.measurement_count - 1];

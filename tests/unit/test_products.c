@@ -7,99 +7,114 @@
 #include <time.h>
 
 #include "kernel/cpu.h"
-#include "hash.h"
+#include "random_numbers.h"
 
 static rl_device *device;
-static uint64_t seed;
 
-static int64_t random_int(int64_t minimum, int64_t maximum) {
-  return minimum + (int64_t)(rl_hash64(seed++) % (uint64_t)(maximum - minimum + 1));
+/* Returns an integer that is uniform in [minimum, maximum]. */
+static int64_t random_between(int64_t minimum, int64_t maximum) {
+  return minimum + (int64_t)(random_bits() % (uint64_t)(maximum - minimum + 1));
 }
-static double random_value(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
 
-enum { SHAPES = 40 }; /* random shapes for each operator */
+enum { SHAPES_PER_OPERATOR = 40 };
 
 /* --- the definitions --------------------------------------------------------------------------------------------------- */
 
-/* Indexes of sizes in a shape: M, N, K here, BATCH … and IMAGES … below. s: sizes, in: inputs. */
+/* Each function computes an output from `sizes` and the inputs `in`. M, N, K, and BATCH … and IMAGES … below, are indexes of
+ * sizes. */
 enum { M, N, K };
-static void define_gemm(const int64_t *s, const double *const *in, double *c) {
-  for (int64_t i = 0; i < s[M]; i++)
-    for (int64_t j = 0; j < s[N]; j++) {
-      c[i * s[N] + j] = 0;
-      for (int64_t l = 0; l < s[K]; l++) c[i * s[N] + j] += in[0][i * s[K] + l] * in[1][l * s[N] + j];
+static void compute_gemm(const int64_t *sizes, const double *const *in, double *c) {
+  for (int64_t i = 0; i < sizes[M]; i++)
+    for (int64_t j = 0; j < sizes[N]; j++) {
+      c[i * sizes[N] + j] = 0;
+      for (int64_t l = 0; l < sizes[K]; l++) c[i * sizes[N] + j] += in[0][i * sizes[K] + l] * in[1][l * sizes[N] + j];
     }
 }
 
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
-static void define_attention(const int64_t *s, const double *const *in, double *o) {
-  const int64_t n = s[SEQUENCE], d = s[HEAD_SIZE];
-  for (int64_t head = 0; head < s[BATCH] * s[HEADS]; head++) {
-    const int64_t batch = head / s[HEADS], kv_head = batch * s[KV_HEADS] + head % s[HEADS] / (s[HEADS] / s[KV_HEADS]);
-    const double *q = in[0] + head * n * d, *k = in[1] + kv_head * n * d, *v = in[2] + kv_head * n * d;
-    for (int64_t row = 0; row < n; row++) {
-      double total = 0, *out = o + (head * n + row) * d;
-      for (int64_t e = 0; e < d; e++) out[e] = 0;
-      for (int64_t other = 0; other < n; other++) {
+static void compute_attention(const int64_t *sizes, const double *const *in, double *output) {
+  const int64_t sequence = sizes[SEQUENCE], head_size = sizes[HEAD_SIZE];
+  for (int64_t head = 0; head < sizes[BATCH] * sizes[HEADS]; head++) {
+    const int64_t batch = head / sizes[HEADS],
+                  kv_head = batch * sizes[KV_HEADS] + head % sizes[HEADS] / (sizes[HEADS] / sizes[KV_HEADS]);
+    const double *q = in[0] + head * sequence * head_size, *k = in[1] + kv_head * sequence * head_size,
+                 *v = in[2] + kv_head * sequence * head_size;
+    for (int64_t query_row = 0; query_row < sequence; query_row++) {
+      double weight_sum = 0, *out = output + (head * sequence + query_row) * head_size;
+      for (int64_t element = 0; element < head_size; element++) out[element] = 0;
+      for (int64_t key_row = 0; key_row < sequence; key_row++) {
         double score = 0;
-        for (int64_t e = 0; e < d; e++) score += q[row * d + e] * k[other * d + e];
-        const double weight = s[CAUSAL] && other > row ? 0 : exp(score / sqrt((double)d));
-        for (int64_t e = 0; e < d; e++) out[e] += weight * v[other * d + e];
-        total += weight;
+        for (int64_t element = 0; element < head_size; element++)
+          score += q[query_row * head_size + element] * k[key_row * head_size + element];
+        const double weight = sizes[CAUSAL] && key_row > query_row ? 0 : exp(score / sqrt((double)head_size));
+        for (int64_t element = 0; element < head_size; element++) out[element] += weight * v[key_row * head_size + element];
+        weight_sum += weight;
       }
-      for (int64_t e = 0; e < d; e++) out[e] /= total;
+      for (int64_t element = 0; element < head_size; element++) out[element] /= weight_sum;
     }
   }
 }
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
-/* Calls `add` for every product x[i] w[j] of the convolution with i, j and the index of the output element y that it is added to.
- * The gradients multiply the same triples: dx += w dy, dw += x dy. */
-static void for_each_product(const int64_t *s, void (*add)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
+/* For every product that the convolution adds to its output, calls `add` with the indexes of the input element x, the weight w
+ * and the output element y. The gradients add products of the same triples: w dy to dx, and x dy to dw. */
+static void for_each_product(const int64_t *sizes,
+                             void (*add)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
                              const double *const *in, double *out) {
-  const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1,
-                q = (s[WIDTH] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1;
-  for (int64_t y = 0; y < s[IMAGES] * p * q * s[FILTERS]; y++)
-    for (int64_t tap = 0; tap < s[KERNEL] * s[KERNEL] * s[CHANNELS]; tap++) {
-      const int64_t k = y % s[FILTERS], column = y / s[FILTERS] % q, row = y / s[FILTERS] / q % p, n = y / s[FILTERS] / q / p;
-      const int64_t c = tap % s[CHANNELS], t = tap / s[CHANNELS] % s[KERNEL], r = tap / s[CHANNELS] / s[KERNEL];
-      const int64_t h = row * s[STRIDE] - s[PADDING] + r, w = column * s[STRIDE] - s[PADDING] + t;
-      if (h < 0 || h >= s[HEIGHT] || w < 0 || w >= s[WIDTH]) continue;
-      add(((n * s[HEIGHT] + h) * s[WIDTH] + w) * s[CHANNELS] + c, k * s[KERNEL] * s[KERNEL] * s[CHANNELS] + tap, y, in, out);
+  const int64_t output_height = (sizes[HEIGHT] + 2 * sizes[PADDING] - sizes[KERNEL]) / sizes[STRIDE] + 1,
+                output_width = (sizes[WIDTH] + 2 * sizes[PADDING] - sizes[KERNEL]) / sizes[STRIDE] + 1;
+  for (int64_t y = 0; y < sizes[IMAGES] * output_height * output_width * sizes[FILTERS]; y++)
+    for (int64_t tap = 0; tap < sizes[KERNEL] * sizes[KERNEL] * sizes[CHANNELS]; tap++) {
+      const int64_t filter = y % sizes[FILTERS], column = y / sizes[FILTERS] % output_width,
+                    row = y / sizes[FILTERS] / output_width % output_height,
+                    image = y / sizes[FILTERS] / output_width / output_height;
+      const int64_t channel = tap % sizes[CHANNELS], tap_column = tap / sizes[CHANNELS] % sizes[KERNEL],
+                    tap_row = tap / sizes[CHANNELS] / sizes[KERNEL];
+      const int64_t input_row = row * sizes[STRIDE] - sizes[PADDING] + tap_row,
+                    input_column = column * sizes[STRIDE] - sizes[PADDING] + tap_column;
+      if (input_row < 0 || input_row >= sizes[HEIGHT] || input_column < 0 || input_column >= sizes[WIDTH]) continue;
+      add(((image * sizes[HEIGHT] + input_row) * sizes[WIDTH] + input_column) * sizes[CHANNELS] + channel,
+          filter * sizes[KERNEL] * sizes[KERNEL] * sizes[CHANNELS] + tap, y, in, out);
     }
 }
 static void add_forward(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[y] += in[0][x] * in[1][w]; }
 static void add_dgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[x] += in[0][y] * in[1][w]; }
 static void add_wgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[w] += in[0][x] * in[1][y]; }
-static void define_conv(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_forward, in, out); }
-static void define_dgrad(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_dgrad, in, out); }
-static void define_wgrad(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_wgrad, in, out); }
+static void compute_conv(const int64_t *sizes, const double *const *in, double *out) {
+  for_each_product(sizes, add_forward, in, out);
+}
+static void compute_dgrad(const int64_t *sizes, const double *const *in, double *out) {
+  for_each_product(sizes, add_dgrad, in, out);
+}
+static void compute_wgrad(const int64_t *sizes, const double *const *in, double *out) {
+  for_each_product(sizes, add_wgrad, in, out);
+}
 
 static rl_kernel_shape random_gemm_shape(void) {
-  return (rl_kernel_shape){{random_int(1, 40), random_int(1, 40), random_int(1, 90)}};
+  return (rl_kernel_shape){{random_between(1, 40), random_between(1, 40), random_between(1, 90)}};
 }
 static rl_kernel_shape random_attention_shape(void) {
-  const int64_t kv_heads = random_int(1, 3);
-  return (rl_kernel_shape){
-      {random_int(1, 2), kv_heads * random_int(1, 3), kv_heads, random_int(1, 150), random_int(1, 20), random_int(0, 1)}};
+  const int64_t kv_heads = random_between(1, 3);
+  return (rl_kernel_shape){{random_between(1, 2), kv_heads * random_between(1, 3), kv_heads, random_between(1, 150),
+                            random_between(1, 20), random_between(0, 1)}};
 }
 static rl_kernel_shape random_conv_shape(void) {
-  const int64_t kernel = random_int(1, 5), padding = random_int(0, kernel - 1),
+  const int64_t kernel = random_between(1, 5), padding = random_between(0, kernel - 1),
                 min_side = kernel > 2 * padding ? kernel - 2 * padding : 1;
-  return (rl_kernel_shape){{random_int(1, 3), random_int(min_side, 9), random_int(min_side, 9), random_int(1, 9),
-                            random_int(1, 9), kernel, random_int(1, 7), padding}};
+  return (rl_kernel_shape){{random_between(1, 3), random_between(min_side, 9), random_between(min_side, 9), random_between(1, 9),
+                            random_between(1, 9), kernel, random_between(1, 7), padding}};
 }
 
 static const struct definition {
   const rl_kernel_operator *op;
   rl_kernel_shape (*random_shape)(void);
-  void (*define)(const int64_t *sizes, const double *const *in, double *out);
-} definitions[] = {{&rl_kernel_gemm, random_gemm_shape, define_gemm},
-                   {&rl_kernel_attention, random_attention_shape, define_attention},
-                   {&rl_kernel_conv, random_conv_shape, define_conv},
-                   {&rl_kernel_conv_dgrad, random_conv_shape, define_dgrad},
-                   {&rl_kernel_conv_wgrad, random_conv_shape, define_wgrad}};
-enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
+  void (*compute)(const int64_t *sizes, const double *const *in, double *out);
+} definitions[] = {{&rl_kernel_gemm, random_gemm_shape, compute_gemm},
+                   {&rl_kernel_attention, random_attention_shape, compute_attention},
+                   {&rl_kernel_conv, random_conv_shape, compute_conv},
+                   {&rl_kernel_conv_dgrad, random_conv_shape, compute_dgrad},
+                   {&rl_kernel_conv_wgrad, random_conv_shape, compute_wgrad}};
+enum { DEFINITION_COUNT = sizeof definitions / sizeof *definitions };
 
 /* --- the references ---------------------------------------------------------------------------------------------------- */
 
@@ -116,11 +131,11 @@ static problem new_problem(const struct definition *definition) {
   for (uint32_t input = 0; input < p.op->input_count; input++) {
     const int64_t count = p.op->input_elements(&p.shape, input);
     p.in[input] = malloc((size_t)count * sizeof(double));
-    for (int64_t i = 0; i < count; i++) p.in[input][i] = random_value();
+    for (int64_t i = 0; i < count; i++) p.in[input][i] = 2 * random_value();
   }
   p.expected = calloc((size_t)p.elements, sizeof(double));
   p.result = malloc((size_t)p.elements * sizeof(double));
-  definition->define(p.shape.size, (const double *const *)p.in, p.expected);
+  definition->compute(p.shape.size, (const double *const *)p.in, p.expected);
   return p;
 }
 
@@ -134,18 +149,18 @@ static void assert_agreement(const problem *p, double limit, const char *functio
   double scale = p->op->output_scale(&p->shape);
   for (int64_t i = 0; i < p->elements; i++)
     if (!(fabs(p->result[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
-      const int64_t *s = p->shape.size;
+      const int64_t *sizes = p->shape.size;
       fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu",
-               p->op->workload.name, function, (long long)i, p->result[i], p->expected[i], (long long)s[0], (long long)s[1],
-               (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7],
-               (unsigned long long)seed);
+               p->op->workload.name, function, (long long)i, p->result[i], p->expected[i], (long long)sizes[0],
+               (long long)sizes[1], (long long)sizes[2], (long long)sizes[3], (long long)sizes[4], (long long)sizes[5],
+               (long long)sizes[6], (long long)sizes[7], (unsigned long long)test_seed);
     }
 }
 
 static void references_match_the_definitions(void **state) {
   (void)state;
-  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = new_problem(&definitions[i % DEFINITIONS]);
+  for (int i = 0; i < SHAPES_PER_OPERATOR * DEFINITION_COUNT; i++) {
+    problem p = new_problem(&definitions[i % DEFINITION_COUNT]);
     p.op->reference(&p.shape, (const double *const *)p.in, 0, p.op->output_segment_count(&p.shape), p.result);
     assert_agreement(&p, 1e-13, "reference");
     p.op->compute_double(&p.shape, (const double *const *)p.in, 0, p.op->output_segment_count(&p.shape), p.result);
@@ -156,8 +171,8 @@ static void references_match_the_definitions(void **state) {
 
 static void float_results_are_within_the_tolerance(void **state) {
   (void)state;
-  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = new_problem(&definitions[i % DEFINITIONS]);
+  for (int i = 0; i < SHAPES_PER_OPERATOR * DEFINITION_COUNT; i++) {
+    problem p = new_problem(&definitions[i % DEFINITION_COUNT]);
     float *in[RL_KERNEL_INPUTS_MAX] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
     for (uint32_t input = 0; input < p.op->input_count; input++) {
       const int64_t count = p.op->input_elements(&p.shape, input);
@@ -165,11 +180,12 @@ static void float_results_are_within_the_tolerance(void **state) {
       for (int64_t k = 0; k < count; k++) p.in[input][k] = in[input][k] = (float)p.in[input][k];
     }
     memset(p.expected, 0, (size_t)p.elements * sizeof(double));
-    definitions[i % DEFINITIONS].define(p.shape.size, (const double *const *)p.in, p.expected);
+    definitions[i % DEFINITION_COUNT].compute(p.shape.size, (const double *const *)p.in, p.expected);
     p.op->compute_float(&p.shape, (const float *const *)in, 0, p.op->output_segment_count(&p.shape), out);
     for (int64_t k = 0; k < p.elements; k++) p.result[k] = (double)out[k];
-    assert_agreement(&p, 4 * p.op->tolerance_ulps(&p.shape) * 0x1p-23,
-                     "compute_float"); /* factor 4: the tolerance bounds the error's norm, which a single element may exceed */
+    assert_agreement(
+        &p, 4 * p.op->tolerance_ulps(&p.shape) * 0x1p-23,
+        "compute_float"); /* 4 times the tolerance, which bounds the norm of all errors: a single error may be larger */
     for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) free(in[input]);
     free(out);
     free_problem(&p);
@@ -194,11 +210,11 @@ static void compute_segments(const problem *p, int64_t first, int64_t count) {
 
 static void segments_need_only_their_windows(void **state) {
   (void)state;
-  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = new_problem(&definitions[i % DEFINITIONS]);
+  for (int i = 0; i < SHAPES_PER_OPERATOR * DEFINITION_COUNT; i++) {
+    problem p = new_problem(&definitions[i % DEFINITION_COUNT]);
     const int64_t segments = p.op->output_segment_count(&p.shape);
     for (int64_t first = 0, count; first < segments; first += count) {
-      count = random_int(1, segments - first);
+      count = random_between(1, segments - first);
       compute_segments(&p, first, count);
     }
     assert_agreement(&p, 1e-13, "segments");
@@ -217,7 +233,7 @@ static void both_engines_of_gemm_are_correct(void **state) {
     rl_error err = {0};
     rl_instance *instance = NULL;
     rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPE_COUNT, "heuristic", shapes[i / RL_DTYPE_COUNT % 3]);
-    params.seed = random_int(1, 1 << 30);
+    params.seed = random_between(1, 1 << 30);
     if (engines[i / RL_DTYPE_COUNT / 3]->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
     assert_correct((rl_kernel_instance *)instance);
     instance->ops->close(instance);
@@ -259,10 +275,10 @@ static void costs_count_compulsory_bytes_and_operations(void **state) {
   assert_true(cost.operations == 4.0 * 2 * 8 * 100 * 100 * 64 && cost.bytes == 2.0 * 2 * 100 * 64 * (8 + 2 + 2 + 8));
   cost = cost_of(&rl_kernel_attention, RL_DTYPE_BF16, causal);
   assert_true(cost.operations == 4.0 * 2 * 8 * (100 * 101 / 2) * 64);
-  /* 3×3 over 5×7 with padding 1: 13 of 15 taps lie inside vertically, 19 of 21 horizontally. */
+  /* A 3×3 kernel with padding 1 on a 5×7 image: 13 of 15 vertical and 19 of 21 horizontal positions of its taps lie inside. */
   const char *conv =
       "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
-  for (int i = 2; i < DEFINITIONS; i++) {
+  for (int i = 2; i < DEFINITION_COUNT; i++) {
     cost = cost_of(definitions[i].op, RL_DTYPE_FP32, conv);
     assert_true(cost.operations == 2.0 * 2 * 13 * 19 * 3 * 4 && cost.bytes == 4.0 * (2 * 5 * 7 * 3 + 4 * 9 * 3 + 2 * 5 * 7 * 4));
   }
@@ -274,7 +290,7 @@ static void tolerances_grow_with_sums(void **state) {
   rl_kernel_shape shape;
   assert_int_equal(rl_kernel_params_shape(&gemm, &shape, NULL), 0);
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 128 + 0.5) * 0x1p-23);
-  gemm.dtype = RL_DTYPE_FP32; /* no tensor cores, so no truncation */
+  gemm.dtype = RL_DTYPE_FP32; /* FP32 uses no tensor cores, so inputs are not truncated */
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 0.5) * 0x1p-23);
   gemm.dtype = RL_DTYPE_FP16;
   assert_true(rl_kernel_tolerance(&gemm, &shape) == 161 * 0x1p-23 + 0x1p-11);
@@ -333,7 +349,7 @@ int main(void) {
                                      cmocka_unit_test(tolerances_grow_with_sums),
                                      cmocka_unit_test(unsupported_parameters_are_refused)};
   setenv("ROOFLINED_THREADS", "3", 1);
-  seed = (uint64_t)time(NULL) << 20;
+  choose_test_seed();
   device = rl_device_open(0, NULL);
   if (!device) return 1;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Bounds the work of every query: the steps of SQLite's virtual machine per row returned must not grow with the number of jobs. A
- * query plan alone does not show a walk over every job. Each case runs on two databases, one with four times the jobs. */
+ * query plan alone does not show a walk over every job. Each case runs on two databases, of which one has four times as many
+ * jobs. */
 #include <stddef.h>
 
 #include "grow.h"
@@ -7,11 +8,12 @@
 
 enum { JOBS = 250, ACTIVITY_ROWS = 25000, TRACE_ROWS = 10000, GROWTH = 4, SLACK_STEPS = 32 };
 
-/* A parameter of a query: a member of grow_result, else text, else a number. */
+/* The value of a query's parameter: a member of grow_result if is_member is set; otherwise text if it is not NULL; otherwise
+ * number. */
 typedef struct query_parameter {
   const char *name;
   bool is_member;
-  size_t member;
+  size_t member; /* its offset */
   const char *text;
   int64_t number;
 } query_parameter;
@@ -21,7 +23,7 @@ enum { MAX_PARAMETERS = 4 };
 typedef struct query_case {
   rl_query query;
   const char *query_name, *name;
-  int64_t max_steps; /* per row, in both databases */
+  int64_t max_steps; /* per returned row, in each of the two databases; 0: not limited */
   query_parameter parameters[MAX_PARAMETERS];
 } query_case;
 
@@ -177,10 +179,10 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* --- counters ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct work {
-  int64_t rows, steps, scanned; /* scanned: steps of full table scans */
+  int64_t rows, steps, scanned; /* steps: of the virtual machine; scanned: steps of full table scans */
 } work;
 
-static work counted; /* by all statements since it was set to zero */
+static work counted; /* sums over all statements since the test set it to zero */
 
 /* Called when a statement ends. */
 static int count_steps(unsigned event, void *context, void *statement, void *duration_ns) {
@@ -209,7 +211,7 @@ static void open_database(grown_database *database, int64_t scale) {
   void *state;
   open_fixture(&state);
   database->fixture = state;
-  /* Nothing here is read after a crash. */
+  /* fsync only costs time here: no test reads the database after a crash. */
   assert_int_equal(sqlite3_exec(database->fixture->store->writer.handle, "PRAGMA synchronous = OFF", NULL, NULL, NULL),
                    SQLITE_OK);
   ASSERT_OK(rl_store_token_add(database->fixture->store, "reader", "c0ffee", &err));
@@ -220,7 +222,8 @@ static int open_databases(void **state) {
   (void)state;
   open_database(&small, 1);
   open_database(&large, GROWTH);
-  sqlite3_auto_extension((void (*)(void))trace_connection); /* the readers open later */
+  sqlite3_auto_extension(
+      (void (*)(void))trace_connection); /* the store opens its readers later, so each calls trace_connection */
   return 0;
 }
 
@@ -242,20 +245,21 @@ static rl_binding make_binding(const query_parameter *parameter, const grow_resu
   return (rl_binding)RL_BIND_INTEGER(parameter->name, parameter->number);
 }
 
-static work measure(const query_case *one, const grown_database *database) {
+/* Executes the query of a case. Returns the number of rows, and the steps and scan steps per row. */
+static work measure_work_per_row(const query_case *tested, const grown_database *database) {
   rl_binding bindings[MAX_PARAMETERS];
   rl_cursor *cursor = NULL;
   const char *json;
   int count = 0, more;
   int64_t rows = 0;
-  for (; count < MAX_PARAMETERS && one->parameters[count].name != NULL; count++)
-    bindings[count] = make_binding(&one->parameters[count], &database->grown);
+  for (; count < MAX_PARAMETERS && tested->parameters[count].name != NULL; count++)
+    bindings[count] = make_binding(&tested->parameters[count], &database->grown);
   counted = (work){0};
-  ASSERT_OK(rl_store_query(database->fixture->store, one->query, bindings, count, &cursor, &err));
+  ASSERT_OK(rl_store_query(database->fixture->store, tested->query, bindings, count, &cursor, &err));
   while ((more = rl_cursor_next(cursor, &json, &err)) > 0) rows++;
   rl_cursor_close(cursor);
-  if (more < 0) fail_msg("%s %s: %s", one->query_name, one->name, err.message);
-  if (rows == 0 || counted.steps == 0) fail_msg("%s %s: no rows, or no steps were counted", one->query_name, one->name);
+  if (more < 0) fail_msg("%s %s: %s", tested->query_name, tested->name, err.message);
+  if (rows == 0 || counted.steps == 0) fail_msg("%s %s: no rows, or no steps were counted", tested->query_name, tested->name);
   return (work){.rows = rows, .steps = counted.steps / rows, .scanned = counted.scanned / rows};
 }
 
@@ -270,21 +274,24 @@ static void every_query_has_a_case(void **state) {
   }
 }
 
-static bool is_bounded(const work *few, const work *many, int64_t max_steps) {
-  bool grows = many->steps > few->steps + few->steps / 8 + SLACK_STEPS || many->scanned > few->scanned + SLACK_STEPS;
-  return !grows && (max_steps == 0 || (few->steps <= max_steps && many->steps <= max_steps));
+/* Returns whether neither kind of step grows from the small to the large database, and the steps stay below max_steps. */
+static bool is_bounded(const work *small_work, const work *large_work, int64_t max_steps) {
+  bool grows = large_work->steps > small_work->steps + small_work->steps / 8 + SLACK_STEPS ||
+               large_work->scanned > small_work->scanned + SLACK_STEPS;
+  return !grows && (max_steps == 0 || (small_work->steps <= max_steps && large_work->steps <= max_steps));
 }
 
 static void steps_per_row_do_not_grow_with_jobs(void **state) {
   (void)state;
   int failed = 0;
-  for (const query_case *one = cases; one < cases + CASES; one++) {
-    measure(one, &small), measure(one, &large); /* prepares the statements and reads the schema */
-    const work few = measure(one, &small), many = measure(one, &large);
-    bool bounded = is_bounded(&few, &many, one->max_steps);
+  for (const query_case *tested = cases; tested < cases + CASES; tested++) {
+    measure_work_per_row(tested, &small),
+        measure_work_per_row(tested, &large); /* not counted: prepares the statements and reads the schema */
+    const work small_work = measure_work_per_row(tested, &small), large_work = measure_work_per_row(tested, &large);
+    bool bounded = is_bounded(&small_work, &large_work, tested->max_steps);
     printf("%-6s %-16s %-31s %4lld rows, %8lld to %8lld steps per row, %6lld to %6lld scanned\n", bounded ? "ok" : "FAILED",
-           one->query_name, one->name, (long long)many.rows, (long long)few.steps, (long long)many.steps, (long long)few.scanned,
-           (long long)many.scanned);
+           tested->query_name, tested->name, (long long)large_work.rows, (long long)small_work.steps, (long long)large_work.steps,
+           (long long)small_work.scanned, (long long)large_work.scanned);
     failed += !bounded;
   }
   assert_int_equal(failed, 0);

@@ -12,7 +12,7 @@
 #include "store_fixture.h"
 
 typedef struct queue_fixture {
-  fixture store_fixture; /* first: the store's fixture */
+  fixture store_fixture; /* the first member, because close_fixture gets a pointer to the whole */
   rl_queue *jobs;
   int event_count;
 } queue_fixture;
@@ -30,7 +30,7 @@ static void open_queue(queue_fixture *f, int64_t limit) {
   rl_queue_set_listener(f->jobs, count_event, f);
 }
 
-static int setup(void **state) {
+static int open_queue_fixture(void **state) {
   queue_fixture *f = calloc(1, sizeof *f);
   strcpy(f->store_fixture.folder, "/tmp/rooflined-jobs-XXXXXX");
   assert_non_null(mkdtemp(f->store_fixture.folder));
@@ -40,15 +40,15 @@ static int setup(void **state) {
   return 0;
 }
 
-static int teardown(void **state) {
+static int close_queue_fixture(void **state) {
   queue_fixture *f = *state;
   rl_queue_close(f->jobs);
   return close_fixture(state);
 }
 
-static void restart(queue_fixture *f) {
+static void restart_daemon(queue_fixture *f) {
   rl_queue_close(f->jobs);
-  reopen(&f->store_fixture);
+  reopen_store(&f->store_fixture);
   open_queue(f, 3);
 }
 
@@ -68,10 +68,10 @@ static rl_claim claim_pass(queue_fixture *f, const char *device) {
   return claimed;
 }
 
-static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
+static void assert_state(queue_fixture *f, int64_t id, rl_job_state expected) {
   rl_job_state state;
   ASSERT_OK(rl_store_job_state(f->store_fixture.store, id, &state, &err));
-  assert_string_equal(rl_job_state_names[state], rl_job_state_names[wanted]);
+  assert_string_equal(rl_job_state_names[state], rl_job_state_names[expected]);
 }
 
 static void commit_records(queue_fixture *f, const rl_claim *claimed) {
@@ -80,21 +80,21 @@ static void commit_records(queue_fixture *f, const rl_claim *claimed) {
   ASSERT_OK(rl_queue_commit_pass(f->jobs, claimed, &pass_data.records, &err));
 }
 
-/* wanted: events as text, "job:queued job:running timing:completed ...". */
-static void assert_events(queue_fixture *f, int64_t id, const char *wanted) {
+/* expected: the job's events as text, "job:queued job:running timing:completed ...". */
+static void assert_events(queue_fixture *f, int64_t id, const char *expected) {
   cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
                            RL_BIND_INTEGER(":limit", 100));
-  char answered[1024] = "";
+  char found[1024] = "";
   const cJSON *row;
   cJSON_ArrayForEach (row, rows) {
     const cJSON *data = cJSON_GetObjectItem(row, "data") != NULL ? cJSON_GetObjectItem(row, "data") : row;
     const cJSON *state = cJSON_GetObjectItem(data, "state"), *pass = cJSON_GetObjectItem(data, "pass");
-    size_t used = strlen(answered);
-    snprintf(answered + used, sizeof answered - used, "%s%s%s%s", used > 0 ? " " : "", pass != NULL ? pass->valuestring : "job",
+    size_t used = strlen(found);
+    snprintf(found + used, sizeof found - used, "%s%s%s%s", used > 0 ? " " : "", pass != NULL ? pass->valuestring : "job",
              state != NULL ? ":" : "", state != NULL ? state->valuestring : "");
   }
   cJSON_Delete(rows);
-  assert_string_equal(answered, wanted);
+  assert_string_equal(found, expected);
 }
 
 static void a_job_runs_pass_by_pass(void **state) {
@@ -159,7 +159,7 @@ static void the_deadline_counts_from_the_start_of_the_job(void **state) {
   assert_in_range(claim_pass(f, "cpu").deadline_ns, now + INT64_C(100000000000), now + INT64_C(101000000000));
 }
 
-static void cancelling(void **state) {
+static void a_cancelled_job_stores_no_results(void **state) {
   queue_fixture *f = *state;
   int64_t queued = submit_job(f, "cpu", 1), running = submit_job(f, "gpu0", 1);
   ASSERT_OK(rl_queue_cancel_job(f->jobs, queued, &err));
@@ -169,7 +169,7 @@ static void cancelling(void **state) {
   assert_false(rl_queue_should_cancel(f->jobs, running));
   ASSERT_OK(rl_queue_cancel_job(f->jobs, running, &err));
   assert_true(rl_queue_should_cancel(f->jobs, running));
-  commit_records(f, &claimed); /* the worker finished before it was cancelled: its results are dropped */
+  commit_records(f, &claimed); /* the worker had finished before it received the cancellation: its results are dropped */
   assert_state(f, running, RL_JOB_CANCELLED);
   assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 0);
   assert_events(f, running, "job:queued job:running job:cancelled");
@@ -191,21 +191,21 @@ static void a_cancel_survives_a_crash(void **state) {
   int64_t id = submit_job(f, "cpu", 1);
   claim_pass(f, "cpu");
   ASSERT_OK(rl_queue_cancel_job(f->jobs, id, &err));
-  restart(f); /* the worker has not stopped yet */
+  restart_daemon(f); /* before the worker has stopped */
   assert_state(f, id, RL_JOB_CANCELLED);
   assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &none, &err), 0);
 }
 
-static void a_worker_may_die_once(void **state) {
+static void a_job_fails_at_the_second_crash_of_its_worker(void **state) {
   queue_fixture *f = *state;
   int64_t id = submit_job(f, "cpu", 1);
   rl_claim first = claim_pass(f, "cpu");
   ASSERT_OK(rl_queue_record_worker_crash(f->jobs, &first, "was killed by SIGSEGV", &err));
   assert_state(f, id, RL_JOB_RUNNING);
-  rl_claim again = claim_pass(f, "cpu");
-  assert_int_equal(again.pass_id, first.pass_id);
-  assert_int_equal(again.deadline_ns, first.deadline_ns);
-  ASSERT_OK(rl_queue_record_worker_crash(f->jobs, &again, "exited with 3", &err));
+  rl_claim second = claim_pass(f, "cpu");
+  assert_int_equal(second.pass_id, first.pass_id);
+  assert_int_equal(second.deadline_ns, first.deadline_ns);
+  ASSERT_OK(rl_queue_record_worker_crash(f->jobs, &second, "exited with 3", &err));
   assert_state(f, id, RL_JOB_FAILED);
   assert_events(f, id, "job:queued job:running timing:died timing:died job:failed");
   cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 4),
@@ -219,11 +219,11 @@ static void a_worker_may_die_once(void **state) {
 static void a_failed_pass_fails_its_job(void **state) {
   queue_fixture *f = *state;
   rl_claim none;
-  rl_error why;
+  rl_error failure;
   int64_t id = submit_job(f, "cpu", 1);
   rl_claim claimed = claim_pass(f, "cpu");
-  rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
-  ASSERT_OK(rl_queue_fail_job(f->jobs, &claimed, &why, &err));
+  rl_fail(&failure, RL_CUDA, 700, "an illegal memory access");
+  ASSERT_OK(rl_queue_fail_job(f->jobs, &claimed, &failure, &err));
   assert_state(f, id, RL_JOB_FAILED);
   assert_int_equal(rl_queue_claim_pass(f->jobs, "cpu", 0, &none, &err), 0);
 }
@@ -238,7 +238,7 @@ static void interrupted_jobs_are_resumed(void **state) {
   rl_queue_stop(f->jobs);
   ASSERT_OK(rl_queue_interrupt_job(f->jobs, &claimed, &err));
   assert_state(f, stopped, RL_JOB_INTERRUPTED);
-  restart(f);
+  restart_daemon(f);
   assert_state(f, stopped, RL_JOB_QUEUED);
   assert_state(f, crashed, RL_JOB_QUEUED);
   rl_claim resumed = claim_pass(f, "cpu");
@@ -290,17 +290,17 @@ static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
 
 static int64_t elapsed_ms(int64_t begin_ns) { return (rl_monotonic_ns() - begin_ns) / 1000000; }
 
-/* The store's lock wait of 100 ms, and delays of a busy machine. */
-enum { MAX_WAIT_MS = 400 };
+/* A change waits 100 ms for the store's lock; the rest allows for delays of a busy machine. */
+enum { MAX_REFUSAL_MS = 400 };
 
 static void assert_quickly_refused(int64_t begin_ns, int rc) {
   assert_int_equal(rc, -1);
   assert_int_equal(err.domain, RL_STORAGE);
   assert_int_equal(err.code, RL_STORAGE_LOCKED);
-  assert_in_range(elapsed_ms(begin_ns), 0, MAX_WAIT_MS);
+  assert_in_range(elapsed_ms(begin_ns), 0, MAX_REFUSAL_MS);
 }
 
-/* Calls functions that change the database, whose lock another program holds. */
+/* Checks that each function that changes the database fails soon, because another program holds the lock. */
 static void assert_changes_are_refused(queue_fixture *f, const rl_claim *running) {
   rl_job_spec spec = make_spec("cpu", 1);
   rl_claim none;
@@ -321,7 +321,7 @@ static void assert_changes_are_refused(queue_fixture *f, const rl_claim *running
   assert_int_equal(rl_queue_job_on_device(f->jobs, "cpu"), running->job_id);
 }
 
-/* While a lock lasts, only the first change waits: else 20 submissions a second would form a queue of requests. */
+/* While a lock lasts, only the first change waits for it. If each waited, requests would pile up at 20 submissions a second. */
 static void assert_later_changes_do_not_wait(queue_fixture *f) {
   enum { SUBMISSIONS = 50, ALL_WAITS_MS = SUBMISSIONS * 100 };
   rl_job_spec spec = make_spec("cpu", 1);
@@ -385,19 +385,19 @@ static void the_queue_is_not_locked_while_a_change_waits(void **state) {
   assert_in_range(longest_ms, 0, 50);
 }
 
-typedef struct waiter {
+typedef struct waiting_claim {
   rl_queue *jobs;
   rl_claim claim;
   int rc;
   int64_t waited_ms;
-} waiter;
+} waiting_claim;
 
 static void *wait_for_claim(void *argument) {
-  waiter *w = argument;
+  waiting_claim *waiting = argument;
   rl_error ignored;
   int64_t begin = rl_monotonic_ns();
-  w->rc = rl_queue_claim_pass(w->jobs, "cpu", 20000, &w->claim, &ignored);
-  w->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
+  waiting->rc = rl_queue_claim_pass(waiting->jobs, "cpu", 20000, &waiting->claim, &ignored);
+  waiting->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
   return NULL;
 }
 
@@ -411,7 +411,7 @@ static void a_final_state_is_the_last_event(void **state) {
 
 static void a_waiting_claim_is_woken(void **state) {
   queue_fixture *f = *state;
-  waiter woken = {.jobs = f->jobs}, stopped = {.jobs = f->jobs};
+  waiting_claim woken = {.jobs = f->jobs}, stopped = {.jobs = f->jobs};
   pthread_t thread;
   pthread_create(&thread, NULL, wait_for_claim, &woken);
   nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -448,13 +448,13 @@ static void progress_is_rate_limited(void **state) {
 }
 
 int main(void) {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, open_queue_fixture, close_queue_fixture)
   const struct CMUnitTest tests[] = {TEST(a_job_runs_pass_by_pass),
                                      TEST(devices_are_resolved),
                                      TEST(the_deadline_counts_from_the_start_of_the_job),
-                                     TEST(cancelling),
+                                     TEST(a_cancelled_job_stores_no_results),
                                      TEST(a_cancel_survives_a_crash),
-                                     TEST(a_worker_may_die_once),
+                                     TEST(a_job_fails_at_the_second_crash_of_its_worker),
                                      TEST(a_failed_pass_fails_its_job),
                                      TEST(interrupted_jobs_are_resumed),
                                      TEST(a_full_queue_refuses_jobs),

@@ -15,8 +15,8 @@ enum { BLOCKS = 8 };
 
 static char path[64];
 
-/* Writes a file of 80 blocks: "steady" values within 0.3 %, one of them dropped, and an accuracy. */
-static int write_file(void **state) {
+/* Writes a file with 80 blocks of two metrics: a time that varies by 0.3 % and lacks one value, and an accuracy. */
+static int write_recorded_values(void **state) {
   (void)state;
   strcpy(path, "/tmp/test_recorded_XXXXXX");
   FILE *file = fdopen(mkstemp(path), "w");
@@ -30,16 +30,17 @@ static int write_file(void **state) {
   return 0;
 }
 
-static int remove_file(void **state) {
+static int remove_recorded_values(void **state) {
   (void)state;
   return unlink(path);
 }
 
-static rl_verdict judge(const recorded_suite *suite, recorded_window window, rl_verdict *of_first) {
+/* Returns the verdict of the suite. Sets *first_verdict to the verdict of its first metric. */
+static rl_verdict judge_suite(const recorded_suite *suite, recorded_window window, rl_verdict *first_verdict) {
   rl_verdict_judgement judged[RECORDED_MAX_METRICS];
   rl_verdict_summary summary;
   assert_int_equal(recorded_judge(suite, &window, judged, &summary), 0);
-  *of_first = judged[0].verdict;
+  *first_verdict = judged[0].verdict;
   return summary.verdict;
 }
 
@@ -55,11 +56,11 @@ static void injected_slow_downs_are_found(void **state) {
   recorded_window window = {.blocks = BLOCKS, .baseline_runs = 5, .threshold_ratio = 0.01};
   for (window.first = 0; window.first + recorded_window_size(&window) <= suite->block_count; window.first++) {
     window.slow_down_ratio = 0;
-    assert_int_equal(judge(suite, window, &first), RL_VERDICT_SAME);
+    assert_int_equal(judge_suite(suite, window, &first), RL_VERDICT_SAME);
     window.slow_down_ratio = 0.005; /* below the threshold */
-    assert_int_not_equal(judge(suite, window, &first), RL_VERDICT_SLOWER);
+    assert_int_not_equal(judge_suite(suite, window, &first), RL_VERDICT_SLOWER);
     window.slow_down_ratio = 0.02;
-    assert_int_equal(judge(suite, window, &first), RL_VERDICT_SLOWER);
+    assert_int_equal(judge_suite(suite, window, &first), RL_VERDICT_SLOWER);
     assert_int_equal(first, RL_VERDICT_SLOWER);
   }
   assert_int_equal(window.first, 80 - 7 * BLOCKS + 1);
@@ -77,5 +78,5 @@ static void a_wrong_file_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(injected_slow_downs_are_found), cmocka_unit_test(a_wrong_file_is_refused)};
-  return cmocka_run_group_tests(tests, write_file, remove_file);
+  return cmocka_run_group_tests(tests, write_recorded_values, remove_recorded_values);
 }

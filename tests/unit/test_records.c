@@ -85,25 +85,24 @@ static void a_missing_value_needs_a_reason(void **state) {
 
 /* --- records in API responses ------------------------------------------------------------------------------------------ */
 
-/* A response schema of openapi.json. Its properties are the fields of a record, without those in `hidden` and with those in
- * `added`. */
+/* A response schema of openapi.json. Its properties are the fields of a record except those in `hidden`, and those in `added`. */
 typedef struct response_schema {
   const char *schema;
   const rl_field *fields;
   const char *const *hidden, *const *added;
 } response_schema;
 
-#define NAMES(...) \
+#define NAME_LIST(...) \
   (const char *const[]) { __VA_ARGS__ __VA_OPT__(, ) NULL }
 static const response_schema responses[] = {
-    {"Epoch", rl_epoch_fields, NAMES(), NAMES("epoch_ms", "images_per_s", "suspect", "suspect_reason")},
-    {"Sample", rl_sample_fields, NAMES(), NAMES("suspect", "suspect_reason")},
-    {"Measurement", rl_measurement_fields, NAMES(), NAMES("pass")},
-    {"Kernel", rl_kernel_fields, NAMES("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
-     NAMES("id", "run", "variant", "pass", "counted_duration_us", "grid", "block", "metrics", "phases")},
-    {"Phase", rl_phase_fields, NAMES("ordinal", "position"), NAMES()},
-    {"Instruction", rl_instruction_fields, NAMES("ordinal"), NAMES()},
-    {"ProgressEvent", rl_progress_fields, NAMES(), NAMES("run_id", "at")},
+    {"Epoch", rl_epoch_fields, NAME_LIST(), NAME_LIST("epoch_ms", "images_per_s", "suspect", "suspect_reason")},
+    {"Sample", rl_sample_fields, NAME_LIST(), NAME_LIST("suspect", "suspect_reason")},
+    {"Measurement", rl_measurement_fields, NAME_LIST(), NAME_LIST("pass")},
+    {"Kernel", rl_kernel_fields, NAME_LIST("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+     NAME_LIST("id", "run", "variant", "pass", "counted_duration_us", "grid", "block", "metrics", "phases")},
+    {"Phase", rl_phase_fields, NAME_LIST("ordinal", "position"), NAME_LIST()},
+    {"Instruction", rl_instruction_fields, NAME_LIST("ordinal"), NAME_LIST()},
+    {"ProgressEvent", rl_progress_fields, NAME_LIST(), NAME_LIST("run_id", "at")},
 };
 
 static bool is_among(const char *const *names, const char *name) {

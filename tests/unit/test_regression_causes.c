@@ -1,4 +1,5 @@
-/* Tests the causes of a difference: each class with a known cause, and a change just below its threshold; the entries add up. */
+/* Tests the causes of a difference between two runs: the class of each known change, and of a change just below its threshold.
+ * The causes must add up to the difference. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,8 @@ static rl_regression_run make_run(const rl_regression_kernel *kernels, size_t co
                              .worker_commit = "aaaa"};
 }
 
-static rl_regression_causes find(const rl_regression_run *baseline, const rl_regression_run *current) {
+/* Returns the causes, after checking that they add up, are sorted by size with noise last, and have a text. */
+static rl_regression_causes find_causes(const rl_regression_run *baseline, const rl_regression_run *current) {
   rl_regression_causes causes = {0};
   assert_int_equal(rl_regression_causes_find(baseline, current, &causes, NULL), 0);
   double sum = 0;
@@ -70,11 +72,12 @@ static void assert_class(const rl_regression_cause *cause, rl_regression_cause_c
              cause->text);
 }
 
-/* A kernel of 10000 us takes 1000 us more. Each row changes the current run or kernel; the class of the largest cause follows. */
+/* A change of the current run or its kernel, and the class that the largest cause must have. The kernel takes 10000 us in the
+ * baseline and 11000 us now, unless total_us is set. */
 typedef struct change {
   const char *change_name;
   rl_regression_cause_class class_;
-  const char *property; /* in its evidence; NULL: none is needed */
+  const char *property; /* must be in the evidence of the cause; NULL: none */
   const char *code;     /* "": unknown in both runs */
   const char *posted_sha256, *worker_commit, *driver, *libraries, *params, *device_uuid, *throttle_reasons;
   double sm_clock_mhz, memory_clock_mhz, registers, dynamic_shared_bytes;
@@ -113,38 +116,38 @@ static const change changes[] = {
 static void each_class_follows_from_what_differs(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-    const change *to = &changes[i];
+    const change *changed = &changes[i];
     rl_regression_kernel before = make_kernel("conv2", 10000, "c1"), now = before;
-    now.total_us = to->total_us > 0 ? to->total_us : 11000;
-    if (to->code) now.code_sha256 = to->code;
-    if (to->code && *to->code == '\0') before.code_sha256 = to->code;
-    if (to->dynamic_shared_bytes > 0) now.dynamic_shared_bytes = to->dynamic_shared_bytes;
-    if (to->grid) now.grid[0] = to->grid;
-    if (to->launches) now.launches = to->launches;
+    now.total_us = changed->total_us > 0 ? changed->total_us : 11000;
+    if (changed->code) now.code_sha256 = changed->code;
+    if (changed->code && *changed->code == '\0') before.code_sha256 = changed->code;
+    if (changed->dynamic_shared_bytes > 0) now.dynamic_shared_bytes = changed->dynamic_shared_bytes;
+    if (changed->grid) now.grid[0] = changed->grid;
+    if (changed->launches) now.launches = changed->launches;
     rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
-    if (to->worker_commit) current.worker_commit = to->worker_commit;
-    if (to->posted_sha256) baseline.posted_sha256 = "p1", current.posted_sha256 = to->posted_sha256;
-    if (to->driver) current.driver = to->driver;
-    if (to->libraries) current.libraries = to->libraries;
-    if (to->params) current.params = to->params;
-    if (to->device_uuid) current.device_uuid = to->device_uuid;
-    if (to->throttle_reasons) current.throttle_reasons = to->throttle_reasons;
-    if (to->sm_clock_mhz > 0) current.sm_clock_mhz = to->sm_clock_mhz;
-    if (to->memory_clock_mhz > 0) current.memory_clock_mhz = to->memory_clock_mhz;
-    rl_regression_causes causes = find(&baseline, &current);
-    print_message("%s: %s\n", to->change_name, causes.items[0].text);
+    if (changed->worker_commit) current.worker_commit = changed->worker_commit;
+    if (changed->posted_sha256) baseline.posted_sha256 = "p1", current.posted_sha256 = changed->posted_sha256;
+    if (changed->driver) current.driver = changed->driver;
+    if (changed->libraries) current.libraries = changed->libraries;
+    if (changed->params) current.params = changed->params;
+    if (changed->device_uuid) current.device_uuid = changed->device_uuid;
+    if (changed->throttle_reasons) current.throttle_reasons = changed->throttle_reasons;
+    if (changed->sm_clock_mhz > 0) current.sm_clock_mhz = changed->sm_clock_mhz;
+    if (changed->memory_clock_mhz > 0) current.memory_clock_mhz = changed->memory_clock_mhz;
+    rl_regression_causes causes = find_causes(&baseline, &current);
+    print_message("%s: %s\n", changed->change_name, causes.items[0].text);
     assert_true(causes.count >= 1);
-    assert_class(&causes.items[0], to->class_);
-    bool found = to->property == NULL;
+    assert_class(&causes.items[0], changed->class_);
+    bool found = changed->property == NULL;
     for (size_t k = 0; k < causes.items[0].evidence_count; k++)
-      found = found || strcmp(causes.items[0].evidence[k].property, to->property) == 0;
-    if (!found) fail_msg("%s: no evidence %s", to->change_name, to->property);
+      found = found || strcmp(causes.items[0].evidence[k].property, changed->property) == 0;
+    if (!found) fail_msg("%s: no evidence %s", changed->change_name, changed->property);
     rl_regression_causes_clear(&causes);
   }
 }
 
-/* Equal machine code, launch and inputs are never code, whatever else differs. */
-static void equal_kernels_are_never_code(void **state) {
+/* If machine code, launch and inputs are equal, the cause is never RL_REGRESSION_CODE, whatever else differs. */
+static void equal_kernels_never_have_the_cause_code(void **state) {
   (void)state;
   choose_test_seed();
   static const char *const commits[] = {"aaaa", "bbbb", NULL}, *const drivers[] = {"580", "590", NULL};
@@ -158,7 +161,7 @@ static void equal_kernels_are_never_code(void **state) {
     baseline.total_us = 10000, current.total_us = 10000 + 1000 * random_value();
     current.worker_commit = commits[random_bits() % 3], current.driver = drivers[random_bits() % 3];
     current.sm_clock_mhz = 1900 + 100 * random_value();
-    rl_regression_causes causes = find(&baseline, &current);
+    rl_regression_causes causes = find_causes(&baseline, &current);
     for (size_t i = 0; i < causes.count; i++) assert_int_not_equal(causes.items[i].class_, RL_REGRESSION_CODE);
     rl_regression_causes_clear(&causes);
   }
@@ -167,12 +170,12 @@ static void equal_kernels_are_never_code(void **state) {
 static void a_clock_explains_its_part_of_a_difference(void **state) {
   (void)state;
   rl_regression_kernel before[] = {make_kernel("a", 9000, "c1"), make_kernel("b", 4500, "d1")}, now[] = {before[0], before[1]};
-  now[0].total_us = 10000 + 3000, now[0].code_sha256 = "c2"; /* the clock: 1000 us of 4000 */
+  now[0].total_us = 10000 + 3000, now[0].code_sha256 = "c2"; /* of 4000 us more, the clock causes 1000 us */
   now[1].total_us = 5000;
   rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
-  current.sm_clock_mhz = 1782; /* 1 / 0.9: 11 % more */
+  current.sm_clock_mhz = 1782; /* 0.9 of 1980 MHz: kernels take 11 % longer */
   current.power_w = 650;
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_class(&causes.items[0], RL_REGRESSION_CODE), assert_class(&causes.items[1], RL_REGRESSION_DEVICE);
   assert_true(fabs(causes.items[0].difference_us - 3000) < 1e-6 && fabs(causes.items[1].difference_us - 1500) < 1e-6);
@@ -182,7 +185,7 @@ static void a_clock_explains_its_part_of_a_difference(void **state) {
   rl_regression_causes_clear(&causes);
 }
 
-static void kernels_of_one_run_and_time_between_kernels(void **state) {
+static void kernels_of_only_one_run_and_time_between_kernels_are_causes(void **state) {
   (void)state;
   rl_regression_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("relu", 700, "d1")},
                        now[] = {make_kernel("a", 5000, "c1"), make_kernel("softmax", 1500, "e1")};
@@ -190,7 +193,7 @@ static void kernels_of_one_run_and_time_between_kernels(void **state) {
   rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
   baseline.total_us = 6000, current.total_us = 7200;
   current.worker_commit = "bbbb";
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 3);
   assert_string_equal(causes.items[0].subject, "softmax"), assert_true(causes.items[0].difference_us == 1500);
   assert_string_equal(causes.items[1].subject, "relu"), assert_true(causes.items[1].difference_us == -700);
@@ -199,12 +202,13 @@ static void kernels_of_one_run_and_time_between_kernels(void **state) {
   assert_non_null(strstr(causes.items[2].text, "not attributed"));
   rl_regression_causes_clear(&causes);
   current.worker_commit = "aaaa", current.libraries = "cuDNN 9.19.0"; /* the library chose another algorithm */
-  causes = find(&baseline, &current);
+  causes = find_causes(&baseline, &current);
   assert_class(&causes.items[0], RL_REGRESSION_CONFIGURATION), assert_class(&causes.items[2], RL_REGRESSION_NOISE);
   rl_regression_causes_clear(&causes);
 }
 
-/* The metric is 20 % shorter than the trace of both kernels, which has 300 and 900 us between them. */
+/* First, the metric is kernel time, 20 % shorter than the kernels in the traces: their difference explains all of it. Then, the
+ * metric is an epoch, which has 300 us between kernels in the baseline and 900 us in the current run. */
 static void a_metric_of_kernels_has_no_time_between_them(void **state) {
   (void)state;
   rl_regression_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("b", 5000, "d1")},
@@ -212,20 +216,20 @@ static void a_metric_of_kernels_has_no_time_between_them(void **state) {
   rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
   baseline.total_us = 8000, current.total_us = 8800;
   baseline.is_kernel_time = current.is_kernel_time = true;
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 1);
   assert_class(&causes.items[0], RL_REGRESSION_CODE);
   assert_true(fabs(causes.items[0].difference_us - 800) < 1e-6 && fabs(causes.items[0].share_ratio - 1) < 1e-9);
   rl_regression_causes_clear(&causes);
-  baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: the time that kernels do not explain is listed */
+  baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: the time between kernels is a cause */
   baseline.total_us = 10300, current.total_us = 11900;
-  causes = find(&baseline, &current);
+  causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_true(causes.items[0].difference_us == 1000 && fabs(causes.items[1].difference_us - 600) < 1e-9);
   rl_regression_causes_clear(&causes);
 }
 
-/* Of 10000 us, 1 % between kernels is no cause, whatever build runs. */
+/* Up to 1 % of 10000 us between kernels is noise, even if the build differs. */
 static void one_percent_of_time_between_kernels_is_noise(void **state) {
   (void)state;
   rl_regression_kernel before = make_kernel("a", 9000, "c1"), now = make_kernel("a", 9900, "c2");
@@ -233,7 +237,7 @@ static void one_percent_of_time_between_kernels_is_noise(void **state) {
   baseline.total_us = 10000, current.worker_commit = "bbbb";
   for (int i = 0; i < 2; i++) {
     current.total_us = i == 0 ? 10990 : 11010;
-    rl_regression_causes causes = find(&baseline, &current);
+    rl_regression_causes causes = find_causes(&baseline, &current);
     assert_int_equal(causes.count, 2);
     assert_class(&causes.items[1], i == 0 ? RL_REGRESSION_NOISE : RL_REGRESSION_HARNESS);
     rl_regression_causes_clear(&causes);
@@ -255,7 +259,7 @@ static void counted_metrics_are_evidence(void **state) {
   before.metrics = (rl_metric_values){counted[0], 4}, now.metrics = (rl_metric_values){counted[1], 4};
   now.registers_per_thread = 96, now.theoretical_occupancy_ratio = 0.25;
   rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   const rl_regression_cause *cause = &causes.items[0];
   assert_true(has_evidence(cause, "smsp__inst_executed.sum", "500000", "600000"));
   assert_true(has_evidence(cause, "registers_per_thread", "64", "96"));
@@ -267,16 +271,16 @@ static void counted_metrics_are_evidence(void **state) {
 }
 
 /* On a CPU, machine code is unknown. The build decides. */
-static void unknown_machine_code(void **state) {
+static void the_build_decides_if_machine_code_is_unknown(void **state) {
   (void)state;
   rl_regression_kernel before = make_kernel("conv2", 5000, NULL), now = make_kernel("conv2", 6000, "");
   rl_regression_run baseline = make_run(&before, 1), current = make_run(&now, 1);
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_class(&causes.items[0], RL_REGRESSION_NOISE);
   assert_null(strstr(causes.items[0].text, "machine code"));
   rl_regression_causes_clear(&causes);
   current.worker_commit = "bbbb";
-  causes = find(&baseline, &current);
+  causes = find_causes(&baseline, &current);
   assert_class(&causes.items[0], RL_REGRESSION_CODE);
   assert_non_null(strstr(causes.items[0].text, "machine code is unknown"));
   rl_regression_causes_clear(&causes);
@@ -294,7 +298,7 @@ static void small_differences_of_equal_kernels_are_one_entry(void **state) {
   }
   now[7].total_us = 3000, now[7].code_sha256 = "c2";
   rl_regression_run baseline = make_run(before, KERNELS), current = make_run(now, KERNELS);
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_string_equal(causes.items[0].subject, "launch 7");
   assert_class(&causes.items[1], RL_REGRESSION_NOISE);
@@ -308,21 +312,21 @@ static void kernels_are_paired_by_launch_and_order(void **state) {
                        now[] = {make_kernel("fc", 80, "f2"), make_kernel("conv2", 100, "c1"), make_kernel("conv2", 290, "c3")};
   now[0].name = "renamed_f";
   rl_regression_run baseline = make_run(before, 3), current = make_run(now, 3);
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 2);
   assert_true(causes.items[0].difference_us == 90 && causes.items[1].difference_us == 30);
   assert_true(has_evidence(&causes.items[1], "kernel", "kernel_f", "renamed_f"));
   rl_regression_causes_clear(&causes);
 }
 
-static void equal_runs_and_unknown_times(void **state) {
+static void equal_runs_have_no_cause_and_unknown_times_are_refused(void **state) {
   (void)state;
   rl_regression_kernel kernel = make_kernel("a", 100, "c1");
   rl_regression_run run = make_run(&kernel, 1), empty = make_run(NULL, 0);
-  rl_regression_causes causes = find(&run, &run);
+  rl_regression_causes causes = find_causes(&run, &run);
   assert_int_equal(causes.count, 0);
   rl_regression_causes_clear(&causes);
-  causes = find(&empty, &empty);
+  causes = find_causes(&empty, &empty);
   assert_int_equal(causes.count, 0);
   rl_regression_causes_clear(&causes);
   rl_error err = {0};
@@ -341,7 +345,7 @@ static void other_processes_on_the_device_are_the_cause(void **state) {
   rl_regression_run baseline = make_run(before, 3), current = make_run(now, 3);
   baseline.total_us = 4000, current.total_us = 6000;
   current.other_processes = "pid 4711 (1200 MiB)";
-  rl_regression_causes causes = find(&baseline, &current);
+  rl_regression_causes causes = find_causes(&baseline, &current);
   assert_int_equal(causes.count, 4);
   for (size_t i = 0; i < 3; i++) {
     assert_class(&causes.items[i], RL_REGRESSION_DEVICE);
@@ -352,24 +356,24 @@ static void other_processes_on_the_device_are_the_cause(void **state) {
   assert_class(&causes.items[3], RL_REGRESSION_NOISE);
   rl_regression_causes_clear(&causes);
 
-  baseline.other_processes = "pid 4711 (1200 MiB)"; /* it took time from both */
-  causes = find(&baseline, &current);
+  baseline.other_processes = "pid 4711 (1200 MiB)"; /* the process took time from both runs */
+  causes = find_causes(&baseline, &current);
   assert_class(&causes.items[0], RL_REGRESSION_CODE);
   rl_regression_causes_clear(&causes);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(each_class_follows_from_what_differs),
-                                     cmocka_unit_test(equal_kernels_are_never_code),
+                                     cmocka_unit_test(equal_kernels_never_have_the_cause_code),
                                      cmocka_unit_test(a_clock_explains_its_part_of_a_difference),
-                                     cmocka_unit_test(kernels_of_one_run_and_time_between_kernels),
+                                     cmocka_unit_test(kernels_of_only_one_run_and_time_between_kernels_are_causes),
                                      cmocka_unit_test(a_metric_of_kernels_has_no_time_between_them),
                                      cmocka_unit_test(one_percent_of_time_between_kernels_is_noise),
                                      cmocka_unit_test(counted_metrics_are_evidence),
-                                     cmocka_unit_test(unknown_machine_code),
+                                     cmocka_unit_test(the_build_decides_if_machine_code_is_unknown),
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),
-                                     cmocka_unit_test(equal_runs_and_unknown_times),
+                                     cmocka_unit_test(equal_runs_have_no_cause_and_unknown_times_are_refused),
                                      cmocka_unit_test(other_processes_on_the_device_are_the_cause)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static const rl_config config = {.request_deadline_s = 10};
 
 static void connect_pair(int sockets[2]) { assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0); }
 
-static void time_is_over(void **state) {
+static void a_request_ends_at_its_time_limit(void **state) {
   rl_server server = {.config = &config};
   int sockets[2];
   (void)state;
@@ -45,7 +45,7 @@ static void time_outside_of_begin_and_end_is_not_spent(void **state) {
   }
 }
 
-static void client_has_left(void **state) {
+static void a_request_ends_when_its_client_has_left(void **state) {
   rl_server server = {.config = &config};
   int sockets[2];
   (void)state;
@@ -78,7 +78,7 @@ static int read_jobs(rl_store *store, int *count, rl_error *error) {
   return found;
 }
 
-/* A query in progress is interrupted; its connection then serves others. */
+/* A query in progress is interrupted. Afterwards, its database connection executes other queries. */
 static void queries_are_interrupted(void **state) {
   fixture *f = *state;
   rl_server server = {.config = &config};
@@ -104,8 +104,9 @@ static void queries_are_interrupted(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(time_is_over), cmocka_unit_test(time_outside_of_begin_and_end_is_not_spent),
-                                     cmocka_unit_test(client_has_left),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_request_ends_at_its_time_limit),
+                                     cmocka_unit_test(time_outside_of_begin_and_end_is_not_spent),
+                                     cmocka_unit_test(a_request_ends_when_its_client_has_left),
                                      cmocka_unit_test_setup_teardown(queries_are_interrupted, open_fixture, close_fixture)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

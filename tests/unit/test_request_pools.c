@@ -1,4 +1,4 @@
-/* Tests pools of request threads: order of tasks, bounded queues, continuations (which the bound does not refuse), liveness and
+/* Tests the pools of request threads: order of tasks, bounded queues, continuations (accepted even by a full queue), liveness and
  * stop. The tasks have no connections. */
 #include <setjmp.h>
 #include <stdarg.h>

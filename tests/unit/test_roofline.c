@@ -42,7 +42,7 @@ static void assert_close(double value, double expected) {
 }
 
 /* A device at 1 GHz: its DRAM moves 1000 bytes a cycle, and it executes 10000 FP32 multiply-adds a cycle. A kernel of 1 ms
- * reaches half of both. */
+ * reaches half of each rate. */
 static metrics half_busy(void) {
   metrics m = {0};
   set_metric(&m, "gpu__time_duration.sum", 1e6);
@@ -64,7 +64,7 @@ static metrics half_busy(void) {
   return m;
 }
 
-static void rates_intensities_and_ridges(void **state) {
+static void rates_intensities_and_ridges_are_computed(void **state) {
   (void)state;
   metrics inputs = half_busy();
   rl_roofline r = compute_roofline(&inputs);
@@ -117,10 +117,11 @@ static void tensor_metrics_have_several_names(void **state) {
   assert_close(r.units[RL_UNIT_TENSOR_FP16].theoretical_per_s, 200e12);
 }
 
-static rl_bound bound_of(double compute, double memory, double additions) {
+static rl_bound classify(double compute_pct, double memory_pct, double additions_per_cycle) {
   metrics inputs = half_busy();
-  set_metric(&inputs, COMPUTE_PCT, compute), set_metric(&inputs, MEMORY_PCT, memory);
-  set_metric(&inputs, FFMA_EXECUTED, 0), set_metric(&inputs, FMUL_EXECUTED, 0), set_metric(&inputs, FADD_EXECUTED, additions);
+  set_metric(&inputs, COMPUTE_PCT, compute_pct), set_metric(&inputs, MEMORY_PCT, memory_pct);
+  set_metric(&inputs, FFMA_EXECUTED, 0), set_metric(&inputs, FMUL_EXECUTED, 0),
+      set_metric(&inputs, FADD_EXECUTED, additions_per_cycle);
   rl_classification c = compute_roofline(&inputs).classification;
   assert_true(c.busy_pct == 60 && c.balanced_pct == 10 && c.why[0]);
   return c.bound;
@@ -129,19 +130,19 @@ static rl_bound bound_of(double compute, double memory, double additions) {
 static void thresholds_classify_a_kernel(void **state) {
   (void)state;
   enum { BELOW = 9999, ABOVE = 10000 }; /* additions a cycle; the ridge is 20 operations a byte, at 500 bytes a cycle */
-  assert_int_equal(bound_of(10, 80, ABOVE), RL_BOUND_MEMORY);
-  assert_int_equal(bound_of(80, 10, BELOW), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(85, 80, BELOW), RL_BOUND_MEMORY); /* less than balanced_pct apart: the ridge decides */
-  assert_int_equal(bound_of(80, 85, ABOVE), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(85, 80, 0), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(59.9, 59.9, ABOVE), RL_BOUND_LATENCY);
-  assert_int_equal(bound_of(59.9, 60, ABOVE), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(70.1, 80, ABOVE), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(70, 80, ABOVE), RL_BOUND_MEMORY);
-  assert_int_equal(bound_of(80, 70, BELOW), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(60, 10, 0), RL_BOUND_COMPUTE); /* no floating-point operations: the higher percentage decides */
-  assert_int_equal(bound_of(10, 60, 0), RL_BOUND_MEMORY);
-  assert_int_equal(bound_of(NAN, 90, ABOVE), RL_BOUND_UNKNOWN);
+  assert_int_equal(classify(10, 80, ABOVE), RL_BOUND_MEMORY);
+  assert_int_equal(classify(80, 10, BELOW), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(85, 80, BELOW), RL_BOUND_MEMORY); /* less than balanced_pct apart: the ridge decides */
+  assert_int_equal(classify(80, 85, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(85, 80, 0), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(59.9, 59.9, ABOVE), RL_BOUND_LATENCY);
+  assert_int_equal(classify(59.9, 60, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(70.1, 80, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(70, 80, ABOVE), RL_BOUND_MEMORY);
+  assert_int_equal(classify(80, 70, BELOW), RL_BOUND_COMPUTE);
+  assert_int_equal(classify(60, 10, 0), RL_BOUND_COMPUTE); /* no floating-point operations: the higher percentage decides */
+  assert_int_equal(classify(10, 60, 0), RL_BOUND_MEMORY);
+  assert_int_equal(classify(NAN, 90, ABOVE), RL_BOUND_UNKNOWN);
 }
 
 static void without_counters_the_model_is_classified(void **state) {
@@ -192,12 +193,9 @@ static void expressions_use_metrics_of_the_catalogue(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rates_intensities_and_ridges),
-      cmocka_unit_test(below_the_ridge_memory_is_the_bound),
-      cmocka_unit_test(tensor_metrics_have_several_names),
-      cmocka_unit_test(thresholds_classify_a_kernel),
-      cmocka_unit_test(without_counters_the_model_is_classified),
-      cmocka_unit_test(without_metrics_everything_is_unknown),
+      cmocka_unit_test(rates_intensities_and_ridges_are_computed), cmocka_unit_test(below_the_ridge_memory_is_the_bound),
+      cmocka_unit_test(tensor_metrics_have_several_names),         cmocka_unit_test(thresholds_classify_a_kernel),
+      cmocka_unit_test(without_counters_the_model_is_classified),  cmocka_unit_test(without_metrics_everything_is_unknown),
       cmocka_unit_test(expressions_use_metrics_of_the_catalogue),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Each case has metrics on one side of a rule's threshold, where the rule must have a finding with an estimated speedup that was
- * calculated by hand, and a change of one metric to the other side, where it must have none. */
+/* Tests each rule on both sides of its threshold. A case has metrics with which the rule must have a finding, whose estimated
+ * speedup was calculated by hand, and a change of one metric with which the rule must have no finding. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "model/catalogue.h"
+#include "section_bits.h"
 #include "analyze/rules.h"
 
 typedef struct rule_case {
@@ -162,7 +163,8 @@ static const rule_case cases[] = {
     {"l2_compression", "success=10", NAN, "success=0"},
     {"imbalance_sm", "longest=1000 average=500 elapsed=1000 blocks=132 sms=132", 50, "average=851"},
     {"imbalance_sm", "longest=1000 average=500 elapsed=1000 blocks=132 sms=132", 50, "elapsed=2001"},
-    {"imbalance_sm", "longest=1000 average=250 elapsed=1000 blocks=66 sms=132", 50, "blocks=33"}, /* idle ones don't count */
+    {"imbalance_sm", "longest=1000 average=250 elapsed=1000 blocks=66 sms=132", 50,
+     "blocks=33"}, /* idle multiprocessors don't count */
     {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000 atomic=59", 25, "average=901"},
     {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000 atomic=59", 25, "atomic=60"},
     {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
@@ -224,7 +226,7 @@ static void set_inputs(metrics *inputs, const rl_rule *rule, const char *text) {
   }
 }
 
-static metrics metrics_from(const rl_rule *rule, const char *text) {
+static metrics make_inputs(const rl_rule *rule, const char *text) {
   metrics inputs = {0};
   set_inputs(&inputs, rule, text);
   return inputs;
@@ -272,13 +274,6 @@ static void every_rule_is_valid_and_has_a_case(void **state) {
   for_each_rule(has_case);
 }
 
-static uint32_t section_mask(const char *id) {
-  for (size_t i = 0; i < rl_section_count; i++)
-    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
-  fail_msg("there is no section %s", id);
-  return 0;
-}
-
 static bool is_run_metric(const char *metric) {
   return strncmp(metric, "activity__", 10) == 0 || strncmp(metric, "model__", 7) == 0;
 }
@@ -293,7 +288,7 @@ static bool reads_only_metrics_of_its_section(const rl_rule *rule) {
   for (const rl_rule_input *input = rule->inputs; input->name; input++)
     assert_int_equal(strncmp(input->metric, "timeline__", 10) == 0, is_of_timeline);
   if (is_of_timeline) return true;
-  uint32_t section = section_mask(rule->section);
+  uint32_t section = section_bit(rule->section);
   for (const rl_rule_input *input = rule->inputs; input->name; input++)
     if (!is_run_metric(input->metric) && !is_collected(input->metric, section))
       fail_msg("%s: %s is not collected for %s", rule->id, input->metric, rule->section);
@@ -311,7 +306,7 @@ static void a_finding_has_its_inputs_and_estimate(void **state) {
   (void)state;
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const rl_rule *rule = rule_of_case(&cases[i]);
-    metrics triggering = metrics_from(rule, cases[i].triggering);
+    metrics triggering = make_inputs(rule, cases[i].triggering);
     rl_finding finding;
     if (triggering.count != input_count(rule)) fail_msg("%s: %s is not every input", rule->id, cases[i].triggering);
     if (!apply_rule(rule, &triggering, &finding)) fail_msg("%s is not triggered by %s", rule->id, cases[i].triggering);
@@ -336,7 +331,7 @@ static void beyond_its_threshold_a_rule_has_no_finding(void **state) {
   (void)state;
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const rl_rule *rule = rule_of_case(&cases[i]);
-    metrics silent = metrics_from(rule, cases[i].triggering);
+    metrics silent = make_inputs(rule, cases[i].triggering);
     set_inputs(&silent, rule, cases[i].change);
     rl_finding finding;
     if (apply_rule(rule, &silent, &finding)) fail_msg("%s is triggered at %s: %s", rule->id, cases[i].change, finding.message);
@@ -349,7 +344,7 @@ static void an_unavailable_input_prevents_a_finding(void **state) {
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const rl_rule *rule = rule_of_case(&cases[i]);
     for (size_t k = 0; k < input_count(rule); k++) {
-      metrics partial = metrics_from(rule, cases[i].triggering);
+      metrics partial = make_inputs(rule, cases[i].triggering);
       const char *missing = partial.items[k].name;
       partial.items[k] = (rl_metric_value){missing, NAN, reason};
       rl_finding finding;
@@ -373,7 +368,7 @@ static void extreme_inputs_are_safe(void **state) {
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const rl_rule *rule = rule_of_case(&cases[i]);
     for (unsigned round = 0; round < 512; round++) {
-      metrics inputs = metrics_from(rule, cases[i].triggering);
+      metrics inputs = make_inputs(rule, cases[i].triggering);
       for (size_t k = 0, rest = round; k < inputs.count; k++, rest = rest / EXTREMES + k)
         inputs.items[k].value = extreme[rest % EXTREMES];
       rl_finding finding;
@@ -388,7 +383,7 @@ static void an_input_that_was_not_requested_is_not_reported(void **state) {
   (void)state;
   for (size_t i = 0; i < CASE_COUNT; i++) {
     const rl_rule *rule = rule_of_case(&cases[i]);
-    metrics partial = metrics_from(rule, cases[i].triggering);
+    metrics partial = make_inputs(rule, cases[i].triggering);
     partial.count--;
     rl_finding finding;
     assert_false(apply_rule(rule, &partial, &finding));

@@ -1,5 +1,5 @@
-/* Tests that the traces in memory have at most RL_MAX_LOADED_ROWS rows together; a further trace waits until others are
- * cleared. */
+/* Tests that the traces in memory have at most RL_MAX_LOADED_ROWS rows together. A trace that would exceed the limit waits until
+ * others are cleared. */
 #include "store_fixture.h"
 
 #include "api/run_trace.h"
@@ -38,20 +38,20 @@ static int read_trace(fixture *f, int64_t run, rl_run_trace *trace) {
 static void a_trace_waits_until_others_are_cleared(void **state) {
   fixture *f = *state;
   rl_run_trace first, second, third;
-  int64_t nearly_full = store_trace(f, RL_MAX_LOADED_ROWS - 1000), few = store_trace(f, 1000), one = store_trace(f, 1),
-          more = store_trace(f, RL_MAX_LOADED_ROWS + 1);
-  ASSERT_OK(read_trace(f, nearly_full, &first));
+  int64_t nearly_full_run = store_trace(f, RL_MAX_LOADED_ROWS - 1000), run_of_1000_rows = store_trace(f, 1000),
+          run_of_1_row = store_trace(f, 1), run_of_too_many_rows = store_trace(f, RL_MAX_LOADED_ROWS + 1);
+  ASSERT_OK(read_trace(f, nearly_full_run, &first));
   assert_true(first.claimed_rows == RL_MAX_LOADED_ROWS - 1000);
-  ASSERT_OK(read_trace(f, few, &second));
-  ASSERT_FAILS(read_trace(f, one, &third), RL_LIMIT, RL_LIMIT_DEADLINE);
-  rl_run_trace_clear(&third); /* it holds no rows */
+  ASSERT_OK(read_trace(f, run_of_1000_rows, &second));
+  ASSERT_FAILS(read_trace(f, run_of_1_row, &third), RL_LIMIT, RL_LIMIT_DEADLINE);
+  rl_run_trace_clear(&third); /* has no effect: the failed read loaded no rows */
   rl_run_trace_clear(&second);
-  ASSERT_OK(read_trace(f, one, &third));
+  ASSERT_OK(read_trace(f, run_of_1_row, &third));
   rl_run_trace_clear(&third);
-  ASSERT_FAILS(read_trace(f, more, &third), RL_LIMIT, RL_LIMIT_DEADLINE);
+  ASSERT_FAILS(read_trace(f, run_of_too_many_rows, &third), RL_LIMIT, RL_LIMIT_DEADLINE);
   rl_run_trace_clear(&third);
   rl_run_trace_clear(&first);
-  ASSERT_OK(read_trace(f, more, &third)); /* alone */
+  ASSERT_OK(read_trace(f, run_of_too_many_rows, &third)); /* accepted, because it is the only trace in memory */
   rl_run_trace_clear(&third);
 }
 

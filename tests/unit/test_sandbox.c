@@ -1,5 +1,5 @@
-/* Tests the sandbox of programs with untrusted input, which a child process enters: files below a readable folder can be read and
- * cannot be changed, although their permissions allow it. Skipped where the kernel has no Landlock. */
+/* Tests the sandbox for programs that read untrusted input. A child process enters it. It can read files below a readable folder,
+ * but not change them, although their permissions allow it. Skipped if the kernel has no Landlock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ enum { EXIT_SKIPPED = 77, MODE = 0600 };
 static char folder[] = "/tmp/rooflined-sandbox-XXXXXX", path[64], created_path[64];
 static const char contents[] = "contents that must stay";
 
-/* Closes a descriptor that was opened; returns 0 or the errno of the call that was to open it. */
+/* Returns the errno of the call that returned this descriptor; closes the descriptor and returns 0 if the call succeeded. */
 static int error_of_descriptor(long descriptor) {
   const int code = descriptor < 0 ? errno : 0;
   if (descriptor >= 0) close((int)descriptor);
@@ -34,14 +34,14 @@ static int error_of_descriptor(long descriptor) {
 static int error_of(int result) { return result < 0 ? errno : 0; }
 
 static int open_to_read(void) { return error_of_descriptor(open(path, O_RDONLY)); }
-static int open_relative_to_folder(void) { return error_of_descriptor(openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC)); }
+static int openat_to_read(void) { return error_of_descriptor(openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC)); }
 static int read_contents(void) {
   char text[sizeof contents] = "";
   FILE *file = fopen(path, "r");
   if (file == NULL) return errno;
-  const size_t got = fread(text, 1, sizeof text, file);
+  const size_t size = fread(text, 1, sizeof text, file);
   fclose(file);
-  return got == sizeof contents && strcmp(text, contents) == 0 ? 0 : EIO;
+  return size == sizeof contents && strcmp(text, contents) == 0 ? 0 : EIO;
 }
 
 static int open_raw(int flags) {
@@ -59,7 +59,7 @@ static int open_to_read_and_write(void) { return open_raw(O_RDWR); }
 static int open_to_append(void) { return open_raw(O_WRONLY | O_APPEND); }
 static int open_to_create(void) { return error_of_descriptor(open(created_path, O_RDONLY | O_CREAT, MODE)); }
 static int open_without_a_name(void) { return error_of_descriptor(open(folder, O_TMPFILE | O_RDWR, MODE)); }
-static int create(void) { return error_of_descriptor(creat(path, MODE)); }
+static int creat_file(void) { return error_of_descriptor(creat(path, MODE)); }
 static int openat2_truncating(void) {
   struct open_how how = {.flags = O_RDONLY | O_TRUNC};
   return error_of_descriptor(syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
@@ -73,14 +73,14 @@ static int change_mode(void) { return error_of(chmod(path, 0)); }
 static int change_owner(void) { return error_of(chown(path, getuid(), getgid())); }
 static int change_times(void) { return error_of(utimes(path, NULL)); }
 static int set_attribute(void) { return error_of(setxattr(path, "user.x", "1", 1, 0)); }
-static int remove_file(void) { return error_of(unlink(path)); }
+static int unlink_file(void) { return error_of(unlink(path)); }
 static int rename_file(void) { return error_of(rename(path, created_path)); }
 static int link_file(void) { return error_of(link(path, created_path)); }
 
 /* Calls a function with a descriptor that is open for reading. */
 static int with_descriptor(int (*change)(int descriptor)) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0; /* the test then fails, because an error is expected */
+  if (descriptor < 0) return 0; /* every caller expects an error, so its test fails */
   const int code = error_of(change(descriptor));
   close(descriptor);
   return code;
@@ -99,13 +99,13 @@ static int open_outside(void) { return error_of_descriptor(open("/etc/passwd", O
 
 typedef struct attempt {
   const char *name;
-  int (*call)(void); /* 0, or the errno with which it failed */
+  int (*call)(void); /* returns 0, or the errno with which it failed */
   int expected;
 } attempt;
 
 static const attempt attempts[] = {
     {"open to read", open_to_read, 0},
-    {"openat to read", open_relative_to_folder, 0},
+    {"openat to read", openat_to_read, 0},
     {"read", read_contents, 0},
     {"open a file outside of the folder", open_outside, EACCES},
     {"open O_RDONLY | O_TRUNC", open_truncating, EACCES},
@@ -115,7 +115,7 @@ static const attempt attempts[] = {
     {"open O_APPEND", open_to_append, EACCES},
     {"open O_CREAT", open_to_create, EACCES},
     {"open O_TMPFILE", open_without_a_name, EACCES},
-    {"creat", create, EACCES},
+    {"creat", creat_file, EACCES},
     {"openat2 O_TRUNC", openat2_truncating, ENOSYS},
     {"openat2 to read", openat2_to_read, ENOSYS},
     {"truncate", truncate_by_path, EACCES},
@@ -127,13 +127,13 @@ static const attempt attempts[] = {
     {"futimens", change_times_of_descriptor, EACCES},
     {"setxattr", set_attribute, EACCES},
     {"fsetxattr", set_attribute_of_descriptor, EACCES},
-    {"unlink", remove_file, EACCES},
+    {"unlink", unlink_file, EACCES},
     {"rename", rename_file, EACCES},
     {"link", link_file, EACCES},
 };
 
-/* Enters the sandbox in a child process and returns the exit status: 0, the index of the first attempt with another result + 1,
- * or EXIT_SKIPPED. */
+/* Enters the sandbox and makes the attempts, in a child process. Returns its exit status: 0; 1 + the index of the first attempt
+ * whose result is not the expected one; or EXIT_SKIPPED. */
 static int run_in_sandbox(void) {
   const char *const folders[] = {folder, NULL};
   const rl_sandbox_limits limits = {
@@ -153,7 +153,7 @@ static int run_in_sandbox(void) {
   return 0;
 }
 
-static void write_file(void) {
+static void write_contents(void) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   assert_int_equal(fwrite(contents, 1, sizeof contents, file), sizeof contents);
@@ -164,7 +164,7 @@ static void a_readable_file_cannot_be_changed(void **state) {
   (void)state;
   struct stat before, after;
   int status = 0;
-  write_file();
+  write_contents();
   assert_int_equal(stat(path, &before), 0);
   fflush(NULL);
   const pid_t child = fork();
@@ -180,7 +180,7 @@ static void a_readable_file_cannot_be_changed(void **state) {
   assert_int_equal(access(created_path, F_OK), -1);
 }
 
-static int make_folder(void **state) {
+static int make_sandbox_folder(void **state) {
   (void)state;
   if (mkdtemp(folder) == NULL) return -1;
   snprintf(path, sizeof path, "%s/file", folder);
@@ -188,7 +188,7 @@ static int make_folder(void **state) {
   return 0;
 }
 
-static int remove_folder(void **state) {
+static int remove_sandbox_folder(void **state) {
   (void)state;
   unlink(path);
   unlink(created_path);
@@ -197,5 +197,5 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_readable_file_cannot_be_changed)};
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_sandbox_folder, remove_sandbox_folder);
 }

@@ -1,4 +1,4 @@
-/* Tests how the schema is created and upgraded. */
+/* Tests how a store creates the schema of a database, and upgrades the schema of an older database. */
 #include "store/schema.h"
 #include "store_fixture.h"
 
@@ -8,7 +8,7 @@ static void open_in_memory(rl_db *db) {
 }
 
 /* Creates or upgrades the database as a store does. */
-static int apply(rl_db *db, const rl_schema *schema) {
+static int create_or_upgrade(rl_db *db, const rl_schema *schema) {
   int must_change = rl_schema_check(db, schema, true, &err);
   return must_change > 0 ? rl_schema_apply(db, schema, &err) : must_change;
 }
@@ -41,8 +41,8 @@ static void migrations_are_numbered(void **state) {
   assert_non_null(strstr(rl_current_schema()->tables->text, pragma));
 }
 
-/* Two versions of a schema: 12 and 13. The migration rebuilds a table that another one refers to, changes a view and removes
- * one. */
+/* Two versions of a schema: 12 and 13. The migration rebuilds a table to which another table refers, changes a view and
+ * removes a view. */
 static const rl_embedded no_migrations[] = {{0}};
 #define IDENTITY(VERSION) "PRAGMA application_id = 1919905638; PRAGMA user_version = " VERSION ";"
 #define TABLES "CREATE TABLE jobs (id INTEGER PRIMARY KEY); CREATE TABLE passes (id INTEGER PRIMARY KEY);"
@@ -68,12 +68,12 @@ static const rl_schema version_13 = {&new_tables, &new_views, rename_label};
 
 static void make_version_12(rl_db *db) {
   open_in_memory(db);
-  ASSERT_OK(apply(db, &version_12));
+  ASSERT_OK(create_or_upgrade(db, &version_12));
   ASSERT_OK(rl_db_execute(db, "INSERT INTO runs VALUES (7, 'fp32'); INSERT INTO epochs VALUES (7, 1.5)", "insert", &err));
 }
 
 /* Returns a text that lists all tables with their columns and keys, all indices and all views. */
-static char *describe(rl_db *db) {
+static char *describe_schema(rl_db *db) {
   static const char sql[] =
       "SELECT group_concat(line, char(10)) FROM ("
       "SELECT s.type || ' ' || s.name || ' ' || coalesce(c.name || ' ' || c.type || c.[notnull] || c.pk || c.hidden || "
@@ -92,12 +92,12 @@ static char *describe(rl_db *db) {
 
 static void upgraded_database_is_like_a_new_one(void **state) {
   (void)state;
-  rl_db old, fresh;
+  rl_db old, created;
   make_version_12(&old);
-  ASSERT_OK(apply(&old, &version_13));
-  open_in_memory(&fresh);
-  ASSERT_OK(apply(&fresh, &version_13));
-  char *upgraded = describe(&old), *new_database = describe(&fresh);
+  ASSERT_OK(create_or_upgrade(&old, &version_13));
+  open_in_memory(&created);
+  ASSERT_OK(create_or_upgrade(&created, &version_13));
+  char *upgraded = describe_schema(&old), *new_database = describe_schema(&created);
   assert_string_equal(upgraded, new_database);
   assert_non_null(strstr(new_database, "runs_by_variant"));
   assert_null(strstr(new_database, "v_gone"));
@@ -108,10 +108,10 @@ static void upgraded_database_is_like_a_new_one(void **state) {
   free(upgraded);
   free(new_database);
   rl_db_close(&old);
-  rl_db_close(&fresh);
+  rl_db_close(&created);
 }
 
-/* A build of the same version with other views replaces them and stores the summaries again. */
+/* If a build has the same schema version but other views, it replaces the views of the database. */
 static void other_views_are_replaced(void **state) {
   (void)state;
   static const rl_embedded changed[] = {
@@ -120,21 +120,21 @@ static void other_views_are_replaced(void **state) {
       {.text = "CREATE VIEW v_runs AS SELECT label FROM runs;"}};
   for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
     const rl_schema schema = {&old_tables, &changed[i], no_migrations};
-    rl_db old, fresh;
+    rl_db old, created;
     make_version_12(&old);
     assert_int_equal(rl_schema_check(&old, &version_12, false, &err), 0);
     ASSERT_FAILS(rl_schema_check(&old, &schema, false, &err), RL_INPUT, 0);
-    ASSERT_OK(apply(&old, &schema));
+    ASSERT_OK(create_or_upgrade(&old, &schema));
     assert_int_equal(rl_schema_check(&old, &schema, false, &err), 0);
-    open_in_memory(&fresh);
-    ASSERT_OK(apply(&fresh, &schema));
-    char *upgraded = describe(&old), *made = describe(&fresh);
-    assert_string_equal(upgraded, made);
+    open_in_memory(&created);
+    ASSERT_OK(create_or_upgrade(&created, &schema));
+    char *upgraded = describe_schema(&old), *created_schema = describe_schema(&created);
+    assert_string_equal(upgraded, created_schema);
     assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM runs JOIN epochs WHERE label = 'fp32'"), 1);
     free(upgraded);
-    free(made);
+    free(created_schema);
     rl_db_close(&old);
-    rl_db_close(&fresh);
+    rl_db_close(&created);
   }
 }
 
@@ -149,20 +149,20 @@ static int count_summaries(rl_db *db, rl_error *error) {
 static void only_an_upgrade_stores_summaries(void **state) {
   (void)state;
   const rl_schema schema = {&new_tables, &new_views, rename_label, count_summaries};
-  rl_db old, fresh;
+  rl_db old, created;
   summaries_stored = 0;
   make_version_12(&old);
-  ASSERT_OK(apply(&old, &schema));
+  ASSERT_OK(create_or_upgrade(&old, &schema));
   assert_int_equal(summaries_stored, 1);
   assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM summaries WHERE variant = 'fp32'"), 1);
-  open_in_memory(&fresh);
-  ASSERT_OK(apply(&fresh, &schema));
+  open_in_memory(&created);
+  ASSERT_OK(create_or_upgrade(&created, &schema));
   assert_int_equal(summaries_stored, 1);
   rl_db_close(&old);
-  rl_db_close(&fresh);
+  rl_db_close(&created);
 }
 
-/* A failed upgrade changes nothing; the views that it dropped first are back. */
+/* A failed upgrade changes nothing: even the views that it drops first exist afterwards. */
 static void failed_upgrade_changes_nothing(void **state) {
   (void)state;
   static const rl_embedded broken[] = {RENAME_LABEL, {.name = "0014_broken", .text = "CREATE TABLE half (a); CREATE TABEL"}, {0}};
@@ -177,10 +177,10 @@ static void failed_upgrade_changes_nothing(void **state) {
     const rl_schema schema = {&new_tables, &new_views, cases[i].migrations};
     rl_db db;
     make_version_12(&db);
-    char *before = describe(&db);
-    ASSERT_FAILS(apply(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
+    char *before = describe_schema(&db);
+    ASSERT_FAILS(create_or_upgrade(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
     if (strstr(err.message, cases[i].message) == NULL) fail_msg("%s", err.message);
-    char *after = describe(&db);
+    char *after = describe_schema(&db);
     assert_string_equal(before, after);
     assert_int_equal(query_integer_on(db.handle, "PRAGMA user_version"), 12);
     assert_int_equal(query_integer_on(db.handle, "PRAGMA foreign_keys"), 1);
@@ -221,8 +221,8 @@ typedef struct content {
 } content;
 enum { MAX_CONTENTS = 64 };
 
-/* Selects the contents that an upgrade must keep: all columns of every view but age_s, which is relative to now, and the number
- * of rows of every table but activity_spans, which activity_groups replaces. Returns their number. */
+/* Selects the contents that an upgrade must keep: all columns of every view except age_s, which depends on the current time, and
+ * the number of rows of every table except activity_spans, which activity_groups replaces. Returns their number. */
 static int select_contents(rl_db *db, content *contents) {
   char *selects =
       select_lines(db,
@@ -242,20 +242,21 @@ static int select_contents(rl_db *db, content *contents) {
   return count;
 }
 
-/* A database that a daemon of the first version wrote is like a new one after all migrations, and its rows are still there. */
+/* After all migrations, the schema of a database that a daemon of the first version wrote equals a new one, and the rows are
+ * kept. */
 static void rows_of_the_first_version_are_upgraded(void **state) {
   (void)state;
-  rl_db old, fresh;
+  rl_db old, created;
   content contents[MAX_CONTENTS];
   open_in_memory(&old);
   execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
   execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
   int count = select_contents(&old, contents);
   assert_true(count > 30);
-  ASSERT_OK(apply(&old, rl_current_schema()));
-  open_in_memory(&fresh);
-  ASSERT_OK(apply(&fresh, rl_current_schema()));
-  char *upgraded = describe(&old), *new_database = describe(&fresh);
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  open_in_memory(&created);
+  ASSERT_OK(create_or_upgrade(&created, rl_current_schema()));
+  char *upgraded = describe_schema(&old), *new_database = describe_schema(&created);
   assert_string_equal(upgraded, new_database);
   for (int i = 0; i < count; i++) {
     char *rows = select_lines(&old, contents[i].sql);
@@ -264,6 +265,8 @@ static void rows_of_the_first_version_are_upgraded(void **state) {
     free(contents[i].sql);
     free(contents[i].rows);
   }
+  /* Each activity row is in a group of its kind, whose longest duration is at least the row's. Group n of a kind, unless n is 0,
+   * has durations from 4^(4 + n) to 4^(5 + n) ns. */
   assert_int_equal(
       query_integer_on(old.handle,
                        "SELECT count(*) > 8 AND min(a.duration_ns <= g.longest_ns AND a.activity_group % 16 = g.kind "
@@ -274,7 +277,7 @@ static void rows_of_the_first_version_are_upgraded(void **state) {
   free(upgraded);
   free(new_database);
   rl_db_close(&old);
-  rl_db_close(&fresh);
+  rl_db_close(&created);
 }
 
 int main(void) {

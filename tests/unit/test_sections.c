@@ -24,13 +24,13 @@ static rl_metric_value items[] = {
 };
 static const rl_metric_values values = {items, sizeof items / sizeof *items};
 
-static rl_row_value evaluate(const char *expression) {
+static rl_row_value evaluate_row(const char *expression) {
   return rl_row_evaluate(&(rl_section_row){.expression = expression}, &values);
 }
 
 static void a_row_has_the_value_of_its_expression(void **state) {
   (void)state;
-  rl_row_value row = evaluate("100 * mix / cycles");
+  rl_row_value row = evaluate_row("100 * mix / cycles");
   assert_true(row.value == 15);
   assert_string_equal(row.reason, "");
 }
@@ -47,25 +47,25 @@ static void an_unknown_row_has_the_reason_of_its_input(void **state) {
       {"cycles / idle", "not defined: a divisor is 0"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_row_value row = evaluate(cases[i].expression);
+    rl_row_value row = evaluate_row(cases[i].expression);
     assert_true(isnan(row.value));
     assert_string_equal(row.reason, cases[i].reason);
   }
-  assert_true(isnan(evaluate("1 +").value));
-  assert_non_null(strstr(evaluate("1 +").reason, "1 +"));
+  assert_true(isnan(evaluate_row("1 +").value));
+  assert_non_null(strstr(evaluate_row("1 +").reason, "1 +"));
 }
 
 static void a_known_row_has_the_reason_of_an_input(void **state) {
   (void)state;
-  rl_row_value row = evaluate("cycles + decided");
+  rl_row_value row = evaluate_row("cycles + decided");
   assert_true(row.value == 200);
   assert_string_equal(row.reason, "not counted");
-  assert_string_equal(evaluate("decided + refused").reason, "the driver refused");
+  assert_string_equal(evaluate_row("decided + refused").reason, "the driver refused");
 }
 
 static void an_input_that_does_not_matter_gives_no_reason(void **state) {
   (void)state;
-  rl_row_value row = evaluate("1 || refused");
+  rl_row_value row = evaluate_row("1 || refused");
   assert_true(row.value == 1);
   assert_string_equal(row.reason, "");
 }

@@ -1,5 +1,5 @@
-/* A sequence is a workload of several kernels, its members: decoding, cost, order of the launches, the check, and errors, which
- * name the member. */
+/* Tests the workload `sequence`, which runs several kernels, its members: decoding, cost, order of the launches, the check, and
+ * errors, which name the member. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static const char three_members[] =
     "{\"kernel\":\"relu\",\"dtype\":\"fp16\",\"shape\":{\"n\":300},\"variant\":\"vector\"},"
     "{\"kernel\":\"relu\",\"shape\":{\"n\":70001}}]";
 
-static rl_kernel_sequence_params params_of(const char *kernels) {
+static rl_kernel_sequence_params make_params(const char *kernels) {
   rl_kernel_sequence_params params;
   rl_kernel_sequence.defaults(&params);
   snprintf(params.kernels, sizeof params.kernels, "%s", kernels);
@@ -31,7 +31,7 @@ static rl_instance *open_sequence(const rl_kernel_sequence_params *params) {
 
 static void members_have_defaults_and_their_own_seeds(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three_members);
+  rl_kernel_sequence_params params = make_params(three_members);
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count = 0;
   assert_int_equal(rl_kernel_sequence_decode_params(&params, members, &count, NULL), 0);
@@ -53,8 +53,8 @@ static void members_have_defaults_and_their_own_seeds(void **state) {
 
 static void costs_add_up(void **state) {
   (void)state;
-  rl_kernel_sequence_params mixed = params_of(three_members);
-  rl_kernel_sequence_params same = params_of(
+  rl_kernel_sequence_params mixed = make_params(three_members);
+  rl_kernel_sequence_params same = make_params(
       "[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
       "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
   rl_cost cost = rl_kernel_sequence.cost(&mixed);
@@ -68,7 +68,7 @@ static void costs_add_up(void **state) {
 }
 
 typedef struct launch_log {
-  char names[256]; /* each with a space after it */
+  char names[256]; /* of the launches, each followed by a space */
 } launch_log;
 
 static void append_name(void *context, const rl_span *span) {
@@ -79,7 +79,7 @@ static void append_name(void *context, const rl_span *span) {
 
 static void launches_are_in_order_and_have_different_names(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three_members);
+  rl_kernel_sequence_params params = make_params(three_members);
   params.samples = 2;
   rl_instance *instance = open_sequence(&params);
   launch_log log = {""};
@@ -100,7 +100,7 @@ static void launches_are_in_order_and_have_different_names(void **state) {
 
 static void a_sequence_is_sampled_as_a_whole(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three_members);
+  rl_kernel_sequence_params params = make_params(three_members);
   rl_instance *instance = open_sequence(&params);
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   double us[3];
@@ -125,7 +125,7 @@ static void errors_name_the_kernel(void **state) {
                {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}]", "/kernels/0/variant"},
                {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":3}]", "/kernels/0/samples"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_kernel_sequence_params params = params_of(cases[i].kernels);
+    rl_kernel_sequence_params params = make_params(cases[i].kernels);
     rl_error err = {0};
     assert_null(rl_engine_find("sequence", "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
@@ -141,7 +141,7 @@ static void a_sequence_has_at_most_32_members(void **state) {
     for (int i = 0; i < count; i++)
       strcat(kernels, i ? ",{\"kernel\":\"copy\",\"shape\":{\"n\":7}}" : "{\"kernel\":\"copy\",\"shape\":{\"n\":7}}");
     strcat(kernels, "]");
-    rl_kernel_sequence_params params = params_of(kernels);
+    rl_kernel_sequence_params params = make_params(kernels);
     rl_error err = {0};
     bool fits = rl_engine_find("sequence", "auto", &params, &err) != NULL;
     assert_int_equal(fits, count == RL_KERNEL_SEQUENCE_MAX_MEMBERS);

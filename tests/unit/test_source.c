@@ -1,4 +1,4 @@
-/* Tests requests of kind source: pointers of invalid ones, compiler options, element types, and the policy for posting. */
+/* Tests requests of the kind `source`: the JSON pointers of errors, compiler options, element types, the policy for posting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,16 +11,16 @@
 #include "request/spec.h"
 #include "source/source_cache.h"
 
-static const rl_job_policy allowed = {RL_POSTING_ALLOWED, 1 << 20};
+static const rl_job_policy allowing_policy = {RL_POSTING_ALLOWED, 1 << 20};
 
-static int parse(const char *text, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+static int parse_spec(const char *text, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
   *spec = (rl_job_spec){0};
   *err = (rl_error){0};
   return rl_job_spec_parse(text, strlen(text), policy, spec, err);
 }
 
 /* Returns a valid request without the member `without` and with `more` appended. */
-static char *request(const char *without, const char *more) {
+static char *make_request(const char *without, const char *more) {
   static const struct {
     const char *name, *value;
   } members[] = {{"kind", "\"source\""},
@@ -43,7 +43,7 @@ static void a_minimal_request_is_one_run(void **state) {
   rl_job_spec spec;
   rl_error err;
   rl_source source;
-  if (parse(request("", ""), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
+  if (parse_spec(make_request("", ""), &allowing_policy, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.runs[0].workload, "source");
   assert_string_equal(spec.runs[0].variant, "default");
@@ -68,20 +68,20 @@ typedef struct invalid_request {
   const char *without, *more, *pointer;
 } invalid_request;
 
-/* Asserts that each request is refused with its pointer. A NULL pointer ends the list. */
-static void expect_pointers(const invalid_request *cases) {
+/* Asserts that each request is refused with an error that has the request's pointer. A NULL pointer ends the list. */
+static void assert_refused_with_pointers(const invalid_request *cases) {
   for (; cases->pointer != NULL; cases++) {
     rl_job_spec spec;
     rl_error err;
-    char *text = request(cases->without, cases->more);
-    if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
+    char *text = make_request(cases->without, cases->more);
+    if (parse_spec(text, &allowing_policy, &spec, &err) == 0) fail_msg("accepted: %s", text);
     if (err.domain != RL_INPUT || strcmp(err.json_pointer, cases->pointer) != 0)
       fail_msg("pointer %s instead of %s for %s: %s", err.json_pointer, cases->pointer, text, err.message);
     assert_true(err.message[0] != '\0' && spec.source_json == NULL);
   }
 }
 
-static void errors_in_the_code(void **state) {
+static void errors_in_the_code_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {
       {"code", "", "/code"},
@@ -101,10 +101,10 @@ static void errors_in_the_code(void **state) {
       {"entry", "\"entry\":\"add; int x\"", "/entry"},
       {"entry", "\"entry\":\"a\\\"b\"", "/entry"},
       {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
-static void errors_in_the_launch(void **state) {
+static void errors_in_the_launch_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {{"grid", "", "/grid"},
                                           {"grid", "\"grid\":[]", "/grid"},
@@ -130,7 +130,7 @@ static void errors_in_the_launch(void **state) {
                                           {"", "\"source\":\"0123\"", "/source"},
                                           {"", "\"epochs\":1", "/epochs"},
                                           {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
 /* A request whose second argument is a tensor map of a buffer of 64 x 32 floats. */
@@ -138,7 +138,7 @@ static void errors_in_the_launch(void **state) {
   "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2048}},{\"tensor_map\":{\"argument\":0" MEMBERS "}}]"
 #define TENSOR_MAP_POINTER(MEMBER) "/arguments/1/tensor_map/" MEMBER
 
-static void errors_in_tensor_maps(void **state) {
+static void errors_in_tensor_maps_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {
       {"arguments", TENSOR_MAP(""), TENSOR_MAP_POINTER("shape")},
@@ -174,10 +174,11 @@ static void errors_in_tensor_maps(void **state) {
        "\"scalar\":{\"dtype\":\"fp32\",\"value\":1}}]",
        "/arguments/0"},
       {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
-/* Packed strides follow from the shape, and given ones stay; a buffer of exactly the tensor's size suffices. */
+/* Without strides_bytes, the strides are those of a packed tensor; otherwise they are the given ones. A buffer of exactly the
+ * tensor's size suffices. */
 static void tensor_maps_have_strides(void **state) {
   (void)state;
   static const struct {
@@ -194,7 +195,8 @@ static void tensor_maps_have_strides(void **state) {
     rl_error err;
     rl_source source;
     snprintf(members, sizeof members, TENSOR_MAP("%s"), cases[i].members);
-    if (parse(request("arguments", members), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
+    if (parse_spec(make_request("arguments", members), &allowing_policy, &spec, &err) < 0)
+      fail_msg("%s %s", err.json_pointer, err.message);
     assert_int_equal(rl_source_read(spec.source_json, strlen(spec.source_json), &source, &err), 0);
     const rl_source_tensor_map *map = &source.arguments[1].tensor_map;
     assert_true(source.arguments[1].kind == RL_SOURCE_TENSOR_MAP && map->rank == cases[i].rank);
@@ -204,7 +206,7 @@ static void tensor_maps_have_strides(void **state) {
   }
 }
 
-static void errors_in_the_arguments(void **state) {
+static void errors_in_the_arguments_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {
       {"arguments", "\"arguments\":{}", "/arguments"},
@@ -248,10 +250,10 @@ static void errors_in_the_arguments(void **state) {
        "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]",
        "/arguments"},
       {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
-static void errors_in_options_and_variants(void **state) {
+static void errors_in_options_and_variants_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {{"", "\"options\":\"-lineinfo\"", "/options"},
                                           {"", "\"options\":[7]", "/options/0"},
@@ -282,13 +284,13 @@ static void errors_in_options_and_variants(void **state) {
                                           {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
                                           {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
                                           {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
 #define REFERENCE(MEMBERS) "\"expected\":{\"argument\":0,\"reference\":{" MEMBERS "}}"
 #define REFERENCE_POINTER(MEMBER) "/expected/reference/" MEMBER
 
-static void errors_in_references(void **state) {
+static void errors_in_references_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {
       {"", "\"expected\":{\"argument\":0}", "/expected/values"},
@@ -306,10 +308,10 @@ static void errors_in_references(void **state) {
       {"", "\"expected\":{\"argument\":1,\"reference\":{\"entry\":\"add\"}}", "/expected/argument"},
       {"code", "\"binary\":\"LnZlcnNpb24gOS4w\"," REFERENCE("\"entry\":\"add\""), REFERENCE_POINTER("code")},
       {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
-/* Code, grid and block of the reference are those of the job unless the request has others. */
+/* The reference has the code, grid and block of the job unless the request names others for it. */
 static void references_have_defaults(void **state) {
   (void)state;
   static const struct {
@@ -321,7 +323,8 @@ static void references_have_defaults(void **state) {
     rl_job_spec spec;
     rl_error err;
     rl_source source;
-    if (parse(request("", cases[i].more), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
+    if (parse_spec(make_request("", cases[i].more), &allowing_policy, &spec, &err) < 0)
+      fail_msg("%s %s", err.json_pointer, err.message);
     assert_int_equal(rl_source_read(spec.source_json, strlen(spec.source_json), &source, &err), 0);
     assert_true(source.has_reference && source.expected == NULL && source.expected_argument == 0 && source.tolerance == 1e-6);
     assert_string_equal(source.reference.entry, "plain");
@@ -333,7 +336,7 @@ static void references_have_defaults(void **state) {
   }
 }
 
-static void errors_in_model_and_expected(void **state) {
+static void errors_in_model_and_expected_name_their_field(void **state) {
   (void)state;
   static const invalid_request cases[] = {
       {"", "\"model\":{\"bytes\":-1}", "/model/bytes"},
@@ -346,7 +349,7 @@ static void errors_in_model_and_expected(void **state) {
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAA==\"}", "/expected/values"},
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"tolerance\":-1}", "/expected/tolerance"},
       {0}};
-  expect_pointers(cases);
+  assert_refused_with_pointers(cases);
 }
 
 static void sizes_are_bounded(void **state) {
@@ -358,18 +361,19 @@ static void sizes_are_bounded(void **state) {
   } cases[] = {{"code", "code", RL_SOURCE_CODE_MAX}, {"code", "binary", RL_SOURCE_BINARY_MAX / 3 * 4}};
   char *text = malloc(CAPACITY);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (size_t over = 0; over <= 4; over += 4) {
+    for (size_t excess = 0; excess <= 4; excess += 4) {
       rl_job_spec spec;
       rl_error err;
-      size_t size = cases[i].max_size + over, used = (size_t)sprintf(text, "%s", request(cases[i].without, ""));
+      size_t size = cases[i].max_size + excess, used = (size_t)sprintf(text, "%s", make_request(cases[i].without, ""));
       used += (size_t)sprintf(text + used - 1, ",\"%s\":\"", cases[i].member) - 1;
       memset(text + used, 'A', size);
       strcpy(text + used + size, "\"}");
-      int rc = parse(text, &allowed, &spec, &err);
-      if (over > 0 && (rc == 0 || strstr(err.message, "at most") == NULL))
+      int rc = parse_spec(text, &allowing_policy, &spec, &err);
+      if (excess > 0 && (rc == 0 || strstr(err.message, "at most") == NULL))
         fail_msg("%s of %zu bytes: %s", cases[i].member, size, err.message);
-      if (over == 0 && i == 0) assert_int_equal(rc, 0);
-      if (over == 0 && i == 1) assert_non_null(strstr(err.message, "complete cubin")); /* decoded, but not a binary */
+      if (excess == 0 && i == 0) assert_int_equal(rc, 0);
+      if (excess == 0 && i == 1)
+        assert_non_null(strstr(err.message, "complete cubin")); /* the size is accepted, but the bytes are no binary */
       rl_job_spec_clear(&spec);
     }
   free(text);
@@ -387,11 +391,11 @@ static void variants_are_runs(void **state) {
   rl_job_spec spec;
   rl_source source;
   rl_error err;
-  if (parse(request("",
-                    "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},"
-                    "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
-                    "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
-            &allowed, &spec, &err) < 0)
+  if (parse_spec(make_request("",
+                              "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},"
+                              "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
+                              "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
+                 &allowing_policy, &spec, &err) < 0)
     fail_msg("%s %s", err.json_pointer, err.message);
   assert_int_equal(spec.run_count, 5);
   assert_int_equal(rl_source_cache_put(spec.source_json, strlen(spec.source_json), &err), 0);
@@ -419,9 +423,9 @@ static void the_same_text_has_the_same_hash(void **state) {
   (void)state;
   rl_job_spec first, second, third;
   rl_error err;
-  parse(request("", "\"samples\":5"), &allowed, &first, &err);
-  parse(request("", "\"samples\":6,\"device\":\"gpu0\""), &allowed, &second, &err);
-  parse(request("", "\"options\":[\"-lineinfo\"]"), &allowed, &third, &err);
+  parse_spec(make_request("", "\"samples\":5"), &allowing_policy, &first, &err);
+  parse_spec(make_request("", "\"samples\":6,\"device\":\"gpu0\""), &allowing_policy, &second, &err);
+  parse_spec(make_request("", "\"options\":[\"-lineinfo\"]"), &allowing_policy, &third, &err);
   assert_string_equal(first.source_sha256, second.source_sha256);
   assert_string_not_equal(first.source_sha256, third.source_sha256);
   rl_job_spec_clear(&first);
@@ -440,10 +444,11 @@ static void posting_follows_the_policy(void **state) {
     rl_job_policy policy = {cases[i].posting, 1 << 20};
     rl_job_spec spec;
     rl_error err;
-    assert_int_equal(parse(request("code", ""), &policy, &spec, &err), -1); /* before the request is checked */
+    assert_int_equal(parse_spec(make_request("code", ""), &policy, &spec, &err),
+                     -1); /* although the request lacks its code: the policy is checked first */
     assert_true(err.domain == RL_HTTP && err.code == cases[i].status);
     assert_non_null(strstr(err.message, cases[i].hint));
-    assert_int_equal(parse("{\"kind\":\"train\"}", &policy, &spec, &err), 0);
+    assert_int_equal(parse_spec("{\"kind\":\"train\"}", &policy, &spec, &err), 0);
   }
 }
 
@@ -479,7 +484,7 @@ static void the_cache_keeps_the_last_sources(void **state) {
   for (int i = 0; i < 4; i++) {
     int length = snprintf(text, sizeof text, "{\"code\":\"%d\",\"entry\":\"k\",\"grid\":[1],\"block\":[1]}", i);
     assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0);
-    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0); /* takes no second entry */
+    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0); /* uses no second entry of the cache */
     rl_sha256(text, (size_t)length, sha256[i]);
   }
   for (int i = 2; i < 4; i++) {
@@ -493,15 +498,15 @@ static void the_cache_keeps_the_last_sources(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_minimal_request_is_one_run),
-                                     cmocka_unit_test(errors_in_the_code),
-                                     cmocka_unit_test(errors_in_the_launch),
-                                     cmocka_unit_test(errors_in_the_arguments),
-                                     cmocka_unit_test(errors_in_tensor_maps),
+                                     cmocka_unit_test(errors_in_the_code_name_their_field),
+                                     cmocka_unit_test(errors_in_the_launch_name_their_field),
+                                     cmocka_unit_test(errors_in_the_arguments_name_their_field),
+                                     cmocka_unit_test(errors_in_tensor_maps_name_their_field),
                                      cmocka_unit_test(tensor_maps_have_strides),
-                                     cmocka_unit_test(errors_in_options_and_variants),
-                                     cmocka_unit_test(errors_in_references),
+                                     cmocka_unit_test(errors_in_options_and_variants_name_their_field),
+                                     cmocka_unit_test(errors_in_references_name_their_field),
                                      cmocka_unit_test(references_have_defaults),
-                                     cmocka_unit_test(errors_in_model_and_expected),
+                                     cmocka_unit_test(errors_in_model_and_expected_name_their_field),
                                      cmocka_unit_test(sizes_are_bounded),
                                      cmocka_unit_test(variants_are_runs),
                                      cmocka_unit_test(the_same_text_has_the_same_hash),

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "model/catalogue.h"
+#include "section_bits.h"
 #include "request/spec.h"
 #include "request/spec_internal.h"
 #include "train/model.h"
 
 static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};
-static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
+static int parse_spec(const char *text, rl_job_spec *spec, rl_error *err) {
   return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
 }
 
@@ -28,7 +29,7 @@ static void a_bare_request_gets_the_defaults(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err = {0};
-  if (parse("{\"kind\":\"train\"}", &spec, &err) < 0) fail_msg("%s", err.message);
+  if (parse_spec("{\"kind\":\"train\"}", &spec, &err) < 0) fail_msg("%s", err.message);
   assert_string_equal(spec.kind, "train");
   assert_string_equal(spec.device, "");
   assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
@@ -52,9 +53,9 @@ static void every_field_is_decoded(void **state) {
       "\"warmup_epochs\":0,\"batch_size\":8192,\"seed\":9007199254740991,\"learning_rate\":0.5,\"engine\":\"cudnn\","
       "\"dataset\":\"files\",\"device\":\"gpu1\","
       "\"max_images\":640,\"deadline_s\":60}";
-  rl_job_spec spec, again;
+  rl_job_spec spec, reparsed;
   rl_error err = {0};
-  if (parse(text, &spec, &err) < 0) fail_msg("%s", err.message);
+  if (parse_spec(text, &spec, &err) < 0) fail_msg("%s", err.message);
   assert_int_equal(spec.passes, 1u << RL_PASS_ACTIVITY | 1u << RL_PASS_COUNTERS);
   assert_int_equal(spec.time_limit_s, 60);
   assert_string_equal(spec.device, "gpu1");
@@ -67,8 +68,8 @@ static void every_field_is_decoded(void **state) {
   assert_string_equal(params.engine, "cudnn");
   assert_string_equal(params.dataset, "files");
   /* The canonical request decodes to the same job. */
-  if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
-  assert_memory_equal(&spec, &again, sizeof spec);
+  if (parse_spec(spec.request, &reparsed, &err) < 0) fail_msg("%s", err.message);
+  assert_memory_equal(&spec, &reparsed, sizeof spec);
 }
 
 static void errors_name_the_field(void **state) {
@@ -128,7 +129,7 @@ static void errors_name_the_field(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_job_spec spec = {.run_count = 42};
     rl_error err = {0};
-    if (parse(cases[i].text, &spec, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    if (parse_spec(cases[i].text, &spec, &err) != -1) fail_msg("accepted: %s", cases[i].text);
     assert_int_equal(err.domain, RL_INPUT);
     assert_string_equal(err.json_pointer, cases[i].pointer);
     assert_int_equal(spec.run_count, 42);
@@ -137,9 +138,9 @@ static void errors_name_the_field(void **state) {
 
 static void a_kernel_runs_once_for_each_variant(void **state) {
   (void)state;
-  rl_job_spec spec, again;
+  rl_job_spec spec, reparsed;
   rl_error err = {0};
-  if (parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":17}}", &spec, &err) < 0) fail_msg("%s", err.message);
+  if (parse_spec("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":17}}", &spec, &err) < 0) fail_msg("%s", err.message);
   assert_string_equal(spec.kind, "kernel");
   assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
   assert_int_equal(spec.run_count, 2);
@@ -151,10 +152,10 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
       "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"build\":\"\",\"samples\":20,\"pause_ms\":0,"
       "\"seed\":1}");
   assert_int_equal(
-      parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
-            "\"variant\":\"scalar\",\"samples\":7,\"pause_ms\":5,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
-            "\"deadline_s\":5}",
-            &spec, &err),
+      parse_spec("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
+                 "\"variant\":\"scalar\",\"samples\":7,\"pause_ms\":5,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
+                 "\"deadline_s\":5}",
+                 &spec, &err),
       0);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.device, "gpu1");
@@ -164,8 +165,8 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
                       "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\","
                       "\"samples\":7,\"pause_ms\":5,\"seed\":9}");
   /* The canonical request decodes to the same job. */
-  if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
-  assert_memory_equal(&spec, &again, sizeof spec);
+  if (parse_spec(spec.request, &reparsed, &err) < 0) fail_msg("%s", err.message);
+  assert_memory_equal(&spec, &reparsed, sizeof spec);
 }
 
 static rl_profile_options parse_profile_options(const rl_job_spec *spec) {
@@ -177,29 +178,21 @@ static rl_profile_options parse_profile_options(const rl_job_spec *spec) {
   return profile_options;
 }
 
-/* Returns the bit of a section in rl_profile_options.sections. */
-static uint32_t section_bit(const char *id) {
-  for (size_t i = 0; i < rl_section_count; i++)
-    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
-  fail_msg("there is no section %s", id);
-  return 0;
-}
-
 static void profile_fields_add_the_counters_pass(void **state) {
   (void)state;
   static const char *const profile_fields[] = {"\"set\":\"full\"", "\"sections\":[\"Occupancy\"]",
                                                "\"metrics\":[\"dram__bytes.sum\"]", "\"kernels\":\"conv*\"", "\"launch\":3"};
-  rl_job_spec spec, again;
+  rl_job_spec spec, reparsed;
   rl_error err = {0};
   for (size_t i = 0; i < sizeof profile_fields / sizeof *profile_fields; i++) {
     char text[256];
     snprintf(text, sizeof text, "{\"kind\":\"train\",%s}", profile_fields[i]);
-    if (parse(text, &spec, &err) < 0) fail_msg("%s: %s", text, err.message);
+    if (parse_spec(text, &spec, &err) < 0) fail_msg("%s: %s", text, err.message);
     assert_int_equal(spec.passes, 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
-    if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
-    assert_memory_equal(&spec, &again, sizeof spec);
+    if (parse_spec(spec.request, &reparsed, &err) < 0) fail_msg("%s", err.message);
+    assert_memory_equal(&spec, &reparsed, sizeof spec);
   }
-  assert_int_equal(parse("{\"kind\":\"train\",\"set\":\"auto\"}", &spec, &err), 0);
+  assert_int_equal(parse_spec("{\"kind\":\"train\",\"set\":\"auto\"}", &spec, &err), 0);
   assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
   assert_string_equal(spec.profile, "");
 }
@@ -208,9 +201,9 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err = {0};
-  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\","
-                         "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
-                         &spec, &err),
+  assert_int_equal(parse_spec("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\","
+                              "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
+                              &spec, &err),
                    0);
   rl_profile_options profile_options = parse_profile_options(&spec);
   assert_int_equal(profile_options.sections, section_bit("SpeedOfLight") | section_bit("LaunchStats") | section_bit("Occupancy") |
@@ -218,13 +211,13 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
   assert_string_equal(profile_options.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
   assert_true(profile_options.kernel_pattern[0] == '\0' && profile_options.matching_index == -1);
   assert_int_equal(
-      parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
+      parse_spec("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
   profile_options = parse_profile_options(&spec);
   assert_string_equal(profile_options.kernel_pattern, "*wgrad*");
   assert_true(profile_options.matching_index == 2 && profile_options.sections == 0);
   assert_string_equal(profile_options.metrics, "dram__bytes.sum");
   /* The counters pass without profile fields collects set "basic" and the default metrics. */
-  assert_int_equal(parse("{\"kind\":\"train\",\"passes\":[\"counters\"]}", &spec, &err), 0);
+  assert_int_equal(parse_spec("{\"kind\":\"train\",\"passes\":[\"counters\"]}", &spec, &err), 0);
   profile_options = parse_profile_options(&spec);
   assert_true((profile_options.sections & section_bit("Occupancy")) != 0 &&
               (profile_options.sections & section_bit("SourceCounters")) == 0);
@@ -235,15 +228,15 @@ static void an_engine_that_only_the_cpu_has_selects_the_cpu(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err;
-  assert_int_equal(parse("{\"kind\":\"train\",\"engine\":\"blas\"}", &spec, &err), 0);
+  assert_int_equal(parse_spec("{\"kind\":\"train\",\"engine\":\"blas\"}", &spec, &err), 0);
   assert_string_equal(spec.device, "cpu");
-  assert_int_equal(parse("{\"kind\":\"train\",\"engine\":\"cudnn\"}", &spec, &err), 0);
+  assert_int_equal(parse_spec("{\"kind\":\"train\",\"engine\":\"cudnn\"}", &spec, &err), 0);
   assert_string_equal(spec.device, "");
   static const char *const devices[] = {"cpu", "gpu0"}; /* both have a fused engine */
   for (int i = 0; i < 2; i++) {
     char text[80];
     snprintf(text, sizeof text, "{\"kind\":\"train\",\"engine\":\"fused\",\"device\":\"%s\"}", devices[i]);
-    assert_int_equal(parse(text, &spec, &err), 0);
+    assert_int_equal(parse_spec(text, &spec, &err), 0);
     assert_string_equal(spec.device, devices[i]);
   }
 }
@@ -266,7 +259,7 @@ static void every_engine_has_a_device(void **state) {
     for (int i = 0; i < 2; i++) {
       snprintf(text, sizeof text, "{\"kind\":\"train\",\"precisions\":[\"fp16\"],\"engine\":\"%s\",\"device\":\"%s\"}", *engine,
                devices[i]);
-      if (parse(text, &spec, &err) == 0) fits++;
+      if (parse_spec(text, &spec, &err) == 0) fits++;
       else assert_string_equal(err.json_pointer, "/engine");
     }
     assert_true(fits > 0);
@@ -301,7 +294,7 @@ static void kernels_are_refused_on_devices_without_them(void **state) {
       char text[512];
       snprintf(text, sizeof text, "{\"kind\":\"kernel\",%s,\"device\":\"%s\"}", cases[i].body, gpu ? "gpu0" : "cpu");
       const char *pointer = gpu ? cases[i].pointer_on_gpu : cases[i].pointer_on_cpu;
-      int rc = parse(text, &spec, &err);
+      int rc = parse_spec(text, &spec, &err);
       if (rc == 0) {
         rc = rl_job_spec_restrict_to_device(&spec, "", &err);
         rl_job_spec_clear(&spec);

@@ -1,5 +1,5 @@
-/* A spill file holds a finished pass until the database stores it. Writes passes and reads them back; damages the file, writes a
- * pass that is too large, and recovers a pass of which a part is stored. */
+/* Tests the spill file, which holds a finished pass until the database stores it: writes passes and reads them back, damages the
+ * file, writes a pass that is too large, and recovers a pass that is partly stored. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,14 +17,14 @@ typedef struct spill_fixture {
   rl_spilled_pass pass; /* borrows the records of source_pass */
 } spill_fixture;
 
-static int setup(void **state) {
+static int open_spill_fixture(void **state) {
   spill_fixture *f = calloc(1, sizeof *f);
   strcpy(f->folder, "/tmp/rooflined-spill-XXXXXX");
   assert_non_null(mkdtemp(f->folder));
   snprintf(f->path, sizeof f->path, "%s/" RL_SPILL_PREFIX "cpu", f->folder);
   ASSERT_OK(rl_spill_open(f->folder, "cpu", SPILL_BYTES, &f->spill, &err));
   fill_records(&f->source_pass, RL_PASS_ACTIVITY, 3);
-  for (size_t i = 0; i < f->source_pass.records.kernel_count; i++) /* as a worker sends it */
+  for (size_t i = 0; i < f->source_pass.records.kernel_count; i++) /* a worker sends hashes of this length */
     snprintf(f->source_pass.records.kernels[i].code_sha256, sizeof f->source_pass.records.kernels[i].code_sha256, "%064zx", i);
   f->pass.claim = (rl_claim){.job_id = 7, .run_id = 8, .pass_id = 9, .pass = RL_PASS_ACTIVITY};
   strcpy(f->pass.claim.run.variant, "fp16");
@@ -34,7 +34,7 @@ static int setup(void **state) {
   return 0;
 }
 
-static int teardown(void **state) {
+static int close_spill_fixture(void **state) {
   spill_fixture *f = *state;
   rl_spill_close(f->spill);
   remove_folder(f->folder);
@@ -43,7 +43,7 @@ static int teardown(void **state) {
 }
 
 /* Opens the file again and reads it, as the daemon does when it starts. Returns 1: it holds a pass; 0: it is empty. */
-static int read_again(spill_fixture *f, rl_spilled_pass *pass) {
+static int reopen_and_read(spill_fixture *f, rl_spilled_pass *pass) {
   RL_CLEANUP(rl_spill_cleanup) rl_spill *spill = NULL;
   ASSERT_OK(rl_spill_open_existing(f->path, &spill, &err));
   *pass = (rl_spilled_pass){0};
@@ -52,7 +52,7 @@ static int read_again(spill_fixture *f, rl_spilled_pass *pass) {
 
 static void assert_empty(spill_fixture *f) {
   rl_spilled_pass pass;
-  assert_int_equal(read_again(f, &pass), 0);
+  assert_int_equal(reopen_and_read(f, &pass), 0);
 }
 
 static void change_byte(spill_fixture *f, off_t offset) {
@@ -81,7 +81,7 @@ static void a_pass_is_read_back(void **state) {
   rl_spilled_pass pass;
   f->pass.log = (char *)"warning: unused";
   ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
-  if (read_again(f, &pass) != 1) fail_msg("%s", err.message);
+  if (reopen_and_read(f, &pass) != 1) fail_msg("%s", err.message);
   assert_true(pass.claim.job_id == 7 && pass.claim.run_id == 8 && pass.claim.pass_id == 9);
   assert_int_equal(pass.claim.pass, RL_PASS_ACTIVITY);
   assert_string_equal(pass.claim.run.variant, "fp16");
@@ -99,7 +99,7 @@ static void a_pass_is_read_back(void **state) {
   f->pass.is_unavailable = true;
   f->pass.failure = (rl_failure){.domain = "cupti", .message = "no privileges"};
   ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
-  assert_int_equal(read_again(f, &pass), 1);
+  assert_int_equal(reopen_and_read(f, &pass), 1);
   assert_true(pass.is_unavailable && pass.log == NULL);
   assert_string_equal(pass.failure.message, "no privileges");
   rl_spilled_pass_clear(&pass);
@@ -107,12 +107,12 @@ static void a_pass_is_read_back(void **state) {
   assert_empty(f);
 }
 
-/* The daemon may have stored more rows between the write of the spill file and a crash. */
+/* Between the write of the spill file and a crash, the daemon may have stored further rows. */
 static void rows_that_are_stored_are_skipped(void **state) {
   spill_fixture *f = *state;
   rl_spilled_pass pass;
   ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
-  assert_int_equal(read_again(f, &pass), 1);
+  assert_int_equal(reopen_and_read(f, &pass), 1);
   size_t count = pass.records.row_count;
   assert_true(count > 1);
   ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 99, &err), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
@@ -132,7 +132,7 @@ static void damage_is_detected(void **state) {
   for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
     ASSERT_OK(rl_spill_write(f->spill, &f->pass, &err));
     change_byte(f, offsets[i]);
-    ASSERT_FAILS(read_again(f, &pass), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
+    ASSERT_FAILS(reopen_and_read(f, &pass), RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD);
     assert_non_null(strstr(err.message, "damaged"));
   }
 }
@@ -155,7 +155,8 @@ static void a_pass_that_does_not_fit_leaves_the_file_empty(void **state) {
   rl_records_clear(&large);
 }
 
-/* Two slices of the pass's rows are stored: one before the spill file is written, one after. Recovery stores only the others. */
+/* Two slices of the pass's rows are stored: one before the spill file is written, one after. Recovery stores only the other
+ * rows. */
 static void recovery_continues_after_the_stored_rows(void **state) {
   enum { ROWS = 3 * RL_SLICE_ROWS + 10 };
   spill_fixture *f = *state;
@@ -180,7 +181,7 @@ static void recovery_continues_after_the_stored_rows(void **state) {
   ASSERT_OK(rl_store_append_activity(stored->store, &pass.claim, appender, &pass.records, &err));
   rl_activity_appender_free(appender);
   for (int i = 0; i < 2; i++)
-    ASSERT_OK(rl_recover_spilled_passes(stored->folder, stored->store, &err)); /* the second finds nothing */
+    ASSERT_OK(rl_recover_spilled_passes(stored->folder, stored->store, &err)); /* the second call finds nothing */
   assert_int_equal(query_integer(stored, "SELECT count(DISTINCT start_ns) FROM v_activity"), ROWS);
   assert_int_equal(query_integer(stored, "SELECT count(*) FROM v_activity"), ROWS);
   assert_int_equal(query_integer(stored, "SELECT count(*) FROM passes WHERE state = 'completed'"), 1);
@@ -193,7 +194,7 @@ static void recovery_continues_after_the_stored_rows(void **state) {
 }
 
 int main(void) {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, open_spill_fixture, close_spill_fixture)
   const struct CMUnitTest tests[] = {TEST(blocks_are_allocated_in_advance),
                                      TEST(a_pass_is_read_back),
                                      TEST(rows_that_are_stored_are_skipped),

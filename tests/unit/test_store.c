@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "store_fixture.h"
 
-enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASS_COUNT) - 1 };
+enum { TIMING = 1u << RL_PASS_TIMING, ALL_PASSES = (1u << RL_PASS_COUNT) - 1 };
 
 static rl_job_state state_of(rl_store *store, int64_t id) {
   rl_job_state state = RL_JOB_QUEUED;
@@ -31,7 +31,7 @@ static void folder_is_made_private(void **state) {
   remove_folder(top);
 }
 
-static void folder_that_cannot_be_used(void **state) {
+static void a_folder_that_cannot_be_created_is_reported(void **state) {
   (void)state;
   rl_store *store = NULL;
   ASSERT_FAILS(rl_store_open("/dev/null/state", &store, &err), RL_ERRNO, ENOTDIR);
@@ -47,7 +47,7 @@ static void second_daemon_is_refused(void **state) {
   assert_null(second);
   snprintf(pid, sizeof pid, "(process %ld)", (long)getpid());
   assert_non_null(strstr(err.message, pid));
-  reopen(f); /* closing the store released the lock */
+  reopen_store(f); /* closing the store released the lock */
 }
 
 static void token_is_added_while_a_daemon_runs(void **state) {
@@ -59,6 +59,7 @@ static void token_is_added_while_a_daemon_runs(void **state) {
   rl_store_close(second);
   ASSERT_OK(rl_store_has_token(f->store, "abc", &known, &err));
   assert_true(known);
+  /* A database with another schema version is refused. */
   char sql[48];
   snprintf(sql, sizeof sql, "PRAGMA user_version = %d", (int)query_integer(f, "PRAGMA user_version"));
   query_integer(f, "PRAGMA user_version = 1");
@@ -72,7 +73,7 @@ static void token_is_added_while_a_daemon_runs(void **state) {
 
 /* The user may not write to the folder. The test removes the lock file, so that the store fails at the lock, not at the
  * database. */
-static void unwritable_folder(void **state) {
+static void an_unwritable_folder_is_reported(void **state) {
   fixture *f = *state;
   char lock[96];
   rl_store_close(f->store);
@@ -80,10 +81,10 @@ static void unwritable_folder(void **state) {
   snprintf(lock, sizeof lock, "%s/lock", f->folder);
   assert_int_equal(unlink(lock), 0);
   assert_int_equal(chmod(f->folder, 0500), 0);
-  uid_t me = geteuid();
-  if (me == 0) assert_int_equal(chmod(f->folder, 0555) | seteuid(65534), 0);
+  uid_t user = geteuid();
+  if (user == 0) assert_int_equal(chmod(f->folder, 0555) | seteuid(65534), 0);
   int rc = rl_store_open(f->folder, &f->store, &err);
-  assert_int_equal(seteuid(me), 0);
+  assert_int_equal(seteuid(user), 0);
   assert_int_equal(chmod(f->folder, 0700), 0);
   assert_int_equal(rc, -1);
   assert_int_equal(err.domain, RL_ERRNO);
@@ -141,7 +142,7 @@ static void database_of_another_program_is_refused(void **state) {
   assert_non_null(strstr(err.message, "application_id 1684300133"));
 }
 
-/* The folder has a database with another program's tables: the file stays unchanged, including its journal mode. */
+/* If the folder has a database with another program's tables, the file stays unchanged, including its journal mode. */
 static void tables_of_another_program_are_refused(void **state) {
   fixture *f = *state;
   char path[96];
@@ -187,11 +188,11 @@ static void writer_is_durable(void **state) {
 
 static void job_is_on_disk_when_accepted(void **state) {
   fixture *f = *state;
-  int64_t id = submit(f->store, "cpu", ALL);
+  int64_t id = submit(f->store, "cpu", ALL_PASSES);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
   assert_int_equal(
       query_integer(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
-  reopen(f);
+  reopen_store(f);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_job_state untouched = RL_JOB_FAILED;
   ASSERT_FAILS(rl_store_job_state(f->store, id + 1, &untouched, &err), RL_HTTP, 404);
@@ -205,7 +206,8 @@ static void same_key_is_the_same_job(void **state) {
   bool existing = true;
   ASSERT_OK(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &first, &existing, &err));
   assert_false(existing);
-  ASSERT_OK(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &second, &existing, &err)); /* even if the queue is full */
+  ASSERT_OK(
+      rl_store_job_insert(f->store, &spec, "key", "body1", 1, &second, &existing, &err)); /* found even if the queue is full */
   assert_true(existing);
   assert_int_equal(first, second);
   ASSERT_FAILS(rl_store_job_insert(f->store, &spec, "key", "body2", 1, &third, &existing, &err), RL_HTTP, 422);
@@ -242,9 +244,9 @@ static void refused_job_leaves_nothing(void **state) {
   submit(f->store, "cpu", TIMING); /* the writer still works */
 }
 
-static void running_job_comes_first(void **state) {
+static void passes_of_the_running_job_come_first(void **state) {
   fixture *f = *state;
-  int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL),
+  int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL_PASSES),
           second = submit(f->store, "cpu", TIMING);
   static const struct {
     rl_pass pass;
@@ -279,12 +281,12 @@ static void unfinished_passes_are_repeated(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING), count = 0, next = submit(f->store, "cpu", TIMING);
   execute_pass(f->store, "cpu", 1);
   rl_claim lost = claim(f->store, "cpu");
-  reopen(f); /* as after a crash during the second pass */
+  reopen_store(f); /* as after a crash during the second pass */
   ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 1);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
-  rl_claim again = claim(f->store, "cpu");
-  assert_int_equal(again.pass_id, lost.pass_id);
+  rl_claim second = claim(f->store, "cpu");
+  assert_int_equal(second.pass_id, lost.pass_id);
   ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_INTERRUPTED, NULL, &err));
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs WHERE finished_ns IS NOT NULL"), 0);
   ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
@@ -297,10 +299,10 @@ static void unfinished_passes_are_repeated(void **state) {
 static void jobs_finish_once(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), count = 0;
-  rl_error why;
-  rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
+  rl_error failure;
+  rl_fail(&failure, RL_CUDA, 700, "an illegal memory access");
   claim(f->store, "cpu");
-  ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &why, &err));
+  ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &failure, &err));
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
   ASSERT_FAILS(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
   ASSERT_FAILS(rl_store_job_finish(f->store, 99, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 404);
@@ -322,15 +324,15 @@ static void worker_crashes_are_counted(void **state) {
   ASSERT_OK(rl_store_record_worker_crash(f->store, &first, "killed by signal 9", 2, &failed, &err));
   assert_false(failed);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
-  rl_claim again = claim(f->store, "cpu");
-  assert_int_equal(again.pass_id, first.pass_id);
-  ASSERT_OK(rl_store_record_worker_crash(f->store, &again, "exit code 1", 2, &failed, &err));
+  rl_claim second = claim(f->store, "cpu");
+  assert_int_equal(second.pass_id, first.pass_id);
+  ASSERT_OK(rl_store_record_worker_crash(f->store, &second, "exit code 1", 2, &failed, &err));
   assert_true(failed);
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
   assert_int_equal(query_integer(f, "SELECT worker_deaths FROM jobs WHERE problem_message LIKE '%died 2 times%exit code 1'"), 2);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE state = 'pending' AND reason = 'exit code 1'"), 1);
-  again.job_id = 99;
-  ASSERT_FAILS(rl_store_record_worker_crash(f->store, &again, "gone", 2, &failed, &err), RL_HTTP, 404);
+  second.job_id = 99;
+  ASSERT_FAILS(rl_store_record_worker_crash(f->store, &second, "gone", 2, &failed, &err), RL_HTTP, 404);
   assert_true(failed);
 }
 
@@ -339,7 +341,7 @@ static void a_job_fails_after_repeated_crashes_of_the_daemon(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING), other = submit(f->store, "gpu0", TIMING), count = 0;
   for (int crash = 1; crash <= 3; crash++) {
     claim(f->store, "cpu");
-    reopen(f);
+    reopen_store(f);
     ASSERT_OK(rl_store_jobs_requeue(f->store, 3, &count, &err));
     assert_int_equal(count, crash < 3);
   }
@@ -544,7 +546,7 @@ static void events_count_from_one(void **state) {
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
 }
 
-static void tokens(void **state) {
+static void tokens_are_added_counted_and_removed(void **state) {
   fixture *f = *state;
   int64_t count = 7;
   bool known = true;
@@ -595,18 +597,18 @@ static void the_start_waits_for_a_short_lock(void **state) {
   sqlite3_close(other);
 }
 
-static void the_start_does_not_wait_for_other_errors_or_longer(void **state) {
+static void the_start_waits_only_for_locks_and_not_for_5_s(void **state) {
   (void)state;
-  const int64_t second_ns = 1000000000, now_ns = rl_monotonic_ns();
+  const int64_t SECOND_NS = 1000000000, now_ns = rl_monotonic_ns();
   const rl_error locked = {.domain = RL_STORAGE, .code = RL_STORAGE_LOCKED},
                  full = {.domain = RL_STORAGE, .code = RL_STORAGE_FULL}, http = {.domain = RL_HTTP, .code = RL_STORAGE_LOCKED};
   assert_false(rl_store_wait_at_start(&full, now_ns));
   assert_false(rl_store_wait_at_start(&http, now_ns));
-  assert_false(rl_store_wait_at_start(&locked, now_ns - 5 * second_ns));
-  assert_true(rl_store_wait_at_start(&locked, now_ns - 3 * second_ns));
+  assert_false(rl_store_wait_at_start(&locked, now_ns - 5 * SECOND_NS));
+  assert_true(rl_store_wait_at_start(&locked, now_ns - 3 * SECOND_NS));
 }
 
-static void kinds_are_those_of_the_records(void **state) {
+static void activity_kinds_are_those_of_the_records(void **state) {
   fixture *f = *state;
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_kinds"), RL_ACTIVITY_KIND_COUNT);
   for (int kind = 0; kind < RL_ACTIVITY_KIND_COUNT; kind++) {
@@ -620,10 +622,10 @@ static void kinds_are_those_of_the_records(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_made_private),
-                                     cmocka_unit_test(folder_that_cannot_be_used),
+                                     cmocka_unit_test(a_folder_that_cannot_be_created_is_reported),
                                      WITH_STORE(second_daemon_is_refused),
                                      WITH_STORE(token_is_added_while_a_daemon_runs),
-                                     WITH_STORE(unwritable_folder),
+                                     WITH_STORE(an_unwritable_folder_is_reported),
                                      WITH_STORE(newer_schema_is_refused),
                                      WITH_STORE(damaged_file_is_refused),
                                      WITH_STORE(development_database_is_refused),
@@ -634,7 +636,7 @@ int main(void) {
                                      WITH_STORE(same_key_is_the_same_job),
                                      WITH_STORE(full_queue_refuses_jobs),
                                      WITH_STORE(refused_job_leaves_nothing),
-                                     WITH_STORE(running_job_comes_first),
+                                     WITH_STORE(passes_of_the_running_job_come_first),
                                      WITH_STORE(unfinished_passes_are_repeated),
                                      WITH_STORE(jobs_finish_once),
                                      WITH_STORE(worker_crashes_are_counted),
@@ -648,9 +650,9 @@ int main(void) {
                                      WITH_STORE(stale_claim_is_refused),
                                      WITH_STORE(a_change_and_its_event_are_one_transaction),
                                      WITH_STORE(events_count_from_one),
-                                     WITH_STORE(tokens),
+                                     WITH_STORE(tokens_are_added_counted_and_removed),
                                      WITH_STORE(the_start_waits_for_a_short_lock),
-                                     cmocka_unit_test(the_start_does_not_wait_for_other_errors_or_longer),
-                                     WITH_STORE(kinds_are_those_of_the_records)};
+                                     cmocka_unit_test(the_start_waits_only_for_locks_and_not_for_5_s),
+                                     WITH_STORE(activity_kinds_are_those_of_the_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

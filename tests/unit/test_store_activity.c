@@ -9,11 +9,12 @@ enum { MANY_ROWS = 200000, MAX_ROW_BYTES = 40 };
 
 static char *names[] = {(char *)"conv1_forward", (char *)"cudaLaunchKernel"};
 
-/* Returns row i of a trace: calls, and kernels of several launch shapes 4 to 5 µs after their calls, for minutes. */
+/* Returns row i of a trace with a launch each ms. Rows 2k and 2k + 1 are the call of launch k and its kernel, which starts 4 µs
+ * after the call. The kernels belong to 25 nodes of a graph. */
 static rl_activity_row make_row(uint32_t i) {
-  uint32_t launch = i / 2, start_ns = 4000;
+  uint32_t launch = i / 2, launch_delay_ns = 4000;
   bool is_kernel = i % 2 != 0;
-  rl_activity_row row = {.start_ns = (int64_t)launch * 1000000 + (is_kernel ? start_ns : 0), .correlation = launch + 1};
+  rl_activity_row row = {.start_ns = (int64_t)launch * 1000000 + (is_kernel ? launch_delay_ns : 0), .correlation = launch + 1};
   row.end_ns = row.start_ns + 1500 + (int64_t)launch * 37 % 9000;
   row.kind = is_kernel ? RL_ACTIVITY_KERNEL : RL_ACTIVITY_RUNTIME;
   row.name = is_kernel ? 0 : 1;
@@ -27,7 +28,7 @@ static rl_activity_row make_row(uint32_t i) {
 }
 
 /* Returns the records of an activity pass with these rows. The rows belong to the caller. */
-static rl_records records_of(rl_activity_row *rows, size_t count) {
+static rl_records make_records(rl_activity_row *rows, size_t count) {
   return (rl_records){.has_metadata = true,
                       .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN},
                       .names = names,
@@ -56,7 +57,7 @@ static void a_row_takes_few_bytes(void **state) {
   rl_claim claimed = claim_activity(f);
   rl_activity_row *rows = calloc(MANY_ROWS, sizeof *rows);
   for (uint32_t i = 0; i < MANY_ROWS; i++) rows[i] = make_row(i);
-  rl_records records = records_of(rows, MANY_ROWS);
+  rl_records records = make_records(rows, MANY_ROWS);
   int64_t before = database_bytes(f);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   free(rows);
@@ -65,14 +66,15 @@ static void a_row_takes_few_bytes(void **state) {
   assert_int_equal(query_integer(f, "SELECT activity_rows FROM passes WHERE activity_kept"), MANY_ROWS);
 }
 
-/* A short trace has its names, shared values and groups for itself. Its rows are not stored a second time, as sums. */
+/* Each trace stores its own names, shared values and groups. A short trace has no intervals, which would store its rows a second
+ * time, as sums. */
 static void a_row_of_a_short_trace_takes_few_bytes(void **state) {
   enum { PASSES = 50, ROWS = 400 };
   fixture *f = *state;
   bool done;
   rl_activity_row rows[ROWS];
   for (uint32_t i = 0; i < ROWS; i++) rows[i] = make_row(i);
-  rl_records records = records_of(rows, ROWS);
+  rl_records records = make_records(rows, ROWS);
   for (int i = 0; i < PASSES; i++) {
     rl_claim claimed = claim_activity(f);
     ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
@@ -82,7 +84,8 @@ static void a_row_of_a_short_trace_takes_few_bytes(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_intervals"), 0);
 }
 
-/* The rows have more combinations of values than the dictionary in memory holds; each occurs twice, far apart. */
+/* The rows have more combinations of values than the dictionary in memory holds. Each combination occurs in two rows that are far
+ * apart. */
 static void every_row_keeps_its_values(void **state) {
   fixture *f = *state;
   enum { COMBINATIONS = 45000, ROWS = 2 * COMBINATIONS };
@@ -95,7 +98,7 @@ static void every_row_keeps_its_values(void **state) {
                                 .kind = RL_ACTIVITY_MEMCPY,
                                 .bytes = (uint64_t)(i % COMBINATIONS) << 33,
                                 .stream = UINT32_MAX - i % COMBINATIONS};
-  rl_records records = records_of(rows, ROWS);
+  rl_records records = make_records(rows, ROWS);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   free(rows);
   assert_int_equal(query_integer(f,
@@ -116,7 +119,7 @@ static void entries_differ_in_every_value(void **state) {
   rows[13].bytes = 1;
   rows[14].process = rows[15].thread = rows[16].context = rows[17].device = 1;
   rows[18].source_memory = RL_MEMORY_PAGEABLE, rows[19].destination_memory = RL_MEMORY_PAGEABLE;
-  rl_records records = records_of(rows, 20);
+  rl_records records = make_records(rows, 20);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 20);
   assert_int_equal(query_integer(f,
@@ -126,7 +129,7 @@ static void entries_differ_in_every_value(void **state) {
                    20);
 }
 
-/* An id or kind of memory that a row has is the same in the view and in the timeline; one that it lacks is null there. */
+/* The view and the timeline show the ids and kinds of memory of a row, and null for those that the row lacks. */
 static void ids_and_memory_kinds_are_shown(void **state) {
   fixture *f = *state;
   bool done;
@@ -139,7 +142,7 @@ static void ids_and_memory_kinds_are_shown(void **state) {
                              .device = 1,
                              .source_memory = RL_MEMORY_PINNED,
                              .destination_memory = RL_MEMORY_MANAGED_STATIC}};
-  rl_records records = records_of(rows, 2);
+  rl_records records = make_records(rows, 2);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   assert_int_equal(
       query_integer(f,
@@ -164,7 +167,8 @@ static void ids_and_memory_kinds_are_shown(void **state) {
 
 enum { RANDOM_ROWS = 5000, WINDOWS = 300, TRACE_BITS = 30 };
 
-/* A row of any kind that starts anywhere in the trace and lasts from 0 ns to the trace's duration; many starts are equal. */
+/* Returns a row of any kind that starts anywhere in the trace and lasts from 0 ns to the trace's duration. Many rows start at the
+ * same time. */
 static rl_activity_row make_random_row(uint32_t i) {
   rl_activity_row row = {.kind = (uint32_t)(random_bits() % RL_ACTIVITY_KIND_COUNT), .correlation = i + 1};
   row.start_ns = (int64_t)(random_bits() >> (64 - TRACE_BITS) & ~UINT64_C(0xffff));
@@ -172,7 +176,7 @@ static rl_activity_row make_random_row(uint32_t i) {
   return row;
 }
 
-/* Compares rows as a timeline orders them. Their correlation has the order of their ordinals. */
+/* Compares rows in the order of a timeline: by start, then longest first, then by ordinal, whose order their correlation has. */
 static int compare_rows(const void *left, const void *right) {
   const rl_activity_row *a = left, *b = right;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
@@ -208,7 +212,7 @@ static void windows_are_those_of_a_full_scan(void **state) {
   rl_activity_row *rows = calloc(RANDOM_ROWS, sizeof *rows);
   choose_test_seed();
   for (uint32_t i = 0; i < RANDOM_ROWS; i++) rows[i] = make_random_row(i);
-  rl_records records = records_of(rows, RANDOM_ROWS);
+  rl_records records = make_records(rows, RANDOM_ROWS);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   qsort(rows, RANDOM_ROWS, sizeof *rows, compare_rows);
   for (int i = 0; i < WINDOWS; i++) {
@@ -235,7 +239,7 @@ static rl_activity_row make_dense_row(uint32_t i) {
   return row;
 }
 
-static int64_t sum_of(fixture *f, const char *format, int level) {
+static int64_t query_level_sum(fixture *f, const char *format, int level) {
   char sql[512];
   snprintf(sql, sizeof sql, format, level, level);
   return query_integer(f, sql);
@@ -249,7 +253,7 @@ static void each_level_has_every_row_once(void **state) {
   rl_activity_row *rows = calloc(DENSE_ROWS, sizeof *rows);
   choose_test_seed();
   for (uint32_t i = 0; i < DENSE_ROWS; i++) rows[i] = make_dense_row(i);
-  rl_records records = records_of(rows, DENSE_ROWS);
+  rl_records records = make_records(rows, DENSE_ROWS);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   free(rows);
   const int64_t all_ns = query_integer(f, "SELECT sum(duration_ns) FROM activity");
@@ -265,11 +269,11 @@ static void each_level_has_every_row_once(void **state) {
                              &cursor, &err));
     while ((more = rl_cursor_next(cursor, &json, &err)) > 0) count++, busy_ns += rl_cursor_integer(cursor, 6);
     assert_int_equal(more, 0);
-    in_intervals = sum_of(f, "SELECT coalesce(sum(activity_rows), 0) FROM activity_intervals WHERE level = %d", level);
+    in_intervals = query_level_sum(f, "SELECT coalesce(sum(activity_rows), 0) FROM activity_intervals WHERE level = %d", level);
     assert_int_equal(count + in_intervals, DENSE_ROWS);
-    assert_int_equal(busy_ns + sum_of(f, "SELECT coalesce(sum(busy_ns), 0) FROM activity_intervals WHERE level = %d", level),
-                     all_ns);
-    assert_true(sum_of(f, "SELECT count(*) FROM activity_intervals WHERE level = %d", level) * 8 <= in_intervals);
+    assert_int_equal(
+        busy_ns + query_level_sum(f, "SELECT coalesce(sum(busy_ns), 0) FROM activity_intervals WHERE level = %d", level), all_ns);
+    assert_true(query_level_sum(f, "SELECT count(*) FROM activity_intervals WHERE level = %d", level) * 8 <= in_intervals);
   }
   assert_int_equal(in_intervals, DENSE_ROWS - SHORT_SLICE_ROWS); /* at the highest level */
 }
@@ -282,7 +286,7 @@ static void intervals_are_sums_of_their_rows(void **state) {
   rl_activity_row *rows = calloc(DENSE_ROWS, sizeof *rows);
   choose_test_seed();
   for (uint32_t i = 0; i < DENSE_ROWS; i++) rows[i] = make_dense_row(i);
-  rl_records records = records_of(rows, DENSE_ROWS);
+  rl_records records = make_records(rows, DENSE_ROWS);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   free(rows);
   assert_true(query_integer(f, "SELECT count(*) FROM activity_intervals WHERE level < 8") > 0);
@@ -303,9 +307,9 @@ static void intervals_are_sums_of_their_rows(void **state) {
 
 /* --- a reader of all rows ------------------------------------------------------------------------------------------------ */
 
-static atomic_bool stop; /* false except in a test of retention */
+static atomic_bool stop_requested; /* for rl_store_apply_retention; true only inside a test of retention */
 
-/* The dictionary has more entries than the reader keeps in memory; each is used by rows that are far apart. */
+/* The dictionary has more entries than the reader keeps in memory. Rows that are far apart use the same entry. */
 static void a_reader_has_every_row_in_order(void **state) {
   fixture *f = *state;
   enum { ENTRIES = 20000, ROWS = 2 * ENTRIES };
@@ -318,7 +322,7 @@ static void a_reader_has_every_row_in_order(void **state) {
     rows[i] = make_random_row(i);
     rows[i].name = i % 2, rows[i].thread = i % ENTRIES + 1, rows[i].step = i % 7, rows[i].source_memory = i % 8;
   }
-  rl_records records = records_of(rows, ROWS);
+  rl_records records = make_records(rows, ROWS);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
   qsort(rows, ROWS, sizeof *rows, compare_rows);
   rl_trace_reader *reader = NULL;
@@ -332,7 +336,7 @@ static void a_reader_has_every_row_in_order(void **state) {
       int64_t removed;
       const rl_retention retention = {.activity_days = 1};
       const int64_t later_ns = rl_realtime_ns() + 2 * INT64_C(86400000000000);
-      ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+      ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop_requested, &removed, &err));
       assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 0);
     }
   }
@@ -346,7 +350,7 @@ static void a_reader_has_every_row_in_order(void **state) {
 
 enum { SLICES = 3, SLICED_ROWS = SLICES * RL_SLICE_ROWS + 100 };
 
-/* Appends the first `count` rows of make_row. They are dropped from *records. */
+/* Stores the first `count` rows of make_row in slices. *records has no rows afterwards. */
 static void append_rows(fixture *f, const rl_claim *claimed, rl_activity_appender *appender, rl_records *records,
                         uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
@@ -358,7 +362,7 @@ static void append_rows(fixture *f, const rl_claim *claimed, rl_activity_appende
   assert_int_equal(records->row_count, 0);
 }
 
-/* The records of a pass before its first row: metadata and names. */
+/* Returns the records of a pass before its first row: metadata and names. */
 static rl_records start_records(void) {
   rl_records records = {.has_metadata = true,
                         .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN}};
@@ -423,7 +427,7 @@ static void rows_are_invisible_until_the_commit(void **state) {
   rl_activity_appender_free(appender);
 }
 
-/* A slice whose transaction fails leaves nothing, and is stored once when it is repeated. */
+/* If the transaction of a slice fails, none of its rows is stored. A second attempt stores each row once. */
 static void a_failed_slice_can_be_repeated(void **state) {
   fixture *f = *state;
   rl_claim claimed = claim_activity(f);
@@ -451,7 +455,7 @@ static void a_failed_slice_can_be_repeated(void **state) {
   rl_activity_appender_free(appender);
 }
 
-/* A read waits for no lock: neither another program's nor the writer's. */
+/* Counting waits for no lock, neither another program's nor the writer's. */
 static void rows_are_counted_while_another_program_writes(void **state) {
   fixture *f = *state;
   rl_claim claimed = claim_activity(f);
@@ -469,7 +473,8 @@ static void rows_are_counted_while_another_program_writes(void **state) {
   sqlite3_close(other);
 }
 
-/* A crash of the daemon leaves slices. They are deleted before the pass runs again, which then has its own rows only. */
+/* A crash of the daemon leaves slices. They are deleted before the pass runs again, so that it has only the rows of its second
+ * run. */
 static void slices_of_a_crash_are_discarded(void **state) {
   fixture *f = *state;
   rl_claim claimed = claim_activity(f);
@@ -477,26 +482,27 @@ static void slices_of_a_crash_are_discarded(void **state) {
   rl_records records = start_records();
   int64_t requeued;
   append_rows(f, &claimed, appender, &records, 2 * RL_SLICE_ROWS);
-  reopen(f);
+  reopen_store(f);
   ASSERT_OK(rl_store_jobs_requeue(f->store, 5, &requeued, &err));
   assert_int_equal(count_visible_rows(f, claimed.job_id), 0);
-  rl_claim again = claim(f->store, "cpu");
-  assert_int_equal(again.pass_id, claimed.pass_id);
-  ASSERT_OK(rl_store_discard_activity(f->store, again.pass_id, &stop, &err));
+  rl_claim second_claim = claim(f->store, "cpu");
+  assert_int_equal(second_claim.pass_id, claimed.pass_id);
+  ASSERT_OK(rl_store_discard_activity(f->store, second_claim.pass_id, &stop_requested, &err));
   assert_int_equal(query_integer(f,
                                  "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM activity_dictionary) + "
                                  "(SELECT count(*) FROM names) + (SELECT count(*) FROM activity_groups) + "
                                  "(SELECT count(*) FROM activity_intervals) + "
                                  "(SELECT activity_stored FROM passes)"),
                    0);
-  execute_in_slices(f, &again);
-  ASSERT_OK(rl_store_discard_activity(f->store, again.pass_id, &stop, &err)); /* a committed pass keeps its rows */
+  execute_in_slices(f, &second_claim);
+  ASSERT_OK(
+      rl_store_discard_activity(f->store, second_claim.pass_id, &stop_requested, &err)); /* a committed pass keeps its rows */
   assert_sliced_rows(f);
   rl_records_clear(&records);
   rl_activity_appender_free(appender);
 }
 
-/* Retention deletes slices of passes that are not running, whatever its limits, and leaves those of a running pass. */
+/* Whatever its limits, retention deletes the slices of passes that do not run, and keeps the slices of a running pass. */
 static void retention_deletes_abandoned_slices(void **state) {
   fixture *f = *state;
   const rl_retention no_limits = {0};
@@ -505,10 +511,10 @@ static void retention_deletes_abandoned_slices(void **state) {
   rl_records records = start_records();
   int64_t removed = 0;
   append_rows(f, &claimed, appender, &records, RL_SLICE_ROWS);
-  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop, &removed, &err));
+  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop_requested, &removed, &err));
   assert_int_equal(removed, 0);
   ASSERT_OK(rl_store_job_finish(f->store, claimed.job_id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA}, &err));
-  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop, &removed, &err));
+  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop_requested, &removed, &err));
   assert_int_equal(removed, RL_SLICE_ROWS);
   assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names)"), 0);
   rl_records_clear(&records);
@@ -528,13 +534,13 @@ static void retention_hides_all_rows_at_once(void **state) {
   rl_claim claimed = claim_activity(f);
   int64_t removed = 0;
   execute_in_slices(f, &claimed);
-  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop);
-  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop_requested);
+  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop_requested, &removed, &err));
   sqlite3_commit_hook(f->store->writer.handle, NULL, NULL);
-  atomic_store(&stop, false);
+  atomic_store(&stop_requested, false);
   assert_in_range(query_integer(f, "SELECT count(*) FROM activity"), 1, SLICED_ROWS - 1);
   assert_int_equal(count_visible_rows(f, claimed.job_id), 0);
-  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop_requested, &removed, &err));
   assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM activity) + (SELECT activity_stored FROM passes)"), 0);
 }
 

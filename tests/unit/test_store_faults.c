@@ -1,6 +1,6 @@
 /* Tests the store with injected faults. SQLite's Nth write, sync or truncation fails (only this one, or also all later ones), or
- * the process exits there, or SQLite's Nth allocation fails; for every N. There are two scenes: the store creates a database; or
- * it submits a job and claims and commits its two passes in an existing database. After reopening, acknowledged changes are on
+ * the process exits there, or SQLite's Nth allocation fails; for every N. There are two scenarios: the store creates a database;
+ * or it submits a job and claims and commits its two passes in an existing database. After reopening, acknowledged changes are on
  * disk, each pass is stored completely or not at all, the database is intact, and the job can be completed. */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,14 +14,14 @@ typedef enum mode { OFF, ONCE, ALWAYS_AFTER, EXIT } mode;
 
 typedef struct fault {
   mode mode;
-  int64_t failing, count; /* the number of the failing operation, from 1; number of operations so far */
+  int64_t failing_number, count; /* number of the operation that fails, from 1; number of operations so far */
 } fault;
 static fault disk, memory;
 /* Counts an operation. Returns whether it must fail. */
 static int should_fail(fault *injected) {
   injected->count++;
-  if (injected->mode == OFF || injected->count < injected->failing ||
-      (injected->mode == ONCE && injected->count > injected->failing))
+  if (injected->mode == OFF || injected->count < injected->failing_number ||
+      (injected->mode == ONCE && injected->count > injected->failing_number))
     return 0;
   if (injected->mode == EXIT) _exit(9);
   return 1;
@@ -31,7 +31,7 @@ static int disk_fails(void) { return should_fail(&disk); }
 
 typedef struct file {
   sqlite3_file base;
-  sqlite3_file *real; /* SQLite allocates it after this struct */
+  sqlite3_file *real; /* in the memory that SQLite allocates after this struct */
 } file;
 
 static sqlite3_vfs *real_vfs;
@@ -52,13 +52,13 @@ static int lock_file(sqlite3_file *f, int level) { return FORWARD(f, xLock, leve
 static int unlock_file(sqlite3_file *f, int level) { return FORWARD(f, xUnlock, level); }
 static int check_lock(sqlite3_file *f, int *held) { return FORWARD(f, xCheckReservedLock, held); }
 static int control_file(sqlite3_file *f, int operation, void *argument) { return FORWARD(f, xFileControl, operation, argument); }
-static int sector_size(sqlite3_file *f) { return FORWARD(f, xSectorSize); }
-static int characteristics(sqlite3_file *f) { return FORWARD(f, xDeviceCharacteristics); }
+static int get_sector_size(sqlite3_file *f) { return FORWARD(f, xSectorSize); }
+static int device_characteristics(sqlite3_file *f) { return FORWARD(f, xDeviceCharacteristics); }
 static int map_shared(sqlite3_file *f, int region, int size, int extend, void volatile **to) {
   return FORWARD(f, xShmMap, region, size, extend, to);
 }
 static int lock_shared(sqlite3_file *f, int offset, int n, int flags) { return FORWARD(f, xShmLock, offset, n, flags); }
-static void barrier(sqlite3_file *f) { FORWARD(f, xShmBarrier); }
+static void memory_barrier(sqlite3_file *f) { FORWARD(f, xShmBarrier); }
 static int unmap_shared(sqlite3_file *f, int remove) { return FORWARD(f, xShmUnmap, remove); }
 
 static const sqlite3_io_methods methods = {.iVersion = 2,
@@ -72,11 +72,11 @@ static const sqlite3_io_methods methods = {.iVersion = 2,
                                            .xUnlock = unlock_file,
                                            .xCheckReservedLock = check_lock,
                                            .xFileControl = control_file,
-                                           .xSectorSize = sector_size,
-                                           .xDeviceCharacteristics = characteristics,
+                                           .xSectorSize = get_sector_size,
+                                           .xDeviceCharacteristics = device_characteristics,
                                            .xShmMap = map_shared,
                                            .xShmLock = lock_shared,
-                                           .xShmBarrier = barrier,
+                                           .xShmBarrier = memory_barrier,
                                            .xShmUnmap = unmap_shared};
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out) {
@@ -91,17 +91,17 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, i
 
 static sqlite3_mem_methods real_memory;
 static int memory_fails(void) { return should_fail(&memory); }
-static void *allocate(int size) { return memory_fails() ? NULL : real_memory.xMalloc(size); }
-static void *reallocate(void *old, int size) { return memory_fails() ? NULL : real_memory.xRealloc(old, size); }
+static void *allocate_or_fail(int size) { return memory_fails() ? NULL : real_memory.xMalloc(size); }
+static void *reallocate_or_fail(void *old, int size) { return memory_fails() ? NULL : real_memory.xRealloc(old, size); }
 
-static void install(void) {
+static void install_faults(void) {
   static sqlite3_mem_methods shim;
   static sqlite3_vfs vfs;
-  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK); /* would lock a mutex for each allocation */
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK); /* otherwise each allocation locks a mutex */
   assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real_memory), SQLITE_OK);
   shim = real_memory;
-  shim.xMalloc = allocate;
-  shim.xRealloc = reallocate;
+  shim.xMalloc = allocate_or_fail;
+  shim.xRealloc = reallocate_or_fail;
   assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &shim), SQLITE_OK);
   real_vfs = sqlite3_vfs_find(NULL);
   vfs = *real_vfs;
@@ -112,63 +112,63 @@ static void install(void) {
   assert_int_equal(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
 }
 
-/* --- scenes ------------------------------------------------------------------------------------------------------ */
+/* --- scenarios ------------------------------------------------------------------------------------------------------ */
 
 typedef struct progress {
   int submitted, committed;
 } progress; /* number of changes that the store acknowledged */
 
-static int submit_once(rl_store *store, rl_error *why) {
+static int submit_once(rl_store *store, rl_error *error) {
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
   int64_t id;
   bool existing;
-  return rl_store_job_insert(store, &spec, "the key", "the body", 10, &id, &existing, why);
+  return rl_store_job_insert(store, &spec, "the key", "the body", 10, &id, &existing, error);
 }
 
-static int execute_one_pass(rl_store *store, rl_error *why) {
+static int execute_one_pass(rl_store *store, rl_error *error) {
   rl_claim claimed;
   pass_records pass_data;
   bool done;
-  int rc = rl_store_pass_claim(store, "cpu", &claimed, why);
+  int rc = rl_store_pass_claim(store, "cpu", &claimed, error);
   if (rc <= 0) return rc;
   fill_records(&pass_data, claimed.pass, 1);
-  return rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, why) < 0 ? -1 : 1;
+  return rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, error) < 0 ? -1 : 1;
 }
 
 /* Checks that an error of the store names its cause. */
-static void check_error(const rl_error *why) {
-  assert_int_equal(why->domain, RL_STORAGE);
-  assert_in_range(why->code, RL_STORAGE_FULL, RL_STORAGE_INTERNAL);
-  assert_true(strlen(why->message) > 10);
-  if (why->code == RL_STORAGE_FULL) assert_non_null(strstr(why->message, "the disk is full"));
-  if (why->code == RL_STORAGE_MEMORY) assert_non_null(strstr(why->message, "out of memory"));
+static void check_error(const rl_error *error) {
+  assert_int_equal(error->domain, RL_STORAGE);
+  assert_in_range(error->code, RL_STORAGE_FULL, RL_STORAGE_INTERNAL);
+  assert_true(strlen(error->message) > 10);
+  if (error->code == RL_STORAGE_FULL) assert_non_null(strstr(error->message, "the disk is full"));
+  if (error->code == RL_STORAGE_MEMORY) assert_non_null(strstr(error->message, "out of memory"));
 }
 
-static void work(rl_store *store, volatile progress *acknowledged) {
-  rl_error why = {0};
-  if (submit_once(store, &why) < 0) {
-    check_error(&why);
+static void execute_job(rl_store *store, volatile progress *acknowledged) {
+  rl_error error = {0};
+  if (submit_once(store, &error) < 0) {
+    check_error(&error);
     return;
   }
   acknowledged->submitted = 1;
   for (int pass = 0; pass < 2; pass++) {
-    int rc = execute_one_pass(store, &why);
+    int rc = execute_one_pass(store, &error);
     if (rc > 0) acknowledged->committed++;
-    if (rc < 0) check_error(&why);
+    if (rc < 0) check_error(&error);
   }
 }
 
 /* CREATING: the store opens an empty folder. WORKING: it executes a job in a folder with a database. */
-typedef enum scene { CREATING, WORKING, SCENES } scene;
+typedef enum scenario { CREATING, WORKING, SCENARIOS } scenario;
 
-static void execute_scene(const char *folder, scene kind, volatile progress *acknowledged) {
-  rl_error why = {0};
+static void execute_scenario(const char *folder, scenario kind, volatile progress *acknowledged) {
+  rl_error error = {0};
   rl_store *store = NULL;
-  if (rl_store_open(folder, &store, &why) < 0) {
-    check_error(&why);
+  if (rl_store_open(folder, &store, &error) < 0) {
+    check_error(&error);
     return;
   }
-  if (kind == WORKING) work(store, acknowledged);
+  if (kind == WORKING) execute_job(store, acknowledged);
   rl_store_close(store);
 }
 
@@ -207,44 +207,44 @@ static void check_rows(sqlite3 *db, const volatile progress *acknowledged, int64
 
 /* --- folders ----------------------------------------------------------------------------------------------------------- */
 
-static void make_folder(char folder[64]) {
+static void make_folder_in_memory(char folder[64]) {
   static const char *const folders[] = {"/dev/shm", "/tmp"}; /* in memory if possible, because there are thousands of syncs */
   snprintf(folder, 64, "%s/rooflined-store-XXXXXX", folders[access(folders[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }
 
-typedef struct content {
+typedef struct file_contents {
   char bytes[1 << 20];
   size_t size; /* 0: the file does not exist */
-} content;
+} file_contents;
 
-static const char *const parts[] = {"rooflined.db", "rooflined.db-wal"};
-enum { PARTS = sizeof parts / sizeof *parts };
+static const char *const database_files[] = {"rooflined.db", "rooflined.db-wal"};
+enum { FILES = sizeof database_files / sizeof *database_files };
 
-static void read_part(const char *folder, int part, content *part_content) {
+static void read_database_file(const char *folder, int part, file_contents *contents) {
   char path[96];
-  snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
+  snprintf(path, sizeof path, "%s/%s", folder, database_files[part]);
   FILE *stream = fopen(path, "rb");
-  part_content->size = stream != NULL ? fread(part_content->bytes, 1, sizeof part_content->bytes, stream) : 0;
-  assert_true(part_content->size < sizeof part_content->bytes);
+  contents->size = stream != NULL ? fread(contents->bytes, 1, sizeof contents->bytes, stream) : 0;
+  assert_true(contents->size < sizeof contents->bytes);
   if (stream != NULL) fclose(stream);
 }
 
-static void write_part(const char *folder, int part, const content *from) {
+static void write_database_file(const char *folder, int part, const file_contents *from) {
   char path[96];
   if (from->size == 0) return;
-  snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
+  snprintf(path, sizeof path, "%s/%s", folder, database_files[part]);
   FILE *stream = fopen(path, "wb");
   assert_int_equal(fwrite(from->bytes, 1, from->size, stream), from->size);
   assert_int_equal(fclose(stream), 0);
 }
 
-/* The files with which a scene starts: none, or a database without jobs. */
-static content start_contents[SCENES][PARTS];
+/* The files with which a scenario starts: none, or a database without jobs. */
+static file_contents start_contents[SCENARIOS][FILES];
 
-static void make_scene_folder(char folder[64], scene kind) {
-  make_folder(folder);
-  for (int part = 0; part < PARTS; part++) write_part(folder, part, &start_contents[kind][part]);
+static void make_scenario_folder(char folder[64], scenario kind) {
+  make_folder_in_memory(folder);
+  for (int part = 0; part < FILES; part++) write_database_file(folder, part, &start_contents[kind][part]);
 }
 
 static int make_start_contents(void **state) {
@@ -252,9 +252,9 @@ static int make_start_contents(void **state) {
   char folder[64];
   progress nothing = {0};
   disk = memory = (fault){.mode = OFF};
-  make_folder(folder);
-  execute_scene(folder, CREATING, &nothing);
-  for (int part = 0; part < PARTS; part++) read_part(folder, part, &start_contents[WORKING][part]);
+  make_folder_in_memory(folder);
+  execute_scenario(folder, CREATING, &nothing);
+  for (int part = 0; part < FILES; part++) read_database_file(folder, part, &start_contents[WORKING][part]);
   remove_folder(folder);
   return 0;
 }
@@ -268,12 +268,12 @@ static rl_store *open_after_fault(const char *folder, int64_t number) {
 }
 
 /* Opens and closes the store. Returns whether the database file then equals one that was already checked. */
-static bool checked_before(const char *folder, int64_t number) {
+static bool was_checked_before(const char *folder, int64_t number) {
   enum { MAX_CHECKED = 64 };
-  static content checked[MAX_CHECKED], current;
+  static file_contents checked[MAX_CHECKED], current;
   static int count;
   rl_store_close(open_after_fault(folder, number));
-  read_part(folder, 0, &current);
+  read_database_file(folder, 0, &current);
   for (int i = 0; i < count; i++)
     if (checked[i].size == current.size && memcmp(checked[i].bytes, current.bytes, current.size) == 0) return true;
   assert_true(count < MAX_CHECKED);
@@ -281,8 +281,8 @@ static bool checked_before(const char *folder, int64_t number) {
   return false;
 }
 
-static void check(const char *folder, scene kind, const volatile progress *acknowledged, int64_t number) {
-  if (kind == CREATING && checked_before(folder, number)) return; /* there are only a few different files */
+static void check_store(const char *folder, scenario kind, const volatile progress *acknowledged, int64_t number) {
+  if (kind == CREATING && was_checked_before(folder, number)) return; /* there are only a few different files */
   int64_t requeued;
   rl_store *store = open_after_fault(folder, number);
   check_rows(store->writer.handle, acknowledged, number);
@@ -297,7 +297,8 @@ static void check(const char *folder, scene kind, const volatile progress *ackno
 
 /* --- the tests --------------------------------------------------------------------------------------------------------- */
 
-/* Faults are injected at every operation. Sanitizers are several times slower: then at every twelfth, from a varying start. */
+/* A fault is injected at every operation. With sanitizers, which are several times slower, it is injected at every twelfth
+ * operation, from a start that varies. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 12 };
 #else
@@ -305,63 +306,63 @@ enum { STRIDE = 1 };
 #endif
 static int64_t first_fault(void) { return 1 + time(NULL) % STRIDE; }
 
-static void test_without_fault(scene kind) {
+static void test_without_fault(scenario kind) {
   char folder[64];
   progress acknowledged = {0};
-  make_scene_folder(folder, kind);
+  make_scenario_folder(folder, kind);
   disk = memory = (fault){.mode = OFF};
-  execute_scene(folder, kind, &acknowledged);
+  execute_scenario(folder, kind, &acknowledged);
   assert_int_equal(acknowledged.submitted, kind == WORKING ? 1 : 0);
   assert_int_equal(acknowledged.committed, kind == WORKING ? 2 : 0);
-  fault disk_was = disk, memory_was = memory;
-  check(folder, kind, &acknowledged, 0);
-  disk = disk_was, memory = memory_was;
+  fault saved_disk = disk, saved_memory = memory;
+  check_store(folder, kind, &acknowledged, 0);
+  disk = saved_disk, memory = saved_memory;
   remove_folder(folder);
 }
 
-static void test_faults(scene kind, fault *injected, mode fault_mode, int64_t max_faults) {
+static void test_faults(scenario kind, fault *injected, mode fault_mode, int64_t max_faults) {
   test_without_fault(kind);
   int64_t count = injected->count;
   assert_true(count > 25);
   for (int64_t number = first_fault(); number <= count; number += STRIDE * (1 + count / max_faults)) {
     char folder[64];
     progress acknowledged = {0};
-    make_scene_folder(folder, kind);
-    *injected = (fault){.mode = fault_mode, .failing = number};
-    execute_scene(folder, kind, &acknowledged);
+    make_scenario_folder(folder, kind);
+    *injected = (fault){.mode = fault_mode, .failing_number = number};
+    execute_scenario(folder, kind, &acknowledged);
     injected->mode = OFF;
-    check(folder, kind, &acknowledged, number);
+    check_store(folder, kind, &acknowledged, number);
     remove_folder(folder);
   }
 }
 
 static void one_operation_fails(void **state) {
   (void)state;
-  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &disk, ONCE, INT64_MAX);
+  for (scenario kind = CREATING; kind < SCENARIOS; kind++) test_faults(kind, &disk, ONCE, INT64_MAX);
 }
 
 static void disk_stays_broken(void **state) {
   (void)state;
-  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &disk, ALWAYS_AFTER, INT64_MAX);
+  for (scenario kind = CREATING; kind < SCENARIOS; kind++) test_faults(kind, &disk, ALWAYS_AFTER, INT64_MAX);
 }
 
-static void test_process_exit(scene kind, volatile progress *acknowledged) {
+static void test_process_exit(scenario kind, volatile progress *acknowledged) {
   test_without_fault(kind);
   int64_t count = disk.count;
   for (int64_t number = first_fault(); number <= count; number += STRIDE) {
     char folder[64];
     int status;
     acknowledged->submitted = acknowledged->committed = 0;
-    make_scene_folder(folder, kind);
+    make_scenario_folder(folder, kind);
     pid_t child = fork();
     if (child == 0) {
-      disk = (fault){.mode = EXIT, .failing = number};
-      execute_scene(folder, kind, acknowledged);
+      disk = (fault){.mode = EXIT, .failing_number = number};
+      execute_scenario(folder, kind, acknowledged);
       _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
-    check(folder, kind, acknowledged, number);
+    check_store(folder, kind, acknowledged, number);
     remove_folder(folder);
   }
 }
@@ -369,20 +370,20 @@ static void test_process_exit(scene kind, volatile progress *acknowledged) {
 static void process_exits(void **state) {
   (void)state;
   volatile progress *acknowledged = mmap(NULL, sizeof *acknowledged, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  for (scene kind = CREATING; kind < SCENES; kind++) test_process_exit(kind, acknowledged);
+  for (scenario kind = CREATING; kind < SCENARIOS; kind++) test_process_exit(kind, acknowledged);
   munmap((void *)acknowledged, sizeof *acknowledged);
 }
 
-/* Of thousands of allocations, this number is tested, evenly spaced. */
+/* Number of allocations that fail, one in each execution. They are evenly spaced among thousands. */
 enum { ALLOCATIONS_FAILED = 150 };
 
 static void memory_runs_out(void **state) {
   (void)state;
-  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &memory, ONCE, ALLOCATIONS_FAILED);
+  for (scenario kind = CREATING; kind < SCENARIOS; kind++) test_faults(kind, &memory, ONCE, ALLOCATIONS_FAILED);
 }
 
 int main(void) {
-  install();
+  install_faults();
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
                                      cmocka_unit_test(process_exits), cmocka_unit_test(memory_runs_out)};
   return cmocka_run_group_tests(tests, make_start_contents, NULL);

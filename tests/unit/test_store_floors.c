@@ -5,10 +5,10 @@
 
 enum { TIMING = 1u << RL_PASS_TIMING };
 
-#define GPU_WITH(DRIVER, CLOCK_KHZ)                                                                     \
+#define GPU_PROPERTIES(DRIVER, CLOCK_KHZ)                                                               \
   "{\"name\":\"Test GPU\",\"uuid\":\"GPU-1\",\"driver\":\"" DRIVER "\",\"sm_clock_max_khz\":" CLOCK_KHZ \
   ",\"memory_clock_max_khz\":3201000,\"l2_bytes\":40000000}"
-#define TEST_GPU GPU_WITH("580.1", "1980000")
+#define TEST_GPU_PROPERTIES GPU_PROPERTIES("580.1", "1980000")
 
 /* The results of a timing pass: epochs with the minimum `epoch_ms`, and two samples of each mode. The minimum work is
  * `operations` in `precision`, and 1e8 bytes, of which 1e7 are written. */
@@ -62,17 +62,17 @@ static void assert_floor(fixture *f, int64_t job, const char *name, double value
   if (!(fabs(found - value) <= 1e-9 * value) || reason[0]) fail_msg("%s is %g, not %g: %s", name, found, value, reason);
 }
 
-static void assert_no_floor(fixture *f, int64_t job, const char *name, const char *why) {
+static void assert_no_floor(fixture *f, int64_t job, const char *name, const char *expected_reason) {
   char reason[RL_REASON_SIZE];
   double found = read_measurement(f, job, name, reason);
-  if (!isnan(found) || !strstr(reason, why)) fail_msg("%s is %g: %s", name, found, reason);
+  if (!isnan(found) || !strstr(reason, expected_reason)) fail_msg("%s is %g: %s", name, found, reason);
 }
 
 /* --- floors ------------------------------------------------------------------------------------------------------------ */
 
 static void without_ceilings_there_is_no_floor(void **state) {
   fixture *f = *state;
-  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "fp32", 1e9, 1e-6, 1e-6, 1e-6});
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "fp32", 1e9, 1e-6, 1e-6, 1e-6});
   assert_no_floor(f, id, "floor_ms", "run a job of the kind ceilings");
   assert_no_floor(f, id, "floor_cold_us", "run a job of the kind ceilings");
   assert_no_floor(f, id, "floor_warm_us", "run a job of the kind ceilings");
@@ -91,42 +91,46 @@ static void operations_take_time(void **state) {
     const char *precision;
     double ms;
   } cases[] = {{"fp32", 10}, {"fp16", 1}, {"tf32", 2}, {"bf16", 10}};
-  execute_ceilings_job(f->store, TEST_CPU, rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_floor(f, store_timing(f->store, (timing_results){TEST_CPU, cases[i].precision, 1e9, 20, 1e5, 1e5}), "floor_ms",
-                 cases[i].ms);
-  assert_no_floor(f, store_timing(f->store, (timing_results){TEST_CPU, "fp64", 1e9, 20, 1e5, 1e5}), "floor_ms", "no rate");
+    assert_floor(f, store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, cases[i].precision, 1e9, 20, 1e5, 1e5}),
+                 "floor_ms", cases[i].ms);
+  assert_no_floor(f, store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "fp64", 1e9, 20, 1e5, 1e5}), "floor_ms",
+                  "no rate");
 }
 
 /* 1e8 bytes move, of which 1e7 are written. The caches hold 4e7 bytes, 1e6 of them above the last level. */
 static void bytes_take_time(void **state) {
   fixture *f = *state;
   static const rate memory[] = {{"dram_read_bytes_per_s", 1e11}, {"dram_copy_bytes_per_s", 9e10}, {0}};
-  static const rate both[] = {{"dram_read_bytes_per_s", 1e11}, {"l3_read_bytes_per_s", 1.1e11}, {0}};
-  const timing_results on_cpu = {TEST_CPU, "", NAN, 20, 1e5, 1e5}, on_gpu = {TEST_GPU, "", NAN, 20, 1e5, 1e5};
-  execute_ceilings_job(f->store, TEST_CPU, memory);
+  static const rate memory_and_l3[] = {{"dram_read_bytes_per_s", 1e11}, {"l3_read_bytes_per_s", 1.1e11}, {0}};
+  const timing_results on_cpu = {TEST_CPU_PROPERTIES, "", NAN, 20, 1e5, 1e5},
+                       on_gpu = {TEST_GPU_PROPERTIES, "", NAN, 20, 1e5, 1e5};
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, memory);
   int64_t id = store_timing(f->store, on_cpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6); /* written bytes may stay in a cache */
   assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* 4e7 bytes may already be in the caches */
   assert_floor(f, id, "floor_ms", 0.6);
-  execute_ceilings_job(f->store, TEST_CPU, both);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, memory_and_l3);
   id = store_timing(f->store, on_cpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
-  assert_floor(f, id, "floor_warm_us", 9.9e7 / 1.1e11 * 1e6); /* the bytes that come from the last cache */
-  static const rate of_gpu[] = {
+  assert_floor(f, id, "floor_warm_us", 9.9e7 / 1.1e11 * 1e6); /* all bytes that L1 and L2 do not hold come from the last cache */
+  static const rate gpu_rates[] = {
       {"dram_read_bytes_per_s", 1e11}, {"l2_read_bytes_per_s", 1e11}, {"l2_copy_bytes_per_s", 2e11}, {0}};
-  execute_ceilings_job(f->store, TEST_GPU, of_gpu);
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, gpu_rates);
   id = store_timing(f->store, on_gpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
-  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* L1 keeps no data between launches; 1e8 / 2e11 is smaller */
+  assert_floor(
+      f, id, "floor_warm_us",
+      6e7 / 1e11 * 1e6); /* L1 keeps no data between launches, so all 1e8 bytes come from L2 in 1e8 / 2e11 s, which is shorter */
 }
 
 static void bytes_without_a_known_cache_size_have_no_floor(void **state) {
   fixture *f = *state;
-  static const char nameless[] = "{\"name\":\"Test CPU\",\"threads\":2}";
+  static const char without_cache_sizes[] = "{\"name\":\"Test CPU\",\"threads\":2}";
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  execute_ceilings_job(f->store, nameless, rates);
-  int64_t id = store_timing(f->store, (timing_results){nameless, "", NAN, 20, 1, 1});
+  execute_ceilings_job(f->store, without_cache_sizes, rates);
+  int64_t id = store_timing(f->store, (timing_results){without_cache_sizes, "", NAN, 20, 1, 1});
   assert_no_floor(f, id, "floor_warm_us", "no rate");
 }
 
@@ -145,21 +149,21 @@ static void the_roof_that_applies_is_named(void **state) {
                                {"l2_copy_bytes_per_s", 4e11},
                                {"fp32_operations_per_s", 1e13},
                                {0}};
-  execute_ceilings_job(f->store, TEST_GPU, rates);
-  int64_t id = store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
+  int64_t id = store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 1e5, 2000, 1250});
   assert_floor(f, id, "share_cold_of_dram_copy_ratio", 0.5); /* 1000 us of 2000 */
   assert_floor(f, id, "share_warm_of_dram_copy_ratio", 0.8); /* more bytes than the caches hold */
-  id = store_medians(f->store, (timing_results){TEST_GPU, "fp32", 4e10, 1e5, 8000, 8000});
+  id = store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 4e10, 1e5, 8000, 8000});
   assert_floor(f, id, "share_cold_of_fp32_operations_ratio", 0.5); /* 4000 us of arithmetic, 1000 of memory */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 8);
 }
 
 static void without_a_measured_roof_there_is_no_share(void **state) {
   fixture *f = *state;
-  store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
-  static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11}, {0}}; /* not of a copy, not of fp32 */
-  execute_ceilings_job(f->store, TEST_GPU, rates);
-  store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
+  store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 1e5, 2000, 1250});
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11}, {0}}; /* neither a copy rate nor an fp32 rate */
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
+  store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 1e5, 2000, 1250});
   assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 0);
 }
 
@@ -167,7 +171,7 @@ static void without_a_measured_roof_there_is_no_share(void **state) {
 
 static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
   int64_t id = submit(f->store, "cpu", TIMING);
   execute_pass(f->store, "cpu", 1);
   execute_pass(f->store, "cpu", 0.05); /* 5 ms; the floor is 10 ms */
@@ -190,8 +194,9 @@ static void an_epoch_that_is_too_fast_is_suspect(void **state) {
 static void a_sample_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  execute_ceilings_job(f->store, TEST_CPU, rates);
-  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "", NAN, 20, 800, 700}); /* the floors are 900 and 600 us */
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates);
+  int64_t id =
+      store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700}); /* the floors are 900 and 600 us */
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.samples.0.suspect")) &&
               cJSON_IsFalse(json_at(rows, "0.runs.0.samples.2.suspect")));
@@ -210,9 +215,9 @@ static void a_layer_in_285_us_is_suspect(void **state) {
   rl_layer_params params;
   rl_transformer_layer.defaults(&params);
   const rl_cost cost = rl_transformer_layer.cost(&params);
-  execute_ceilings_job(f->store, TEST_GPU, rates);
-  const int64_t claimed = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 285, 285}),
-                measured = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 1260, 1260});
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
+  const int64_t claimed = store_timing(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp16", cost.operations, 20, 285, 285}),
+                measured = store_timing(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp16", cost.operations, 20, 1260, 1260});
   assert_floor(f, claimed, "floor_cold_us", cost.operations / 876e12 * 1e6);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", claimed));
   const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
@@ -227,11 +232,11 @@ static void samples_of_a_throttled_device_are_suspect(void **state) {
   fixture *f = *state;
   static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
   static const rate free_running[] = {{"throttled_ratio", 0}, {0}};
-  const timing_results some = {TEST_CPU, "", NAN, 20, 800, 700};
-  store_timing(f->store, some); /* without a precision */
-  store_timing_with_conditions(f->store, some, free_running);
+  const timing_results timing = {TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700};
+  store_timing(f->store, timing); /* without the measurement throttled_ratio */
+  store_timing_with_conditions(f->store, timing, free_running);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
-  int64_t id = store_timing_with_conditions(f->store, some, capped);
+  int64_t id = store_timing_with_conditions(f->store, timing, capped);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_string_equal(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
@@ -239,8 +244,8 @@ static void samples_of_a_throttled_device_are_suspect(void **state) {
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  execute_ceilings_job(f->store, TEST_CPU, rates); /* samples below their floor keep that reason */
-  id = store_timing_with_conditions(f->store, some, capped);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates); /* samples below their floor keep that reason */
+  id = store_timing_with_conditions(f->store, timing, capped);
   rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_non_null(strstr(json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
   assert_non_null(strstr(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "throttled"));
@@ -270,7 +275,7 @@ static void suites_drop_times_of_throttled_epochs(void **state) {
                {"gpu_idle,applications_clocks_setting", ""},
                {"sw_power_cap", "GPU throttled during timing (SW power cap)"},
                {"gpu_idle,hw_thermal_slowdown,sw_power_cap", "GPU throttled during timing (HW thermal slowdown, SW power cap)"}};
-  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "", NAN, 20, 800, 700});
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700});
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char sql[160], text[256];
     snprintf(sql, sizeof sql, "UPDATE epochs SET throttle_reasons = '%s'", cases[i].reasons);
@@ -286,12 +291,12 @@ static void values_of_suites_name_the_processes_that_shared_the_device(void **st
   fixture *f = *state;
   static const rate alone[] = {{"other_processes_before", 0}, {"other_processes_after", 0}, {0}};
   static const rate shared[] = {{"other_processes_after", 1}, {"other_process_4711_memory_bytes", 1200.0 * 1024 * 1024}, {0}};
-  const timing_results some = {TEST_CPU, "", NAN, 20, 800, 700};
+  const timing_results timing = {TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700};
   char found[256];
-  read_suite_value(f->store, store_timing_with_conditions(f->store, some, alone), "time_cold_us_median", OTHER_PROCESSES_COLUMN,
+  read_suite_value(f->store, store_timing_with_conditions(f->store, timing, alone), "time_cold_us_median", OTHER_PROCESSES_COLUMN,
                    found);
   assert_string_equal(found, "");
-  int64_t id = store_timing_with_conditions(f->store, some, shared);
+  int64_t id = store_timing_with_conditions(f->store, timing, shared);
   read_suite_value(f->store, id, "time_cold_us_median", OTHER_PROCESSES_COLUMN, found);
   assert_string_equal(found, "pid 4711 (1200 MiB)");
   read_suite_value(f->store, id, "peak_memory_bytes", OTHER_PROCESSES_COLUMN, found);
@@ -303,17 +308,17 @@ static void values_of_suites_name_the_processes_that_shared_the_device(void **st
 static void floors_use_the_newest_ceilings_of_the_device(void **state) {
   fixture *f = *state;
   static const rate slow[] = {{"fp32_operations_per_s", 1e11}, {0}}, fast[] = {{"fp32_operations_per_s", 1e12}, {0}};
-  const timing_results on_gpu = {TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5};
-  execute_ceilings_job(f->store, TEST_CPU, slow);
+  const timing_results on_gpu = {TEST_GPU_PROPERTIES, "fp32", 1e9, 20, 1e5, 1e5};
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow);
   assert_no_floor(f, store_timing(f->store, on_gpu), "floor_ms", "run a job");
-  execute_ceilings_job(f->store, TEST_GPU, slow);
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, slow);
   assert_floor(f, store_timing(f->store, on_gpu), "floor_ms", 10);
-  execute_ceilings_job(f->store, TEST_GPU, fast);
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, fast);
   assert_floor(f, store_timing(f->store, on_gpu), "floor_ms", 1);
   timing_results other = on_gpu;
-  other.properties = GPU_WITH("590.2", "1980000");
+  other.properties = GPU_PROPERTIES("590.2", "1980000");
   assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
-  other.properties = GPU_WITH("580.1", "1755000");
+  other.properties = GPU_PROPERTIES("580.1", "1755000");
   assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
 }
 
@@ -321,8 +326,8 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
   fixture *f = *state;
   static const rate old[] = {{"fp32_operations_per_s", 1e11}, {"temperature_c_most", 50}, {0}};
   static const rate new[] = {{"fp32_operations_per_s", 2e11}, {"temperature_c_most", 60}, {0}};
-  execute_ceilings_job(f->store, TEST_GPU, old);
-  int64_t newest = execute_ceilings_job(f->store, TEST_GPU, new);
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, old);
+  int64_t newest = execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, new);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.job", (double)newest);
@@ -333,12 +338,12 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
   assert_number(rows, "0.sm_clock_max_mhz", 1980);
   assert_true(cJSON_IsFalse(json_at(rows, "0.stale")));
   cJSON_Delete(rows);
-  store_timing(f->store, (timing_results){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
+  store_timing(f->store, (timing_results){GPU_PROPERTIES("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
   rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_true(cJSON_IsTrue(json_at(rows, "0.stale")));
   assert_non_null(strstr(json_at(rows, "0.stale_reason")->valuestring, "1755"));
   cJSON_Delete(rows);
-  execute_ceilings_job(f->store, GPU_WITH("590.2", "1980000"), new);
+  execute_ceilings_job(f->store, GPU_PROPERTIES("590.2", "1980000"), new);
   rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_text(rows, "0.driver", "590.2");
@@ -348,15 +353,15 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
   rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", "gpu7"));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
-  store_timing(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5}); /* the old driver is back */
+  store_timing(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 20, 1e5, 1e5}); /* the old driver is back */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_ceilings WHERE driver = '580.1' AND stale_reason IS NULL"), 1);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_ceilings WHERE driver = '590.2' AND stale_reason IS NOT NULL"), 1);
 }
 
 static void a_floor_stays_when_its_ceilings_are_deleted(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
-  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "fp32", 1e9, 20, 1e5, 1e5});
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "fp32", 1e9, 20, 1e5, 1e5});
   assert_int_equal(query_integer(f, "DELETE FROM jobs WHERE kind = 'ceilings'"), -1);
   assert_floor(f, id, "floor_ms", 10);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE ceilings_id IS NOT NULL"), 0);

@@ -1,4 +1,4 @@
-/* Tests how the store keeps the kernels of a pass with many metrics, instructions and points: in slices, which no query finds
+/* Tests how the store keeps the kernels of a pass with many metrics, instructions and points: in slices that no query finds
  * until the pass is committed. */
 #include "store_fixture.h"
 
@@ -42,7 +42,7 @@ static const char count_stored[] =
     "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM kernel_metrics) + (SELECT count(*) FROM instructions) + "
     "(SELECT count(*) FROM series)";
 
-/* Checks that the records belong to their kernels, each once. */
+/* Checks that each record is stored once and belongs to its kernel. */
 static void assert_complete(const fixture *f) {
   assert_int_equal(query_integer(f, count_stored), KERNELS * (1 + RECORDS));
   assert_int_equal(query_integer(f, count_visible), KERNELS * (1 + INSTRUCTIONS + POINTS));
@@ -86,7 +86,7 @@ static void kernels_are_invisible_until_the_commit(void **state) {
   rl_records_clear(&records);
 }
 
-/* A slice that fails leaves nothing of the earlier ones. */
+/* If a slice fails, the commit also removes the slices before it. */
 static void a_failed_commit_can_be_repeated(void **state) {
   fixture *f = *state;
   rl_claim claimed = claim_counters(f);
@@ -125,7 +125,7 @@ static void leave_slices(fixture *f, const rl_claim *claimed, const rl_records *
   assert_int_equal(rc, 0);
   assert_true(query_integer(f, count_stored) > stored + KERNELS);
   assert_int_equal(query_integer(f, count_visible), visible);
-  reopen(f);
+  reopen_store(f);
 }
 
 static void slices_of_a_crash_are_discarded(void **state) {

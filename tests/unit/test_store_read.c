@@ -3,11 +3,11 @@
 
 #include "store_fixture.h"
 
-enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASS_COUNT) - 1 };
+enum { TIMING = 1u << RL_PASS_TIMING, ALL_PASSES = (1u << RL_PASS_COUNT) - 1 };
 
 /* Completes a job with all passes: the fp32 run at scale 1, the fp16 run twice as fast. Returns its id. */
-static int64_t finished_job(rl_store *store) {
-  int64_t id = submit(store, "cpu", ALL);
+static int64_t complete_job(rl_store *store) {
+  int64_t id = submit(store, "cpu", ALL_PASSES);
   for (int pass = 0; pass < RL_PASS_COUNT; pass++) {
     execute_pass(store, "cpu", 1);
     execute_pass(store, "cpu", 0.5);
@@ -15,9 +15,9 @@ static int64_t finished_job(rl_store *store) {
   return id;
 }
 
-static void results(void **state) {
+static void results_have_runs_epochs_and_summaries(void **state) {
   fixture *f = *state;
-  int64_t id = finished_job(f->store);
+  int64_t id = complete_job(f->store);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.job", (double)id);
@@ -33,12 +33,12 @@ static void results(void **state) {
   assert_text(run, "commit", "0123456789ab");
   assert_text(run, "passes.1.pass", "activity");
   assert_number(run, "passes.1.activity_rows", 4);
-  char shape[] = "0000-00-00T00:00:00.000000000Z";
+  char pattern[] = "0000-00-00T00:00:00.000000000Z";
   const char *when = json_at(run, "passes.0.finished_at")->valuestring;
-  assert_int_equal(strlen(when), strlen(shape));
-  for (size_t i = 0; i < strlen(shape); i++)
-    if (shape[i] == '0') assert_in_range(when[i], '0', '9');
-    else assert_int_equal(when[i], shape[i]);
+  assert_int_equal(strlen(when), strlen(pattern));
+  for (size_t i = 0; i < strlen(pattern); i++)
+    if (pattern[i] == '0') assert_in_range(when[i], '0', '9');
+    else assert_int_equal(when[i], pattern[i]);
   assert_int_equal(cJSON_GetArraySize(json_at(run, "epochs")), 4);
   assert_true(cJSON_IsTrue(json_at(run, "epochs.0.warmup")) && cJSON_IsFalse(json_at(run, "epochs.1.warmup")));
   assert_number(run, "epochs.2.device_ms", 130);
@@ -65,7 +65,7 @@ static void results(void **state) {
 }
 
 /* A pass with samples has no epochs, so the numbers about epochs are null. */
-static void samples_of_launches(void **state) {
+static void a_run_with_samples_has_no_epochs(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim claimed = claim(f->store, "cpu");
@@ -111,16 +111,16 @@ static void median_of_an_even_count(void **state) {
   cJSON_Delete(rows);
 }
 
-static void runs_of(rl_store *store, int64_t job, int64_t *first, int64_t *second) {
+static void read_run_ids(rl_store *store, int64_t job, int64_t *first, int64_t *second) {
   cJSON *rows = QUERY_ROWS(store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", job));
   *first = (int64_t)json_at(rows, "0.runs.0.run")->valuedouble;
   if (second != NULL) *second = (int64_t)json_at(rows, "0.runs.1.run")->valuedouble;
   cJSON_Delete(rows);
 }
 
-static void comparison(void **state) {
+static void a_comparison_has_ratios_or_their_reasons(void **state) {
   fixture *f = *state;
-  int64_t id = finished_job(f->store);
+  int64_t id = complete_job(f->store);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_BIND_INTEGER(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_text(rows, "0.baseline.variant", "fp32");
@@ -146,14 +146,14 @@ static void comparison(void **state) {
   cJSON_Delete(rows);
 }
 
-/* Runs of any jobs in either order, and a run with itself. The reason of a missing ratio names the run when the variants are
- * equal. */
-static void comparison_of_any_two_runs(void **state) {
+/* Compares runs of different jobs, in either order, and a run with itself. If the variants are equal, the reason of a missing
+ * ratio names the run. */
+static void any_two_runs_are_compared(void **state) {
   fixture *f = *state;
-  const int64_t id = finished_job(f->store), other = submit(f->store, "cpu", TIMING);
+  const int64_t id = complete_job(f->store), other = submit(f->store, "cpu", TIMING);
   int64_t fp32, fp16, pending;
-  runs_of(f->store, id, &fp32, &fp16);
-  runs_of(f->store, other, &pending, NULL);
+  read_run_ids(f->store, id, &fp32, &fp16);
+  read_run_ids(f->store, other, &pending, NULL);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_BIND_INTEGER(":a", fp16), RL_BIND_INTEGER(":b", fp32));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.baseline.run", (double)fp16);
@@ -192,9 +192,9 @@ static void without_a_baseline_there_is_no_comparison(void **state) {
   cJSON_Delete(rows);
 }
 
-static void kernels(void **state) {
+static void kernels_have_phases_and_metrics(void **state) {
   fixture *f = *state;
-  int64_t id = finished_job(f->store);
+  int64_t id = complete_job(f->store);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_KERNELS, RL_BIND_INTEGER(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 8);
   int64_t third = (int64_t)json_at(rows, "2.id")->valuedouble, run = (int64_t)json_at(rows, "2.run")->valuedouble;
@@ -230,9 +230,9 @@ static void kernels(void **state) {
   cJSON_Delete(rows);
 }
 
-static void series_and_instructions(void **state) {
+static void views_have_series_and_instructions(void **state) {
   fixture *f = *state;
-  finished_job(f->store);
+  complete_job(f->store);
   assert_int_equal(
       query_integer(
           f,
@@ -248,9 +248,9 @@ static void series_and_instructions(void **state) {
   assert_int_equal(query_integer(f, "SELECT min(value IS NULL) FROM v_series WHERE x = 1000"), 1);
 }
 
-static void timeline(void **state) {
+static void a_timeline_has_the_rows_of_its_window(void **state) {
   fixture *f = *state;
-  int64_t id = finished_job(f->store), run = query_integer(f, "SELECT min(id) FROM runs");
+  int64_t id = complete_job(f->store), run = query_integer(f, "SELECT min(id) FROM runs");
   /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400), the phase [500, 600) */
   static const struct {
     int64_t from, to;
@@ -287,10 +287,10 @@ static void timeline(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) = 4 AND sum(mean_us * steps) = 4 * 32 FROM v_phases WHERE kernel = 0"), 1);
 }
 
-static void history(void **state) {
+static void a_history_has_the_values_of_all_runs(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
-  int64_t first = finished_job(f->store);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  int64_t first = complete_job(f->store);
   submit(f->store, "gpu0", TIMING);
   execute_pass(f->store, "gpu0", 3);
   execute_pass(f->store, "gpu0", 0.01);
@@ -328,7 +328,7 @@ static void history(void **state) {
   cJSON_Delete(rows);
 }
 
-static void jobs(void **state) {
+static void jobs_are_filtered_and_paged(void **state) {
   fixture *f = *state;
   int64_t ids[5];
   for (int i = 0; i < 5; i++) ids[i] = submit(f->store, i < 3 ? "cpu" : "gpu0", TIMING);
@@ -368,7 +368,7 @@ static void submit_with_params(rl_store *store, const char *params, const char *
   for (int i = 0; i < spec.run_count; i++) execute_pass(store, "cpu", 1);
 }
 
-/* The workload has a new parameter since the first job; both jobs have its default. */
+/* The workload got the parameter dropout after the first job. The first two jobs have its default. */
 static void runs_are_alike_by_nondefault_params(void **state) {
   fixture *f = *state;
   submit_with_params(f->store, "{\"batch_size\":64}", "{}");
@@ -389,7 +389,7 @@ static void runs_are_alike_by_nondefault_params(void **state) {
 
 static void views_can_be_queried(void **state) {
   fixture *f = *state;
-  finished_job(f->store);
+  complete_job(f->store);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
   assert_int_equal(
       query_integer(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"),
@@ -452,8 +452,8 @@ static void documented_examples_run(void **state) {
   assert_int_equal(examples, 11);
 }
 
-/* Tests the SQL functions of functions.h. */
-static void functions_of_the_queries(void **state) {
+/* Tests the SQL functions that functions.h declares. */
+static void sql_functions_format_json_and_times(void **state) {
   fixture *f = *state;
   sqlite3 *db = f->store->writer.handle;
   static const char *const equal[] = {
@@ -468,7 +468,7 @@ static void functions_of_the_queries(void **state) {
     snprintf(sql, sizeof sql, "SELECT %s", equal[i]);
     if (query_integer_on(db, sql) != 1) fail_msg("%s", equal[i]);
   }
-  finished_job(f->store);
+  complete_job(f->store);
   assert_int_equal(sqlite3_exec(db,
                                 "WITH n (ns) AS (VALUES (1), (999999999), (1000000000), (1700000000123456789), "
                                 "(4102444799999999999)) INSERT INTO passes (job_id, run_id, ordinal, name, started_ns) "
@@ -516,62 +516,62 @@ static void readers_are_bounded(void **state) {
   for (int i = 0; i < 32; i++) rl_cursor_close(cursors[i]);
 }
 
-typedef struct worker {
+typedef struct thread_work {
   rl_store *store;
-  int writes;
-} worker;
+  int successes;
+} thread_work;
 
-/* Whether a write has failed because other threads held the writer for a second, as they may on a busy machine; it has changed
- * nothing then, and is repeated. */
-static bool must_repeat(int rc, const rl_error *why) {
-  return rc < 0 && why->domain == RL_STORAGE && why->code == RL_STORAGE_LOCKED;
+/* Returns whether a write failed because other threads held the writer for a second, which can happen on a busy machine. Such a
+ * write has changed nothing, so the caller repeats it. */
+static bool must_repeat(int rc, const rl_error *error) {
+  return rc < 0 && error->domain == RL_STORAGE && error->code == RL_STORAGE_LOCKED;
 }
 
 static void *write_jobs(void *context) {
-  worker *w = context;
-  rl_error why;
+  thread_work *work = context;
+  rl_error error;
   rl_job_spec spec = make_spec("cpu", TIMING);
   for (int i = 0; i < 20; i++) {
     int64_t id = 0, seq = 0;
     bool existing;
     int rc;
-    do rc = rl_store_job_insert(w->store, &spec, NULL, NULL, 1000, &id, &existing, &why);
-    while (must_repeat(rc, &why));
+    do rc = rl_store_job_insert(work->store, &spec, NULL, NULL, 1000, &id, &existing, &error);
+    while (must_repeat(rc, &error));
     if (rc < 0) continue;
-    do rc = rl_store_event_append(w->store, id, "progress", "{}", &seq, &why);
-    while (must_repeat(rc, &why));
-    if (rc == 0 && seq == 2) w->writes++;
+    do rc = rl_store_event_append(work->store, id, "progress", "{}", &seq, &error);
+    while (must_repeat(rc, &error));
+    if (rc == 0 && seq == 2) work->successes++;
   }
   return NULL;
 }
 
 static void *read_jobs(void *context) {
-  worker *w = context;
-  rl_error why;
+  thread_work *work = context;
+  rl_error error;
   for (int i = 0; i < 40; i++) {
     RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
     const char *text;
     rl_job_counts counts;
-    if (rl_store_query(w->store, RL_QUERY_JOBS, NULL, 0, &cursor, &why) < 0) continue;
+    if (rl_store_query(work->store, RL_QUERY_JOBS, NULL, 0, &cursor, &error) < 0) continue;
     int more;
-    while ((more = rl_cursor_next(cursor, &text, &why)) > 0) {
+    while ((more = rl_cursor_next(cursor, &text, &error)) > 0) {
     }
-    if (more == 0 && rl_store_count_jobs(w->store, &counts, &why) == 0) w->writes++;
+    if (more == 0 && rl_store_count_jobs(work->store, &counts, &error) == 0) work->successes++;
   }
   return NULL;
 }
 
-static void many_threads(void **state) {
+static void threads_read_and_write_at_once(void **state) {
   fixture *f = *state;
   pthread_t threads[8];
-  worker workers[8];
+  thread_work works[8];
   for (int i = 0; i < 8; i++) {
-    workers[i] = (worker){.store = f->store};
-    assert_int_equal(pthread_create(&threads[i], NULL, i < 4 ? write_jobs : read_jobs, &workers[i]), 0);
+    works[i] = (thread_work){.store = f->store};
+    assert_int_equal(pthread_create(&threads[i], NULL, i < 4 ? write_jobs : read_jobs, &works[i]), 0);
   }
   for (int i = 0; i < 8; i++) {
     pthread_join(threads[i], NULL);
-    assert_int_equal(workers[i].writes, i < 4 ? 20 : 40);
+    assert_int_equal(works[i].successes, i < 4 ? 20 : 40);
   }
   rl_job_counts counts;
   ASSERT_OK(rl_store_count_jobs(f->store, &counts, &err));
@@ -581,25 +581,25 @@ static void many_threads(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(results),
-                                     WITH_STORE(samples_of_launches),
+  const struct CMUnitTest tests[] = {WITH_STORE(results_have_runs_epochs_and_summaries),
+                                     WITH_STORE(a_run_with_samples_has_no_epochs),
                                      WITH_STORE(median_of_an_even_count),
-                                     WITH_STORE(comparison),
-                                     WITH_STORE(comparison_of_any_two_runs),
+                                     WITH_STORE(a_comparison_has_ratios_or_their_reasons),
+                                     WITH_STORE(any_two_runs_are_compared),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),
-                                     WITH_STORE(kernels),
-                                     WITH_STORE(series_and_instructions),
-                                     WITH_STORE(timeline),
-                                     WITH_STORE(history),
-                                     WITH_STORE(jobs),
+                                     WITH_STORE(kernels_have_phases_and_metrics),
+                                     WITH_STORE(views_have_series_and_instructions),
+                                     WITH_STORE(a_timeline_has_the_rows_of_its_window),
+                                     WITH_STORE(a_history_has_the_values_of_all_runs),
+                                     WITH_STORE(jobs_are_filtered_and_paged),
                                      WITH_STORE(runs_are_alike_by_nondefault_params),
                                      WITH_STORE(views_can_be_queried),
                                      WITH_STORE(statements_use_indices),
                                      WITH_STORE(documented_examples_run),
-                                     WITH_STORE(functions_of_the_queries),
+                                     WITH_STORE(sql_functions_format_json_and_times),
                                      WITH_STORE(wrong_parameters_are_refused),
                                      WITH_STORE(cursor_keeps_its_snapshot),
                                      WITH_STORE(readers_are_bounded),
-                                     WITH_STORE(many_threads)};
+                                     WITH_STORE(threads_read_and_write_at_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

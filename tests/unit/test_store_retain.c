@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store_fixture.h"
 
-enum { ALL = (1u << RL_PASS_COUNT) - 1, ROWS = 12000 };
+enum { ALL_PASSES = (1u << RL_PASS_COUNT) - 1, ROWS = 12000 };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 /* Stores a finished job with two activity passes of ROWS rows each. Returns its id. */
@@ -26,27 +26,28 @@ static int64_t store_large_job(rl_store *store) {
   return id;
 }
 
-static atomic_bool stop; /* for rl_store_apply_retention */
+static atomic_bool stop_requested; /* for rl_store_apply_retention */
 
-static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
+static int64_t apply_retention(rl_store *store, rl_retention retention, int64_t days_later) {
   int64_t removed = -1;
-  ASSERT_OK(rl_store_apply_retention(store, &retention, rl_realtime_ns() + days_later * DAY_NS, &stop, &removed, &err));
+  ASSERT_OK(rl_store_apply_retention(store, &retention, rl_realtime_ns() + days_later * DAY_NS, &stop_requested, &removed, &err));
   return removed;
 }
 
 static void nothing_is_deleted_without_limits(void **state) {
   fixture *f = *state;
   store_large_job(f->store);
-  assert_int_equal(retain(f->store, (rl_retention){0}, 10000), 0);
-  assert_int_equal(retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
+  assert_int_equal(apply_retention(f->store, (rl_retention){0}, 10000), 0);
+  assert_int_equal(
+      apply_retention(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), 2 * ROWS);
 }
 
 static void raw_rows_are_deleted_before_jobs(void **state) {
   fixture *f = *state;
-  int64_t id = store_large_job(f->store), waiting = submit(f->store, "cpu", ALL);
+  int64_t id = store_large_job(f->store), waiting = submit(f->store, "cpu", ALL_PASSES);
   rl_retention retention = {.activity_days = 7, .job_days = 30};
-  assert_int_equal(retain(f->store, retention, 8), 2 * ROWS + 7);
+  assert_int_equal(apply_retention(f->store, retention, 8), 2 * ROWS + 7);
   assert_int_equal(query_integer(f,
                                  "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM "
                                  "activity_groups)"),
@@ -60,7 +61,7 @@ static void raw_rows_are_deleted_before_jobs(void **state) {
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_ACTIVITY), 2 * ROWS);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_EVENTS), 7);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 0);
-  assert_int_equal(retain(f->store, retention, 31), 1);
+  assert_int_equal(apply_retention(f->store, retention, 31), 1);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 1);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
   assert_int_equal(
@@ -72,14 +73,14 @@ static void raw_rows_are_deleted_before_jobs(void **state) {
   rl_job_state job_state;
   ASSERT_OK(rl_store_job_state(f->store, waiting, &job_state, &err));
   assert_int_equal(job_state, RL_JOB_QUEUED);
-  assert_true(submit(f->store, "cpu", ALL) > waiting); /* ids are not reused */
+  assert_true(submit(f->store, "cpu", ALL_PASSES) > waiting); /* ids are not reused */
 }
 
 static void running_jobs_stay(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
   execute_pass(f->store, "cpu", 1);
-  assert_int_equal(retain(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000),
+  assert_int_equal(apply_retention(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000),
                    4); /* the raw rows of the finished pass */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
   assert_true(execute_pass(f->store, "cpu", 1));
@@ -92,7 +93,7 @@ static void size_is_bounded(void **state) {
   int64_t last = store_large_job(f->store);
   ASSERT_OK(rl_store_file_sizes(f->store, &before, &log, &err));
   int64_t limit = (before + log) / 3;
-  assert_true(retain(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
+  assert_true(apply_retention(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
   ASSERT_OK(rl_store_file_sizes(f->store, &after, &log, &err));
   assert_true(after + log <= limit);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 3); /* deleting raw rows was enough */
@@ -101,7 +102,7 @@ static void size_is_bounded(void **state) {
   assert_int_equal(query_integer(f, sql), 0);
   snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)last);
   assert_true(query_integer(f, sql) > 0); /* older rows were deleted first */
-  retain(f->store, (rl_retention){.max_bytes = 1}, 0);
+  apply_retention(f->store, (rl_retention){.max_bytes = 1}, 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM runs"), 0);
 }
@@ -115,12 +116,12 @@ static void retention_stops_after_a_batch(void **state) {
   fixture *f = *state;
   const rl_retention retention = {.activity_days = 7};
   store_large_job(f->store);
-  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop);
-  assert_in_range(retain(f->store, retention, 8), 1, 5000);
-  assert_int_equal(retain(f->store, retention, 8), 0);
+  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop_requested);
+  assert_in_range(apply_retention(f->store, retention, 8), 1, 5000);
+  assert_int_equal(apply_retention(f->store, retention, 8), 0);
   sqlite3_commit_hook(f->store->writer.handle, NULL, NULL);
-  atomic_store(&stop, false);
-  retain(f->store, retention, 8);
+  atomic_store(&stop_requested, false);
+  apply_retention(f->store, retention, 8);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), 0);
 }
 
@@ -151,7 +152,7 @@ static void a_large_job_is_deleted_in_batches(void **state) {
   assert_in_range(query_integer(f, "SELECT count(*) FROM instructions"), 40000, 50000);
   deletion_counter counter = {.db = f->store->writer.handle, .before = sqlite3_total_changes64(f->store->writer.handle)};
   sqlite3_commit_hook(counter.db, count_changes, &counter);
-  retain(f->store, (rl_retention){.job_days = 30}, 31);
+  apply_retention(f->store, (rl_retention){.job_days = 30}, 31);
   sqlite3_commit_hook(counter.db, NULL, NULL);
   assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM instructions)"), 0);
   assert_in_range(counter.largest, 1, 5000);
@@ -215,11 +216,11 @@ static void posted_code_is_deleted_with_its_last_job(void **state) {
   assert_true(cJSON_IsNull(json_at(rows, "0.runs.1.log")));
   cJSON_Delete(rows);
   ASSERT_OK(rl_store_job_finish(f->store, first, RL_JOB_CANCELLED, NULL, &err));
-  retain(f->store, retention, 31);
+  apply_retention(f->store, retention, 31);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 2);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2); /* the second job still refers to it */
   ASSERT_OK(rl_store_job_finish(f->store, second, RL_JOB_CANCELLED, NULL, &err));
-  retain(f->store, retention, 31);
+  apply_retention(f->store, retention, 31);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
   assert_int_equal(query_integer(f, "SELECT text = '{\"code\":2}' FROM sources"), 1);
 }

@@ -1,16 +1,20 @@
-/* Tests the revisions of the store: which of its changes raise which, changes by another program, and readers meanwhile. */
+/* Tests the revisions of the store: which change raises which revision, changes by another program, concurrent readers. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "store_fixture.h"
 
-enum { TIMING = 1u << RL_PASS_TIMING, FAR_JOB = 1000000 /* has another counter than the first jobs */, COMMITS = 200 };
+enum {
+  TIMING = 1u << RL_PASS_TIMING,
+  FAR_JOB = 1000000 /* has a different revision counter than the first jobs */,
+  COMMITS = 200
+};
 
 typedef struct revisions {
   uint64_t job, other_job, lists, ceilings, other;
 } revisions;
 
-static revisions read_all(rl_store *store, int64_t job) {
+static revisions read_revisions(rl_store *store, int64_t job) {
   return (revisions){.job = rl_store_revision(store, RL_REVISION_JOB, job),
                      .other_job = rl_store_revision(store, RL_REVISION_JOB, FAR_JOB),
                      .lists = rl_store_revision(store, RL_REVISION_LISTS, 0),
@@ -18,9 +22,9 @@ static revisions read_all(rl_store *store, int64_t job) {
                      .other = rl_store_revision(store, RL_REVISION_UNCLASSIFIED, 0)};
 }
 
-/* Checks which revisions have grown since `before`. */
+/* Checks that exactly the revisions whose argument is true have grown since `before`; with `everything`, all of them. */
 static void assert_grown(rl_store *store, int64_t id, revisions before, bool job, bool lists, bool ceilings, bool everything) {
-  revisions now = read_all(store, id);
+  revisions now = read_revisions(store, id);
   assert_true(before.job != 0 && now.job != 0);
   assert_int_equal(now.job > before.job, job || everything);
   assert_int_equal(now.other_job > before.other_job, everything);
@@ -32,43 +36,43 @@ static void assert_grown(rl_store *store, int64_t id, revisions before, bool job
 static void changes_of_the_store_raise_their_revisions(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   int64_t seq;
-  revisions before = read_all(store, 1);
+  revisions before = read_revisions(store, 1);
   int64_t id = submit(store, "cpu", TIMING);
   assert_grown(store, id, before, true, true, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
   assert_grown(store, id, before, false, false, false, false);
   rl_claim claimed = claim(store, "cpu");
   assert_grown(store, id, before, true, true, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   pass_records pass_data;
   bool done;
   fill_records(&pass_data, claimed.pass, 1);
   ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   assert_grown(store, id, before, true, true, true, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   rl_store_set_has_unstored_results(store, id, true); /* clients see the state `storing`, which is not in the database */
   assert_grown(store, id, before, true, true, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   rl_store_set_has_unstored_results(store, id, false);
   assert_grown(store, id, before, true, true, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   ASSERT_OK(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err));
   assert_grown(store, id, before, true, true, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   ASSERT_OK(rl_store_token_add(store, "name", "hash", &err));
   assert_grown(store, id, before, false, false, false, true);
 }
 
-static void changes_of_a_running_pass(void **state) {
+static void a_running_pass_raises_only_the_revision_of_its_job(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   static const atomic_bool stop;
   int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY);
   rl_claim claimed = claim(store, "cpu");
-  revisions before = read_all(store, id);
+  revisions before = read_revisions(store, id);
   ASSERT_OK(rl_store_set_run_log(store, claimed.run_id, "a line", &err));
   assert_grown(store, id, before, true, false, false, false);
-  before = read_all(store, id);
+  before = read_revisions(store, id);
   RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .end_ns = 5};
   rl_records records = {.names = (char *[]){"name"}, .name_count = 1, .rows = &row, .row_count = 1};
@@ -83,7 +87,7 @@ static void a_refused_change_raises_no_revision(void **state) {
   int64_t id = submit(store, "cpu", TIMING);
   rl_claim none;
   ASSERT_OK(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err));
-  revisions before = read_all(store, id);
+  revisions before = read_revisions(store, id);
   ASSERT_FAILS(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
   assert_int_equal(rl_store_pass_claim(store, "cpu", &none, &err), 0);
   assert_grown(store, id, before, false, false, false, false);
@@ -95,14 +99,14 @@ static rl_store *open_second(fixture *f) {
   return second;
 }
 
-static void changes_of_another_program(void **state) {
+static void changes_of_another_program_raise_all_revisions_once(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_store *second = open_second(f);
-  revisions before = read_all(f->store, id);
+  revisions before = read_revisions(f->store, id);
   ASSERT_OK(rl_store_token_add(second, "name", "hash", &err));
   assert_grown(f->store, id, before, true, true, true, true);
-  before = read_all(f->store, id); /* and once only */
+  before = read_revisions(f->store, id); /* the change raises each revision once */
   assert_grown(f->store, id, before, false, false, false, false);
   ASSERT_OK(rl_store_token_add(second, "name", "hash 2", &err)); /* detected although the store commits before a reader asks */
   submit(f->store, "cpu", TIMING);
@@ -110,7 +114,7 @@ static void changes_of_another_program(void **state) {
   rl_store_close(second);
 }
 
-/* Finds the token with a query, then without one until any token changes. */
+/* Checks that a token is not cached, then whether a query finds it (`exists`), then that it is cached if it exists. */
 static void assert_found(rl_store *store, const char *hash, bool exists) {
   bool found = !exists;
   assert_false(rl_store_has_cached_token(store, hash));
@@ -191,9 +195,9 @@ static void every_commit_is_seen(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(changes_of_the_store_raise_their_revisions),
-                                     WITH_STORE(changes_of_a_running_pass),
+                                     WITH_STORE(a_running_pass_raises_only_the_revision_of_its_job),
                                      WITH_STORE(a_refused_change_raises_no_revision),
-                                     WITH_STORE(changes_of_another_program),
+                                     WITH_STORE(changes_of_another_program_raise_all_revisions_once),
                                      WITH_STORE(token_hashes_are_remembered_until_a_token_changes),
                                      WITH_STORE(every_commit_is_seen)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Tests stored summaries: they equal what their views compute, on random jobs; lists and history read them by index. */
+/* Tests that the stored summaries of random jobs equal what their views compute, and that lists and the history read them by
+ * index. */
 #include "store/schema.h"
 #include "store_fixture.h"
 
@@ -6,25 +7,26 @@
 
 enum { RANDOM_JOBS = 60, TIMING = 1u << RL_PASS_TIMING, ALL_PASSES = (1u << RL_PASS_COUNT) - 1 };
 
-static uint64_t below(uint64_t limit) { return random_bits() % limit; }
+static double random_measure(double scale) {
+  return random_below(4) == 0 ? NAN : scale * (1 + (double)random_below(1000) / 1000);
+}
 
-static double random_measure(double scale) { return below(4) == 0 ? NAN : scale * (1 + (double)below(1000) / 1000); }
-
-/* Replaces numbers by others or by NULL, and marks some times as suspect by means of a slowed device. */
-static void make_random(pass_records *pass_data) {
+/* Replaces numbers by random ones or by NAN. Some times are then faster than their floor, hence suspect. */
+static void randomize_records(pass_records *pass_data) {
   for (int i = 0; i < 4 && pass_data->records.epoch_count > 0; i++) {
     rl_epoch *epoch = &pass_data->epochs[i];
-    epoch->device_ms = random_measure(0.02 * (1 + (double)below(10000)));
-    if (below(2) == 0) epoch->host_ms = NAN;
+    epoch->device_ms = random_measure(0.02 * (1 + (double)random_below(10000)));
+    if (random_below(2) == 0) epoch->host_ms = NAN;
     epoch->images = random_measure(60000);
     epoch->test_accuracy_ratio = random_measure(0.4);
-    epoch->warmup = below(3) == 0;
-    if (isnan(epoch->test_accuracy_ratio) && below(2) == 0)
+    epoch->warmup = random_below(3) == 0;
+    if (isnan(epoch->test_accuracy_ratio) && random_below(2) == 0)
       strcpy(epoch->unavailable, "{\"test_accuracy_ratio\":\"no test images\"}");
   }
   for (size_t i = 0; i < pass_data->records.measurement_count; i++) {
     pass_data->measurements[i].value = random_measure(100);
-    strcpy(pass_data->measurements[i].reason, isnan(pass_data->measurements[i].value) && below(2) == 0 ? "not offered" : "");
+    strcpy(pass_data->measurements[i].reason,
+           isnan(pass_data->measurements[i].value) && random_below(2) == 0 ? "not offered" : "");
   }
 }
 
@@ -33,7 +35,7 @@ static void add_samples(pass_records *pass_data, rl_sample samples[6]) {
   for (int i = 0; i < 6; i++)
     samples[i] = (rl_sample){.mode = i < 3 ? RL_SAMPLE_COLD : RL_SAMPLE_WARM,
                              .ordinal = i % 3,
-                             .device_us = random_measure(below(3) == 0 ? 1 : 100000)};
+                             .device_us = random_measure(random_below(3) == 0 ? 1 : 100000)};
   pass_data->records.samples = samples, pass_data->records.sample_count = 6;
   add_measurement(pass_data, "time_cold_us_median", 20, "");
   add_measurement(pass_data, "time_warm_us_median", 10, "");
@@ -45,14 +47,14 @@ static bool execute_random_pass(rl_store *store) {
   pass_records pass_data;
   rl_sample samples[6];
   bool done = false;
-  switch (below(8)) {
+  switch (random_below(8)) {
     case 0: ASSERT_OK(rl_store_pass_commit(store, &claimed, NULL, "no counters here", &done, &err)); return done;
     case 1: ASSERT_OK(rl_store_record_worker_crash(store, &claimed, "killed", 5, &done, &err)); return done;
     default: break;
   }
   fill_records(&pass_data, claimed.pass, 1);
-  if (claimed.pass == RL_PASS_TIMING && below(2) == 0) add_samples(&pass_data, samples);
-  make_random(&pass_data);
+  if (claimed.pass == RL_PASS_TIMING && random_below(2) == 0) add_samples(&pass_data, samples);
+  randomize_records(&pass_data);
   ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
   return done;
 }
@@ -60,18 +62,18 @@ static bool execute_random_pass(rl_store *store) {
 static void execute_random_job(rl_store *store) {
   static const char *const kinds[] = {"train", "kernel"};
   const rl_error problem = {.domain = RL_CUDA, .code = 700, .message = "an illegal memory access"};
-  rl_job_spec spec = make_spec("cpu", TIMING | (uint32_t)below(ALL_PASSES + 1));
-  strcpy(spec.kind, kinds[below(2)]);
+  rl_job_spec spec = make_spec("cpu", TIMING | (uint32_t)random_below(ALL_PASSES + 1));
+  strcpy(spec.kind, kinds[random_below(2)]);
   int64_t id = 0;
   bool existing;
   ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
-  for (int passes = (int)below(12); passes > 0; passes--)
+  for (int passes = (int)random_below(12); passes > 0; passes--)
     if (execute_random_pass(store)) return;
-  ASSERT_OK(
-      rl_store_job_finish(store, id, below(2) == 0 ? RL_JOB_CANCELLED : RL_JOB_FAILED, below(2) == 0 ? &problem : NULL, &err));
+  ASSERT_OK(rl_store_job_finish(store, id, random_below(2) == 0 ? RL_JOB_CANCELLED : RL_JOB_FAILED,
+                                random_below(2) == 0 ? &problem : NULL, &err));
 }
 
-/* Fails with the name of the first query that finds a row. */
+/* Fails the test if a stored summary differs from its view, with the query that finds the difference. */
 static void assert_stored_as_computed(const fixture *f) {
   static const char *const differences[] = {
       "SELECT count(*) FROM (SELECT * FROM run_summaries EXCEPT SELECT * FROM v_run_summaries)",
@@ -98,9 +100,9 @@ static void assert_stored_as_computed(const fixture *f) {
 static void execute_random_jobs(const fixture *f) {
   test_seed = 20261123, random_count = 0; /* the cases below depend on the seed */
   ASSERT_OK(rl_db_execute(&f->store->writer, "PRAGMA synchronous = OFF", "not wait for the disk", &err));
-  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
   for (int i = 0; i < RANDOM_JOBS; i++) execute_random_job(f->store);
-  submit(f->store, "cpu", TIMING); /* one waits, and one runs */
+  submit(f->store, "cpu", TIMING); /* the last job stays queued; the job before runs */
   submit(f->store, "cpu", TIMING);
   execute_pass(f->store, "cpu", 1);
 }
@@ -130,7 +132,7 @@ static void stored_summaries_equal_their_views(void **state) {
     if (query_integer(f, cases[i]) == 0) fail_msg("%s", cases[i]);
 }
 
-/* As an upgrade does, after which all is as if this version had stored it. */
+/* Deletes the summaries, then changes them, and each time stores all of them again, as an upgrade does. */
 static void an_upgrade_stores_all_summaries(void **state) {
   fixture *f = *state;
   execute_random_jobs(f);
@@ -216,35 +218,35 @@ static void list_ids(rl_store *store, const char *kind, const char *listed_state
 }
 
 /* Each combination of filters lists the jobs that match all of them. */
-static void every_combination_of_filters(void **state) {
+static void every_combination_of_filters_lists_the_matching_jobs(void **state) {
   fixture *f = *state;
   static const char *const kinds[] = {NULL, "train", "kernel", "none"}, *const states[] = {NULL, "failed", "completed", "queued"},
                            *const devices[] = {NULL, "cpu", "gpu0"};
   execute_random_jobs(f);
   submit(f->store, "gpu0", TIMING);
   for (int i = 0; i < 4 * 4 * 3; i++) {
-    const char *kind = kinds[i % 4], *wanted_state = states[i / 4 % 4], *device = devices[i / 16];
-    char found[1024], sql[512], wanted[1024] = "";
+    const char *kind = kinds[i % 4], *expected_state = states[i / 4 % 4], *device = devices[i / 16];
+    char found[1024], sql[512], expected[1024] = "";
     sqlite3 *db = connect_to(f);
     sqlite3_stmt *row = NULL;
-    list_ids(f->store, kind, wanted_state, device, 55, found);
+    list_ids(f->store, kind, expected_state, device, 55, found);
     snprintf(sql, sizeof sql,
              "SELECT coalesce(group_concat(id, ' ') || ' ', '') FROM (SELECT id FROM jobs WHERE id < 55 AND (?1 IS NULL OR "
              "kind = ?1) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR device = ?3) ORDER BY id DESC)");
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
     sqlite3_bind_text(row, 1, kind, -1, SQLITE_STATIC);
-    sqlite3_bind_text(row, 2, wanted_state, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 2, expected_state, -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 3, device, -1, SQLITE_STATIC);
     assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-    snprintf(wanted, sizeof wanted, "%s", (const char *)sqlite3_column_text(row, 0));
+    snprintf(expected, sizeof expected, "%s", (const char *)sqlite3_column_text(row, 0));
     sqlite3_finalize(row);
     sqlite3_close(db);
-    assert_string_equal(found, wanted);
+    assert_string_equal(found, expected);
   }
 }
 
 /* The history merges several series in the order of time, also if passes finished at the same instant. */
-static void history_of_several_series(void **state) {
+static void a_history_merges_several_series_by_time(void **state) {
   fixture *f = *state;
   execute_random_jobs(f);
   sqlite3 *db = connect_to(f);
@@ -280,8 +282,11 @@ static void history_of_several_series(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(stored_summaries_equal_their_views), WITH_STORE(an_upgrade_stores_all_summaries),
-                                     WITH_STORE(deleted_jobs_leave_no_summaries),    WITH_STORE(lists_of_jobs_use_their_index),
-                                     WITH_STORE(every_combination_of_filters),       WITH_STORE(history_of_several_series)};
+  const struct CMUnitTest tests[] = {WITH_STORE(stored_summaries_equal_their_views),
+                                     WITH_STORE(an_upgrade_stores_all_summaries),
+                                     WITH_STORE(deleted_jobs_leave_no_summaries),
+                                     WITH_STORE(lists_of_jobs_use_their_index),
+                                     WITH_STORE(every_combination_of_filters_lists_the_matching_jobs),
+                                     WITH_STORE(a_history_merges_several_series_by_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Tests which changes of verdicts are events of the webhook, and the bounds of their table. */
+/* Tests which changes of verdicts become events of the webhook, and that the table of events is bounded. */
 #include "base/clock.h"
 #include "store/suites.h"
 #include "store/webhooks.h"
@@ -16,8 +16,8 @@ static int open_webhook(void **state) {
 }
 
 typedef struct ended_run {
-  const char *verdicts;                                 /* "a=slower b=same": metrics of the job "train" */
-  const char *suite, *device, *against, *driver, *hash; /* NULL: "mnist", "cpu", rolling, "1", "{\"train\":\"1\"}" */
+  const char *verdicts;                                        /* "a=slower b=same": metrics of the job "train" */
+  const char *suite, *device, *against, *driver, *jobs_sha256; /* NULL: "mnist", "cpu", rolling, "1", "{\"train\":\"1\"}" */
 } ended_run;
 
 static const char *or_default(const char *text, const char *fallback) { return text != NULL ? text : fallback; }
@@ -29,7 +29,7 @@ static void set_driver(rl_store *store, int64_t run, const char *driver) {
 }
 
 /* Executes a suite run to its end. Returns its id. */
-static int64_t end_run(rl_store *store, const ended_run *run) {
+static int64_t execute_suite_run(rl_store *store, const ended_run *run) {
   rl_suite_verdict verdicts[32];
   char metrics[32][64], words[32][16], text[1024], *rest = text;
   int count = 0;
@@ -38,7 +38,7 @@ static int64_t end_run(rl_store *store, const ended_run *run) {
   const rl_suite_run_spec spec = {.suite = or_default(run->suite, "mnist"),
                                   .definition = "{}",
                                   .definition_sha256 = "0",
-                                  .jobs_sha256 = or_default(run->hash, "{\"train\":\"1\"}"),
+                                  .jobs_sha256 = or_default(run->jobs_sha256, "{\"train\":\"1\"}"),
                                   .device = or_default(run->device, "cpu"),
                                   .against = run->against,
                                   .planned_s = NAN};
@@ -59,15 +59,16 @@ static int64_t end_run(rl_store *store, const ended_run *run) {
   return id;
 }
 
-/* Ends a suite run and checks its events: "confirmed a,b fixed c". */
-static void expect(rl_store *store, const ended_run *run, const char *expected) {
+/* Executes a suite run to its end and checks the events that it causes. expected: their types and metrics, "confirmed a,b fixed
+ * c". */
+static void assert_events(rl_store *store, const ended_run *run, const char *expected) {
   static const char sql[] =
       "SELECT coalesce(group_concat(line, ' '), '') FROM (SELECT substr(type, 12) || ' ' || (SELECT group_concat(substr(value "
       "->> "
       "'$.metric', 12)) FROM json_each(body, '$.data.metrics')) AS line FROM webhook_events WHERE suite_run_id = ? ORDER BY "
       "type)";
   const int before = announcements;
-  const int64_t id = end_run(store, run);
+  const int64_t id = execute_suite_run(store, run);
   sqlite3_stmt *row;
   assert_int_equal(sqlite3_prepare_v2(store->writer.handle, sql, -1, &row, NULL), SQLITE_OK);
   sqlite3_bind_int64(row, 1, id);
@@ -79,15 +80,15 @@ static void expect(rl_store *store, const ended_run *run, const char *expected) 
 
 static void each_change_is_one_event(void **state) {
   fixture *f = *state;
-  expect(f->store, &(ended_run){"a=incomparable b=incomparable"}, "");
-  expect(f->store, &(ended_run){"a=same b=faster"}, "");
-  expect(f->store, &(ended_run){"a=slower b=same c=same"}, "confirmed a");
-  expect(f->store, &(ended_run){"a=slower b=same c=slower"}, "confirmed c");
-  expect(f->store, &(ended_run){"a=inconclusive b=incomparable c=slower"}, "");
-  expect(f->store, &(ended_run){"a=slower b=slower"}, "confirmed b");
-  expect(f->store, &(ended_run){"a=same b=faster c=slower d=slower"}, "confirmed d fixed a,b");
-  expect(f->store, &(ended_run){"a=same b=same c=inconclusive"}, "");
-  expect(f->store, &(ended_run){"a=slower c=same"}, "confirmed a fixed c");
+  assert_events(f->store, &(ended_run){"a=incomparable b=incomparable"}, "");
+  assert_events(f->store, &(ended_run){"a=same b=faster"}, "");
+  assert_events(f->store, &(ended_run){"a=slower b=same c=same"}, "confirmed a");
+  assert_events(f->store, &(ended_run){"a=slower b=same c=slower"}, "confirmed c");
+  assert_events(f->store, &(ended_run){"a=inconclusive b=incomparable c=slower"}, "");
+  assert_events(f->store, &(ended_run){"a=slower b=slower"}, "confirmed b");
+  assert_events(f->store, &(ended_run){"a=same b=faster c=slower d=slower"}, "confirmed d fixed a,b");
+  assert_events(f->store, &(ended_run){"a=same b=same c=inconclusive"}, "");
+  assert_events(f->store, &(ended_run){"a=slower c=same"}, "confirmed a fixed c");
 }
 
 /* Verdicts under different conditions are not compared: a run after a driver update does not fix a regression. */
@@ -97,36 +98,36 @@ static void only_equal_conditions_are_compared(void **state) {
                               {"a=same", .device = "gpu0"},
                               {"a=same", .against = "v1"},
                               {"a=same", .driver = "2"},
-                              {"a=same", .hash = "{\"train\":\"2\"}"}};
-  expect(f->store, &(ended_run){"a=slower"}, "confirmed a");
+                              {"a=same", .jobs_sha256 = "{\"train\":\"2\"}"}};
+  assert_events(f->store, &(ended_run){"a=slower"}, "confirmed a");
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     ended_run slower = others[i];
     slower.verdicts = "a=slower";
-    expect(f->store, &others[i], "");
-    expect(f->store, &slower, "confirmed a");
-    expect(f->store, &slower, "");
+    assert_events(f->store, &others[i], "");
+    assert_events(f->store, &slower, "confirmed a");
+    assert_events(f->store, &slower, "");
   }
-  expect(f->store, &(ended_run){"a=slower"}, "");
-  expect(f->store, &(ended_run){"a=same"}, "fixed a");
+  assert_events(f->store, &(ended_run){"a=slower"}, "");
+  assert_events(f->store, &(ended_run){"a=same"}, "fixed a");
 }
 
 static void a_bisection_reports_nothing(void **state) {
   fixture *f = *state;
-  expect(f->store, &(ended_run){"a=slower", .against = "bisect-0a1b2c-7"}, "");
-  expect(f->store, &(ended_run){"a=slower", .against = "before-bisect-7"}, "confirmed a");
+  assert_events(f->store, &(ended_run){"a=slower", .against = "bisect-0a1b2c-7"}, "");
+  assert_events(f->store, &(ended_run){"a=slower", .against = "before-bisect-7"}, "confirmed a");
 }
 
 static void without_a_webhook_there_are_no_events(void **state) {
   fixture *f = *state;
   rl_store_webhook_disable(f->store);
-  expect(f->store, &(ended_run){"a=slower"}, "");
+  assert_events(f->store, &(ended_run){"a=slower"}, "");
 }
 
 static void an_event_names_20_metrics(void **state) {
   fixture *f = *state;
   char verdicts[1024] = "";
   for (int i = 0; i < 25; i++) sprintf(verdicts + strlen(verdicts), "%sm%02d=slower", i > 0 ? " " : "", i);
-  end_run(f->store, &(ended_run){verdicts});
+  execute_suite_run(f->store, &(ended_run){verdicts});
   assert_int_equal(query_integer(f, "SELECT body ->> '$.data.metric_count' FROM webhook_events"), 25);
   assert_int_equal(query_integer(f, "SELECT json_array_length(body, '$.data.metrics') FROM webhook_events"), 20);
   assert_int_equal(query_integer(f, "SELECT json_type(body, '$.data.metrics[0].interval_ratio[1]') = 'null' FROM webhook_events"),
@@ -139,8 +140,8 @@ static void events_are_taken_by_their_next_attempt(void **state) {
   rl_webhook_event first, event;
   const int64_t later_ns = rl_realtime_ns() + INT64_C(60000000000);
   assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 0);
-  end_run(f->store, &(ended_run){"a=slower"});
-  end_run(f->store, &(ended_run){"a=same"});
+  execute_suite_run(f->store, &(ended_run){"a=slower"});
+  execute_suite_run(f->store, &(ended_run){"a=same"});
   assert_int_equal(rl_store_webhook_next_event(f->store, &first, &err), 1);
   assert_int_equal(first.suite_run_id, 1);
   assert_non_null(strstr(first.body, "regression.confirmed"));
@@ -150,7 +151,7 @@ static void events_are_taken_by_their_next_attempt(void **state) {
   assert_int_equal(event.suite_run_id, 2);
   ASSERT_OK(rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err));
   rl_webhook_event_clear(&event);
-  reopen(f);
+  reopen_store(f);
   ASSERT_OK(rl_store_webhook_enable(f->store, count_announcement, &announcements, &err));
   assert_int_equal(rl_store_webhook_counts(f->store).pending, 1);
   assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 1);
@@ -170,16 +171,16 @@ static void events_are_taken_by_their_next_attempt(void **state) {
 static void a_thousand_events_are_kept(void **state) {
   fixture *f = *state;
   rl_webhook_event event;
-  end_run(f->store, &(ended_run){"a=slower"});
+  execute_suite_run(f->store, &(ended_run){"a=slower"});
   assert_int_equal(rl_store_webhook_next_event(f->store, &event, &err), 1);
-  for (int i = 0; i < 999; i++) end_run(f->store, &(ended_run){i % 2 == 0 ? "a=same" : "a=slower"});
+  for (int i = 0; i < 999; i++) execute_suite_run(f->store, &(ended_run){i % 2 == 0 ? "a=same" : "a=slower"});
   assert_int_equal(query_integer(f, "SELECT count(*) FROM webhook_events"), 1000);
-  end_run(f->store, &(ended_run){"a=slower b=slower"});
+  execute_suite_run(f->store, &(ended_run){"a=slower b=slower"});
   assert_int_equal(query_integer(f, "SELECT min(id) || '' || max(id) FROM webhook_events"), 21001);
   rl_webhook_counts counts = rl_store_webhook_counts(f->store);
   assert_true(counts.pending == 1000 && counts.given_up == 1);
-  ASSERT_OK(
-      rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED}, &err)); /* the deleted one */
+  ASSERT_OK(rl_store_webhook_record_attempt(f->store, &event, &(rl_webhook_attempt){RL_WEBHOOK_DELIVERED},
+                                            &err)); /* this event was deleted */
   counts = rl_store_webhook_counts(f->store);
   assert_true(counts.pending == 1000 && counts.given_up == 1 && counts.delivered == 0);
   rl_webhook_event_clear(&event);

@@ -18,7 +18,7 @@ static rl_error err;
 #define JOB "{\"name\":\"a\",\"request\":{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":64}}}"
 #define METRIC "{\"job\":\"a\",\"metric\":\"time_cold_us_median\"}"
 
-static rl_suite *parse(const char *text) {
+static rl_suite *parse_suite(const char *text) {
   rl_suite *suite = NULL;
   if (rl_suite_parse(text, strlen(text), &policy, &suite, &err) < 0) return NULL;
   return suite;
@@ -26,17 +26,17 @@ static rl_suite *parse(const char *text) {
 
 static void defaults_are_filled_in(void **state) {
   (void)state;
-  rl_suite *suite = parse("{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC "]}");
+  rl_suite *suite = parse_suite("{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC "]}");
   assert_non_null(suite);
   assert_true(suite->blocks == 7 && suite->time_budget_s == 600 && suite->baseline_runs == 5 && suite->profile);
   assert_int_equal(suite->canary, RL_SUITE_CANARY_ON_GPU_ONLY);
   assert_int_equal(suite->metrics[0].direction, 0);
   assert_true(suite->metrics[0].threshold_ratio == 0.05);
-  rl_suite *again = parse(suite->text); /* the canonical text decodes to the same suite */
-  assert_non_null(again);
-  assert_string_equal(again->text, suite->text);
-  assert_string_equal(again->sha256, suite->sha256);
-  rl_suite_free(again);
+  rl_suite *reparsed = parse_suite(suite->text); /* the canonical text decodes to the same suite */
+  assert_non_null(reparsed);
+  assert_string_equal(reparsed->text, suite->text);
+  assert_string_equal(reparsed->sha256, suite->sha256);
+  rl_suite_free(reparsed);
   rl_suite_free(suite);
 }
 
@@ -55,7 +55,7 @@ static void hash_request(const char *request, char *sha256) {
   "}}]}"
 
 /* Jobs whose values can be compared have equal hashes, however their requests are written, and whatever passes they have. */
-static void the_hash_of_a_job_is_of_its_runs(void **state) {
+static void the_hash_of_a_job_depends_only_on_its_runs(void **state) {
   (void)state;
   static const char relu[] = "{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":64}}";
   static const struct {
@@ -67,7 +67,7 @@ static void the_hash_of_a_job_is_of_its_runs(void **state) {
       {relu, "{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":65}}", false},
       {relu, "{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":64},\"variant\":\"vector\"}", false},
       {"{\"kind\":\"train\",\"epochs\":2}", "{\"kind\":\"train\",\"epochs\":3}", false},
-      {SOURCE("1", "1", "64"), SOURCE("2", "1", "64"), true}, /* another version of the code is what a suite compares */
+      {SOURCE("1", "1", "64"), SOURCE("2", "1", "64"), true}, /* a suite compares versions of the code */
       {SOURCE("1", "1", "64"), SOURCE("1", "2", "64"), false},
       {SOURCE("1", "1", "64"), SOURCE("1", "1", "65"), false},
   };
@@ -79,10 +79,11 @@ static void the_hash_of_a_job_is_of_its_runs(void **state) {
   }
 }
 
-static void a_metric_of_a_variant_comes_first(void **state) {
+static void a_metric_of_a_variant_overrides_the_metric_of_its_job(void **state) {
   (void)state;
-  rl_suite *suite = parse("{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC
-                          ",{\"job\":\"a\",\"variant\":\"vector\",\"metric\":\"time_cold_us_median\",\"threshold_ratio\":0.5}]}");
+  rl_suite *suite =
+      parse_suite("{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC
+                  ",{\"job\":\"a\",\"variant\":\"vector\",\"metric\":\"time_cold_us_median\",\"threshold_ratio\":0.5}]}");
   assert_non_null(suite);
   assert_true(rl_suite_find_metric(suite, "a", "vector", "time_cold_us_median")->threshold_ratio == 0.5);
   assert_true(rl_suite_find_metric(suite, "a", "scalar", "time_cold_us_median")->threshold_ratio == 0.05);
@@ -119,7 +120,7 @@ static void errors_name_the_field(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     err = (rl_error){0};
-    rl_suite *suite = parse(cases[i].text);
+    rl_suite *suite = parse_suite(cases[i].text);
     if (suite != NULL || err.domain != RL_INPUT || strcmp(err.json_pointer, cases[i].pointer) != 0)
       fail_msg("%s: %s, not %s", cases[i].text, err.json_pointer, cases[i].pointer);
   }
@@ -133,7 +134,7 @@ static void a_threshold_must_be_reachable(void **state) {
     char text[512];
     snprintf(text, sizeof text, "{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[{\"job\":\"a\",\"metric\":\"x\",%s}]}",
              metrics[i]);
-    rl_suite *suite = parse(text);
+    rl_suite *suite = parse_suite(text);
     assert_non_null(suite);
     rl_suite_free(suite);
   }
@@ -141,11 +142,12 @@ static void a_threshold_must_be_reachable(void **state) {
 
 static void posted_code_follows_the_policy(void **state) {
   (void)state;
-  assert_null(parse("{\"name\":\"s\",\"jobs\":[{\"name\":\"a\",\"request\":{\"kind\":\"source\"}}],\"metrics\":[" METRIC "]}"));
+  assert_null(
+      parse_suite("{\"name\":\"s\",\"jobs\":[{\"name\":\"a\",\"request\":{\"kind\":\"source\"}}],\"metrics\":[" METRIC "]}"));
   assert_true(err.domain == RL_HTTP && err.code == 403);
 }
 
-static void lines_of_pointers(void **state) {
+static void json_pointers_have_line_numbers(void **state) {
   (void)state;
   static const char text[] =
       "{\n \"a\": [1,\n  {\"b\": \"}]\\\"\",\n   \"c\": {},\n   \"d~/\": [\n    2,\n    3]}],\n \"e\":\n  null}";
@@ -164,11 +166,11 @@ static void lines_of_pointers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(defaults_are_filled_in),
-                                     cmocka_unit_test(the_hash_of_a_job_is_of_its_runs),
-                                     cmocka_unit_test(a_metric_of_a_variant_comes_first),
+                                     cmocka_unit_test(the_hash_of_a_job_depends_only_on_its_runs),
+                                     cmocka_unit_test(a_metric_of_a_variant_overrides_the_metric_of_its_job),
                                      cmocka_unit_test(a_threshold_must_be_reachable),
                                      cmocka_unit_test(errors_name_the_field),
                                      cmocka_unit_test(posted_code_follows_the_policy),
-                                     cmocka_unit_test(lines_of_pointers)};
+                                     cmocka_unit_test(json_pointers_have_line_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

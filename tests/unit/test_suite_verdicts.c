@@ -1,4 +1,4 @@
-/* Tests the verdicts of suites: each rule on both sides of its limit. */
+/* Tests the verdicts on metrics and suites: each rule on both sides of its limit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +10,11 @@
 #include "analyze/verdict.h"
 
 enum { BLOCKS = 7 };
-static const double shape[BLOCKS] = {1.000, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997}; /* median 1 */
+static const double relative_values[BLOCKS] = {1.000, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997}; /* median 1 */
 
-static void scale(double factor, double values[BLOCKS]) {
-  for (int i = 0; i < BLOCKS; i++) values[i] = factor * shape[i];
+/* Fills the values of a run's blocks, whose median is `factor`. */
+static void fill_blocks(double factor, double values[BLOCKS]) {
+  for (int i = 0; i < BLOCKS; i++) values[i] = factor * relative_values[i];
 }
 
 static void assert_verdict(const rl_verdict_judgement *judged, rl_verdict verdict, const char *text) {
@@ -21,7 +22,7 @@ static void assert_verdict(const rl_verdict_judgement *judged, rl_verdict verdic
     fail_msg("%s: \"%s\" is not %s: \"%s\"", rl_verdict_name(judged->verdict), judged->reason, rl_verdict_name(verdict), text);
 }
 
-static rl_verdict_judgement judge(rl_verdict_metric metric) {
+static rl_verdict_judgement judge_metric(rl_verdict_metric metric) {
   rl_verdict_judgement judged;
   rl_verdict_summary summary;
   rl_verdict_suite suite = {.metrics = &metric, .metric_count = 1};
@@ -32,61 +33,61 @@ static rl_verdict_judgement judge(rl_verdict_metric metric) {
 
 static void an_effect_beyond_the_threshold_needs_confirmation(void **state) {
   (void)state;
-  double baseline[BLOCKS], current[BLOCKS], fresh[BLOCKS];
-  scale(20, baseline), scale(21.6, current), scale(21.5, fresh);
+  double baseline[BLOCKS], current[BLOCKS], confirming[BLOCKS];
+  fill_blocks(20, baseline), fill_blocks(21.6, current), fill_blocks(21.5, confirming);
   rl_verdict_blocks run = {baseline, NULL, BLOCKS};
   rl_verdict_metric metric = {.key = "train/fp16/epoch_ms_median",
                               .threshold_ratio = 0.05,
                               .baseline_runs = &run,
                               .baseline_run_count = 1,
                               .current = {current, NULL, BLOCKS}};
-  rl_verdict_judgement first = judge(metric);
+  rl_verdict_judgement first = judge_metric(metric);
   assert_verdict(&first, RL_VERDICT_INCONCLUSIVE, "fresh blocks have to confirm it");
   assert_true(first.needs_confirmation && first.confirmed == -1);
-  metric.confirmation = (rl_verdict_blocks){fresh, NULL, BLOCKS};
-  rl_verdict_judgement second = judge(metric);
+  metric.confirmation = (rl_verdict_blocks){confirming, NULL, BLOCKS};
+  rl_verdict_judgement second = judge_metric(metric);
   assert_verdict(&second, RL_VERDICT_SLOWER, "8 % above the baseline's 20");
   assert_true(!second.needs_confirmation && second.confirmed == 1);
   metric.direction = RL_HIGHER_IS_BETTER;
-  second = judge(metric);
+  second = judge_metric(metric);
   assert_verdict(&second, RL_VERDICT_FASTER, "7 fresh blocks confirm it");
   metric.confirmation.values = baseline;
-  second = judge(metric);
+  second = judge_metric(metric);
   assert_verdict(&second, RL_VERDICT_INCONCLUSIVE, "fresh blocks don't confirm it");
   assert_int_equal(second.confirmed, 0);
 }
 
-/* The confirming blocks of a run that measures its baseline are compared with the baseline's confirming blocks: here the device
- * has become slower for both. */
+/* If a run measures its baseline, its confirming blocks are compared with the baseline's confirming blocks. Here the device has
+ * become slower for the run and for the baseline. */
 static void confirming_blocks_are_compared_with_their_own_baseline(void **state) {
   (void)state;
-  double baseline[BLOCKS], current[BLOCKS], fresh[BLOCKS], other[BLOCKS];
-  scale(20, baseline), scale(21.6, current), scale(24, fresh), scale(22.2, other);
+  double baseline[BLOCKS], current[BLOCKS], confirming[BLOCKS], other[BLOCKS];
+  fill_blocks(20, baseline), fill_blocks(21.6, current), fill_blocks(24, confirming), fill_blocks(22.2, other);
   rl_verdict_blocks run = {baseline, NULL, BLOCKS};
   rl_verdict_metric metric = {.key = "a",
                               .threshold_ratio = 0.05,
                               .baseline_runs = &run,
                               .baseline_run_count = 1,
                               .current = {current, NULL, BLOCKS},
-                              .confirmation = {fresh, NULL, BLOCKS},
+                              .confirmation = {confirming, NULL, BLOCKS},
                               .confirmation_baseline = {other, NULL, BLOCKS}};
-  rl_verdict_judgement judged = judge(metric);
+  rl_verdict_judgement judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_SLOWER, "confirm it with a median 8.1 % above");
   assert_true(judged.confirmation_baseline_median == other[0] &&
               fabs(judged.confirmation_effect_ratio - (24 / 22.2 - 1)) < 1e-12);
-  scale(24, other);
-  judged = judge(metric);
+  fill_blocks(24, other);
+  judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "fresh blocks don't confirm it: their median is equal to");
   metric.confirmation_baseline.count = 4;
-  judged = judge(metric);
+  judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "only 4 of 5 confirming blocks");
 }
 
 /* --- each rule on both sides of its limit ------------------------------------------------------------------------------- */
 
 typedef struct metric_case {
-  double baseline, current, fresh; /* medians; 0: no blocks */
-  double history[12];              /* medians of earlier runs, up to the first 0 */
+  double baseline, current, confirming; /* medians; 0: no blocks */
+  double history[12];                   /* medians of earlier runs, up to the first 0 */
   double baseline_cycles, current_cycles;
   double threshold;
   rl_verdict_direction direction;
@@ -104,12 +105,12 @@ static const metric_case cases[] = {
     {20, 18.5, 18.6, .threshold = 0.05, .verdict = RL_VERDICT_FASTER, .reason = "7.5 % below"},
     {20, 18.5, 21.6, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "fresh blocks don't confirm it"},
     {20, 18.5, 18.6, .threshold = 0.05, .direction = RL_HIGHER_IS_BETTER, .verdict = RL_VERDICT_SLOWER, .reason = "7.5 % below"},
-    /* the history: changes of 3 % and of 0.1 % */
+    /* earlier runs differ from each other by 3 %, then by 0.1 % */
     {20, 21.6, 21.6, .history = {20, 20.6, 20, 20.6, 20, 20.6, 20, 20.6, 20}, .threshold = 0.05,
      .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "differ no more than runs of this metric do"},
     {20, 21.6, 21.6, .history = {20, 20.02, 20, 20.02, 20, 20.02, 20, 20.02, 20}, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER,
      .reason = "8 % above"},
-    /* a history that changes by the factor 2: the limit is the same factor up and down */
+    /* earlier runs differ by the factor 2: the limit is the same factor for higher and for lower values */
     {20, 70, 70, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE,
      .reason = "the limit is 1034 %"},
     {20, 240, 240, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER,
@@ -118,12 +119,12 @@ static const metric_case cases[] = {
      .reason = "the limit is 91 %"},
     {20, 1.7, 1.7, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_FASTER,
      .reason = "92 % below"},
-    /* eleven runs rise from the baseline to the current value; or the last step is as large as three others */
+    /* eleven runs rise gradually from the baseline to the current value; then only the last step is large */
     {20, 21.6, 21.6, .history = {20, 20.1, 20.3, 20.4, 20.6, 20.7, 20.9, 21, 21.2, 21.3, 21.5}, .threshold = 0.05,
      .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "the metric drifted away"},
     {20, 22.8, 22.8, .history = {20, 20, 20.05, 20.05, 20.1, 20.1, 20.15, 20.15, 20.2, 20.2, 20.25}, .threshold = 0.05,
      .verdict = RL_VERDICT_SLOWER, .reason = "14 % above"},
-    /* cycles: at least half of the effect */
+    /* cycles rise by less than half of the effect, by more, and fall; then a rate falls and cycles rise */
     {20, 21.6, 21.6, .baseline_cycles = 40e6, .current_cycles = 41.5e6, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE,
      .reason = "the clock differs, not the work"},
     {20, 21.6, 21.6, .baseline_cycles = 40e6, .current_cycles = 41.7e6, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER,
@@ -137,23 +138,23 @@ static void each_rule_decides_at_its_limit(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const metric_case *c = &cases[i];
-    double baseline[BLOCKS], current[BLOCKS], fresh[BLOCKS], before[BLOCKS], now[BLOCKS];
-    scale(c->baseline, baseline), scale(c->current, current), scale(c->fresh, fresh);
-    scale(c->baseline_cycles, before), scale(c->current_cycles, now);
+    double baseline[BLOCKS], current[BLOCKS], confirming[BLOCKS], before[BLOCKS], now[BLOCKS];
+    fill_blocks(c->baseline, baseline), fill_blocks(c->current, current), fill_blocks(c->confirming, confirming);
+    fill_blocks(c->baseline_cycles, before), fill_blocks(c->current_cycles, now);
     bool cycles = c->baseline_cycles > 0;
     rl_verdict_blocks run = {baseline, cycles ? before : NULL, BLOCKS};
     size_t history = 0;
     while (c->history[history] > 0) history++;
     rl_verdict_judgement judged =
-        judge((rl_verdict_metric){.key = "a",
-                                  .direction = c->direction,
-                                  .threshold_ratio = c->threshold,
-                                  .baseline_runs = &run,
-                                  .baseline_run_count = 1,
-                                  .current = {current, cycles ? now : NULL, BLOCKS},
-                                  .confirmation = {fresh, cycles ? now : NULL, c->fresh > 0 ? BLOCKS : 0},
-                                  .history = c->history,
-                                  .history_count = history});
+        judge_metric((rl_verdict_metric){.key = "a",
+                                         .direction = c->direction,
+                                         .threshold_ratio = c->threshold,
+                                         .baseline_runs = &run,
+                                         .baseline_run_count = 1,
+                                         .current = {current, cycles ? now : NULL, BLOCKS},
+                                         .confirmation = {confirming, cycles ? now : NULL, c->confirming > 0 ? BLOCKS : 0},
+                                         .history = c->history,
+                                         .history_count = history});
     if (judged.verdict != c->verdict) print_message("case %zu\n", i);
     assert_verdict(&judged, c->verdict, c->reason);
     assert_true(strlen(judged.reason) < RL_VERDICT_REASON_SIZE - 1 && judged.reason[strlen(judged.reason) - 1] == '.');
@@ -170,16 +171,16 @@ static rl_verdict_metric simple_metric(const rl_verdict_blocks *run, const doubl
 static void a_missing_or_other_baseline_is_incomparable(void **state) {
   (void)state;
   double values[BLOCKS];
-  scale(20, values);
+  fill_blocks(20, values);
   rl_verdict_blocks run = {values, NULL, BLOCKS};
   rl_verdict_metric metric = simple_metric(&run, values);
   metric.incomparable_reason = "The driver differs: 570 in the baseline, 580 now.";
-  rl_verdict_judgement judged = judge(metric);
+  rl_verdict_judgement judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_INCOMPARABLE, "The driver differs");
   assert_true(judged.effect_ratio == 0);
   metric = simple_metric(NULL, values);
   metric.baseline_run_count = 0;
-  judged = judge(metric);
+  judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_INCOMPARABLE, "no baseline");
   assert_true(isnan(judged.effect_ratio) && isnan(judged.p_value) && isnan(judged.history_limit_ratio));
 }
@@ -197,14 +198,15 @@ static void the_first_different_condition_is_named(void **state) {
 static void dropped_blocks_are_counted_and_can_be_too_many(void **state) {
   (void)state;
   double baseline[BLOCKS], current[BLOCKS];
-  scale(20, baseline), scale(20, current);
+  fill_blocks(20, baseline), fill_blocks(20, current);
   rl_verdict_blocks run = {baseline, NULL, BLOCKS};
   current[3] = NAN;
-  rl_verdict_judgement judged = judge(simple_metric(&run, current)); /* one metric needs 5 blocks: 2 / C(10, 5) = 0.008 */
+  rl_verdict_judgement judged = judge_metric(
+      simple_metric(&run, current)); /* one metric needs 5 blocks: the smallest p-value is then 2 / C(10, 5) = 0.008 */
   assert_verdict(&judged, RL_VERDICT_SAME, "6 blocks");
   assert_int_equal(judged.blocks_dropped, 1), assert_int_equal(judged.blocks_needed, 5);
   current[1] = current[2] = NAN;
-  judged = judge(simple_metric(&run, current));
+  judged = judge_metric(simple_metric(&run, current));
   assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "5 of each are needed");
 }
 
@@ -219,37 +221,37 @@ static void constants_are_compared_by_their_value(void **state) {
   (void)state;
   static const double zeros[BLOCKS], two[BLOCKS] = {2, 2, 2, 2, 2, 2, 2}, three[BLOCKS] = {3, 3, 3, 3, 3, 3, 3};
   rl_verdict_blocks run = {two, NULL, BLOCKS}, none = {zeros, NULL, BLOCKS};
-  rl_verdict_judgement judged = judge(simple_metric(&run, two));
+  rl_verdict_judgement judged = judge_metric(simple_metric(&run, two));
   assert_verdict(&judged, RL_VERDICT_SAME, "interval is 0 to 0 %");
-  judged = judge(simple_metric(&none, zeros));
+  judged = judge_metric(simple_metric(&none, zeros));
   assert_verdict(&judged, RL_VERDICT_SAME, "0");
-  judged = judge(simple_metric(&none, two));
+  judged = judge_metric(simple_metric(&none, two));
   assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "a ratio needs positive values");
   rl_verdict_metric metric = simple_metric(&run, three);
   metric.confirmation = metric.current;
-  judged = judge(metric);
+  judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_SLOWER, "50 % above");
 }
 
 /* --- modes -------------------------------------------------------------------------------------------------------------- */
 
-/* A baseline with processes at two clocks, and a run in which all are at the lower one: slower by chance. Beyond the lower clock
- * they are slower. */
-static void a_baseline_with_two_modes(void **state) {
+/* A quarter of the baseline's blocks ran at a lower clock. A run whose blocks all have the times of that clock may have them by
+ * chance. A run with still longer times is slower. */
+static void a_run_in_one_of_two_modes_is_inconclusive(void **state) {
   (void)state;
-  double pooled[3 * BLOCKS], current[BLOCKS], fresh[BLOCKS];
-  for (int i = 0; i < 3 * BLOCKS; i++) pooled[i] = (i % 4 == 0 ? 22 : 20) * shape[i % BLOCKS];
-  scale(22, current), scale(22, fresh);
+  double pooled[3 * BLOCKS], current[BLOCKS], confirming[BLOCKS];
+  for (int i = 0; i < 3 * BLOCKS; i++) pooled[i] = (i % 4 == 0 ? 22 : 20) * relative_values[i % BLOCKS];
+  fill_blocks(22, current), fill_blocks(22, confirming);
   rl_verdict_blocks run = {pooled, NULL, 3 * BLOCKS};
   rl_verdict_metric metric = simple_metric(&run, current);
-  metric.confirmation = (rl_verdict_blocks){fresh, NULL, BLOCKS};
-  rl_verdict_judgement judged = judge(metric);
+  metric.confirmation = (rl_verdict_blocks){confirming, NULL, BLOCKS};
+  rl_verdict_judgement judged = judge_metric(metric);
   assert_int_equal(judged.verdict, RL_VERDICT_INCONCLUSIVE);
   assert_non_null(strstr(judged.reason, "two modes"));
   assert_true(judged.baseline_bimodal && !judged.current_bimodal);
   assert_true(fabs(judged.baseline_modes[0] - 20) < 0.1 && fabs(judged.baseline_modes[1] - 22) < 0.1);
-  scale(30, current), scale(30, fresh);
-  judged = judge(metric);
+  fill_blocks(30, current), fill_blocks(30, confirming);
+  judged = judge_metric(metric);
   assert_verdict(&judged, RL_VERDICT_SLOWER, "50 % above");
 }
 
@@ -257,10 +259,10 @@ static void an_outlying_block_is_found(void **state) {
   (void)state;
   double values[BLOCKS];
   size_t block;
-  scale(20, values);
+  fill_blocks(20, values);
   assert_int_equal(rl_verdict_find_outlying_block(values, BLOCKS, 0.05, &block, NULL), 0);
   assert_int_equal(block, BLOCKS);
-  values[2] = 20.8; /* far out, but below the threshold */
+  values[2] = 20.8; /* an outlier, but within the threshold */
   assert_int_equal(rl_verdict_find_outlying_block(values, BLOCKS, 0.05, &block, NULL), 0);
   assert_int_equal(block, BLOCKS);
   values[2] = 21.2;
@@ -273,7 +275,7 @@ static void an_outlying_block_is_found(void **state) {
 static void a_suite_has_the_worst_verdict(void **state) {
   (void)state;
   double baseline[BLOCKS], slower[BLOCKS], faster[BLOCKS];
-  scale(20, baseline), scale(22, slower), scale(18, faster);
+  fill_blocks(20, baseline), fill_blocks(22, slower), fill_blocks(18, faster);
   rl_verdict_blocks run = {baseline, NULL, BLOCKS};
   rl_verdict_metric metrics[5];
   const double *current[] = {baseline, faster, slower, baseline, slower};
@@ -310,7 +312,7 @@ static void a_suite_has_the_worst_verdict(void **state) {
   assert_string_equal(summary.reason, suite.quarantine_reason);
 }
 
-/* The same p-value is significant alone, but not among 17 others. */
+/* A p-value that is significant for one metric is not among 18 metrics. */
 static void p_values_are_adjusted_for_the_suite(void **state) {
   (void)state;
   enum { METRICS = 18, MANY = 8 };
@@ -335,7 +337,7 @@ static void p_values_are_adjusted_for_the_suite(void **state) {
 static void a_threshold_must_be_positive(void **state) {
   (void)state;
   double values[BLOCKS];
-  scale(20, values);
+  fill_blocks(20, values);
   rl_verdict_blocks run = {values, NULL, BLOCKS};
   rl_verdict_metric metric = simple_metric(&run, values);
   rl_verdict_judgement judged = {.verdict = RL_VERDICT_SLOWER};
@@ -353,10 +355,10 @@ static double limit_of_first_comparison(const double values[8]) {
   rl_verdict_blocks run = {values, NULL, 8};
   const rl_verdict_metric metric = {
       .key = "a", .threshold_ratio = 0.05, .baseline_runs = &run, .baseline_run_count = 1, .current = run};
-  return judge(metric).history_limit_ratio;
+  return judge_metric(metric).history_limit_ratio;
 }
 
-/* Qn of eight values is 2.2219 * 8 / 11.8 times the tenth smallest of their differences. */
+/* The scale estimator Qn of eight values is 2.2219 * 8 / 11.8 times the tenth smallest of their differences. */
 static void the_limit_of_a_first_comparison_follows_from_the_blocks(void **state) {
   (void)state;
   double values[8];
@@ -376,7 +378,7 @@ int main(void) {
                                      cmocka_unit_test(dropped_blocks_are_counted_and_can_be_too_many),
                                      cmocka_unit_test(more_metrics_need_more_blocks),
                                      cmocka_unit_test(constants_are_compared_by_their_value),
-                                     cmocka_unit_test(a_baseline_with_two_modes),
+                                     cmocka_unit_test(a_run_in_one_of_two_modes_is_inconclusive),
                                      cmocka_unit_test(an_outlying_block_is_found),
                                      cmocka_unit_test(the_limit_of_a_first_comparison_follows_from_the_blocks),
                                      cmocka_unit_test(a_suite_has_the_worst_verdict),

@@ -1,5 +1,5 @@
 /* Runs the supervisor with fake worker processes, most of which violate the protocol. The supervisor and the queue must
- * continue. */
+ * continue to execute jobs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,9 @@ typedef struct test_state {
   char started_pids_path[96], released_pids_path[96], opening_pids_path[96];
 } test_state;
 
-/* Sets how workers behave that start from now on (fake_worker.c). "": correctly. */
+static void sleep_10_ms(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
+
+/* Sets how workers behave that start from now on (fake_worker.c). "": they follow the protocol. */
 static void set_behaviour(const char *behaviour) { setenv("FAKE_WORKER", behaviour, 1); }
 
 static void open_supervisor(test_state *test) {
@@ -38,7 +40,7 @@ static void close_supervisor(test_state *test) {
 }
 
 /* Creates a folder with one worker program: a link to fake_worker. */
-static int setup(void **state) {
+static int open_test_state(void **state) {
   test_state *created = calloc(1, sizeof *created);
   char program[RL_PATH_SIZE];
   strcpy(created->store_fixture.folder, "/tmp/rooflined-supervisor-XXXXXX");
@@ -60,7 +62,7 @@ static int setup(void **state) {
   return 0;
 }
 
-static int teardown(void **state) {
+static int close_test_state(void **state) {
   close_supervisor(*state);
   return close_fixture(state);
 }
@@ -93,20 +95,20 @@ static rl_job_state job_state(test_state *test, int64_t id) {
   return state;
 }
 
-static void wait_for_state(test_state *test, int64_t id, rl_job_state wanted) {
+static void wait_for_state(test_state *test, int64_t id, rl_job_state expected) {
   int64_t until = rl_monotonic_ns() + INT64_C(15000000000);
-  while (job_state(test, id) != wanted && rl_monotonic_ns() < until) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-  assert_string_equal(rl_job_state_names[job_state(test, id)], rl_job_state_names[wanted]);
+  while (job_state(test, id) != expected && rl_monotonic_ns() < until) sleep_10_ms();
+  assert_string_equal(rl_job_state_names[job_state(test, id)], rl_job_state_names[expected]);
 }
 
-static void wait_for_device(test_state *test, const char *wanted) {
+static void wait_for_device(test_state *test, const char *expected) {
   rl_device_state device;
   for (int i = 0; i < 1000; i++) {
     assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
-    if (strcmp(device.state, wanted) == 0) return;
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (strcmp(device.state, expected) == 0) return;
+    sleep_10_ms();
   }
-  fail_msg("the device is %s, not %s", device.state, wanted);
+  fail_msg("the device is %s, not %s", device.state, expected);
 }
 
 static char *job_events(test_state *test, int64_t id) {
@@ -132,12 +134,11 @@ static int read_pids(const char *path, pid_t pids[16]) {
 }
 
 /* Reads the process ids of started workers; returns their number. */
-static int read_starts(test_state *test, pid_t pids[16]) { return read_pids(test->started_pids_path, pids); }
+static int read_started_pids(test_state *test, pid_t pids[16]) { return read_pids(test->started_pids_path, pids); }
 
 /* Waits until `count` workers have received RELEASE, and reads their process ids. */
 static void wait_for_releases(test_state *test, pid_t pids[16], int count) {
-  for (int i = 0; i < 1000 && read_pids(test->released_pids_path, pids) < count; i++)
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  for (int i = 0; i < 1000 && read_pids(test->released_pids_path, pids) < count; i++) sleep_10_ms();
   assert_int_equal(read_pids(test->released_pids_path, pids), count);
 }
 
@@ -156,7 +157,7 @@ static void wait_for_death(pid_t pid) {
 }
 
 static bool exits_within_10_s(pid_t pid) {
-  for (int i = 0; i < 1000 && kill(pid, 0) == 0; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  for (int i = 0; i < 1000 && kill(pid, 0) == 0; i++) sleep_10_ms();
   return kill(pid, 0) < 0;
 }
 
@@ -166,9 +167,9 @@ static void a_worker_stays_resident(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   open_supervisor(test);
-  assert_int_equal(read_starts(test, pids), 0); /* started only when a pass needs it */
+  assert_int_equal(read_started_pids(test, pids), 0); /* a worker starts only when a pass needs it */
   for (int i = 0; i < 3; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(read_started_pids(test, pids), 1);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM epochs"), 3);
   assert_int_equal(
       query_integer(&test->store_fixture, "SELECT count(*) FROM passes WHERE git_commit = 'mnist /digits threads 3'"), 3);
@@ -183,8 +184,8 @@ static void a_worker_stays_resident(void **state) {
 
 /* Waits until `count` workers have started, and reads their process ids. */
 static void wait_for_starts(test_state *test, pid_t pids[16], int count) {
-  for (int i = 0; i < 1000 && read_starts(test, pids) < count; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-  assert_int_equal(read_starts(test, pids), count);
+  for (int i = 0; i < 1000 && read_started_pids(test, pids) < count; i++) sleep_10_ms();
+  assert_int_equal(read_started_pids(test, pids), count);
 }
 
 /* A process that executed posted code serves only that job, because another job could read device memory that the code left. Its
@@ -194,13 +195,13 @@ static void posted_code_never_shares_a_process_with_another_job(void **state) {
   pid_t pids[16];
   open_supervisor(test);
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-  wait_for_starts(test, pids, 2); /* the first served both runs of the job */
+  wait_for_starts(test, pids, 2); /* the first process served both runs of the job */
   assert_true(pids[0] != pids[1] && exits_within_10_s(pids[0]));
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
   wait_for_starts(test, pids, 3);
   assert_true(exits_within_10_s(pids[1]));
   for (int i = 0; i < 2; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 3); /* the third serves both jobs, which have no posted code */
+  assert_int_equal(read_started_pids(test, pids), 3); /* the third process serves both jobs, because they have no posted code */
   assert_int_equal(kill(pids[2], 0), 0);
 }
 
@@ -226,34 +227,35 @@ static void a_job_with_fresh_worker_never_uses_the_process_of_another_job(void *
   pid_t pids[16];
   open_supervisor(test);
   wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 1); /* no job came before; serves both runs */
+  assert_int_equal(read_started_pids(test, pids),
+                   1); /* the first process is new, because no job ran before; it serves both runs */
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(read_started_pids(test, pids), 1);
   wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
   wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 3);
+  assert_int_equal(read_started_pids(test, pids), 3);
   assert_true(pids[1] != pids[0] && pids[2] != pids[1]);
   assert_true(exits_within_10_s(pids[0]) && exits_within_10_s(pids[1]));
 }
 
 /* Renames the worker program to rooflined-worker-cuda. The supervisor starts two processes of the CUDA worker: one for the timing
  * pass, one for the other passes. */
-static void pretend_cuda(test_state *test) {
+static void rename_worker_to_cuda(test_state *test) {
   char old[RL_PATH_SIZE], program[RL_PATH_SIZE];
   snprintf(old, sizeof old, "%s/rooflined-worker-cpu", test->store_fixture.folder);
   snprintf(program, sizeof program, "%s/rooflined-worker-cuda", test->store_fixture.folder);
   assert_int_equal(rename(old, program), 0);
 }
 
-/* Waits until `count` processes that were started ahead have begun to open the device or opened it, and reads their ids. */
+/* Waits until spare workers have written `count` lines to FAKE_OPENINGS (one when a worker begins to open the device, one when it
+ * is open), and reads the process ids. */
 static void wait_for_openings(test_state *test, pid_t pids[16], int count) {
-  for (int i = 0; i < 1000 && read_pids(test->opening_pids_path, pids) < count; i++)
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  for (int i = 0; i < 1000 && read_pids(test->opening_pids_path, pids) < count; i++) sleep_10_ms();
   assert_int_equal(read_pids(test->opening_pids_path, pids), count);
 }
 
-/* After posted code the workers of both roles start, and if one of them dies before the next job, that job still runs at its
- * first attempt. */
+/* After posted code, workers of both roles start before the next job. If one of them dies before that job, the job still succeeds
+ * at its first attempt. */
 static void both_roles_start_ahead_after_posted_code(void **state) {
   test_state *test = *state;
   pid_t pids[16];
@@ -261,7 +263,7 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   spec.run_count = 1;
   spec.source_json = (char *)"{\"code\":1}";
   strcpy(spec.source_sha256, "1");
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
   wait_for_openings(test, pids, 4);
@@ -270,7 +272,7 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   wait_for_death(pids[3]);
   int64_t second = submit_spec(test, &spec);
   wait_for_state(test, second, RL_JOB_COMPLETED);
-  wait_for_starts(test, pids, 7); /* one in place of the killed one, and two after the job */
+  wait_for_starts(test, pids, 7); /* one replaces the killed process, and two start after the job */
   rl_device_state device;
   assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
   assert_int_equal(device.restarts, 0);
@@ -280,14 +282,14 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
 static void spare_workers_do_not_open_the_device_at_the_same_time(void **state) {
   test_state *test = *state;
   pid_t pids[16];
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
   wait_for_openings(test, pids, 4);
   assert_true(pids[0] == pids[1] && pids[2] == pids[3] && pids[0] != pids[2]);
 }
 
-/* Returns whether the command line of the process contains the text. */
+/* Returns whether the path of the process's program contains the text. */
 static bool runs_program_of(pid_t pid, const char *text) {
   char path[64], command[512] = "";
   snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
@@ -309,7 +311,7 @@ static void spare_workers_run_the_build_of_the_last_posted_code(void **state) {
   spec.source_json = (char *)"{\"code\":1}";
   strcpy(spec.source_sha256, "1");
   strcpy(spec.request, "{\"worker_build\":\"other\"}");
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   snprintf(folder, sizeof folder, "%s/other", test->store_fixture.folder);
   snprintf(program, sizeof program, "%s/rooflined-worker-cuda", folder);
   assert_int_equal(mkdir(folder, 0700), 0);
@@ -326,20 +328,20 @@ static void spare_workers_run_the_build_of_the_last_posted_code(void **state) {
   wait_for_starts(test, pids, 5);
 }
 
-/* With spare_worker_s = 0 a worker starts for each job with posted code, and no spare worker starts. */
+/* With spare_worker_s = 0, no spare worker starts: each job with posted code starts its worker. */
 static void no_spare_worker_starts_if_the_setting_is_0(void **state) {
   test_state *test = *state;
   pid_t pids[16];
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   test->config.spare_worker_s = 0;
   open_supervisor(test);
   for (int i = 0; i < 3; i++) {
     wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-    assert_int_equal(read_starts(test, pids), i + 1);
+    assert_int_equal(read_started_pids(test, pids), i + 1);
     assert_true(exits_within_10_s(pids[i]));
   }
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 4);
+  assert_int_equal(read_started_pids(test, pids), 4);
   assert_int_equal(kill(pids[3], 0), 0);
 }
 
@@ -348,7 +350,7 @@ static void no_job_waits_long_for_a_spare_worker_of_another_role(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   set_behaviour("profiled-is-mute");
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
   wait_for_starts(test, pids, 3);
@@ -357,7 +359,7 @@ static void no_job_waits_long_for_a_spare_worker_of_another_role(void **state) {
   assert_in_range(rl_monotonic_ns() - begin_ns, 0, INT64_C(4000000000));
 }
 
-/* The spare worker that the job needs hangs before its HELLO. The job is executed by a new process. */
+/* The spare worker that the job needs hangs before its HELLO. A new process executes the job. */
 static void a_spare_worker_that_hangs_is_replaced(void **state) {
   test_state *test = *state;
   pid_t pids[16];
@@ -367,27 +369,26 @@ static void a_spare_worker_that_hangs_is_replaced(void **state) {
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
   wait_for_starts(test, pids, 2);
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 3);
+  assert_int_equal(read_started_pids(test, pids), 3);
   assert_true(exits_within_10_s(pids[1]));
   assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
   assert_int_equal(device.restarts, 0);
 }
 
-/* A spare worker dies before its HELLO. The next spare worker starts after a pause, which grows, while the jobs, which need the
- * worker of the other role, follow each other. */
+/* Spare workers of one role die before their HELLO. After each death, the next one starts after a pause, and the pauses grow. The
+ * jobs need only the other role, so they do not wait. */
 static void spare_workers_that_die_start_after_a_pause(void **state) {
   enum { JOBS = 8 };
   test_state *test = *state;
   pid_t pids[16];
   set_behaviour("profiled-exits");
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   open_supervisor(test);
   int count = 1;
   for (int i = 0; i < JOBS; i++) {
     wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
     const int previous_count = count; /* waits until both spare workers have started, or half a second */
-    for (int turn = 0; turn < 50 && (count = read_starts(test, pids)) < previous_count + 2; turn++)
-      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    for (int turn = 0; turn < 50 && (count = read_started_pids(test, pids)) < previous_count + 2; turn++) sleep_10_ms();
   }
   assert_in_range(count, 1 + JOBS + 1, 1 + JOBS + JOBS - 2);
 }
@@ -397,10 +398,10 @@ static void one_worker_releases_the_device_before_another_pass(void **state) {
   pid_t workers[16], released[16];
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
   spec.run_count = 1;
-  pretend_cuda(test);
+  rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, workers), 2);
+  assert_int_equal(read_started_pids(test, workers), 2);
   wait_for_releases(test, released, 1);
   assert_int_equal(released[0], workers[0]);
   wait_for_releases(test, released, 2); /* the other worker receives one RELEASE when it becomes idle */
@@ -420,7 +421,7 @@ static void a_worker_that_does_not_release_is_killed(void **state) {
   assert_true(exits_within_10_s(pids[0]));
   set_behaviour("");
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 2);
+  assert_int_equal(read_started_pids(test, pids), 2);
 }
 
 static void an_idle_supervisor_uses_no_cpu(void **state) {
@@ -443,7 +444,7 @@ static void failed_and_unavailable_passes_are_stored(void **state) {
   wait_for_state(test, id, RL_JOB_FAILED);
   assert_event_contains(test, id, "an illegal memory access");
   assert_event_contains(test, id, "\"cuda\"");
-  rl_supervisor_close(test->supervisor); /* the next worker must see the new behaviour */
+  rl_supervisor_close(test->supervisor); /* so that a new worker starts, with the new behaviour */
   set_behaviour("unavailable");
   rl_queue_close(test->jobs);
   open_supervisor(test);
@@ -463,7 +464,7 @@ static void a_crash_is_retried_once(void **state) {
   int64_t id = submit_job(test, 0);
   wait_for_state(test, id, RL_JOB_COMPLETED);
   assert_event_contains(test, id, "was killed by SIGKILL");
-  assert_int_equal(read_starts(test, pids), 2);
+  assert_int_equal(read_started_pids(test, pids), 2);
   wait_for_device(test, "idle");
   rl_supervisor_devices(test->supervisor, &device, 1);
   assert_int_equal(device.restarts, 1);
@@ -477,7 +478,7 @@ static void a_second_crash_fails_the_job(void **state) {
   int64_t id = submit_job(test, 0);
   wait_for_state(test, id, RL_JOB_FAILED);
   assert_event_contains(test, id, "exited with 3");
-  assert_int_equal(read_starts(test, pids), 2);
+  assert_int_equal(read_started_pids(test, pids), 2);
   set_behaviour("");
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
 }
@@ -525,11 +526,9 @@ static void rows_wait_for_a_locked_database(void **state) {
   set_behaviour("rows-slowly");
   open_supervisor(test);
   int64_t id = submit_activity(test);
-  for (int i = 0; i < 1500 && query_integer(&test->store_fixture, "SELECT count(*) FROM activity") == 0; i++)
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  for (int i = 0; i < 1500 && query_integer(&test->store_fixture, "SELECT count(*) FROM activity") == 0; i++) sleep_10_ms();
   sqlite3 *db = lock_database(test);
-  for (int i = 0; i < 1500 && !rl_store_has_unstored_results(test->store_fixture.store, id); i++)
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  for (int i = 0; i < 1500 && !rl_store_has_unstored_results(test->store_fixture.store, id); i++) sleep_10_ms();
   ASSERT_FAILS(rl_queue_check_results_are_stored(test->jobs, &err), RL_STORAGE, RL_STORAGE_LOCKED);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM v_activity"), 0);
   assert_int_equal(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
@@ -561,13 +560,13 @@ static void protocol_errors_end_the_worker(void **state) {
     int64_t id = submit_job(test, 0);
     wait_for_state(test, id, RL_JOB_FAILED);
     assert_event_contains(test, id, cases[i].message);
-    int count = read_starts(test, pids);
+    int count = read_started_pids(test, pids);
     assert_int_equal(count, 2);
     for (int p = 0; p < count; p++) assert_true(exits_within_10_s(pids[p]));
     set_behaviour("");
     wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED); /* also resets the back-off */
     wait_for_device(test, "idle");
-    assert_int_equal(read_starts(test, pids), 3);
+    assert_int_equal(read_started_pids(test, pids), 3);
     assert_int_equal(kill(pids[2], SIGKILL), 0);
     assert_true(exits_within_10_s(pids[2])); /* so that the next job starts a new worker */
   }
@@ -576,11 +575,11 @@ static void protocol_errors_end_the_worker(void **state) {
 static void a_stray_frame_does_not_complete_the_next_pass(void **state) {
   test_state *test = *state;
   pid_t pids[16];
-  set_behaviour("chatter"); /* DONE twice */
+  set_behaviour("chatter"); /* sends DONE twice */
   open_supervisor(test);
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 2);
+  assert_int_equal(read_started_pids(test, pids), 2);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM epochs"), 2);
 }
 
@@ -593,7 +592,7 @@ static void inconsistent_results_fail_the_job(void **state) {
   int64_t id = submit_job(test, 0);
   wait_for_state(test, id, RL_JOB_FAILED);
   assert_event_contains(test, id, "the worker's results are inconsistent");
-  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(read_started_pids(test, pids), 1);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM epochs"), 0);
 }
 
@@ -604,7 +603,7 @@ static void a_crash_between_jobs_counts_for_no_job(void **state) {
   open_supervisor(test);
   for (int i = 0; i < 3; i++) {
     wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-    int count = read_starts(test, pids);
+    int count = read_started_pids(test, pids);
     assert_int_equal(count, i + 1);
     kill(pids[count - 1], SIGKILL);
     wait_for_death(pids[count - 1]);
@@ -622,7 +621,7 @@ static void a_hung_worker_is_killed_at_the_deadline(void **state) {
   int64_t id = submit_job(test, 1);
   wait_for_state(test, id, RL_JOB_FAILED);
   assert_event_contains(test, id, "deadline");
-  assert_int_equal(read_starts(test, pids), 1); /* not retried: no time is left */
+  assert_int_equal(read_started_pids(test, pids), 1); /* no second attempt, because no time is left */
   assert_true(exits_within_10_s(pids[0]));
   set_behaviour("");
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
@@ -640,8 +639,8 @@ static void cancel_reaches_the_worker(void **state) {
   wait_for_device(test, "idle");
   assert_in_range(rl_monotonic_ns() - begin, 0, 3000000000);
   assert_int_equal(job_state(test, id), RL_JOB_CANCELLED);
-  assert_int_equal(read_starts(test, pids), 1);
-  assert_int_equal(kill(pids[0], 0), 0); /* it answered, so it is kept */
+  assert_int_equal(read_started_pids(test, pids), 1);
+  assert_int_equal(kill(pids[0], 0), 0); /* the worker answered, so it is kept */
 }
 
 static void a_worker_that_ignores_cancel_is_killed(void **state) {
@@ -653,7 +652,7 @@ static void a_worker_that_ignores_cancel_is_killed(void **state) {
   wait_for_device(test, "busy");
   ASSERT_OK(rl_queue_cancel_job(test->jobs, id, &err));
   wait_for_device(test, "idle");
-  read_starts(test, pids);
+  read_started_pids(test, pids);
   assert_true(exits_within_10_s(pids[0]));
   set_behaviour("");
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
@@ -682,7 +681,7 @@ static void stop_is_quick_and_leaves_no_process(void **state) {
   close_supervisor(test);
   assert_in_range(rl_monotonic_ns() - begin, 0, 1500000000);
   assert_int_equal(job_state(test, id), RL_JOB_INTERRUPTED);
-  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(read_started_pids(test, pids), 1);
   assert_true(exits_within_10_s(pids[0]));
   set_behaviour("");
   open_supervisor(test);
@@ -743,7 +742,7 @@ static void an_unknown_kind_of_device_is_listed_as_unusable(void **state) {
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
   rl_log_open("test_supervisor", RL_LOG_ERROR);
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, open_test_state, close_test_state)
   const struct CMUnitTest tests[] = {TEST(a_worker_stays_resident),
                                      TEST(posted_code_never_shares_a_process_with_another_job),
                                      TEST(jobs_of_posted_code_follow_each_other),

@@ -1,4 +1,4 @@
-/* Tests traces whose calls of several threads have known times. */
+/* Tests the times of API calls by thread, on traces in which they are known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "analyze/thread_times.h"
 #include "model/records.h"
 
-enum { K, LAUNCH, SYNC, MEMCPY, OTHER, NAME_COUNT };
+enum { KERNEL_NAME, LAUNCH, SYNC, MEMCPY, MALLOC, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {"kernel", "cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020",
                                               "cudaMemcpy_v3020", "cudaMalloc_v3020"};
 
@@ -18,7 +18,7 @@ static const char *const names[NAME_COUNT] = {"kernel", "cudaLaunchKernel_v7000"
   { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), .thread = (thread_) }
 #define CALL(thread, name, start, end, correlation) EVENT(RL_ACTIVITY_RUNTIME, name, start, end, correlation, thread)
 
-static void compute(const rl_trace_event *items, size_t count, rl_thread_times *times) {
+static void compute_thread_times(const rl_trace_event *items, size_t count, rl_thread_times *times) {
   const rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
   rl_trace_index index;
   rl_time_classes classes;
@@ -35,18 +35,18 @@ static void assert_calls(const rl_call_time *time, size_t count, int64_t time_ns
   assert_int_equal(time->time_ns, time_ns);
 }
 
-/* Thread 5 launches, with a driver call in the runtime call, and copies; thread 6 only waits. */
+/* Thread 5 launches (a runtime call that contains a driver call) and copies. Thread 6 only waits. */
 static void calls_count_for_their_thread(void **state) {
   (void)state;
   const rl_trace_event items[] = {CALL(5, LAUNCH, -30, -10, 1),
                                   EVENT(RL_ACTIVITY_DRIVER, LAUNCH, -25, -15, 7, 5),
-                                  EVENT(RL_ACTIVITY_KERNEL, K, 0, 100, 1, 0),
+                                  EVENT(RL_ACTIVITY_KERNEL, KERNEL_NAME, 0, 100, 1, 0),
                                   CALL(6, SYNC, 10, 150, 8),
-                                  CALL(5, OTHER, 110, 115, 9),
+                                  CALL(5, MALLOC, 110, 115, 9),
                                   CALL(5, MEMCPY, 120, 160, 2),
-                                  EVENT(RL_ACTIVITY_MEMCPY, K, 130, 155, 2, 0)};
+                                  EVENT(RL_ACTIVITY_MEMCPY, KERNEL_NAME, 130, 155, 2, 0)};
   rl_thread_times times;
-  compute(items, sizeof items / sizeof *items, &times);
+  compute_thread_times(items, sizeof items / sizeof *items, &times);
   assert_int_equal(times.count, 2);
   assert_int_equal(times.items[0].thread, 5);
   assert_calls(&times.items[0].launches, 1, 20);
@@ -63,7 +63,7 @@ static void further_threads_share_a_row(void **state) {
   rl_trace_event items[200];
   for (uint32_t i = 0; i < 200; i++) items[i] = (rl_trace_event)CALL(i + 1, SYNC, 10 * i, 10 * i + 5, i + 1);
   rl_thread_times times;
-  compute(items, 200, &times);
+  compute_thread_times(items, 200, &times);
   assert_int_equal(times.count, RL_MAX_THREADS + 1);
   assert_calls(&times.items[RL_MAX_THREADS].synchronizations, 200 - RL_MAX_THREADS, 5 * (200 - RL_MAX_THREADS));
   assert_int_equal(times.items[RL_MAX_THREADS].thread, 0);

@@ -1,5 +1,5 @@
-/* Traces with known causes: the classes of time must be exactly the durations that were put into the trace. Then compares
- * random traces with a classification of every nanosecond. */
+/* Tests the division of time into classes: first on traces in which the time of each class is known, then on random traces, in
+ * which the test classifies every nanosecond as busy or idle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,22 @@
 #include "model/records.h"
 #include "random_numbers.h"
 
-enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, LOADS, INSTRUMENTS, FLUSHES, BEGIN_CAPTURE, END_CAPTURE, NAME_COUNT };
+enum {
+  KERNEL_NAME,
+  COPY,
+  LAUNCH,
+  GRAPH,
+  SYNC,
+  MEMCPY,
+  MEMCPY_ASYNC,
+  RANGE_NAME,
+  LOADING_OVERHEAD,
+  INSTRUMENTING_OVERHEAD,
+  FLUSHING_OVERHEAD,
+  BEGIN_CAPTURE,
+  END_CAPTURE,
+  NAME_COUNT
+};
 static const char *const names[NAME_COUNT] = {"kernel",
                                               "memcpy HtoD",
                                               "cudaLaunchKernel_v7000",
@@ -30,17 +45,17 @@ static const char *const names[NAME_COUNT] = {"kernel",
 
 #define EVENT(kind_, name_, start, end, correlation_, node) \
   { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), .graph_node = (node) }
-#define KERNEL(start, end, correlation) EVENT(RL_ACTIVITY_KERNEL, K, start, end, correlation, 0)
-#define NODE(start, end, correlation, node) EVENT(RL_ACTIVITY_KERNEL, K, start, end, correlation, node)
+#define KERNEL(start, end, correlation) EVENT(RL_ACTIVITY_KERNEL, KERNEL_NAME, start, end, correlation, 0)
+#define NODE(start, end, correlation, node) EVENT(RL_ACTIVITY_KERNEL, KERNEL_NAME, start, end, correlation, node)
 #define COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, COPY, start, end, correlation, 0)
 #define CALL(name, start, end, correlation) EVENT(RL_ACTIVITY_RUNTIME, name, start, end, correlation, 0)
-#define CALL_OF(thread_, name_, start, end, correlation_)                                                              \
+#define CALL_OF_THREAD(thread_, name_, start, end, correlation_)                                                       \
   {                                                                                                                    \
     .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), \
     .thread = (thread_)                                                                                                \
   }
 #define OVERHEAD(name, start, end, correlation) EVENT(RL_ACTIVITY_OVERHEAD, name, start, end, correlation, 0)
-#define SPAN(start, end) EVENT(RL_ACTIVITY_CPU_SPAN, K, start, end, 0, 0)
+#define SPAN(start, end) EVENT(RL_ACTIVITY_CPU_SPAN, KERNEL_NAME, start, end, 0, 0)
 
 typedef struct trace_case {
   const char *name;
@@ -71,11 +86,11 @@ static const trace_case cases[] = {
      {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 140, 2), KERNEL(160, 200, 2)},
      {[RL_TIME_COMPUTE] = 140, [RL_TIME_IDLE_LAUNCH_LATENCY] = 60},
      NULL},
-    {"the launch call had returned: the device's own latency",
+    {"the launch call has returned before the kernel ends, so the gap is the device's latency",
      {KERNEL(0, 100, 1), CALL(LAUNCH, 10, 60, 2), KERNEL(102, 200, 2)},
      {[RL_TIME_COMPUTE] = 198, [RL_TIME_IDLE_DEVICE_LATENCY] = 2},
      NULL},
-    {"a long gap after a call that had returned has an unknown cause",
+    {"a longer gap after such a call has an unknown cause",
      {KERNEL(0, 100, 1), CALL(LAUNCH, 10, 60, 2), KERNEL(101 + RL_DEVICE_LATENCY_MAX_NS, 200 + RL_DEVICE_LATENCY_MAX_NS, 2)},
      {[RL_TIME_COMPUTE] = 199, [RL_TIME_IDLE_UNKNOWN] = 1 + RL_DEVICE_LATENCY_MAX_NS},
      NULL},
@@ -86,35 +101,35 @@ static const trace_case cases[] = {
       [RL_TIME_IDLE_HOST_WORK] = 70,
       [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
      NULL},
-    {"the thread that synchronises is the one that launches",
-     {KERNEL(0, 100, 1), CALL_OF(5, SYNC, 20, 130, 7), CALL_OF(5, LAUNCH, 200, 205, 2), KERNEL(210, 300, 2)},
+    {"the same thread synchronises and launches",
+     {KERNEL(0, 100, 1), CALL_OF_THREAD(5, SYNC, 20, 130, 7), CALL_OF_THREAD(5, LAUNCH, 200, 205, 2), KERNEL(210, 300, 2)},
      {[RL_TIME_COMPUTE] = 190,
       [RL_TIME_IDLE_SYNCHRONIZATION] = 30,
       [RL_TIME_IDLE_HOST_WORK] = 70,
       [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
      NULL},
-    {"another thread synchronises, or copies",
-     {KERNEL(0, 100, 1), CALL_OF(6, SYNC, 20, 130, 7), CALL_OF(4, MEMCPY, 120, 190, 8), CALL_OF(5, LAUNCH, 200, 205, 2),
-      KERNEL(210, 300, 2)},
+    {"other threads synchronise and copy",
+     {KERNEL(0, 100, 1), CALL_OF_THREAD(6, SYNC, 20, 130, 7), CALL_OF_THREAD(4, MEMCPY, 120, 190, 8),
+      CALL_OF_THREAD(5, LAUNCH, 200, 205, 2), KERNEL(210, 300, 2)},
      {[RL_TIME_COMPUTE] = 190, [RL_TIME_IDLE_HOST_WORK] = 100, [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
      NULL},
     {"launches of two threads at the same time are two launches",
-     {CALL_OF(5, LAUNCH, -50, -10, 1), CALL_OF(6, LAUNCH, -40, -20, 2), KERNEL(0, 100, 1), CALL_OF(5, LAUNCH, 110, 115, 3),
-      KERNEL(120, 200, 3)},
+     {CALL_OF_THREAD(5, LAUNCH, -50, -10, 1), CALL_OF_THREAD(6, LAUNCH, -40, -20, 2), KERNEL(0, 100, 1),
+      CALL_OF_THREAD(5, LAUNCH, 110, 115, 3), KERNEL(120, 200, 3)},
      {[RL_TIME_COMPUTE] = 180, [RL_TIME_IDLE_UNKNOWN] = 20},
      NULL},
     {"the driver loads code in the launch call",
-     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(LOADS, 110, 800, 2), KERNEL(950, 1000, 2)},
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(LOADING_OVERHEAD, 110, 800, 2), KERNEL(950, 1000, 2)},
      {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_FIRST_LAUNCH] = 690, [RL_TIME_IDLE_LAUNCH_LATENCY] = 160},
      NULL},
     {"the driver loads code for another thread",
-     {KERNEL(0, 100, 1), CALL_OF(5, LAUNCH, 90, 900, 2), CALL_OF(6, ASYNC, 100, 850, 3), OVERHEAD(LOADS, 110, 800, 3),
-      KERNEL(950, 1000, 2)},
+     {KERNEL(0, 100, 1), CALL_OF_THREAD(5, LAUNCH, 90, 900, 2), CALL_OF_THREAD(6, MEMCPY_ASYNC, 100, 850, 3),
+      OVERHEAD(LOADING_OVERHEAD, 110, 800, 3), KERNEL(950, 1000, 2)},
      {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_LAUNCH_LATENCY] = 850},
      NULL},
-    {"CUPTI instruments a kernel; a flush of its buffers is on its own thread",
-     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(INSTRUMENTS, 110, 800, 2), OVERHEAD(FLUSHES, 800, 940, 0),
-      KERNEL(950, 1000, 2)},
+    {"CUPTI instruments a kernel in the launch call, and flushes its buffers in its own thread",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(INSTRUMENTING_OVERHEAD, 110, 800, 2),
+      OVERHEAD(FLUSHING_OVERHEAD, 800, 940, 0), KERNEL(950, 1000, 2)},
      {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_PROFILER] = 690, [RL_TIME_IDLE_LAUNCH_LATENCY] = 160},
      NULL},
     {"a blocking copy stages pageable memory first",
@@ -126,15 +141,15 @@ static const trace_case cases[] = {
       [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
      NULL},
     {"an asynchronous copy that was queued",
-     {KERNEL(0, 100, 1), CALL(ASYNC, 10, 20, 2), COPY_OF(103, 200, 2)},
+     {KERNEL(0, 100, 1), CALL(MEMCPY_ASYNC, 10, 20, 2), COPY_OF(103, 200, 2)},
      {[RL_TIME_COMPUTE] = 100, [RL_TIME_COPY] = 97, [RL_TIME_IDLE_COPY] = 3},
      NULL},
-    {"nodes of a graph, and two launches of it",
+    {"two launches of a graph of two nodes",
      {CALL(GRAPH, -50, -40, 1), CALL(GRAPH, -30, -20, 2), NODE(0, 100, 1, 1), NODE(101, 200, 1, 2), NODE(209, 300, 2, 1),
       NODE(301, 400, 2, 2)},
      {[RL_TIME_COMPUTE] = 389, [RL_TIME_IDLE_DEVICE_LATENCY] = 2, [RL_TIME_IDLE_GRAPH] = 9},
      NULL},
-    {"graph launches whose operations were not recorded are not idle time that has a cause",
+    {"idle time after graph launches whose operations were not recorded has an unknown cause",
      {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(GRAPH, 20, 30, 2), CALL(GRAPH, 40, 50, 3), CALL(LAUNCH, 980, 985, 4),
       KERNEL(990, 1000, 4)},
      {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 10, [RL_TIME_IDLE_UNKNOWN] = 970},
@@ -157,8 +172,9 @@ static const trace_case cases[] = {
      {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 970, [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
      NULL},
     {"a launch during the stream capture of another thread is not captured",
-     {CALL_OF(5, LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL_OF(6, BEGIN_CAPTURE, 20, 30, 2), CALL_OF(5, LAUNCH, 40, 50, 3),
-      CALL_OF(6, END_CAPTURE, 60, 70, 4), CALL_OF(5, LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
+     {CALL_OF_THREAD(5, LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL_OF_THREAD(6, BEGIN_CAPTURE, 20, 30, 2),
+      CALL_OF_THREAD(5, LAUNCH, 40, 50, 3), CALL_OF_THREAD(6, END_CAPTURE, 60, 70, 4), CALL_OF_THREAD(5, LAUNCH, 980, 985, 5),
+      KERNEL(990, 1000, 5)},
      {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 30, [RL_TIME_IDLE_UNKNOWN] = 950},
      NULL},
     {"a launch after a stream capture is not captured",
@@ -166,7 +182,7 @@ static const trace_case cases[] = {
       CALL(LAUNCH, 80, 90, 3), CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
      {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 70, [RL_TIME_IDLE_UNKNOWN] = 910},
      NULL},
-    {"nothing is known about launches after the begin of a stream capture that does not end",
+    {"launches after the begin of a stream capture that does not end have an unknown cause",
      {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(BEGIN_CAPTURE, 20, 30, 2), CALL(LAUNCH, 40, 50, 3),
       CALL(LAUNCH, 980, 985, 5), KERNEL(990, 1000, 5)},
      {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 30, [RL_TIME_IDLE_UNKNOWN] = 950},
@@ -186,28 +202,29 @@ static const trace_case cases[] = {
      {[RL_TIME_COMPUTE] = 140, [RL_TIME_IDLE_UNKNOWN] = 4960},
      "CUPTI dropped 3 records"},
     {"spans of a CPU",
-     {SPAN(0, 100), SPAN(130, 200), EVENT(RL_ACTIVITY_NVTX_RANGE, RANGE, 0, 900, 0, 0)},
+     {SPAN(0, 100), SPAN(130, 200), EVENT(RL_ACTIVITY_NVTX_RANGE, RANGE_NAME, 0, 900, 0, 0)},
      {[RL_TIME_COMPUTE] = 170, [RL_TIME_IDLE_HOST_WORK] = 30},
      NULL},
 };
 
-/* The result points to events in the index, which the next call replaces. */
+/* The events that rl_time_classes points to. Each call of compute_classes replaces them. */
 static rl_trace_index trace_index;
 
-static int compute(const rl_trace_events *events, rl_time_classes *found, rl_error *err) {
+static int compute_classes(const rl_trace_events *events, rl_time_classes *found, rl_error *err) {
   rl_trace_index_clear(&trace_index);
   if (rl_trace_index_build(events, &trace_index, err) < 0) return -1;
   return rl_time_classes_compute(&trace_index, NULL, found, err);
 }
 
-static size_t count_events(const trace_case *c) {
+static size_t count_events(const trace_case *one_case) {
   size_t count = 0;
-  while (count < sizeof c->events / sizeof *c->events && (c->events[count].start_ns != 0 || c->events[count].end_ns != 0))
+  while (count < sizeof one_case->events / sizeof *one_case->events &&
+         (one_case->events[count].start_ns != 0 || one_case->events[count].end_ns != 0))
     count++;
   return count;
 }
 
-static int64_t sum_of_idle(const rl_time_classes *found) {
+static int64_t sum_idle_intervals(const rl_time_classes *found) {
   int64_t sum = 0, end_ns = INT64_MIN;
   for (size_t i = 0; i < found->idle_count; i++) {
     assert_true(found->idle[i].start_ns >= end_ns && found->idle[i].end_ns > found->idle[i].start_ns);
@@ -217,7 +234,7 @@ static int64_t sum_of_idle(const rl_time_classes *found) {
   return sum;
 }
 
-static void check_sums(const rl_time_classes *found) {
+static void check_that_classes_add_up(const rl_time_classes *found) {
   int64_t sum = 0, idle = 0;
   size_t intervals = 0;
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
@@ -228,22 +245,22 @@ static void check_sums(const rl_time_classes *found) {
   }
   assert_int_equal(intervals, found->idle_count);
   assert_int_equal(sum, found->end_ns - found->start_ns);
-  assert_int_equal(idle, sum_of_idle(found));
+  assert_int_equal(idle, sum_idle_intervals(found));
 }
 
-static void known_causes(void **state) {
+static void known_causes_have_their_time(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const trace_case *c = &cases[i];
-    rl_trace_events events = {c->events, count_events(c), names, NAME_COUNT, c->incomplete_reason};
+    const trace_case *one_case = &cases[i];
+    rl_trace_events events = {one_case->events, count_events(one_case), names, NAME_COUNT, one_case->incomplete_reason};
     rl_time_classes found;
     rl_error err = {0};
-    assert_return_code(compute(&events, &found, &err), 0);
+    assert_return_code(compute_classes(&events, &found, &err), 0);
     for (int k = 0; k < RL_TIME_CLASS_COUNT; k++)
-      if (found.class_ns[k] != c->class_ns[k])
-        fail_msg("%s: %s %lld ns, not %lld", c->name, rl_time_class_names[k], (long long)found.class_ns[k],
-                 (long long)c->class_ns[k]);
-    check_sums(&found);
+      if (found.class_ns[k] != one_case->class_ns[k])
+        fail_msg("%s: %s %lld ns, not %lld", one_case->name, rl_time_class_names[k], (long long)found.class_ns[k],
+                 (long long)one_case->class_ns[k]);
+    check_that_classes_add_up(&found);
     rl_time_classes_clear(&found);
   }
 }
@@ -254,7 +271,7 @@ static void idle_intervals_name_their_operations(void **state) {
   rl_trace_events events = {items, 3, names, NAME_COUNT, NULL};
   rl_time_classes found;
   rl_error err = {0};
-  assert_return_code(compute(&events, &found, &err), 0);
+  assert_return_code(compute_classes(&events, &found, &err), 0);
   assert_int_equal(found.idle_count, 2);
   assert_memory_equal(found.idle[0].before, &items[0], sizeof *items);
   assert_memory_equal(found.idle[0].after, &items[2], sizeof *items);
@@ -272,7 +289,7 @@ static void device_latency_before_short_kernels_is_summed(void **state) {
   rl_trace_events events = {items, 6, names, NAME_COUNT, NULL};
   rl_time_classes found;
   rl_error err = {0};
-  assert_return_code(compute(&events, &found, &err), 0);
+  assert_return_code(compute_classes(&events, &found, &err), 0);
   assert_int_equal(found.kernel_count, 3);
   assert_int_equal(found.short_kernel_count, 2);
   assert_int_equal(found.short_kernels_ns, 109);
@@ -281,8 +298,9 @@ static void device_latency_before_short_kernels_is_summed(void **state) {
   rl_time_classes_clear(&found);
 }
 
-/* The first of four launches takes first_ns, the others 10 ns. */
-static int64_t time_of_first_launch(int64_t first_ns, int later) {
+/* Returns the time of the class RL_TIME_IDLE_FIRST_LAUNCH in a trace whose first launch call takes first_ns, and whose `later`
+ * launch calls take 10 ns each. */
+static int64_t compute_first_launch_ns(int64_t first_ns, int later) {
   rl_trace_event items[12] = {CALL(LAUNCH, -20, -10, 90), EVENT(RL_ACTIVITY_MEMSET, COPY, 0, 100, 90, 0)};
   size_t count = 2;
   for (int i = 0; i <= later; i++) {
@@ -293,17 +311,17 @@ static int64_t time_of_first_launch(int64_t first_ns, int later) {
   rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
   rl_time_classes found;
   rl_error err = {0};
-  assert_return_code(compute(&events, &found, &err), 0);
+  assert_return_code(compute_classes(&events, &found, &err), 0);
   int64_t time_ns = found.class_ns[RL_TIME_IDLE_FIRST_LAUNCH];
   rl_time_classes_clear(&found);
   return time_ns;
 }
 
-static void a_first_launch_is_slow_compared_with_the_later_ones(void **state) {
+static void a_first_launch_is_slow_compared_with_later_launches(void **state) {
   (void)state;
-  assert_int_equal(time_of_first_launch(41, 3), 41);
-  assert_int_equal(time_of_first_launch(40, 3), 0);
-  assert_int_equal(time_of_first_launch(41, 2), 0);
+  assert_int_equal(compute_first_launch_ns(41, 3), 41);
+  assert_int_equal(compute_first_launch_ns(40, 3), 0);
+  assert_int_equal(compute_first_launch_ns(41, 2), 0);
 }
 
 static void host_time_before_short_kernels_is_summed(void **state) {
@@ -314,7 +332,7 @@ static void host_time_before_short_kernels_is_summed(void **state) {
   rl_trace_events events = {items, 8, names, NAME_COUNT, NULL};
   rl_time_classes found;
   rl_error err = {0};
-  assert_return_code(compute(&events, &found, &err), 0);
+  assert_return_code(compute_classes(&events, &found, &err), 0);
   assert_int_equal(found.short_kernel_count, 3);
   assert_int_equal(found.host_time_before_short_kernels_ns, 50);
   rl_time_classes_clear(&found);
@@ -328,7 +346,7 @@ static void impossible_events_are_refused(void **state) {
     rl_trace_events events = {items[i], 1, names, NAME_COUNT, NULL};
     rl_time_classes found;
     rl_error err = {0};
-    assert_int_equal(compute(&events, &found, &err), -1);
+    assert_int_equal(compute_classes(&events, &found, &err), -1);
     assert_int_equal(err.domain, RL_INPUT);
   }
 }
@@ -336,8 +354,6 @@ static void impossible_events_are_refused(void **state) {
 /* --- random traces ----------------------------------------------------------------------------------------------------- */
 
 enum { WINDOW_NS = 400, MAX_EVENTS = 40 };
-
-static int random_below(int limit) { return (int)(random_bits() % (uint64_t)limit); }
 
 static rl_trace_event random_event(uint32_t correlation) {
   int64_t start = random_below(WINDOW_NS), end = start + random_below(30);
@@ -350,7 +366,7 @@ static rl_trace_event random_event(uint32_t correlation) {
   }
 }
 
-/* Whether an operation of the kind covers the nanosecond that begins at time_ns. */
+/* Returns whether a copy (`copies`) or a kernel covers the nanosecond that begins at time_ns. */
 static bool is_covered(const rl_trace_event *events, int count, bool copies, int64_t time_ns) {
   for (int i = 0; i < count; i++) {
     bool kernel = events[i].kind == RL_ACTIVITY_KERNEL, copy = events[i].kind == RL_ACTIVITY_MEMCPY;
@@ -366,7 +382,7 @@ static void check_random_trace(void) {
   rl_trace_events events = {items, (size_t)count, names, NAME_COUNT, NULL};
   rl_time_classes found;
   rl_error err = {0};
-  assert_return_code(compute(&events, &found, &err), 0);
+  assert_return_code(compute_classes(&events, &found, &err), 0);
   int64_t expected[RL_TIME_CLASS_COUNT] = {0}; /* of the classes that are not idle */
   for (int64_t t = found.start_ns; t < found.end_ns; t++) {
     bool kernel = is_covered(items, count, false, t), copy = is_covered(items, count, true, t);
@@ -374,27 +390,27 @@ static void check_random_trace(void) {
   }
   for (int k = 0; k <= RL_TIME_COPY; k++)
     if (found.class_ns[k] != expected[k]) fail_msg("%s", rl_time_class_names[k]);
-  check_sums(&found);
+  check_that_classes_add_up(&found);
   for (size_t i = 0; i < found.idle_count; i++)
     for (int64_t t = found.idle[i].start_ns; t < found.idle[i].end_ns; t++)
       assert_false(is_covered(items, count, false, t) || is_covered(items, count, true, t));
   rl_time_classes_clear(&found);
 }
 
-static void random_traces_add_up(void **state) {
+static void classes_of_random_traces_equal_a_scan(void **state) {
   (void)state;
   choose_test_seed();
   for (int i = 0; i < 3000; i++) check_random_trace();
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes_have_their_time),
                                      cmocka_unit_test(idle_intervals_name_their_operations),
                                      cmocka_unit_test(device_latency_before_short_kernels_is_summed),
-                                     cmocka_unit_test(a_first_launch_is_slow_compared_with_the_later_ones),
+                                     cmocka_unit_test(a_first_launch_is_slow_compared_with_later_launches),
                                      cmocka_unit_test(host_time_before_short_kernels_is_summed),
                                      cmocka_unit_test(impossible_events_are_refused),
-                                     cmocka_unit_test(random_traces_add_up)};
+                                     cmocka_unit_test(classes_of_random_traces_equal_a_scan)};
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   rl_trace_index_clear(&trace_index);
   return rc;

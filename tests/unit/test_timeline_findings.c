@@ -1,5 +1,5 @@
-/* Tests the findings of a trace: generated traces, whose causes must be found exactly, and traces that other tools judged
- * wrong. */
+/* Tests the findings of a trace: on generated traces, whose causes must be found exactly, and on traces that other tools judged
+ * wrongly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,33 +23,36 @@ typedef struct explained_trace {
   double saved_pct, idle_pct;
 } explained_trace;
 
-static void explain(const rl_trace_events *events, explained_trace *e) {
+static void find_causes(const rl_trace_events *events, explained_trace *explained) {
   rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT];
   rl_launch_queue queue;
   rl_error err = {0};
-  *e = (explained_trace){0};
-  assert_return_code(rl_trace_index_build(events, &e->index, &err), 0);
-  assert_return_code(rl_time_classes_compute(&e->index, NULL, &e->classes, &err), 0);
-  assert_return_code(rl_launch_queue_compute(&e->index, &e->classes, &queue, &err), 0);
-  size_t count = rl_time_classes_metrics(&e->classes, metrics);
-  count += rl_launch_queue_metrics(&queue, &e->classes, rl_launch_queue_reason(&e->index, &queue), metrics + count);
+  *explained = (explained_trace){0};
+  assert_return_code(rl_trace_index_build(events, &explained->index, &err), 0);
+  assert_return_code(rl_time_classes_compute(&explained->index, NULL, &explained->classes, &err), 0);
+  assert_return_code(rl_launch_queue_compute(&explained->index, &explained->classes, &queue, &err), 0);
+  size_t count = rl_time_classes_metrics(&explained->classes, metrics);
+  count +=
+      rl_launch_queue_metrics(&queue, &explained->classes, rl_launch_queue_reason(&explained->index, &queue), metrics + count);
   rl_metric_values_sort(metrics, count);
-  e->count = rl_rules_apply(&(rl_metric_values){metrics, count}, e->findings, MAX_FINDINGS);
+  explained->count = rl_rules_apply(&(rl_metric_values){metrics, count}, explained->findings, MAX_FINDINGS);
   rl_launch_queue_clear(&queue);
-  assert_true(e->count <= MAX_FINDINGS);
-  for (size_t i = 0; i < e->count; i++) e->saved_pct += isnan(e->findings[i].speedup_pct) ? 0 : e->findings[i].speedup_pct;
+  assert_true(explained->count <= MAX_FINDINGS);
+  for (size_t i = 0; i < explained->count; i++)
+    explained->saved_pct += isnan(explained->findings[i].speedup_pct) ? 0 : explained->findings[i].speedup_pct;
   for (int i = RL_TIME_FIRST_IDLE; i < RL_TIME_CLASS_COUNT; i++)
-    e->idle_pct += 100.0 * (double)e->classes.class_ns[i] / (double)(e->index.end_ns - e->index.start_ns);
+    explained->idle_pct +=
+        100.0 * (double)explained->classes.class_ns[i] / (double)(explained->index.end_ns - explained->index.start_ns);
 }
 
-static void clear(explained_trace *e) {
-  rl_time_classes_clear(&e->classes);
-  rl_trace_index_clear(&e->index);
+static void clear_trace(explained_trace *explained) {
+  rl_time_classes_clear(&explained->classes);
+  rl_trace_index_clear(&explained->index);
 }
 
-static const rl_finding *find(const explained_trace *e, const char *rule) {
-  for (size_t i = 0; i < e->count; i++)
-    if (strcmp(e->findings[i].rule->id, rule) == 0) return &e->findings[i];
+static const rl_finding *find_finding(const explained_trace *explained, const char *rule) {
+  for (size_t i = 0; i < explained->count; i++)
+    if (strcmp(explained->findings[i].rule->id, rule) == 0) return &explained->findings[i];
   return NULL;
 }
 
@@ -71,9 +74,10 @@ static const class_rule class_rules[] = {{RL_TIME_IDLE_HOST_WORK, "timeline_host
                                          {RL_TIME_IDLE_UNKNOWN, "timeline_unknown", false},
                                          {RL_TIME_COPY, "timeline_copies_alone", false}};
 
-static void check_class_rule(const explained_trace *e, const class_rule *each) {
-  double pct = 100.0 * (double)e->classes.class_ns[each->time_class] / (double)(e->classes.end_ns - e->classes.start_ns);
-  const rl_finding *finding = find(e, each->rule);
+static void check_finding_of_class(const explained_trace *explained, const class_rule *each) {
+  double pct = 100.0 * (double)explained->classes.class_ns[each->time_class] /
+               (double)(explained->classes.end_ns - explained->classes.start_ns);
+  const rl_finding *finding = find_finding(explained, each->rule);
   if ((finding != NULL) != (pct >= 5)) fail_msg("%s at %g%%", each->rule, pct);
   if (finding != NULL && each->is_estimated) assert_true(fabs(finding->speedup_pct - pct) < 1e-9);
   if (finding != NULL && !each->is_estimated) assert_true(isnan(finding->speedup_pct));
@@ -84,16 +88,16 @@ static void generated_causes_are_found_exactly(void **state) {
   static generated_trace generated;
   choose_test_seed();
   for (int i = 0; i < 1000; i++) {
-    explained_trace e;
+    explained_trace explained;
     generate_trace(&generated, (int)(random_bits() % 24));
-    explain(&generated.events, &e);
+    find_causes(&generated.events, &explained);
     for (int k = 0; k < RL_TIME_CLASS_COUNT; k++)
-      if (e.classes.class_ns[k] != generated.class_ns[k])
-        fail_msg("%s: %lld ns, not %lld (seed %llu)", rl_time_class_names[k], (long long)e.classes.class_ns[k],
+      if (explained.classes.class_ns[k] != generated.class_ns[k])
+        fail_msg("%s: %lld ns, not %lld (seed %llu)", rl_time_class_names[k], (long long)explained.classes.class_ns[k],
                  (long long)generated.class_ns[k], (unsigned long long)test_seed);
-    for (size_t k = 0; k < sizeof class_rules / sizeof *class_rules; k++) check_class_rule(&e, &class_rules[k]);
-    assert_true(e.saved_pct <= e.idle_pct + 1e-9);
-    clear(&e);
+    for (size_t k = 0; k < sizeof class_rules / sizeof *class_rules; k++) check_finding_of_class(&explained, &class_rules[k]);
+    assert_true(explained.saved_pct <= explained.idle_pct + 1e-9);
+    clear_trace(&explained);
   }
 }
 
@@ -112,24 +116,24 @@ static void generated_causes_are_found_exactly(void **state) {
 #define CALL(name_, start, end, correlation_) \
   { .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_) }
 
-static void explain_items(const rl_trace_event *items, size_t count, explained_trace *e) {
+static void explain_items(const rl_trace_event *items, size_t count, explained_trace *explained) {
   const rl_trace_events events = {items, count, generated_names, GENERATED_NAME_COUNT, NULL};
-  explain(&events, e);
+  find_causes(&events, explained);
 }
 
 /* GindaChen/nsys-ai#240 summed the gaps of each stream and called the device idle: here 50 % on each of two streams. */
 static void gaps_of_streams_are_not_summed(void **state) {
   (void)state;
   rl_trace_event items[40];
-  explained_trace e;
+  explained_trace explained;
   for (uint32_t i = 0; i < 20; i++) {
     items[2 * i] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, 50 * i - 30, 50 * i - 20, i + 1);
     items[2 * i + 1] = (rl_trace_event)KERNEL(100 * i, 100 * i + 100, i + 1, 7 + i % 2);
   }
-  explain_items(items, 40, &e);
-  assert_int_equal(e.classes.class_ns[RL_TIME_COMPUTE], 2000);
-  assert_int_equal(e.count, 0);
-  clear(&e);
+  explain_items(items, 40, &explained);
+  assert_int_equal(explained.classes.class_ns[RL_TIME_COMPUTE], 2000);
+  assert_int_equal(explained.count, 0);
+  clear_trace(&explained);
 }
 
 /* GindaChen/nsys-ai#599 counted copies as idle time. */
@@ -138,22 +142,22 @@ static void copies_are_not_idle_time(void **state) {
   const rl_trace_event items[] = {CALL(GENERATED_LAUNCH_CALL, -90, -80, 1),       KERNEL(0, 100, 1, 7),
                                   CALL(GENERATED_MEMCPY_ASYNC_CALL, -70, -60, 2), COPY(100, 900, 2),
                                   CALL(GENERATED_LAUNCH_CALL, -50, -40, 3),       KERNEL(900, 1000, 3, 7)};
-  explained_trace e;
-  explain_items(items, 6, &e);
-  assert_true(e.idle_pct == 0);
-  assert_int_equal(e.count, 1);
-  assert_non_null(find(&e, "timeline_copies_alone"));
-  assert_true(isnan(e.findings[0].speedup_pct));
-  clear(&e);
+  explained_trace explained;
+  explain_items(items, 6, &explained);
+  assert_true(explained.idle_pct == 0);
+  assert_int_equal(explained.count, 1);
+  assert_non_null(find_finding(&explained, "timeline_copies_alone"));
+  assert_true(isnan(explained.findings[0].speedup_pct));
+  clear_trace(&explained);
 }
 
-/* GindaChen/nsys-ai#246 claimed 1.97 times the time that existed. Here the queue is empty, a small kernel is late, and the host
- * synchronises, works and launches, all in one gap. */
+/* GindaChen/nsys-ai#246 claimed savings of 1.97 times the time that existed. Here, each gap has several causes: the queue is
+ * empty, a small kernel is late, and the host synchronises, works and launches. */
 static void savings_are_claimed_once(void **state) {
   (void)state;
   rl_trace_event items[60];
   size_t count = 0;
-  explained_trace e;
+  explained_trace explained;
   for (uint32_t i = 0; i < 12; i++) {
     int64_t start = 1000 * i;
     items[count++] = (rl_trace_event)CALL(GENERATED_SYNCHRONIZE_CALL, start - 850, start - 500, 100 + i);
@@ -162,14 +166,14 @@ static void savings_are_claimed_once(void **state) {
     items[count++] = (rl_trace_event)KERNEL(start + 160, start + 150 + 50, i + 1, 7);
     items[count - 1].graph_node = items[count - 2].graph_node = 1; /* two operations of one launch */
   }
-  explain_items(items, count, &e);
-  assert_non_null(find(&e, "timeline_host_work"));
-  assert_non_null(find(&e, "timeline_launch_latency"));
-  assert_non_null(find(&e, "timeline_synchronization"));
-  assert_non_null(find(&e, "timeline_small_kernels"));
-  assert_non_null(find(&e, "timeline_empty_queue"));
-  assert_true(e.saved_pct <= e.idle_pct + 1e-9 && e.saved_pct > 0.98 * e.idle_pct);
-  clear(&e);
+  explain_items(items, count, &explained);
+  assert_non_null(find_finding(&explained, "timeline_host_work"));
+  assert_non_null(find_finding(&explained, "timeline_launch_latency"));
+  assert_non_null(find_finding(&explained, "timeline_synchronization"));
+  assert_non_null(find_finding(&explained, "timeline_small_kernels"));
+  assert_non_null(find_finding(&explained, "timeline_empty_queue"));
+  assert_true(explained.saved_pct <= explained.idle_pct + 1e-9 && explained.saved_pct > 0.98 * explained.idle_pct);
+  clear_trace(&explained);
 }
 
 /* GindaChen/nsys-ai#284 reported 1 % of idle time as a problem. */
@@ -177,26 +181,26 @@ static void one_percent_of_idle_time_is_no_finding(void **state) {
   (void)state;
   const rl_trace_event items[] = {CALL(GENERATED_LAUNCH_CALL, -90, -80, 1), KERNEL(0, 50000, 1, 7),
                                   CALL(GENERATED_LAUNCH_CALL, 50900, 50950, 2), KERNEL(51000, 100000, 2, 7)};
-  explained_trace e;
-  explain_items(items, 4, &e);
-  assert_true(fabs(e.idle_pct - 1) < 1e-9);
-  assert_int_equal(e.count, 0);
-  clear(&e);
+  explained_trace explained;
+  explain_items(items, 4, &explained);
+  assert_true(fabs(explained.idle_pct - 1) < 1e-9);
+  assert_int_equal(explained.count, 0);
+  clear_trace(&explained);
 }
 
 /* Hyperloom#1047 read graph replays without recorded nodes as 99 % idle time. */
 static void unrecorded_graph_replays_are_not_idle_time(void **state) {
   (void)state;
   rl_trace_event items[102] = {CALL(GENERATED_LAUNCH_CALL, -10, -5, 1), KERNEL(0, 1000, 1, 7)};
-  explained_trace e;
+  explained_trace explained;
   for (uint32_t i = 2; i < 100; i++) items[i] = (rl_trace_event)CALL(GENERATED_GRAPH_LAUNCH_CALL, 1000 * i, 1000 * i + 10, i);
   items[100] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, 200000, 200010, 100);
   items[101] = (rl_trace_event)KERNEL(200100, 201100, 100, 7);
-  explain_items(items, 102, &e);
-  assert_int_equal(e.classes.unrecorded_launch_count, 98);
-  assert_non_null(find(&e, "timeline_unknown"));
-  assert_true(e.count == 1 && e.saved_pct == 0);
-  clear(&e);
+  explain_items(items, 102, &explained);
+  assert_int_equal(explained.classes.unrecorded_launch_count, 98);
+  assert_non_null(find_finding(&explained, "timeline_unknown"));
+  assert_true(explained.count == 1 && explained.saved_pct == 0);
+  clear_trace(&explained);
 }
 
 int main(void) {

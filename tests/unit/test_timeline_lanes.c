@@ -81,7 +81,8 @@ static void build_lanes(rl_timeline_lanes *lanes, int64_t from_ns, int64_t to_ns
 
 /* Checks that a lane's items have the same row count and busy time as its rows in the window, and that only rows shorter than a
  * step are merged. */
-static void check_sums(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane, int64_t from_ns, int64_t to_ns) {
+static void check_row_counts_and_busy_times(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane, int64_t from_ns,
+                                            int64_t to_ns) {
   int64_t row_count = 0, busy_ns = 0, long_rows = 0;
   for (int i = 0; i < ROWS; i++) {
     if (rl_lane_key_compare(&rows[i].key, &lane->key) != 0 || !overlaps(&rows[i].item, from_ns, to_ns)) continue;
@@ -102,11 +103,11 @@ static void check_sums(const rl_timeline_lanes *lanes, const rl_timeline_lane *l
 /* Checks that long items of the same depth do not overlap, except at the largest depth, which holds all deeper items. */
 static void check_depths(const rl_timeline_lanes *lanes, const rl_timeline_lane *lane) {
   for (size_t i = 0; i < lane->count; i++) {
-    const rl_lane_item *one = &lane->items[i];
-    assert_true(one->depth < lane->depth_count);
-    if (one->end_ns - one->start_ns < lanes->step_ns || one->depth == RL_MAX_LANE_DEPTH - 1) continue;
-    for (size_t j = i + 1; j < lane->count && lane->items[j].start_ns < one->end_ns; j++)
-      assert_true(lane->items[j].depth != one->depth);
+    const rl_lane_item *item = &lane->items[i];
+    assert_true(item->depth < lane->depth_count);
+    if (item->end_ns - item->start_ns < lanes->step_ns || item->depth == RL_MAX_LANE_DEPTH - 1) continue;
+    for (size_t j = i + 1; j < lane->count && lane->items[j].start_ns < item->end_ns; j++)
+      assert_true(lane->items[j].depth != item->depth);
   }
 }
 
@@ -119,7 +120,7 @@ static void lanes_keep_every_row(void **state) {
     int64_t to_ns = i == 0 ? 2 * TRACE_NS : from_ns + 1 + (int64_t)(random_bits() % TRACE_NS >> random_bits() % 18);
     build_lanes(&lanes, from_ns, to_ns, 1 + random_bits() % 2000);
     for (size_t lane = 0; lane < lanes.count; lane++) {
-      check_sums(&lanes, &lanes.lanes[lane], from_ns, to_ns);
+      check_row_counts_and_busy_times(&lanes, &lanes.lanes[lane], from_ns, to_ns);
       bool is_thread_lane = lanes.lanes[lane].key.thread != 0; /* rows of a thread nest */
       if (is_thread_lane) check_depths(&lanes, &lanes.lanes[lane]);
       else assert_int_equal(lanes.lanes[lane].depth_count, 1);
@@ -133,7 +134,8 @@ static void lanes_are_in_order(void **state) {
   static rl_timeline_lanes lanes;
   make_rows();
   build_lanes(&lanes, 0, 2 * TRACE_NS, 100);
-  assert_int_equal(lanes.count, 2 * 2 + 4 * 2); /* ranges and calls of 2 threads; kernels and copies of 2 streams of 2 devices */
+  assert_int_equal(lanes.count,
+                   2 * 2 + 4 * 2); /* ranges and calls of 2 threads; kernels and copies of 2 streams on each of 2 devices */
   assert_int_equal(lanes.lanes[0].key.kind, RL_LANE_RANGES);
   assert_int_equal(lanes.lanes[1].key.kind, RL_LANE_CALLS);
   assert_int_equal(lanes.lanes[1].key.thread, 100);

@@ -1,4 +1,4 @@
-/* rl_topology finds the NUMA nodes of a set of CPUs. Without NVML every metric is NAN and has a reason. */
+/* Tests that rl_topology finds the NUMA nodes of a set of CPUs, and that without NVML every metric is NAN and has a reason. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "worker/topology.h"
+#include "temporary_folder.h"
 
 static char folder[64];
 
@@ -32,17 +33,16 @@ static const rl_kernel_metric *find_metric(const rl_topology *topology, const ch
   return NULL;
 }
 
-static int make_folder(void **state) {
+static int make_nodes_folder(void **state) {
   (void)state;
   strcpy(folder, "/tmp/rooflined-nodes-XXXXXX");
   return mkdtemp(folder) == NULL ? -1 : 0;
 }
 
-static int remove_folder(void **state) {
+static int remove_nodes(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -r '%s'", folder);
-  return system(command);
+  remove_folder(folder);
+  return 0;
 }
 
 static void nodes_are_found_by_their_cpus(void **state) {
@@ -80,7 +80,7 @@ static void a_host_without_nodes_has_a_reason(void **state) {
   assert_true(isnan(topology.items[0].value) && topology.items[0].reason[0] != '\0');
 }
 
-/* Reads an empty UUID and that of a GPU that does not exist, so that the test also passes where NVML is installed. */
+/* Uses an empty UUID and the UUID of no GPU, so that the test also passes where NVML is installed. */
 static void without_the_device_every_metric_has_a_reason(void **state) {
   (void)state;
   static const char *const uuids[] = {"", "GPU-00000000-0000-0000-0000-000000000000"};
@@ -99,5 +99,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_are_found_by_their_cpus),
                                      cmocka_unit_test(a_host_without_nodes_has_a_reason),
                                      cmocka_unit_test(without_the_device_every_metric_has_a_reason)};
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_nodes_folder, remove_nodes);
 }

@@ -1,5 +1,5 @@
-/* The tuning cache stores the chosen algorithm (a number, a choice) of each key in choices.tsv, for later processes with the same
- * key prefix. A damaged line of the file invalidates only its own choice. */
+/* Tests the tuning cache. It stores a choice for each key, the number of an algorithm, in choices.tsv, for later processes with
+ * the same key prefix. A damaged line of the file invalidates only its own choice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "library/tuning_cache.h"
 
-static char folder[64];
+static char cache_folder[64];
 
 /* Runs a step in a separate process, because the cache also keeps choices in memory. A step returns 0 for success. Returns the
  * step's result. */
@@ -49,7 +49,7 @@ static int find_choices_of_another_process(void) {
   char path[128];
   rl_tuning_cache_set_key_prefix("card/3");
   if (rl_tuning_cache_find("conv a") != -1) return 1;
-  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  snprintf(path, sizeof path, "%s/choices.tsv", cache_folder);
   FILE *file = fopen(path, "a");
   fputs("4\tcard/3 conv a\n5\tcard/3 con", file); /* the second line is not complete */
   fflush(file);
@@ -59,7 +59,7 @@ static int find_choices_of_another_process(void) {
   return complete_lines_only && rl_tuning_cache_find("conv b") == 5 ? 0 : 2;
 }
 
-/* The file keeps at most 4096 choices, and some more of other steps. */
+/* The file has at most 4096 choices of these, and fewer than 104 of the other steps. */
 static int add_6000_choices(void) {
   char key[32], path[128];
   rl_tuning_cache_set_key_prefix("card/4");
@@ -67,7 +67,7 @@ static int add_6000_choices(void) {
     snprintf(key, sizeof key, "gemm %d", i);
     rl_tuning_cache_add(key, i);
   }
-  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  snprintf(path, sizeof path, "%s/choices.tsv", cache_folder);
   FILE *file = fopen(path, "r");
   int lines = 0;
   for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
@@ -116,7 +116,7 @@ static void without_a_folder_choices_end_with_the_process(void **state) {
 static void damaged_lines_are_skipped(void **state) {
   (void)state;
   char path[128];
-  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  snprintf(path, sizeof path, "%s/choices.tsv", cache_folder);
   FILE *file = fopen(path, "w");
   fputs("nonsense\n-4\tcard/1 conv a\n\t\n5 card/1 conv a\n", file);
   for (int i = 0; i < 5000; i++) fputc('x', file); /* longer than any line */
@@ -126,10 +126,10 @@ static void damaged_lines_are_skipped(void **state) {
 }
 
 int main(void) {
-  snprintf(folder, sizeof folder, "/tmp/rooflined-choices-XXXXXX");
-  if (!mkdtemp(folder)) return 1;
-  strcat(folder, "/cache"); /* created by the first choice */
-  setenv("ROOFLINED_CACHE_DIR", folder, 1);
+  snprintf(cache_folder, sizeof cache_folder, "/tmp/rooflined-choices-XXXXXX");
+  if (!mkdtemp(cache_folder)) return 1;
+  strcat(cache_folder, "/cache"); /* created by the first choice */
+  setenv("ROOFLINED_CACHE_DIR", cache_folder, 1);
   const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process),
                                      cmocka_unit_test(without_a_folder_choices_end_with_the_process),
                                      cmocka_unit_test(processes_share_their_choices), cmocka_unit_test(damaged_lines_are_skipped),

@@ -14,7 +14,7 @@ typedef struct spool_fixture {
 
 static const rl_upload_limits limits = {.file_bytes = 1000, .total_bytes = 1500};
 
-static int setup(void **state) {
+static int open_spool_fixture(void **state) {
   spool_fixture *f = calloc(1, sizeof *f);
   strcpy(f->folder, "/tmp/rooflined-uploads-XXXXXX");
   assert_non_null(mkdtemp(f->folder));
@@ -25,7 +25,7 @@ static int setup(void **state) {
   return 0;
 }
 
-static int teardown(void **state) {
+static int close_spool_fixture(void **state) {
   spool_fixture *f = *state;
   rl_upload_spool_close(f->spool);
   rl_store_close(f->store);
@@ -34,7 +34,7 @@ static int teardown(void **state) {
   return 0;
 }
 
-static int count_files(const spool_fixture *f) {
+static int count_uploaded_files(const spool_fixture *f) {
   char command[128];
   int count = -1;
   snprintf(command, sizeof command, "ls %s | wc -l", f->uploads);
@@ -75,9 +75,9 @@ static void a_finished_upload_is_described(void **state) {
   assert_int_equal(params.bytes, 2);
   assert_int_equal(params.format, RL_TRACE_FORMAT_KINETO);
   assert_string_equal(params.sha256, "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"); /* sha256sum of [] */
-  assert_int_equal(count_files(f), 1);
+  assert_int_equal(count_uploaded_files(f), 1);
   rl_upload_end(upload);
-  assert_int_equal(count_files(f), 0);
+  assert_int_equal(count_uploaded_files(f), 0);
 }
 
 static void sizes_are_limited(void **state) {
@@ -101,10 +101,10 @@ static void uploads_are_limited(void **state) {
   for (int i = 0; i < RL_UPLOADS_MAX; i++) rl_upload_end(uploads[i]);
   ASSERT_OK(rl_upload_begin(f->spool, &another, &err));
   rl_upload_end(another);
-  assert_int_equal(count_files(f), 0); /* no byte was written */
+  assert_int_equal(count_uploaded_files(f), 0); /* no byte was written */
 }
 
-/* A file stays while its job waits, also over a start of the daemon, which deletes the others. */
+/* A file stays while its job waits, even when the daemon starts, which deletes files without a job. */
 static void a_file_stays_until_its_job_ends(void **state) {
   spool_fixture *f = *state;
   rl_imported_trace_params params = {.format = RL_TRACE_FORMAT_AUTO};
@@ -113,12 +113,12 @@ static void a_file_stays_until_its_job_ends(void **state) {
   int64_t job = insert_import(f, &params);
   rl_upload_keep_file(upload);
   rl_upload_end(upload);
-  char cut_off[128], run_params[128];
-  snprintf(cut_off, sizeof cut_off, "%s/ffff", f->uploads);
-  close(open(cut_off, O_CREAT | O_WRONLY, 0600));
+  char abandoned_path[128], run_params[128];
+  snprintf(abandoned_path, sizeof abandoned_path, "%s/ffff", f->uploads);
+  close(open(abandoned_path, O_CREAT | O_WRONLY, 0600));
   rl_upload_spool_close(f->spool);
   ASSERT_OK(rl_upload_spool_open(f->folder, &limits, f->store, &f->spool, &err));
-  assert_int_equal(count_files(f), 1);
+  assert_int_equal(count_uploaded_files(f), 1);
   snprintf(run_params, sizeof run_params, "{\"upload\":\"%s\"}", params.upload);
   int file = rl_upload_open_file(f->spool, run_params, &err);
   char byte;
@@ -127,7 +127,7 @@ static void a_file_stays_until_its_job_ends(void **state) {
   close(file);
   ASSERT_OK(rl_store_job_finish(f->store, job, RL_JOB_CANCELLED, NULL, &err));
   rl_upload_spool_delete_unneeded(f->spool);
-  assert_int_equal(count_files(f), 0);
+  assert_int_equal(count_uploaded_files(f), 0);
   assert_int_equal(rl_upload_open_file(f->spool, run_params, &err), -1);
 }
 
@@ -142,7 +142,7 @@ static void names_do_not_leave_the_folder(void **state) {
   }
 }
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, open_spool_fixture, close_spool_fixture)
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(a_finished_upload_is_described), TEST(sizes_are_limited), TEST(uploads_are_limited),

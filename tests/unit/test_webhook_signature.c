@@ -1,4 +1,5 @@
-/* Tests a signature against the example of the Standard Webhooks libraries, and keys at the bounds of their length. */
+/* Tests the signature of a message against the example of the Standard Webhooks libraries, and keys of the shortest and longest
+ * lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

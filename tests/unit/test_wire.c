@@ -1,4 +1,5 @@
-/* A reader returns complete frames, however the pipe splits them. Malformed frames are refused with an error code. */
+/* Tests the frames on the pipe between daemon and worker. A reader returns complete frames, however the pipe splits them, and
+ * refuses malformed frames with an error code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 
 #include "wire/wire.h"
 
-typedef struct test_pipe { /* a pipe, and a frame reader of its read end */
+/* A pipe, and a frame reader of its read end. */
+typedef struct test_pipe {
   int write_end, read_end;
   rl_frame_reader *reader;
 } test_pipe;
@@ -177,15 +179,15 @@ static void frames_may_be_split_anywhere(void **state) {
   assert_int_equal(rl_frame_write(source.write_end, RL_FRAME_CANCEL, NULL, 0, &err), 0);
   unsigned char bytes[4096];
   ssize_t size = read(source.read_end, bytes, sizeof bytes);
-  int complete_count = 0;
+  int frame_count = 0;
   for (ssize_t i = 0; i < size; i++) {
     assert_int_equal(write(target.write_end, bytes + i, 1), 1);
     if (rl_frame_read(target.reader, 0, &frame, &err) < 0) {
       assert_int_equal(err.code, RL_WIRE_TIMEOUT);
       continue;
     }
-    complete_count++;
-    if (complete_count == 4) break;
+    frame_count++;
+    if (frame_count == 4) break;
     assert_int_equal(frame.type, RL_FRAME_REQUEST);
     assert_int_equal(frame.payload[frame.length], 0);
     assert_int_equal(
@@ -193,7 +195,7 @@ static void frames_may_be_split_anywhere(void **state) {
     assert_string_equal(received.params, request.params);
     assert_int_equal(received.pass, RL_PASS_COUNTERS);
   }
-  assert_int_equal(complete_count, 4);
+  assert_int_equal(frame_count, 4);
   assert_int_equal(frame.type, RL_FRAME_CANCEL);
   /* Four frames in one write: the NUL that the reader puts after a payload must not overwrite the next header. */
   assert_int_equal(write(target.write_end, bytes, (size_t)size), size);
@@ -238,7 +240,7 @@ static void *read_slowly(void *argument) {
   return NULL;
 }
 
-/* The reader needs 20 s for the largest frame, which is longer than the time limit of a write. */
+/* The reader would need 20 s for the largest frame. A write gives up earlier. */
 static void a_slow_reader_ends_the_write(void **state) {
   (void)state;
   static char text[RL_WIRE_MAX_BULK_BYTES];

@@ -1,4 +1,5 @@
-/* rl_service serves passes with the engine of tests/worker/fake_engine.c, whose losses, launches and bytes can be predicted. */
+/* Tests rl_service, which serves passes, with the engine of tests/worker/fake_engine.c, whose losses, launches and bytes are
+ * known. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -50,7 +51,7 @@ double rl_sensors_read_used_bytes(rl_sensors *sensors) {
   (void)sensors;
   return current_reading->memory_used_bytes;
 }
-static rl_other_processes process_lists[2]; /* that the next two calls return */
+static rl_other_processes process_lists[2]; /* results of the next two calls of rl_sensors_list_processes */
 static int process_list_count;
 void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
   (void)sensors;
@@ -68,7 +69,7 @@ typedef struct fixture {
   rl_records records;
   rl_error err;
   int metadata_count, progress_count;
-  int cancel_checks, cancel_at_check; /* cancels from this call of on_cancelled on; 0: never */
+  int cancel_checks, cancel_at_check; /* on_cancelled returns true from its cancel_at_check-th call on; 0: never */
   bool metadata_after_progress;
   rl_progress last_progress;
 } fixture;
@@ -128,7 +129,9 @@ static rl_outcome serve_workload(fixture *f, const char *workload, rl_pass pass,
   return rl_service_serve(f->service, &request, &f->records, &f->err);
 }
 
-static rl_outcome serve(fixture *f, rl_pass pass, const char *params) { return serve_workload(f, "fake", pass, params); }
+static rl_outcome serve_fake_workload(fixture *f, rl_pass pass, const char *params) {
+  return serve_workload(f, "fake", pass, params);
+}
 
 static const rl_measurement *find_measurement(const fixture *f, const char *name) {
   for (size_t i = 0; i < f->records.measurement_count; i++)
@@ -143,7 +146,7 @@ static void warm_up_epochs_are_stored_and_then_reset(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"warmup\":2,\"epochs\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"warmup\":2,\"epochs\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(f.metadata_count, 1);
   assert_false(f.metadata_after_progress);
   assert_int_equal(f.records.epoch_count, 5);
@@ -164,7 +167,7 @@ static void missing_values_of_an_epoch_have_reasons(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"evaluates\":false}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"evaluates\":false}"), RL_OUTCOME_DONE);
   const rl_epoch *epoch = &f.records.epochs[0];
   assert_true(isnan(epoch->evaluation_ms) && isnan(epoch->test_accuracy_ratio) && isnan(epoch->power_w));
   cJSON *reasons = rl_json_parse(epoch->unavailable, strlen(epoch->unavailable), NULL);
@@ -188,18 +191,18 @@ static void the_least_recently_used_instance_is_closed(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   double loss = f.records.epochs[2].train_loss;
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(fake_opened_count, 1);
   assert_memory_equal(&loss, &f.records.epochs[2].train_loss, sizeof loss); /* bit for bit */
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_DONE);
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"steps\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(fake_opened_count, 2);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":5}"),
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":5}"),
                    RL_OUTCOME_DONE); /* closes the least recently used instance, of 4 steps */
   assert_int_equal(fake_closed_count, 1);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(fake_opened_count, 3);
   close_fixture(&f);
 }
@@ -222,19 +225,19 @@ static void executables_are_created_when_first_needed_and_kept(void **state) {
   rl_device_ops counting = *original_ops;
   counting.instantiate = counted_instantiate;
   f.device->ops = &counting;
-  assert_int_equal(serve(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
   assert_int_equal(instantiation_count, 0);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   const int expected_instantiations = instantiation_count;
   assert_in_range(expected_instantiations, 1, 2); /* of the iteration, and of the evaluation if there is one */
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_int_equal(instantiation_count, expected_instantiations);
   const int closed = fake_closed_count;
   instantiations_to_refuse = 1; /* when memory is exhausted, the service closes idle instances and tries once more */
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(fake_closed_count, closed + 1);
   instantiations_to_refuse = 2;
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_FAILED);
   instantiations_to_refuse = 0;
   f.device->ops = original_ops;
   close_fixture(&f);
@@ -245,9 +248,9 @@ static void memory_is_counted_for_each_instance(void **state) {
   fixture f;
   open_fixture(&f, "any");
   for (int round = 0; round < 2; round++) {
-    assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":5000}"), RL_OUTCOME_DONE);
+    assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":5000}"), RL_OUTCOME_DONE);
     assert_true(find_measurement(&f, "peak_memory_bytes")->value == 5100);
-    assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+    assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
     assert_true(find_measurement(&f, "peak_memory_bytes")->value == 300);
     assert_true(find_measurement(&f, "memory_activations_bytes")->value == 50 &&
                 find_measurement(&f, "memory_weights_bytes")->value == 100);
@@ -267,7 +270,7 @@ static void context_memory_is_null_if_another_worker_opened_the_device(void **st
   current_reading = &reading;
   open_fixture(&f, "any");
   rl_service_discard_context_bytes(f.service, "another worker");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   const rl_measurement *context = find_measurement(&f, "context_memory_bytes");
   assert_true(isnan(context->value));
   assert_string_equal(context->reason, "another worker");
@@ -280,15 +283,15 @@ static void a_full_device_closes_idle_instances(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":4611686018427387904}"),
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":4611686018427387904}"),
                    RL_OUTCOME_FAILED); /* beyond 2^53: an invalid request */
   assert_int_equal(f.err.domain, RL_INPUT);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
   assert_int_equal(f.err.code, ENOMEM);
   assert_int_equal(fake_closed_count, 1);
   assert_true(rl_service_device_works(f.service));
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   close_fixture(&f);
 }
 
@@ -304,7 +307,7 @@ static void bad_requests_name_the_field(void **state) {
     const char *params, *pointer;
   } invalid[] = {{"{\"steps\":100000}", "/steps"}, {"{\"engine\":\"other\"}", "/engine"}, {"{\"wings\":2}", "/wings"}};
   for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
-    assert_int_equal(serve(&f, RL_PASS_TIMING, invalid[i].params), RL_OUTCOME_FAILED);
+    assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, invalid[i].params), RL_OUTCOME_FAILED);
     assert_int_equal(f.err.domain, RL_INPUT);
     assert_string_equal(f.err.json_pointer, invalid[i].pointer);
     assert_int_equal(f.metadata_count, 0);
@@ -317,11 +320,11 @@ static void a_failed_launch_fails_only_its_request(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"fail_at\":7}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"fail_at\":7}"), RL_OUTCOME_FAILED);
   assert_non_null(strstr(f.err.message, "gather: the launch broke"));
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"fail_at\":3}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"fail_at\":3}"), RL_OUTCOME_FAILED);
   assert_true(rl_service_device_works(f.service));
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_DONE); /* the failed pass stopped its trace */
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_DONE); /* the failed pass stopped its trace */
   close_fixture(&f);
 }
 
@@ -329,17 +332,17 @@ static void cancelling_leaves_the_instance_usable(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   double loss = f.records.epochs[2].train_loss;
   for (int pass = RL_PASS_TIMING; pass <= RL_PASS_ACTIVITY; pass++)
     for (int at = 1; at < 30; at += 4) {
       f.cancel_at_check = at; /* the at-th call of on_cancelled returns true */
-      rl_outcome outcome = serve(&f, (rl_pass)pass, "{}");
+      rl_outcome outcome = serve_fake_workload(&f, (rl_pass)pass, "{}");
       if (f.cancel_checks >= at) assert_int_equal(outcome, RL_OUTCOME_CANCELLED);
       if (pass == RL_PASS_TIMING) assert_int_equal(f.cancel_checks, at); /* nothing was launched after the cancellation */
     }
   f.cancel_at_check = 0;
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_memory_equal(&loss, &f.records.epochs[2].train_loss, sizeof loss);
   close_fixture(&f);
 }
@@ -348,7 +351,7 @@ static void activity_records_every_launch(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":50,\"sleep_us\":100}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"steps\":50,\"sleep_us\":100}"), RL_OUTCOME_DONE);
   assert_int_equal(f.records.row_count, 100);
   assert_true(find_measurement(&f, "launches_issued")->value == 100 && find_measurement(&f, "completeness_ratio")->value == 1);
   assert_true(find_measurement(&f, "activity_records")->value == 100 &&
@@ -374,7 +377,7 @@ static void a_launch_of_many_steps_has_phase_rows(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"sleep_us\":200,\"whole\":true}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"sleep_us\":200,\"whole\":true}"), RL_OUTCOME_DONE);
   assert_true(find_measurement(&f, "launches_issued")->value == 1 && find_measurement(&f, "completeness_ratio")->value == 1);
   assert_int_equal(f.records.kernel_count, 1);
   assert_string_equal(f.records.kernels[0].launch, "whole");
@@ -400,10 +403,10 @@ static void a_launch_of_many_steps_has_phase_rows(void **state) {
   assert_true(gather->ordinal == 0 && gather->position == 0 && gather->steps == 4 && gather->blocks == 2);
   assert_true(gather->min_us == 0 && gather->max_us >= 200 && gather->mean_us >= 100); /* one of the two blocks executes it */
   assert_true(descend->max_us >= 200 && fabs(gather->share_ratio + descend->share_ratio - 1) < 1e-9);
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"fail_at\":3,\"whole\":true}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"fail_at\":3,\"whole\":true}"), RL_OUTCOME_FAILED);
   close_fixture(&f);
   open_fixture(&f, "unprofiled");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":20,\"whole\":true}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":20,\"whole\":true}"), RL_OUTCOME_DONE);
   assert_true(find_measurement(&f, "launches_per_step")->value == 1.0 / 20);
   close_fixture(&f);
 }
@@ -418,7 +421,7 @@ static void count_release(rl_profiler *profiler) {
 /* Serves a request, before which the service must release the counters `expected` times. */
 static void assert_releases(fixture *f, rl_pass pass, const char *params, int expected) {
   int before = release_count;
-  serve(f, pass, params);
+  serve_fake_workload(f, pass, params);
   assert_int_equal(release_count - before, expected);
 }
 
@@ -444,7 +447,7 @@ static void unavailable_counters_have_a_reason(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
   assert_non_null(strstr(f.err.message, "no hardware counters"));
   assert_int_equal(f.metadata_count, 1);
   close_fixture(&f);
@@ -454,11 +457,11 @@ static void a_role_refuses_other_passes(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "unprofiled");
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_FAILED);
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   close_fixture(&f);
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_FAILED);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_FAILED);
   assert_int_equal(f.err.domain, RL_INPUT);
   close_fixture(&f);
 }
@@ -467,7 +470,8 @@ static void progress_is_rate_limited_and_has_the_position(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":300,\"sleep_us\":1000,\"epochs\":2,\"warmup\":0}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"steps\":300,\"sleep_us\":1000,\"epochs\":2,\"warmup\":0}"),
+                   RL_OUTCOME_DONE);
   double seconds = (f.records.epochs[0].host_ms + f.records.epochs[1].host_ms) * 1e-3;
   assert_true(f.progress_count >= 2);
   assert_true(f.progress_count <= 2 + (int)(seconds * 5));
@@ -539,7 +543,7 @@ static void samples_have_measured_conditions(void **state) {
   close_fixture(&f);
 }
 
-/* Each process is one measurement, whether it was there at the beginning, at the end, or at both. */
+/* Each process has one measurement, whether it ran before the pass, after the pass, or both times. */
 static void other_processes_are_measured_before_and_after(void **state) {
   (void)state;
   fixture f;
@@ -562,7 +566,7 @@ static void other_processes_are_measured_before_and_after(void **state) {
   close_fixture(&f);
 }
 
-/* A rate is the best of three samples. */
+/* A rate is the highest of three samples. */
 static void each_rate_samples_one_launch(void **state) {
   (void)state;
   fixture f;

@@ -1,5 +1,5 @@
 /* Generates traces whose idle time has known causes. A trace is a sequence of random segments. Each segment adds to class_ns the
- * time that the analysis must find in each class. The device has one stream; nearly every segment ends with an operation. */
+ * time that the analysis must find in each class. The device has one stream. Nearly every segment ends with a kernel. */
 #ifndef RL_TESTS_TRACE_GENERATOR_H
 #define RL_TESTS_TRACE_GENERATOR_H
 
@@ -49,178 +49,182 @@ typedef struct generated_trace {
   bool has_first_kernel;
 } generated_trace;
 
+/* Returns a number from 1 to max_ns. */
 static inline int64_t random_duration_ns(int64_t max_ns) { return 1 + (int64_t)(random_bits() % (uint64_t)max_ns); }
 
-static inline void generate_event(generated_trace *t, uint32_t kind, uint32_t name, int64_t start_ns, int64_t end_ns,
+static inline void generate_event(generated_trace *trace, uint32_t kind, uint32_t name, int64_t start_ns, int64_t end_ns,
                                   uint32_t correlation, uint32_t thread) {
-  t->items[t->count++] = (rl_trace_event){.kind = kind,
-                                          .name = name,
-                                          .start_ns = start_ns,
-                                          .end_ns = end_ns,
-                                          .correlation = correlation,
-                                          .thread = thread,
-                                          .stream = 7};
+  trace->items[trace->count++] = (rl_trace_event){.kind = kind,
+                                                  .name = name,
+                                                  .start_ns = start_ns,
+                                                  .end_ns = end_ns,
+                                                  .correlation = correlation,
+                                                  .thread = thread,
+                                                  .stream = 7};
 }
 
-static inline void generate_call(generated_trace *t, uint32_t name, int64_t start_ns, int64_t end_ns, uint32_t correlation) {
-  generate_event(t, RL_ACTIVITY_RUNTIME, name, start_ns, end_ns, correlation, LAUNCHING_THREAD);
+static inline void generate_call(generated_trace *trace, uint32_t name, int64_t start_ns, int64_t end_ns, uint32_t correlation) {
+  generate_event(trace, RL_ACTIVITY_RUNTIME, name, start_ns, end_ns, correlation, LAUNCHING_THREAD);
 }
 
 /* Adds an operation that starts at start_ns and has a random duration. Adds this duration to class_ns. The caller adds the idle
  * time before the operation. node: number of the operation's node in its graph; 0: the operation belongs to no graph. */
-static inline void generate_operation(generated_trace *t, uint32_t kind, uint32_t name, int64_t start_ns, uint32_t node) {
+static inline void generate_operation(generated_trace *trace, uint32_t kind, uint32_t name, int64_t start_ns, uint32_t node) {
   int64_t end_ns = start_ns + random_duration_ns(30000);
-  t->class_ns[kind == RL_ACTIVITY_KERNEL ? RL_TIME_COMPUTE : RL_TIME_COPY] += end_ns - start_ns;
-  generate_event(t, kind, name, start_ns, end_ns, t->correlation, 0);
-  t->items[t->count - 1].graph_node = node;
-  t->now_ns = end_ns;
+  trace->class_ns[kind == RL_ACTIVITY_KERNEL ? RL_TIME_COMPUTE : RL_TIME_COPY] += end_ns - start_ns;
+  generate_event(trace, kind, name, start_ns, end_ns, trace->correlation, 0);
+  trace->items[trace->count - 1].graph_node = node;
+  trace->now_ns = end_ns;
 }
 
 /* Adds a launch call of call_ns, which starts delay_ns after the last operation has ended, and its kernel, which starts after the
  * call. Adds the time from the start of the call to the start of the kernel to time_class. */
-static inline void generate_launch(generated_trace *t, int64_t delay_ns, uint32_t kernel, int64_t call_ns,
+static inline void generate_launch(generated_trace *trace, int64_t delay_ns, uint32_t kernel, int64_t call_ns,
                                    rl_time_class time_class) {
-  int64_t call_start_ns = t->now_ns + delay_ns, start_ns = call_start_ns + call_ns + random_duration_ns(3000);
-  t->class_ns[time_class] += start_ns - call_start_ns;
-  generate_call(t, GENERATED_LAUNCH_CALL, call_start_ns, call_start_ns + call_ns, ++t->correlation);
-  generate_operation(t, RL_ACTIVITY_KERNEL, kernel, start_ns, 0);
+  int64_t call_start_ns = trace->now_ns + delay_ns, start_ns = call_start_ns + call_ns + random_duration_ns(3000);
+  trace->class_ns[time_class] += start_ns - call_start_ns;
+  generate_call(trace, GENERATED_LAUNCH_CALL, call_start_ns, call_start_ns + call_ns, ++trace->correlation);
+  generate_operation(trace, RL_ACTIVITY_KERNEL, kernel, start_ns, 0);
 }
 
 /* Adds an operation that starts gap_ns after the end of the operation before it. The call that issued it returned before that
  * end. Adds gap_ns to time_class. */
-static inline void generate_queued_operation(generated_trace *t, uint32_t kind, uint32_t call, int64_t gap_ns,
+static inline void generate_queued_operation(generated_trace *trace, uint32_t kind, uint32_t call, int64_t gap_ns,
                                              rl_time_class time_class) {
   uint32_t name = kind == RL_ACTIVITY_KERNEL ? GENERATED_KERNEL : GENERATED_COPY_OPERATION;
-  t->class_ns[time_class] += gap_ns;
-  generate_call(t, call, t->now_ns - 40, t->now_ns - 20, ++t->correlation);
-  generate_operation(t, kind, name, t->now_ns + gap_ns, 0);
+  trace->class_ns[time_class] += gap_ns;
+  generate_call(trace, call, trace->now_ns - 40, trace->now_ns - 20, ++trace->correlation);
+  generate_operation(trace, kind, name, trace->now_ns + gap_ns, 0);
 }
 
 /* Adds a segment in which the launching thread synchronises, works on the host, and launches. With by_other_thread, another
  * thread synchronises. The launching thread then does not wait, so the whole idle time is its host work. */
-static inline void generate_synchronization(generated_trace *t, bool by_other_thread) {
+static inline void generate_synchronization(generated_trace *trace, bool by_other_thread) {
   int64_t synchronizing_ns = random_duration_ns(9000), working_ns = random_duration_ns(9000);
-  generate_event(t, RL_ACTIVITY_RUNTIME, GENERATED_SYNCHRONIZE_CALL, t->now_ns - 10, t->now_ns + synchronizing_ns,
-                 ++t->correlation, by_other_thread ? OTHER_THREAD : LAUNCHING_THREAD);
-  t->class_ns[by_other_thread ? RL_TIME_IDLE_HOST_WORK : RL_TIME_IDLE_SYNCHRONIZATION] += synchronizing_ns;
-  t->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns;
-  generate_launch(t, synchronizing_ns + working_ns, GENERATED_KERNEL, random_duration_ns(5000), RL_TIME_IDLE_LAUNCH_LATENCY);
+  generate_event(trace, RL_ACTIVITY_RUNTIME, GENERATED_SYNCHRONIZE_CALL, trace->now_ns - 10, trace->now_ns + synchronizing_ns,
+                 ++trace->correlation, by_other_thread ? OTHER_THREAD : LAUNCHING_THREAD);
+  trace->class_ns[by_other_thread ? RL_TIME_IDLE_HOST_WORK : RL_TIME_IDLE_SYNCHRONIZATION] += synchronizing_ns;
+  trace->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns;
+  generate_launch(trace, synchronizing_ns + working_ns, GENERATED_KERNEL, random_duration_ns(5000), RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
 /* Adds a blocking copy call, which stages pageable memory, and the copy, which starts before the call returns. */
-static inline void generate_blocking_copy(generated_trace *t) {
-  int64_t staging_ns = random_duration_ns(9000), start_ns = t->now_ns + staging_ns;
-  t->class_ns[RL_TIME_IDLE_COPY] += staging_ns;
-  generate_call(t, GENERATED_MEMCPY_CALL, t->now_ns, start_ns + 1, ++t->correlation);
-  generate_operation(t, RL_ACTIVITY_MEMCPY, GENERATED_COPY_OPERATION, start_ns, 0);
+static inline void generate_blocking_copy(generated_trace *trace) {
+  int64_t staging_ns = random_duration_ns(9000), start_ns = trace->now_ns + staging_ns;
+  trace->class_ns[RL_TIME_IDLE_COPY] += staging_ns;
+  generate_call(trace, GENERATED_MEMCPY_CALL, trace->now_ns, start_ns + 1, ++trace->correlation);
+  generate_operation(trace, RL_ACTIVITY_MEMCPY, GENERATED_COPY_OPERATION, start_ns, 0);
 }
 
 /* Adds two launches of a graph of three nodes, then a kernel. Each call has returned before the device becomes idle. */
-static inline void generate_graphs(generated_trace *t) {
+static inline void generate_graphs(generated_trace *trace) {
   for (int launch = 0; launch < 2; launch++) {
     int64_t gap_ns = random_duration_ns(50000);
-    t->class_ns[RL_TIME_IDLE_GRAPH] += gap_ns;
-    generate_call(t, GENERATED_GRAPH_LAUNCH_CALL, t->now_ns - 40, t->now_ns - 20, ++t->correlation);
-    generate_operation(t, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, t->now_ns + gap_ns, 1);
+    trace->class_ns[RL_TIME_IDLE_GRAPH] += gap_ns;
+    generate_call(trace, GENERATED_GRAPH_LAUNCH_CALL, trace->now_ns - 40, trace->now_ns - 20, ++trace->correlation);
+    generate_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, trace->now_ns + gap_ns, 1);
     for (uint32_t node = 2; node <= 3; node++) {
       int64_t latency_ns = random_duration_ns(2000);
-      t->class_ns[RL_TIME_IDLE_DEVICE_LATENCY] += latency_ns;
-      generate_operation(t, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, t->now_ns + latency_ns, node);
+      trace->class_ns[RL_TIME_IDLE_DEVICE_LATENCY] += latency_ns;
+      generate_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, trace->now_ns + latency_ns, node);
     }
   }
-  generate_queued_operation(t, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, 300, RL_TIME_IDLE_GRAPH);
+  generate_queued_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, 300, RL_TIME_IDLE_GRAPH);
 }
 
 /* Adds a graph launch whose operations CUPTI did not record, a synchronisation that waits for them, and a launch. The class of
  * the time of the synchronisation is unknown. */
-static inline void generate_unrecorded_graph(generated_trace *t) {
+static inline void generate_unrecorded_graph(generated_trace *trace) {
   int64_t working_ns = random_duration_ns(9000), unknown_ns = random_duration_ns(900000);
-  t->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns + 100;
-  t->class_ns[RL_TIME_IDLE_UNKNOWN] += unknown_ns;
-  generate_call(t, GENERATED_GRAPH_LAUNCH_CALL, t->now_ns + working_ns, t->now_ns + working_ns + 1, ++t->correlation);
-  generate_call(t, GENERATED_SYNCHRONIZE_CALL, t->now_ns + working_ns + 1, t->now_ns + working_ns + unknown_ns, ++t->correlation);
-  generate_launch(t, working_ns + unknown_ns + 100, GENERATED_KERNEL, 50, RL_TIME_IDLE_LAUNCH_LATENCY);
+  trace->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns + 100;
+  trace->class_ns[RL_TIME_IDLE_UNKNOWN] += unknown_ns;
+  generate_call(trace, GENERATED_GRAPH_LAUNCH_CALL, trace->now_ns + working_ns, trace->now_ns + working_ns + 1,
+                ++trace->correlation);
+  generate_call(trace, GENERATED_SYNCHRONIZE_CALL, trace->now_ns + working_ns + 1, trace->now_ns + working_ns + unknown_ns,
+                ++trace->correlation);
+  generate_launch(trace, working_ns + unknown_ns + 100, GENERATED_KERNEL, 50, RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
 /* Adds a launch call that contains an overhead of the driver or of CUPTI. */
-static inline void generate_overhead(generated_trace *t, uint32_t name, rl_time_class time_class) {
+static inline void generate_overhead(generated_trace *trace, uint32_t name, rl_time_class time_class) {
   int64_t overhead_ns = random_duration_ns(500000), call_ns = overhead_ns + 2, delay_ns = random_duration_ns(1000);
-  t->class_ns[RL_TIME_IDLE_HOST_WORK] += delay_ns;
-  t->class_ns[time_class] += overhead_ns;
-  t->class_ns[RL_TIME_IDLE_LAUNCH_LATENCY] -= overhead_ns;
-  generate_event(t, RL_ACTIVITY_OVERHEAD, name, t->now_ns + delay_ns + 1, t->now_ns + delay_ns + 1 + overhead_ns,
-                 t->correlation + 1, 0);
-  generate_launch(t, delay_ns, GENERATED_KERNEL, call_ns, RL_TIME_IDLE_LAUNCH_LATENCY);
+  trace->class_ns[RL_TIME_IDLE_HOST_WORK] += delay_ns;
+  trace->class_ns[time_class] += overhead_ns;
+  trace->class_ns[RL_TIME_IDLE_LAUNCH_LATENCY] -= overhead_ns;
+  generate_event(trace, RL_ACTIVITY_OVERHEAD, name, trace->now_ns + delay_ns + 1, trace->now_ns + delay_ns + 1 + overhead_ns,
+                 trace->correlation + 1, 0);
+  generate_launch(trace, delay_ns, GENERATED_KERNEL, call_ns, RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
 /* Adds launches of GENERATED_FIRST_KERNEL. The call of the first launch takes more than RL_FIRST_LAUNCH_MIN_FACTOR times as long
  * as the calls of the later launches. Does nothing if the trace already has these launches. */
-static inline void generate_first_launch(generated_trace *t) {
+static inline void generate_first_launch(generated_trace *trace) {
   int64_t later_ns = 1 + random_duration_ns(3000), first_ns = RL_FIRST_LAUNCH_MIN_FACTOR * later_ns + 1;
-  if (t->has_first_kernel) return;
-  t->has_first_kernel = true;
-  generate_launch(t, 0, GENERATED_FIRST_KERNEL, first_ns, RL_TIME_IDLE_FIRST_LAUNCH);
+  if (trace->has_first_kernel) return;
+  trace->has_first_kernel = true;
+  generate_launch(trace, 0, GENERATED_FIRST_KERNEL, first_ns, RL_TIME_IDLE_FIRST_LAUNCH);
   for (int i = 0; i < RL_FIRST_LAUNCH_MIN_LATER; i++)
-    generate_launch(t, 0, GENERATED_FIRST_KERNEL, later_ns, RL_TIME_IDLE_LAUNCH_LATENCY);
+    generate_launch(trace, 0, GENERATED_FIRST_KERNEL, later_ns, RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
-static inline void generate_host_work(generated_trace *t) {
+/* Adds a launch for which the host works after the last operation has ended. */
+static inline void generate_host_work(generated_trace *trace) {
   int64_t working_ns = random_duration_ns(90000);
-  t->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns;
-  generate_launch(t, working_ns, GENERATED_KERNEL, random_duration_ns(5000), RL_TIME_IDLE_LAUNCH_LATENCY);
+  trace->class_ns[RL_TIME_IDLE_HOST_WORK] += working_ns;
+  generate_launch(trace, working_ns, GENERATED_KERNEL, random_duration_ns(5000), RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
 /* Adds a stream capture of three launches, which launch nothing, and a launch. */
-static inline void generate_capture(generated_trace *t) {
-  int64_t start_ns = t->now_ns, capturing_ns = 5 * random_duration_ns(3000);
-  t->class_ns[RL_TIME_IDLE_HOST_WORK] += capturing_ns;
+static inline void generate_capture(generated_trace *trace) {
+  int64_t start_ns = trace->now_ns, capturing_ns = 5 * random_duration_ns(3000);
+  trace->class_ns[RL_TIME_IDLE_HOST_WORK] += capturing_ns;
   for (uint32_t i = 0; i < 5; i++)
-    generate_call(t,
+    generate_call(trace,
                   i == 0   ? GENERATED_BEGIN_CAPTURE_CALL
                   : i == 4 ? GENERATED_END_CAPTURE_CALL
                            : GENERATED_LAUNCH_CALL,
-                  start_ns + i * capturing_ns / 5, start_ns + (i + 1) * capturing_ns / 5, ++t->correlation);
-  generate_launch(t, capturing_ns, GENERATED_KERNEL, 50, RL_TIME_IDLE_LAUNCH_LATENCY);
+                  start_ns + i * capturing_ns / 5, start_ns + (i + 1) * capturing_ns / 5, ++trace->correlation);
+  generate_launch(trace, capturing_ns, GENERATED_KERNEL, 50, RL_TIME_IDLE_LAUNCH_LATENCY);
 }
 
-static inline void generate_segment(generated_trace *t) {
+static inline void generate_segment(generated_trace *trace) {
   int64_t latency_ns = random_duration_ns(RL_DEVICE_LATENCY_MAX_NS);
   switch (random_bits() % 13) {
-    case 0: generate_host_work(t); break;
+    case 0: generate_host_work(trace); break;
     case 1:
-      generate_queued_operation(t, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, latency_ns, RL_TIME_IDLE_DEVICE_LATENCY);
+      generate_queued_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, latency_ns, RL_TIME_IDLE_DEVICE_LATENCY);
       break;
     case 2:
-      generate_queued_operation(t, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, RL_DEVICE_LATENCY_MAX_NS + latency_ns,
+      generate_queued_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, RL_DEVICE_LATENCY_MAX_NS + latency_ns,
                                 RL_TIME_IDLE_UNKNOWN);
       break;
     case 3:
-      generate_queued_operation(t, RL_ACTIVITY_MEMCPY, GENERATED_MEMCPY_ASYNC_CALL, latency_ns, RL_TIME_IDLE_COPY);
-      generate_queued_operation(t, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, latency_ns, RL_TIME_IDLE_COPY);
+      generate_queued_operation(trace, RL_ACTIVITY_MEMCPY, GENERATED_MEMCPY_ASYNC_CALL, latency_ns, RL_TIME_IDLE_COPY);
+      generate_queued_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_LAUNCH_CALL, latency_ns, RL_TIME_IDLE_COPY);
       break;
-    case 4: generate_synchronization(t, false); break;
-    case 5: generate_synchronization(t, true); break;
+    case 4: generate_synchronization(trace, false); break;
+    case 5: generate_synchronization(trace, true); break;
     case 6:
-      generate_blocking_copy(t);
-      generate_launch(t, 1, GENERATED_KERNEL, 1000, RL_TIME_IDLE_LAUNCH_LATENCY);
-      t->class_ns[RL_TIME_IDLE_HOST_WORK]++;
+      generate_blocking_copy(trace);
+      generate_launch(trace, 1, GENERATED_KERNEL, 1000, RL_TIME_IDLE_LAUNCH_LATENCY);
+      trace->class_ns[RL_TIME_IDLE_HOST_WORK]++;
       break;
-    case 7: generate_graphs(t); break;
-    case 8: generate_unrecorded_graph(t); break;
-    case 9: generate_overhead(t, GENERATED_LOADING_OVERHEAD, RL_TIME_IDLE_FIRST_LAUNCH); break;
-    case 10: generate_overhead(t, GENERATED_CUPTI_OVERHEAD, RL_TIME_IDLE_PROFILER); break;
-    case 11: generate_capture(t); break;
-    default: generate_first_launch(t);
+    case 7: generate_graphs(trace); break;
+    case 8: generate_unrecorded_graph(trace); break;
+    case 9: generate_overhead(trace, GENERATED_LOADING_OVERHEAD, RL_TIME_IDLE_FIRST_LAUNCH); break;
+    case 10: generate_overhead(trace, GENERATED_CUPTI_OVERHEAD, RL_TIME_IDLE_PROFILER); break;
+    case 11: generate_capture(trace); break;
+    default: generate_first_launch(trace);
   }
 }
 
 /* Fills the trace with a kernel and then `segments` random segments. The last event on the device is a kernel. */
-static inline void generate_trace(generated_trace *t, int segments) {
-  memset(t, 0, sizeof *t);
-  generate_call(t, GENERATED_LAUNCH_CALL, -2, -1, ++t->correlation);
-  generate_operation(t, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, 0, 0);
-  for (int i = 0; i < segments; i++) generate_segment(t);
-  t->events = (rl_trace_events){t->items, t->count, generated_names, GENERATED_NAME_COUNT, NULL};
+static inline void generate_trace(generated_trace *trace, int segments) {
+  memset(trace, 0, sizeof *trace);
+  generate_call(trace, GENERATED_LAUNCH_CALL, -2, -1, ++trace->correlation);
+  generate_operation(trace, RL_ACTIVITY_KERNEL, GENERATED_KERNEL, 0, 0);
+  for (int i = 0; i < segments; i++) generate_segment(trace);
+  trace->events = (rl_trace_events){trace->items, trace->count, generated_names, GENERATED_NAME_COUNT, NULL};
 }
 
 #endif
