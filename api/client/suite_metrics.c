@@ -1,65 +1,12 @@
-/* Implements suite_metrics.h. A table maps words in the names of metrics to units. */
+/* Implements suite_metrics.h. */
 #include "api/client/suite_metrics.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* --- units --------------------------------------------------------------------------------------------------------------- */
+#include "base/metric_unit.h"
 
-typedef struct unit {
-  const char *word, *symbol; /* word: a word of the metric's name, between underscores */
-  double to_cell;            /* factor from this unit to the unit that `format` expects */
-  rl_cell_format format;     /* format of the value; NULL: the number followed by the symbol */
-} unit;
-
-static const unit units[] = {{"ns", "ns", 1e-3, rl_format_us},
-                             {"us", "µs", 1, rl_format_us},
-                             {"ms", "ms", 1, rl_format_ms},
-                             {"s", "s", 1e3, rl_format_ms},
-                             {"bytes", "byte", 1, NULL},
-                             {"mhz", "MHz", 1, NULL},
-                             {"ratio", "1", 1, rl_format_percent},
-                             {"j", "J", 1, NULL},
-                             {"w", "W", 1, NULL},
-                             {"c", "°C", 1, NULL},
-                             {NULL, "1", 1, NULL}};
-
-static bool is_word(const char *text, size_t length, const char *word) {
-  return strlen(word) == length && memcmp(text, word, length) == 0;
-}
-
-static const char *metric_name(const char *key) {
-  const char *slash = strrchr(key, '/');
-  return slash != NULL ? slash + 1 : key;
-}
-
-/* Returns the first unit that a word of the metric's name stands for, except the name's first word. Returns the last element of
- * the table if no word does. */
-static const unit *find_unit(const char *name) {
-  const unit *no_unit = units;
-  for (; no_unit->word != NULL; no_unit++) continue;
-  for (const char *word = name; *word != '\0'; word += word[strcspn(word, "_")] == '_' ? strcspn(word, "_") + 1 : strlen(word))
-    for (const unit *candidate = units; word != name && candidate->word != NULL; candidate++)
-      if (is_word(word, strcspn(word, "_"), candidate->word)) return candidate;
-  return no_unit;
-}
-
-/* Writes "images/s" for images_per_s. Returns false if the name has no "_per_". */
-static bool write_rate(char *symbol, const char *name) {
-  const char *per = strstr(name, "_per_");
-  if (per == NULL) return false;
-  const char *numerator = per;
-  while (numerator > name && numerator[-1] != '_') numerator--;
-  const char *denominator = per + strlen("_per_");
-  snprintf(symbol, RL_CELL_SIZE, "%.*s/%.*s", (int)(per - numerator), numerator, (int)strcspn(denominator, "_"), denominator);
-  return true;
-}
-
-char *rl_metric_unit(char *symbol, const char *key) {
-  const char *name = metric_name(key);
-  if (!write_rate(symbol, name)) snprintf(symbol, RL_CELL_SIZE, "%s", find_unit(name)->symbol);
-  return symbol;
-}
+/* --- values -------------------------------------------------------------------------------------------------------------- */
 
 static char *format_bytes(char *cell, double bytes) {
   if (fabs(bytes) < 1024) return snprintf(cell, RL_CELL_SIZE, "%.0f B", bytes), cell;
@@ -67,18 +14,24 @@ static char *format_bytes(char *cell, double bytes) {
   return rl_format_bytes(cell, bytes);
 }
 
+/* Formats of values whose unit is `word` of rl_metric_unit_word. */
+static const struct {
+  const char *word;
+  double factor; /* from the unit of the value to the unit that `format` expects */
+  rl_cell_format format;
+} formats[] = {{"ns", 1e-3, rl_format_us}, {"us", 1, rl_format_us},         {"ms", 1, rl_format_ms},
+               {"s", 1e3, rl_format_ms},   {"ratio", 1, rl_format_percent}, {"bytes", 1, format_bytes}};
+
 char *rl_metric_format(char *cell, const char *key, double value) {
-  char symbol[RL_CELL_SIZE];
-  const char *name = metric_name(key);
+  char unit[RL_METRIC_UNIT_SIZE];
+  const char *word = rl_metric_unit_word(key);
   if (isnan(value)) return rl_format_count(cell, value);
-  const bool rate = write_rate(symbol, name);
-  const unit *found = find_unit(name);
-  if (!rate && found->format != NULL) return found->format(cell, value * found->to_cell);
-  if (!rate && found->word != NULL && strcmp(found->word, "bytes") == 0) return format_bytes(cell, value);
+  for (size_t i = 0; word != NULL && i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(formats[i].word, word) == 0) return formats[i].format(cell, value * formats[i].factor);
   if (fabs(value) >= 1e4) return rl_format_count(cell, value);
   /* A rate has no symbol: its unit is too wide for the cell, and the metric's name contains the unit. */
-  const bool shows_symbol = !rate && found->word != NULL;
-  snprintf(cell, RL_CELL_SIZE, "%.4g%s%s", value, shows_symbol ? " " : "", shows_symbol ? found->symbol : "");
+  if (word == NULL) snprintf(cell, RL_CELL_SIZE, "%.4g", value);
+  else snprintf(cell, RL_CELL_SIZE, "%.4g %s", value, rl_metric_unit(unit, key));
   return cell;
 }
 

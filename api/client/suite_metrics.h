@@ -9,9 +9,6 @@
 
 #include "api/client/cells.h"
 
-/* Writes a metric's unit into unit[RL_CELL_SIZE] and returns it: "ms" for train/fp16/epoch_ms_median, "images/s" for
- * images_per_s, "1" for a name without a unit. */
-char *rl_metric_unit(char *unit, const char *key);
 /* Formats a value for a table, with the unit that the metric's name contains, except the unit of a rate. NAN becomes "—". Returns
  * cell. */
 char *rl_metric_format(char *cell, const char *key, double value);

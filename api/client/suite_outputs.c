@@ -7,6 +7,7 @@
 #include "api/client/suite_metrics.h"
 #include "api/client/suite_outputs_internal.h"
 #include "base/cleanup.h"
+#include "base/metric_unit.h"
 
 /* Prints a document and deletes it. */
 static void print_document(FILE *out, cJSON *document) {
@@ -30,7 +31,7 @@ static void write_extra(FILE *out, const cJSON *run, const cJSON *verdict) {
 }
 
 static void add_point(cJSON *points, const cJSON *run, const cJSON *verdict, const char *key) {
-  char unit[RL_CELL_SIZE];
+  char unit[RL_METRIC_UNIT_SIZE];
   char *extra = NULL;
   size_t size;
   const rl_block_range range = rl_metric_block_range(run, key);

@@ -13,6 +13,7 @@
 #include "analyze/rank_test.h"
 #include "analyze/statistics.h"
 #include "base/cleanup.h"
+#include "base/metric_unit.h"
 
 RL_DEFINE_CLEANUP(free_numbers, double *, free, NULL)
 
@@ -208,11 +209,21 @@ static phrase describe_effect(double effect) {
   return p;
 }
 
-static phrase describe_medians(const rl_verdict_judgement *judgement) {
+/* Formats a value with the metric's unit: "330.62 µs". */
+static phrase with_unit(const rl_verdict_metric *metric, double value) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.5g, is %s the baseline's %.5g (%zu blocks)",
-           judgement->blocks_current, judgement->current_median, describe_effect(judgement->effect_ratio).text,
-           judgement->baseline_median, judgement->blocks_baseline);
+  char unit[RL_METRIC_UNIT_SIZE];
+  const bool has_unit = strcmp(rl_metric_unit(unit, metric->key), "1") != 0;
+  snprintf(p.text, sizeof p.text, "%.5g%s%s", value, has_unit ? " " : "", has_unit ? unit : "");
+  return p;
+}
+
+static phrase describe_medians(const rl_verdict_metric *metric, const rl_verdict_judgement *judgement) {
+  phrase p;
+  snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.32s, is %.40s the baseline's %.32s (%zu blocks)",
+           judgement->blocks_current, with_unit(metric, judgement->current_median).text,
+           describe_effect(judgement->effect_ratio).text, with_unit(metric, judgement->baseline_median).text,
+           judgement->blocks_baseline);
   return p;
 }
 
@@ -343,10 +354,11 @@ static bool lies_within_limit(double effect, double limit) { return isfinite(lim
 /* Returns the limit in the direction of the effect. A limit of 150 % is 150 % more or 60 % less. */
 static double limit_towards(double effect, double limit) { return effect > 0 ? limit : limit / (1 + limit); }
 
-static phrase describe_measured_effect(const measured_effect *effect) {
+static phrase describe_measured_effect(const rl_verdict_metric *metric, const measured_effect *effect) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", effect->name, effect->measured->median,
-           describe_effect(effect->ratio).text, effect->baseline->median);
+  snprintf(p.text, sizeof p.text, "%s (median %.32s, %.40s the baseline's %.32s)", effect->name,
+           with_unit(metric, effect->measured->median).text, describe_effect(effect->ratio).text,
+           with_unit(metric, effect->baseline->median).text);
   return p;
 }
 
@@ -358,7 +370,7 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
   double cycles, threshold = c->metric->threshold_ratio,
                  step = effect_between(judgement->recent_median, effect->measured->median),
                  limit = judgement->history_limit_ratio;
-  phrase text = describe_measured_effect(effect);
+  phrase text = describe_measured_effect(c->metric, effect);
   if (!(effect->q_value <= RL_VERDICT_Q))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
@@ -367,10 +379,10 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.",
                 text.text, in_percent(threshold).text, describe_interval(effect->low, effect->high).text, bimodal);
   else if (lies_within_baseline_mode(c, effect))
-    set_verdict(
-        judgement, RL_VERDICT_INCONCLUSIVE,
-        "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
-        modes->low, modes->low_count, modes->high, modes->high_count, text.text, in_percent(threshold).text);
+    set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
+                "The baseline has two modes, %s (%zu blocks) and %s (%zu blocks). %s lie no more than %s %% beyond one of them.",
+                with_unit(c->metric, modes->low).text, modes->low_count, with_unit(c->metric, modes->high).text,
+                modes->high_count, text.text, in_percent(threshold).text);
   else if (lies_within_limit(effect->ratio, limit))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,
@@ -379,8 +391,9 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
   else if (judgement->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * effect->ratio > 0 && !lies_within_limit(step, limit)))
     set_verdict(
         judgement, RL_VERDICT_INCONCLUSIVE,
-        "%s are only %s the last earlier runs (%.5g), within their limit of %s %%: the metric drifted away from the baseline.",
-        text.text, describe_effect(step).text, judgement->recent_median, in_percent(limit_towards(effect->ratio, limit)).text);
+        "%s are only %s the last earlier runs (%s), within their limit of %s %%: the metric drifted away from the baseline.",
+        text.text, describe_effect(step).text, with_unit(c->metric, judgement->recent_median).text,
+        in_percent(limit_towards(effect->ratio, limit)).text);
   else if (cycles_contradict(c, effect, &cycles))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
                 text.text, describe_effect(cycles).text);
@@ -410,23 +423,23 @@ static void judge_large_effect(const comparison *c, rl_verdict_judgement *judgem
   if (c->metric->confirmation.count == 0) {
     judgement->needs_confirmation = true;
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.",
-                       describe_medians(judgement).text);
+                       describe_medians(c->metric, judgement).text);
   }
   judgement->confirmed = 0;
   size_t confirming = fresh->count < second.baseline->count ? fresh->count : second.baseline->count;
   if (confirming < judgement->blocks_needed)
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.",
-                       describe_medians(judgement).text, confirming, judgement->blocks_needed);
+                       describe_medians(c->metric, judgement).text, confirming, judgement->blocks_needed);
   if (!exceeds_threshold(c->metric, judgement->confirmation_effect_ratio, judgement->effect_ratio))
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                        "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
-                       describe_medians(judgement).text, describe_effect(judgement->confirmation_effect_ratio).text);
+                       describe_medians(c->metric, judgement).text, describe_effect(judgement->confirmation_effect_ratio).text);
   if (!passes_all_tests(c, &second, judgement)) return;
   judgement->confirmed = 1;
   bool worse = (judgement->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
   set_verdict(judgement, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
               "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.",
-              describe_medians(judgement).text,
+              describe_medians(c->metric, judgement).text,
               describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text, judgement->p_value,
               fresh->count, describe_effect(judgement->confirmation_effect_ratio).text);
 }
@@ -434,12 +447,12 @@ static void judge_large_effect(const comparison *c, rl_verdict_judgement *judgem
 static void judge_small_effect(const comparison *c, rl_verdict_judgement *judgement) {
   double threshold = c->metric->threshold_ratio;
   if (judgement->interval_low_ratio >= -threshold && judgement->interval_high_ratio <= threshold)
-    return set_verdict(judgement, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(judgement).text,
-                       describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text,
-                       in_percent(threshold).text);
+    return set_verdict(
+        judgement, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(c->metric, judgement).text,
+        describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text, in_percent(threshold).text);
   bool bimodal = c->baseline.modes.bimodal || c->current.modes.bimodal;
   set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.",
-              describe_medians(judgement).text,
+              describe_medians(c->metric, judgement).text,
               describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text, in_percent(threshold).text,
               bimodal ? ": the blocks have two modes" : "");
 }
@@ -466,8 +479,8 @@ static void judge_metric(comparison *c, const char *quarantine_reason) {
   if (c->current.count < judgement->blocks_needed || c->baseline.count < judgement->blocks_needed)
     return judge_too_few_blocks(c, judgement);
   if (isnan(judgement->effect_ratio) || (isnan(judgement->interval_low_ratio) && judgement->effect_ratio == 0))
-    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.",
-                       judgement->current_median, judgement->baseline_median);
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s against %s in the baseline: a ratio needs positive values.",
+                       with_unit(metric, judgement->current_median).text, with_unit(metric, judgement->baseline_median).text);
   if (fabs(judgement->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, judgement);
   else judge_small_effect(c, judgement);
 }

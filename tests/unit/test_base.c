@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fields.h"
 #include "base/json.h"
+#include "base/metric_unit.h"
 #include "base/timed_mutex.h"
 #include "base/utf8.h"
 
@@ -471,6 +472,30 @@ static void a_timed_lock_gives_up_after_its_time(void **state) {
   rl_timed_mutex_destroy(&mutex);
 }
 
+static void a_metrics_name_contains_its_unit(void **state) {
+  (void)state;
+  static const struct {
+    const char *key, *unit, *word;
+  } cases[] = {{"train/fp16/epoch_ms_median", "ms", "ms"},
+               {"copy/vector/time_warm_us_median", "µs", "us"},
+               {"peak_memory_bytes", "byte", "bytes"},
+               {"test_accuracy_ratio", "1", "ratio"},
+               {"images_per_s", "images/s", NULL},
+               {"train_images_per_s_median", "images/s", NULL},
+               {"launches_per_step", "launches/step", NULL},
+               {"s", "1", NULL},
+               {"ms_epoch", "1", NULL},
+               {"sms_used", "1", NULL},
+               {"a/b_ms/losses", "1", NULL},
+               {"", "1", NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char unit[RL_METRIC_UNIT_SIZE];
+    const char *word = rl_metric_unit_word(cases[i].key);
+    assert_string_equal(rl_metric_unit(unit, cases[i].key), cases[i].unit);
+    assert_string_equal(word != NULL ? word : "", cases[i].word != NULL ? cases[i].word : "");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(printed_fields_decode_to_the_same_values),
                                      cmocka_unit_test(arrays_grow),
@@ -487,6 +512,7 @@ int main(void) {
                                      cmocka_unit_test(a_timed_mutex_excludes_threads),
                                      cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
                                      cmocka_unit_test(instants_are_rfc_3339_timestamps),
+                                     cmocka_unit_test(a_metrics_name_contains_its_unit),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
