@@ -66,8 +66,8 @@ static int read_stage(checked_rows *checked, int stage, rl_error *err) {
   if (checked->stages[stage] == NULL) return -1;
   for (int64_t i = 0; i < checked->reference.count; i++)
     if (read_elements(checked->instance, checked->instance->stages[stage],
-                      rl_layer_stage_row(p, stage, checked->rows[i]) * columns, columns, checked->stages[stage] + i * columns,
-                      err) < 0)
+                      rl_layer_stage_row_index(p, stage, checked->rows[i]) * columns, columns,
+                      checked->stages[stage] + i * columns, err) < 0)
       return -1;
   return 0;
 }

@@ -55,7 +55,7 @@ static rl_memory_purpose purpose_of(int input) { return input == RL_LAYER_X ? RL
 static int allocate_tensors(rl_layer_instance *self, rl_error *err) {
   rl_device *device = self->base.device;
   const size_t size = rl_dtype_size(self->stored_dtype);
-  for (int input = 0; input < RL_LAYER_CACHE; input++)
+  for (int input = 0; input < RL_LAYER_INITIAL_QKV; input++)
     if (device->ops->allocate(device, purpose_of(input), (size_t)rl_layer_input_elements(&self->params, input) * size,
                               &self->inputs[input], err) < 0 ||
         fill_input(self, input, self->inputs[input], err) < 0)
@@ -84,13 +84,13 @@ static int poison_tensor(rl_layer_instance *self, void *tensor, int64_t elements
 /* Sets the results of one sequence's new tokens to NaN. Their rows are adjacent. */
 static int poison_sequence(rl_layer_instance *self, int stage, int64_t sequence, rl_error *err) {
   const rl_layer_params *p = &self->params;
-  const int64_t columns = rl_layer_stage_columns(p, stage), first = rl_layer_stage_row(p, stage, sequence * p->tokens);
+  const int64_t columns = rl_layer_stage_columns(p, stage), first = rl_layer_stage_row_index(p, stage, sequence * p->tokens);
   char *tensor = self->stages[stage];
   return poison_tensor(self, tensor + (size_t)(first * columns) * rl_dtype_size(self->stored_dtype), p->tokens * columns, err);
 }
 
 int rl_layer_poison(rl_layer_instance *self, rl_error *err) {
-  if (self->params.cached_tokens > 0 && fill_input(self, RL_LAYER_CACHE, self->stages[RL_LAYER_QKV], err) < 0) return -1;
+  if (self->params.cached_tokens > 0 && fill_input(self, RL_LAYER_INITIAL_QKV, self->stages[RL_LAYER_QKV], err) < 0) return -1;
   for (int stage = 0; stage < RL_LAYER_STAGE_COUNT; stage++)
     for (int64_t sequence = 0; sequence < self->params.batch; sequence++)
       if (poison_sequence(self, stage, sequence, err) < 0) return -1;

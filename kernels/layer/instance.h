@@ -15,7 +15,7 @@ typedef struct rl_layer_instance {
   rl_instance base;
   rl_layer_params params;
   int stored_dtype; /* rl_dtype of the tensors in memory */
-  /* Tensors on the device. inputs[RL_LAYER_CACHE] is NULL, because the cached tokens are stored in stages[RL_LAYER_QKV]. */
+  /* Tensors on the device. inputs[RL_LAYER_INITIAL_QKV] is NULL, because the cached tokens are stored in stages[RL_LAYER_QKV]. */
   void *inputs[RL_LAYER_INPUT_COUNT], *stages[RL_LAYER_STAGE_COUNT];
   rl_launch launches[RL_LAYER_LAUNCHES_MAX];
   rl_sequence step;

@@ -17,7 +17,7 @@ int64_t rl_layer_stage_columns(const rl_layer_params *p, int stage) {
   return columns[stage];
 }
 
-int64_t rl_layer_stage_row(const rl_layer_params *p, int stage, int64_t row) {
+int64_t rl_layer_stage_row_index(const rl_layer_params *p, int stage, int64_t row) {
   return stage == RL_LAYER_QKV ? rl_layer_qkv_row(p, row) : row;
 }
 
@@ -32,12 +32,12 @@ int64_t rl_layer_input_elements(const rl_layer_params *p, int input) {
       [RL_LAYER_NORM1_BIAS] = p->hidden,           [RL_LAYER_NORM2_WEIGHT] = p->hidden,
       [RL_LAYER_NORM2_BIAS] = p->hidden,           [RL_LAYER_QKV_WEIGHT] = 3 * p->hidden * p->hidden,
       [RL_LAYER_O_WEIGHT] = p->hidden * p->hidden, [RL_LAYER_GATE_UP_WEIGHT] = 2 * p->ffn * p->hidden,
-      [RL_LAYER_DOWN_WEIGHT] = p->hidden * p->ffn, [RL_LAYER_CACHE] = rl_layer_stage_elements(p, RL_LAYER_QKV)};
+      [RL_LAYER_DOWN_WEIGHT] = p->hidden * p->ffn, [RL_LAYER_INITIAL_QKV] = rl_layer_stage_elements(p, RL_LAYER_QKV)};
   return elements[input];
 }
 
-/* An input's values are uniform in [center - radius, center + radius). The radius of a matrix of weights is √(3 / inputs), with
- * which a product has about the variance of its input. */
+/* The elements of an input are uniformly distributed in [center - radius, center + radius), so their variance is radius² / 3. The
+ * radius of a weight matrix [outputs][inputs] is √(3 / inputs), which makes the variance 1 / inputs. */
 typedef struct range {
   double center, radius;
 } range;

@@ -19,11 +19,11 @@ typedef enum rl_layer_input {
   RL_LAYER_O_WEIGHT,       /* [hidden][hidden] */
   RL_LAYER_GATE_UP_WEIGHT, /* [2 · ffn][hidden]: the gate's rows, then those of up */
   RL_LAYER_DOWN_WEIGHT,    /* [hidden][ffn] */
-  RL_LAYER_CACHE,          /* initial contents of the buffer qkv; only k and v of the cached tokens are used */
+  RL_LAYER_INITIAL_QKV,    /* initial contents of the buffer qkv; only k and v of the cached tokens are used */
   RL_LAYER_INPUT_COUNT
 } rl_layer_input;
 
-/* Intermediate results and the output of the layer, which every variant stores. */
+/* The buffers that every variant fills: four intermediate results and the layer's output. */
 typedef enum rl_layer_stage {
   RL_LAYER_QKV,
   RL_LAYER_ATTENTION,
@@ -37,10 +37,12 @@ extern const char *const rl_layer_stage_names[]; /* "qkv" "attention" "hidden" "
 int64_t rl_layer_input_elements(const rl_layer_params *params, int input);
 int64_t rl_layer_stage_elements(const rl_layer_params *params, int stage); /* elements of the whole buffer */
 int64_t rl_layer_stage_columns(const rl_layer_params *params, int stage);  /* elements of a row */
-/* Returns the index of a row in the stage's buffer, in units of its columns. */
-int64_t rl_layer_stage_row(const rl_layer_params *params, int stage, int64_t row);
-/* Generates elements [start, start + count) of an input, rounded to the layer's type. The variance of weights is 1 / inputs, so
- * that the variance of a product of normalized inputs is about 1. */
+/* Returns the index of row `row` of the layer in the stage's buffer. The first element of the row is at this index times
+ * rl_layer_stage_columns. The index differs from `row` only for RL_LAYER_QKV, whose buffer also has rows of the cached tokens. */
+int64_t rl_layer_stage_row_index(const rl_layer_params *params, int stage, int64_t row);
+/* Generates elements [start, start + count) of an input, rounded to the layer's type. All elements are uniformly distributed. The
+ * elements of a weight matrix [outputs][inputs] have the variance 1 / inputs, so that its product with a normalized row has a
+ * variance of about 1. The norms' weights are in [0.5, 1.5), and the elements of all other inputs in [-2, 2). */
 void rl_layer_fill_input(const rl_layer_params *params, int input, int64_t start, int64_t count, double *values);
 
 #ifdef __cplusplus

@@ -78,7 +78,7 @@ static inline double *compute_whole_layer(rl_layer_instance *layer) {
          *attention = malloc((size_t)(rows * hidden) * sizeof(double)), *h = malloc((size_t)(rows * hidden) * sizeof(double)),
          *gated = malloc((size_t)(rows * p->ffn) * sizeof(double)), *output = malloc((size_t)(rows * hidden) * sizeof(double));
   rl_layer_fill_input(p, RL_LAYER_X, 0, rows * hidden, x);
-  rl_layer_fill_input(p, RL_LAYER_CACHE, 0, p->batch * context * 3 * hidden, cache);
+  rl_layer_fill_input(p, RL_LAYER_INITIAL_QKV, 0, p->batch * context * 3 * hidden, cache);
   assert_int_equal(rl_layer_reference_qkv(&reference, x, qkv, NULL), 0);
   for (int64_t i = 0; i < rows; i++)
     memcpy(cache + rl_layer_qkv_row(p, i) * 3 * hidden, qkv + i * 3 * hidden, (size_t)(3 * hidden) * sizeof(double));
