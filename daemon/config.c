@@ -53,7 +53,8 @@ const rl_config_key rl_config_keys[] = {
     TEXT(web, "", "folder of the web page's files; empty: ../share/rooflined/web, relative to the program's folder"),
     TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's folder if it has a worker, else ../libexec/rooflined"),
     TEXT(builds, "",
-         "further builds of the workers, with which suites are compared: NAME=FOLDER of rooflined-worker-*, separated by commas",
+         "further builds of the workers, which jobs and baselines of suite runs select by worker_build: NAME=FOLDER of "
+         "rooflined-worker-*, separated by commas",
          .check = check_builds),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
     TEXT(suites, "",
@@ -66,7 +67,8 @@ const rl_config_key rl_config_keys[] = {
     INT(import_spool_bytes, "8589934592", 1024, INT64_C(1) << 50,
         "largest total size of uploaded traces that wait for their import, in the state folder"),
     INT(connection_limit, "4096", 1, 65536,
-        "open connections; when 7/8 are open, each new one closes the oldest without a complete request"),
+        "largest number of open connections; when more than 7/8 are open, each new one closes the oldest that has never sent a "
+        "complete request, else the one that has been idle longest"),
     INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must arrive"),
     INT(request_deadline_s, "10", 1, 3600, "seconds after which the daemon stops working on a request, waiting in line included"),
     INT(job_deadline_s, "3600", 1, 604800, "deadline of a job that names none, in seconds from its start"),
@@ -78,8 +80,8 @@ const rl_config_key rl_config_keys[] = {
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50,
         "largest total size of the buffers of a posted kernel, in bytes"),
     INT(spare_worker_s, "60", 0, 86400,
-        "seconds after the last posted kernel for which started workers wait for the next one (0: none wait); each holds a CUDA "
-        "context"),
+        "seconds after the last posted kernel during which spare workers, already started, wait for the next one; 0: no spare "
+        "workers; each of them holds a CUDA context"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: forever"),
     INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: forever"),
     INT(max_bytes, "0", 0, INT64_C(1) << 50, "database size above which the oldest rows are deleted; 0: no limit"),
@@ -92,8 +94,10 @@ const rl_config_key rl_config_keys[] = {
     INT(spill_bytes, "67108864", 0, INT64_C(1) << 40,
         "bytes of disk allocated for each device to keep results while the database can't be written; 0: none"),
     TEXT(webhook_url, "", "http or https URL to which events of regression suites are posted; empty: none", .check = check_url),
-    TEXT(webhook_secret_file, "",
-         "file of the key that signs these posts (whsec_ and base64); a relative path: in $CREDENTIALS_DIRECTORY"),
+    TEXT(
+        webhook_secret_file, "",
+        "file with the key that signs the posts to webhook_url, in base64 with the prefix whsec_; a relative path is relative to "
+        "$CREDENTIALS_DIRECTORY"),
     TEXT(webhook_ca_file, "",
          "certificates (PEM) of the authorities that the receiver's certificate is checked against; empty: the system's"),
     INT(webhook_retry_s, "10", 1, 3600,
@@ -299,7 +303,7 @@ static int join_path(char *path, const char *folder, const char *rest, rl_error 
 
 /* Sets `state` from the environment. In STATE_DIRECTORY, systemd separates several folders by colons; the first one is the
  * daemon's. */
-static int default_state(rl_config *config, rl_error *err) {
+static int set_default_state(rl_config *config, rl_error *err) {
   static const struct {
     const char *variable, *rest, *separators;
   } candidates[] = {{"STATE_DIRECTORY", "", ":"}, {"XDG_STATE_HOME", "rooflined", ""}, {"HOME", ".local/state/rooflined", ""}};
@@ -323,24 +327,25 @@ static bool has_workers(const char *folder) {
   return is_found;
 }
 
-static int default_suites(rl_config *config, const char *program, rl_error *err) {
+static int set_default_suites(rl_config *config, const char *program_folder, rl_error *err) {
   if (config->suites[0] != '\0') return 0;
-  int length = snprintf(config->suites, sizeof config->suites, "/etc/rooflined/suites.d:%s/../share/rooflined/suites.d", program);
-  return length < (int)sizeof config->suites ? 0 : rl_fail(err, RL_INPUT, 0, "the path %.80s... is too long", program);
+  int length =
+      snprintf(config->suites, sizeof config->suites, "/etc/rooflined/suites.d:%s/../share/rooflined/suites.d", program_folder);
+  return length < (int)sizeof config->suites ? 0 : rl_fail(err, RL_INPUT, 0, "the path %.80s... is too long", program_folder);
 }
 
 /* If `web`, `suites` or `workers` is empty, derives it from the program's path, in the build tree and in an installation. */
-static int default_folders(rl_config *config, rl_error *err) {
-  char program[RL_PATH_SIZE];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+static int set_default_folders(rl_config *config, rl_error *err) {
+  char program_folder[RL_PATH_SIZE];
+  ssize_t length = readlink("/proc/self/exe", program_folder, sizeof program_folder - 1);
   if (length < 0) return rl_fail_errno(err, "can't read /proc/self/exe");
-  program[length] = '\0';
-  *strrchr(program, '/') = '\0';
-  if (config->web[0] == '\0' && join_path(config->web, program, "../share/rooflined/web", err) < 0) return -1;
-  if (default_suites(config, program, err) < 0) return -1;
+  program_folder[length] = '\0';
+  *strrchr(program_folder, '/') = '\0';
+  if (config->web[0] == '\0' && join_path(config->web, program_folder, "../share/rooflined/web", err) < 0) return -1;
+  if (set_default_suites(config, program_folder, err) < 0) return -1;
   if (config->workers[0] != '\0') return 0;
-  if (has_workers(program)) return join_path(config->workers, program, "", err);
-  return join_path(config->workers, program, "../libexec/rooflined", err);
+  if (has_workers(program_folder)) return join_path(config->workers, program_folder, "", err);
+  return join_path(config->workers, program_folder, "../libexec/rooflined", err);
 }
 
 static int check_consistency(const rl_config *config, rl_error *err) {
@@ -361,8 +366,8 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
   if (load_file(file, &loaded, err) < 0 || load_environment(&loaded, err) < 0) return -1;
   for (int i = 0; i < override_count; i++)
     if (load_override(overrides[i], &loaded, err) < 0) return -1;
-  if (loaded.state[0] == '\0' && default_state(&loaded, err) < 0) return -1;
-  if (default_folders(&loaded, err) < 0 || check_consistency(&loaded, err) < 0) return -1;
+  if (loaded.state[0] == '\0' && set_default_state(&loaded, err) < 0) return -1;
+  if (set_default_folders(&loaded, err) < 0 || check_consistency(&loaded, err) < 0) return -1;
   *config = loaded;
   return 0;
 }

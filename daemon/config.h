@@ -19,23 +19,23 @@ typedef struct rl_config {
   char state[RL_PATH_SIZE];      /* $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else ~/.local/state/rooflined */
   char web[RL_PATH_SIZE];        /* static files */
   char workers[RL_PATH_SIZE];    /* folder of rooflined-worker-* */
-  char builds[2 * RL_PATH_SIZE]; /* named_paths.h: further builds of the workers */
+  char builds[2 * RL_PATH_SIZE]; /* further builds of the workers, in the syntax of named_paths.h */
   char mnist_dir[RL_PATH_SIZE];
-  char suites[2 * RL_PATH_SIZE];              /* folders of regression suites, separated by colons */
-  char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */
-  int64_t queue_limit;                        /* 1000 */
-  int64_t body_limit_bytes;                   /* 1 MiB */
-  int64_t import_limit_bytes;                 /* 2 GiB: largest trace that is imported */
-  int64_t import_spool_bytes;                 /* 8 GiB: largest total size of the uploads that wait for their import */
-  int64_t connection_limit;                   /* 4096 */
-  int64_t request_timeout_s;                  /* 15: headers and body must arrive within this time */
-  int64_t request_deadline_s;                 /* 10: the queries of a request end after this time */
-  int64_t job_deadline_s;                     /* 3600 */
-  bool refresh_ceilings;                      /* measure again when a device's driver or clocks have changed */
-  bool allow_source;                          /* execute code that clients with a token post */
-  char source_includes[RL_PATH_SIZE];         /* folders that posted code may include files from, separated by colons */
-  int64_t source_buffer_bytes;                /* 16 GiB: largest total size of a posted kernel's buffers */
-  int64_t spare_worker_s;                     /* 60: how long spare workers wait for the next posted kernel */
+  char suites[2 * RL_PATH_SIZE];      /* folders of regression suites, separated by colons */
+  char devices[256];                  /* "all", or ids separated by commas: "cpu,gpu0" */
+  int64_t queue_limit;                /* 1000 */
+  int64_t body_limit_bytes;           /* 1 MiB */
+  int64_t import_limit_bytes;         /* 2 GiB: largest trace that is imported */
+  int64_t import_spool_bytes;         /* 8 GiB: largest total size of the uploads that wait for their import */
+  int64_t connection_limit;           /* 4096 */
+  int64_t request_timeout_s;          /* 15: headers and body must arrive within this time */
+  int64_t request_deadline_s;         /* 10: the queries of a request end after this time */
+  int64_t job_deadline_s;             /* 3600 */
+  bool refresh_ceilings;              /* measure again when a device's driver or clocks have changed */
+  bool allow_source;                  /* execute code that clients with a token post */
+  char source_includes[RL_PATH_SIZE]; /* folders that posted code may include files from, separated by colons */
+  int64_t source_buffer_bytes;        /* 16 GiB: largest total size of a posted kernel's buffers */
+  int64_t spare_worker_s;             /* 60: how long spare workers wait for the next posted kernel; 0: no spare workers */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: no limit */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
   bool behind_proxy;
@@ -43,7 +43,7 @@ typedef struct rl_config {
   char allowed_hosts[256]; /* additional Host names that requests may use, comma-separated */
   int64_t spill_bytes;     /* 64 MiB: size of the spill file of each device; 0: no spill files */
   char webhook_url[RL_PATH_SIZE];
-  char webhook_secret_file[RL_PATH_SIZE]; /* a relative path: in $CREDENTIALS_DIRECTORY */
+  char webhook_secret_file[RL_PATH_SIZE]; /* a relative path is relative to $CREDENTIALS_DIRECTORY */
   char webhook_ca_file[RL_PATH_SIZE];     /* "": the system's authorities */
   int64_t webhook_retry_s;                /* 10: time from the first failure of a delivery to the next attempt */
   int64_t threads;                        /* threads of the CPU engines; 0: one for each core */
