@@ -21,7 +21,10 @@ int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *owned = text;
   if (owned == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
   if ((size_t)snprintf(out, size, "%s", owned) >= size)
-    return rl_fail_at(err, "", "the job is longer than %zu bytes when written out", size - 1);
+    return rl_fail_at(
+        err, "",
+        "with all defaults filled in, the JSON text of the request, or of a part of it, is longer than %zu bytes: shorten it",
+        size - 1);
   return 0;
 }
 
@@ -123,7 +126,7 @@ static int check_worker_build(const rl_job_spec *spec, const rl_job_policy *poli
   if (spec->worker_build[0] == '\0' || policy->builds == NULL ||
       rl_named_paths_find(policy->builds, spec->worker_build, path, sizeof path))
     return 0;
-  return rl_fail_at(err, "/worker_build", "the setting builds names no build %s", spec->worker_build);
+  return rl_fail_at(err, "/worker_build", "the setting `builds` has no build named %s", spec->worker_build);
 }
 
 static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,

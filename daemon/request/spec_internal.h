@@ -36,17 +36,17 @@ typedef struct rl_spec_common {
   RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "name of the job in the list of jobs; default: none"), \
       RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES,                                                              \
                     .summary = "tags of the job in the list of jobs; GET /jobs?search= finds them")
-#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                  \
-  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                               \
-                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                        \
-      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,                                \
-                    .summary = "passes under which each run is measured; default timing"),                             \
-      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,                   \
-                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),     \
-      RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                               \
-                    .summary = "run the passes in worker processes that no earlier job used; default false"),          \
-      RL_SPEC_FIELD(STRUCT, "worker_build", worker_build, RL_FIELD_TEXT,                                               \
-                    .summary = "a build of the workers that the setting builds names; default: the daemon's workers"), \
+#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                        \
+  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                                     \
+                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                              \
+      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,                                      \
+                    .summary = "passes under which each run is measured; default timing"),                                   \
+      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,                         \
+                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),           \
+      RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                                     \
+                    .summary = "run the passes in worker processes that no earlier job used; default false"),                \
+      RL_SPEC_FIELD(STRUCT, "worker_build", worker_build, RL_FIELD_TEXT,                                                     \
+                    .summary = "name of a build of the workers in the setting `builds`; default: the daemon's own workers"), \
       RL_SPEC_LABEL_FIELDS(STRUCT)
 /* The fields of kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \

@@ -36,7 +36,7 @@ static const sequence_request defaults = {.samples = 20, .seed = 1, .common = RL
 static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error *err) {
   rl_kernel_sequence_params params = {.samples = request->samples, .pause_ms = request->pause_ms, .seed = request->seed};
   if (!cJSON_PrintPreallocated((cJSON *)request->kernels, params.kernels, sizeof params.kernels, false))
-    return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out",
+    return rl_fail_at(err, "/kernels", "with all defaults filled in, the JSON text of the kernels must be shorter than %d bytes",
                       RL_KERNEL_SEQUENCE_TEXT_SIZE - 5);
   return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
