@@ -1,6 +1,6 @@
 /* Commits the passes of the spill files (supervisor/spill.h), to which the supervisor of the last daemon wrote results that the
- * database did not accept. The daemon may have stored some activity rows of such a pass after it wrote the file; these rows are
- * skipped, so that no row is stored twice. */
+ * database did not accept. After it had written such a file, the last daemon may still have stored some of the pass's activity
+ * rows, because the database accepted writes again. These rows are skipped, so that no row is stored twice. */
 #include "recovery.h"
 
 #include <errno.h>
@@ -25,13 +25,13 @@ static int commit_once(rl_store *store, rl_spilled_pass *pass, rl_error *err) {
 static int commit(rl_store *store, rl_spilled_pass *pass, rl_error *err) {
   int64_t begin_ns = rl_monotonic_ns();
   while (commit_once(store, pass, err) < 0)
-    if (!rl_store_wait_at_start(err, begin_ns)) return -1;
+    if (!rl_store_should_retry_at_start(err, begin_ns)) return -1;
   return 0;
 }
 
-/* Returns whether a repetition may succeed. It can't after RL_HTTP (the job has ended or was deleted), RL_WIRE (activity rows
- * between the last row in the database and the first row in the file are lost) and RL_STORAGE_CONSTRAINT (the records violate a
- * constraint of the schema). */
+/* Returns whether a later attempt to commit the pass may succeed. If so, the file is kept and the daemon does not start. A later
+ * attempt can't succeed after RL_HTTP (the job has ended or was deleted), RL_WIRE (activity rows between the last row in the
+ * database and the first row in the file are lost) and RL_STORAGE_CONSTRAINT (the records violate a constraint of the schema). */
 static bool is_temporary(const rl_error *err) {
   return err->domain != RL_HTTP && err->domain != RL_WIRE && !(err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT);
 }

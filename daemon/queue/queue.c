@@ -56,7 +56,7 @@ static void unlock_queue(rl_queue *queue) { pthread_mutex_unlock(&queue->mutex);
 static int requeue_jobs(rl_store *store, rl_error *err) {
   int64_t requeued, begin_ns = rl_monotonic_ns();
   while (rl_store_jobs_requeue(store, DAEMON_DEATHS_MAX, &requeued, err) < 0)
-    if (!rl_store_wait_at_start(err, begin_ns)) return -1;
+    if (!rl_store_should_retry_at_start(err, begin_ns)) return -1;
   return 0;
 }
 

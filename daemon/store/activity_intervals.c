@@ -1,5 +1,6 @@
 /* Implements activity_intervals.h. For each level, a hash table sums the rows of each interval of time separately for each lane,
- * that is for each kind, device, stream and thread. */
+ * that is for each kind, device, stream and thread. A row belongs to the interval in which it starts. A level leaves out the rows
+ * that are as long as its intervals or longer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 /* Fewer than MIN_ROWS rows get no intervals: queries read such rows one by one just as fast, while each level would store at
  * least one interval for each lane. */
 enum { SLOTS = 2 * RL_SLICE_ROWS, MIN_ROWS = 1024, MIN_ROWS_PER_INTERVAL = 8 };
-_Static_assert((SLOTS & (SLOTS - 1)) == 0, "find_interval masks the hash with SLOTS - 1");
+_Static_assert((SLOTS & (SLOTS - 1)) == 0, "find_or_add_interval masks the hash with SLOTS - 1");
 
 typedef struct interval {
   int64_t start_ns;
-  uint32_t kind, device, stream, thread, name; /* name: name of the longest row in the interval */
+  uint32_t kind, device, stream, thread;
+  uint32_t name_index; /* index of the longest row's name among the names of the pass */
   int64_t row_count, busy_ns, longest_ns;
 } interval;
 
@@ -31,7 +33,7 @@ static bool has_lane_of(const interval *candidate, const rl_activity_row *row) {
          candidate->thread == row->thread;
 }
 
-static interval *find_interval(level_sums *sums, const rl_activity_row *row, int64_t start_ns) {
+static interval *find_or_add_interval(level_sums *sums, const rl_activity_row *row, int64_t start_ns) {
   uint64_t lane = ((uint64_t)row->stream ^ (uint64_t)row->thread << 20) << 24 ^ (uint64_t)row->device << 8 ^ row->kind;
   uint64_t hash = ((uint64_t)start_ns ^ lane) * UINT64_C(0x9e3779b97f4a7c15);
   size_t slot = (hash >> 32) & (SLOTS - 1);
@@ -52,10 +54,10 @@ static interval *find_interval(level_sums *sums, const rl_activity_row *row, int
 
 static void add_row(level_sums *sums, const rl_activity_row *row, int level) {
   int64_t start_ns = row->start_ns & ~(rl_activity_level_ns(level) - 1), duration_ns = row_duration_ns(row);
-  interval *found = find_interval(sums, row, start_ns);
+  interval *found = find_or_add_interval(sums, row, start_ns);
   found->row_count++;
   found->busy_ns += duration_ns;
-  if (duration_ns > found->longest_ns) found->name = row->name, found->longest_ns = duration_ns;
+  if (duration_ns > found->longest_ns) found->name_index = row->name, found->longest_ns = duration_ns;
   sums->row_count++;
 }
 
@@ -71,8 +73,8 @@ static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int lev
   for (size_t i = 0; i < SLOTS; i++) {
     const interval *slot = &sums->slots[i];
     if (slot->row_count == 0) continue;
-    const int64_t values[] = {pass,         level,           slot->start_ns, slot->kind,       slot->device, slot->stream,
-                              slot->thread, slot->row_count, slot->busy_ns,  slot->longest_ns, slot->name};
+    const int64_t values[] = {pass,         level,           slot->start_ns, slot->kind,       slot->device,    slot->stream,
+                              slot->thread, slot->row_count, slot->busy_ns,  slot->longest_ns, slot->name_index};
     if (rl_db_run_positional(db, statement, values, sizeof values / sizeof *values, err) < 0) return -1;
   }
   return 0;

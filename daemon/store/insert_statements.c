@@ -5,17 +5,17 @@
 #include "store/record_tables.h"
 
 /* Returns whether the field only serves to find the row's kernel_id and is not a column itself. */
-static bool is_kernel_key(const rl_record_table *table, const rl_field *field) {
+static bool only_finds_kernel_id(const rl_record_table *table, const rl_field *field) {
   return strcmp(table->owner_column, "kernel_id") == 0 && strcmp(field->name, "ordinal") == 0;
 }
 
 static void print_statement(const rl_record_table *table, const rl_field *fields) {
   printf("INSERT INTO %s (%s", table->table, table->owner_column);
   for (const rl_field *field = fields; field->name != NULL; field++)
-    if (!is_kernel_key(table, field)) printf(", \"%s\"", field->name);
+    if (!only_finds_kernel_id(table, field)) printf(", \"%s\"", field->name);
   printf(")\nVALUES (:%s", strcmp(table->owner_column, "kernel_id") == 0 ? "kernel_id" : "pass");
   for (const rl_field *field = fields; field->name != NULL; field++)
-    if (!is_kernel_key(table, field)) printf(", :%s", field->name);
+    if (!only_finds_kernel_id(table, field)) printf(", :%s", field->name);
   printf(")\n");
 }
 

@@ -24,11 +24,11 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Returns whether the caller should repeat a function of the store that has failed with err. It should if another program, such
- * as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the first
- * attempt); this function then waits briefly before it returns true. Called only while the daemon starts, because no client waits
- * then. */
-bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
+/* Returns whether the caller should call a function of the store that has failed with err again. It should if another program,
+ * such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the
+ * first attempt); this function then waits briefly before it returns true. Called only while the daemon starts, because no client
+ * waits then. */
+bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* A function that changes the state of a job or a pass also inserts the event that reports the change, in the same

@@ -131,7 +131,7 @@ static void *run_thread(void *argument) {
 static int enable(rl_webhook *webhook, rl_error *err) {
   const int64_t begin_ns = rl_monotonic_ns();
   while (rl_store_webhook_enable(webhook->store, wake, webhook, err) < 0)
-    if (!rl_store_wait_at_start(err, begin_ns)) return -1;
+    if (!rl_store_should_retry_at_start(err, begin_ns)) return -1;
   return 0;
 }
 

@@ -295,7 +295,7 @@ static inline int64_t execute_ceilings_job(rl_store *store, const char *properti
 }
 
 /* The rates of a CPU on which the floor of an epoch of fill_records is 10 ms. */
-static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
+static const rate rates_for_10_ms_floor[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
 /* Opens another connection to the store's database. */
 static inline sqlite3 *connect_to(const fixture *f) {

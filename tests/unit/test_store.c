@@ -591,7 +591,8 @@ static void the_start_waits_for_a_short_lock(void **state) {
   int64_t count, refused = 0, begin_ns = rl_monotonic_ns();
   query_integer_on(other, "BEGIN IMMEDIATE");
   assert_int_equal(pthread_create(&thread, NULL, unlock_later, other), 0);
-  for (; rl_store_jobs_requeue(f->store, 5, &count, &err) < 0; refused++) assert_true(rl_store_wait_at_start(&err, begin_ns));
+  for (; rl_store_jobs_requeue(f->store, 5, &count, &err) < 0; refused++)
+    assert_true(rl_store_should_retry_at_start(&err, begin_ns));
   assert_true(rl_monotonic_ns() - begin_ns >= LOCKED_MS * INT64_C(1000000) && refused > 0);
   pthread_join(thread, NULL);
   sqlite3_close(other);
@@ -602,10 +603,10 @@ static void the_start_waits_only_for_locks_and_not_for_5_s(void **state) {
   const int64_t SECOND_NS = 1000000000, now_ns = rl_monotonic_ns();
   const rl_error locked = {.domain = RL_STORAGE, .code = RL_STORAGE_LOCKED},
                  full = {.domain = RL_STORAGE, .code = RL_STORAGE_FULL}, http = {.domain = RL_HTTP, .code = RL_STORAGE_LOCKED};
-  assert_false(rl_store_wait_at_start(&full, now_ns));
-  assert_false(rl_store_wait_at_start(&http, now_ns));
-  assert_false(rl_store_wait_at_start(&locked, now_ns - 5 * SECOND_NS));
-  assert_true(rl_store_wait_at_start(&locked, now_ns - 3 * SECOND_NS));
+  assert_false(rl_store_should_retry_at_start(&full, now_ns));
+  assert_false(rl_store_should_retry_at_start(&http, now_ns));
+  assert_false(rl_store_should_retry_at_start(&locked, now_ns - 5 * SECOND_NS));
+  assert_true(rl_store_should_retry_at_start(&locked, now_ns - 3 * SECOND_NS));
 }
 
 static void activity_kinds_are_those_of_the_records(void **state) {

@@ -171,7 +171,7 @@ static void without_a_measured_roof_there_is_no_share(void **state) {
 
 static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   int64_t id = submit(f->store, "cpu", TIMING);
   execute_pass(f->store, "cpu", 1);
   execute_pass(f->store, "cpu", 0.05); /* 5 ms; the floor is 10 ms */
@@ -360,7 +360,7 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
 
 static void a_floor_stays_when_its_ceilings_are_deleted(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   int64_t id = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "fp32", 1e9, 20, 1e5, 1e5});
   assert_int_equal(query_integer(f, "DELETE FROM jobs WHERE kind = 'ceilings'"), -1);
   assert_floor(f, id, "floor_ms", 10);

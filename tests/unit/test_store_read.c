@@ -289,7 +289,7 @@ static void a_timeline_has_the_rows_of_its_window(void **state) {
 
 static void a_history_has_the_values_of_all_runs(void **state) {
   fixture *f = *state;
-  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   int64_t first = complete_job(f->store);
   submit(f->store, "gpu0", TIMING);
   execute_pass(f->store, "gpu0", 3);

@@ -1,5 +1,5 @@
-/* Tests that the stored summaries of random jobs equal what their views compute, and that lists and the history read them by
- * index. */
+/* Tests with random jobs that stored summaries equal what their views compute, that lists of jobs use their SQL indexes, and that
+ * lists and the history return the right rows in the right order. */
 #include "store/schema.h"
 #include "store_fixture.h"
 
@@ -11,7 +11,8 @@ static double random_measure(double scale) {
   return random_below(4) == 0 ? NAN : scale * (1 + (double)random_below(1000) / 1000);
 }
 
-/* Replaces numbers by random ones or by NAN. Some times are then faster than their floor, hence suspect. */
+/* Replaces the numbers of a pass by random ones or by NAN, which is NULL in the database. Some epochs become shorter than their
+ * floor, so the store marks them as suspect. */
 static void randomize_records(pass_records *pass_data) {
   for (int i = 0; i < 4 && pass_data->records.epoch_count > 0; i++) {
     rl_epoch *epoch = &pass_data->epochs[i];
@@ -73,7 +74,8 @@ static void execute_random_job(rl_store *store) {
                                 random_below(2) == 0 ? &problem : NULL, &err));
 }
 
-/* Fails the test if a stored summary differs from its view, with the query that finds the difference. */
+/* Fails the test if a stored summary differs from its view. Each query counts differences; the message is the text of the first
+ * query whose result is not 0. */
 static void assert_stored_as_computed(const fixture *f) {
   static const char *const differences[] = {
       "SELECT count(*) FROM (SELECT * FROM run_summaries EXCEPT SELECT * FROM v_run_summaries)",
@@ -100,7 +102,7 @@ static void assert_stored_as_computed(const fixture *f) {
 static void execute_random_jobs(const fixture *f) {
   test_seed = 20261123, random_count = 0; /* the cases below depend on the seed */
   ASSERT_OK(rl_db_execute(&f->store->writer, "PRAGMA synchronous = OFF", "not wait for the disk", &err));
-  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   for (int i = 0; i < RANDOM_JOBS; i++) execute_random_job(f->store);
   submit(f->store, "cpu", TIMING); /* the last job stays queued; the job before runs */
   submit(f->store, "cpu", TIMING);
@@ -111,7 +113,7 @@ static void stored_summaries_equal_their_views(void **state) {
   fixture *f = *state;
   execute_random_jobs(f);
   assert_stored_as_computed(f);
-  /* the random jobs have every case */
+  /* the random jobs have every case: no count is 0 */
   static const char *const cases[] = {
       "SELECT count(*) FROM v_runs WHERE epoch_ms_median IS NULL AND unavailable ->> '$.epoch_ms_median' IS NOT NULL",
       "SELECT count(*) FROM v_runs WHERE epoch_ms_median IS NOT NULL AND NOT suspect",
@@ -132,7 +134,8 @@ static void stored_summaries_equal_their_views(void **state) {
     if (query_integer(f, cases[i]) == 0) fail_msg("%s", cases[i]);
 }
 
-/* Deletes the summaries, then changes them, and each time stores all of them again, as an upgrade does. */
+/* Deletes the stored summaries, and later falsifies them. Each time rl_store_summarize_all, which an upgrade calls, must restore
+ * what the store had stored. */
 static void an_upgrade_stores_all_summaries(void **state) {
   fixture *f = *state;
   execute_random_jobs(f);
@@ -181,7 +184,8 @@ static bool plan_has(rl_db *db, const char *statement, const char *text) {
   return found;
 }
 
-/* Every combination of filters has an index that finds exactly the jobs that match, in the order of ids. */
+/* The filters kind, state and device have an index for each combination. It finds exactly the jobs that match, in the order of
+ * ids. A list of the jobs in suites uses suite_jobs_by_job, and a list of the jobs in no suite the primary key. */
 static void lists_of_jobs_use_their_index(void **state) {
   static const struct {
     const char *statement, *step;
@@ -200,10 +204,11 @@ static void lists_of_jobs_use_their_index(void **state) {
   };
   fixture *f = *state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const rl_embedded *text = rl_statements;
-    while (text->name != NULL && strcmp(text->name, cases[i].statement) != 0) text++;
-    if (text->name == NULL || !plan_has(&f->store->writer, text->text, cases[i].step)) fail_msg("%s", cases[i].statement);
-    if (plan_has(&f->store->writer, text->text, "TEMP B-TREE")) fail_msg("%s is sorted", cases[i].statement);
+    const rl_embedded *statement = rl_statements;
+    while (statement->name != NULL && strcmp(statement->name, cases[i].statement) != 0) statement++;
+    if (statement->name == NULL || !plan_has(&f->store->writer, statement->text, cases[i].step))
+      fail_msg("%s", cases[i].statement);
+    if (plan_has(&f->store->writer, statement->text, "TEMP B-TREE")) fail_msg("%s is sorted", cases[i].statement);
   }
 }
 
@@ -267,7 +272,8 @@ static void a_history_merges_several_series_by_time(void **state) {
     assert_int_equal(count, query_integer(f, sql));
     assert_true(count > 3);
     for (int row = 0; row < count; row++) {
-      /* the newest rows, oldest first; if there are :limit of them, the oldest is the last */
+      /* The newest rows in the order of time. But if there are :limit rows, the oldest comes last, because it only shows that
+       * older rows exist. rank 0: the newest row. */
       const int rank = count < limit ? count - 1 - row : row == count - 1 ? count - 1 : count - 2 - row;
       snprintf(sql, sizeof sql,
                "SELECT run_id FROM v_history v, json_each(v.metrics) m WHERE m.value = '%s' "
