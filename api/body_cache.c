@@ -1,6 +1,6 @@
 /* Implements the cache with a hash table and a list of the entries in order of use; one mutex guards both. An entry has a
- * reference count: the cache holds one reference, and each caller that has found the entry holds one. Releasing the last
- * reference frees the entry. */
+ * reference count: the cache holds one reference while it contains the entry, and each caller that has made or found the entry
+ * holds one. Releasing the last reference frees the entry. */
 #include "api/body_cache.h"
 
 #include <malloc.h>
@@ -32,14 +32,15 @@ typedef struct cache_entry {
 
 struct rl_body_cache {
   size_t max_bytes;
-  _Atomic size_t bytes;                          /* size of all texts and encodings that are not freed yet, cached or not */
+  _Atomic size_t bytes;                          /* sum of counted_text.size of the texts that MHD has not freed yet */
   _Atomic size_t freed_bytes;                    /* bytes freed since the last malloc_trim */
   pthread_mutex_t lock;                          /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];
 };
 
-/* The text of an MHD response. Its size counts towards the cache's `bytes` until MHD frees the text with the response. */
+/* The text of an MHD response 200. `size`, the bytes of the text plus RL_BODY_OVERHEAD_BYTES, counts towards the cache's
+ * `bytes` until MHD frees the text with the response. */
 typedef struct counted_text {
   rl_body_cache *cache;
   size_t size;
@@ -92,7 +93,7 @@ static void destroy_encoding(rl_encoded_body *encoding) {
 }
 
 /* Takes ownership of `text`. Returns -1 if memory is exhausted. */
-static int make_encoding(rl_body_cache *cache, const cache_entry *entry, char *text, size_t size, rl_encoded_body *encoding) {
+static int make_responses(rl_body_cache *cache, const cache_entry *entry, char *text, size_t size, rl_encoded_body *encoding) {
   encoding->response = make_response(cache, text, size);
   encoding->not_modified = MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
   if (encoding->response == NULL || encoding->not_modified == NULL) {
@@ -145,17 +146,17 @@ static bool evict_until_fits(rl_body_cache *cache, size_t added_bytes) {
   while (atomic_load(&cache->bytes) + added_bytes > cache->max_bytes) {
     pthread_mutex_lock(&cache->lock);
     cache_entry *oldest = TAILQ_LAST(&cache->entries, recency_list);
-    bool unused = oldest != NULL && remove_entry(cache, oldest);
+    bool was_last_reference = oldest != NULL && remove_entry(cache, oldest);
     pthread_mutex_unlock(&cache->lock);
     if (oldest == NULL) return false;
-    if (unused) free_entry(oldest);
+    if (was_last_reference) free_entry(oldest);
   }
   return true;
 }
 
 void rl_body_cache_free(rl_body_cache *cache) {
   if (cache == NULL) return;
-  (void)evict_until_fits(cache, SIZE_MAX / 2);
+  (void)evict_until_fits(cache, SIZE_MAX / 2); /* removes every entry, because so many bytes never fit */
   pthread_mutex_destroy(&cache->lock);
   free(cache);
 }
@@ -172,7 +173,7 @@ rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *
   *entry = (cache_entry){.key = strdup(key), .add_headers = add_headers, .content_type = content_type, .references = 1};
   entry->body = (rl_cached_body){.key = entry->key, .text = text, .length = length};
   rl_etag_hash(text, length, entry->body.identity.etag);
-  if (make_encoding(cache, entry, text, length, &entry->body.identity) == 0 && entry->key != NULL) return &entry->body;
+  if (make_responses(cache, entry, text, length, &entry->body.identity) == 0 && entry->key != NULL) return &entry->body;
   free_entry(entry);
   return NULL;
 }
@@ -191,7 +192,7 @@ void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body) {
   char *compressed = compress_text(body->text, body->length, &size);
   if (compressed == NULL) return;
   snprintf(gzip.etag, sizeof gzip.etag, "%.*s-gzip\"", (int)strlen(body->identity.etag) - 1, body->identity.etag);
-  if (make_encoding(cache, entry, compressed, size, &gzip) < 0) return;
+  if (make_responses(cache, entry, compressed, size, &gzip) < 0) return;
   MHD_add_response_header(gzip.response, "Content-Encoding", "gzip");
   pthread_mutex_lock(&cache->lock);
   bool is_first = body->gzip.response == NULL;
@@ -213,12 +214,12 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body) {
   cache_entry *entry = (cache_entry *)body;
   pthread_mutex_lock(&cache->lock);
   cache_entry *earlier = find_entry(cache, entry->key);
-  bool unused = earlier != NULL && remove_entry(cache, earlier);
+  bool was_last_reference = earlier != NULL && remove_entry(cache, earlier);
   entry->references++;
   TAILQ_INSERT_HEAD(&cache->entries, entry, recency);
   LIST_INSERT_HEAD(&cache->buckets[bucket_of(entry->key)], entry, bucket_link);
   pthread_mutex_unlock(&cache->lock);
-  if (unused) free_entry(earlier);
+  if (was_last_reference) free_entry(earlier);
 }
 
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key) {
@@ -236,9 +237,9 @@ rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key) {
 void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body) {
   cache_entry *entry = (cache_entry *)body;
   pthread_mutex_lock(&cache->lock);
-  bool unused = drop_reference(entry);
+  bool was_last_reference = drop_reference(entry);
   pthread_mutex_unlock(&cache->lock);
-  if (unused) free_entry(entry);
+  if (was_last_reference) free_entry(entry);
 }
 
 void rl_body_cache_trim_heap(rl_body_cache *cache) {

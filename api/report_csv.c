@@ -8,11 +8,11 @@
 #include "analyze/rules.h"
 #include "api/ncu_text.h"
 
-const char *const rl_csv_details_names[] = {"header", "body", "all", NULL};
+const char *const rl_csv_row_filter_names[] = {"header", "body", "all", NULL};
 
 static const char *const kernel_columns[] = {"ID",     "Process ID", "Process Name", "Host Name", "Kernel Name", "Context",
                                              "Stream", "Block Size", "Grid Size",    "Device",    "CC"};
-/* Columns of the details page after those of the kernel. RL_CSV_DETAILS_HEADER omits the second one. */
+/* Columns of the details page after those of the kernel. RL_CSV_ROWS_HEADER omits the second one. */
 static const char *const details_columns[] = {"Section Name",           "Body Item Label",  "Metric Name", "Metric Unit",
                                               "Metric Value",           "Rule Name",        "Rule Type",   "Rule Description",
                                               "Estimated Speedup Type", "Estimated Speedup"};
@@ -56,11 +56,11 @@ static void put_number_member(FILE *out, const cJSON *object, const char *name) 
 }
 
 static void put_dim3_member(FILE *out, const cJSON *kernel, const char *name) {
-  const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel, name);
+  const cJSON *dimensions = cJSON_GetObjectItemCaseSensitive(kernel, name);
   char text[96] = "";
-  if (cJSON_GetArraySize(extent) == 3)
-    snprintf(text, sizeof text, "(%.0f, %.0f, %.0f)", cJSON_GetArrayItem(extent, 0)->valuedouble,
-             cJSON_GetArrayItem(extent, 1)->valuedouble, cJSON_GetArrayItem(extent, 2)->valuedouble);
+  if (cJSON_GetArraySize(dimensions) == 3)
+    snprintf(text, sizeof text, "(%.0f, %.0f, %.0f)", cJSON_GetArrayItem(dimensions, 0)->valuedouble,
+             cJSON_GetArrayItem(dimensions, 1)->valuedouble, cJSON_GetArrayItem(dimensions, 2)->valuedouble);
   put_next_field(out, text);
 }
 
@@ -70,20 +70,20 @@ static void put_device(FILE *out, const cJSON *run) {
   put_next_field(out, device && strncmp(device, "gpu", 3) == 0 ? device + 3 : "");
 }
 
-/* Writes the columns of the kernel and its run. If kernel->kernel is NULL, leaves the kernel's columns empty. */
+/* Writes the columns of the kernel and its run. If kernel->kernel_row is NULL, leaves the kernel's columns empty. */
 static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
-  double ordinal = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal"));
+  double ordinal = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel_row, "ordinal"));
   char id[32] = "";
   if (isfinite(ordinal)) snprintf(id, sizeof id, "%.0f", ordinal);
   put_field(out, id);
   put_number_member(out, kernel->run, "run");
   put_text_member(out, kernel->run, "workload");
   put_next_field(out, "127.0.0.1");
-  put_text_member(out, kernel->kernel, "name");
+  put_text_member(out, kernel->kernel_row, "name");
   put_number(out, rl_metric_values_get(kernel->values, "launch__context_id"));
   put_number(out, rl_metric_values_get(kernel->values, "launch__stream_id"));
-  put_dim3_member(out, kernel->kernel, "block");
-  put_dim3_member(out, kernel->kernel, "grid");
+  put_dim3_member(out, kernel->kernel_row, "block");
+  put_dim3_member(out, kernel->kernel_row, "grid");
   put_device(out, kernel->run);
   put_next_field(out, kernel->view->capability);
 }
@@ -96,27 +96,28 @@ static void put_kernel_column_names(FILE *out) {
 typedef struct details_page {
   FILE *out;
   const rl_csv_kernel *kernel;
-  rl_csv_details details;
+  rl_csv_row_filter row_filter;
 } details_page;
 
-static void put_details_fields(FILE *out, rl_csv_details details, const char *const fields[DETAILS_COLUMNS]) {
+static void put_details_fields(FILE *out, rl_csv_row_filter row_filter, const char *const fields[DETAILS_COLUMNS]) {
   put_next_fields(out, fields, 1);
-  if (details != RL_CSV_DETAILS_HEADER) put_next_fields(out, fields + 1, 1);
+  if (row_filter != RL_CSV_ROWS_HEADER) put_next_fields(out, fields + 1, 1);
   put_next_fields(out, fields + 2, DETAILS_COLUMNS - 2);
   putc('\n', out);
 }
 
-void rl_csv_print_details_header(FILE *out, rl_csv_details details) {
+void rl_csv_print_details_header(FILE *out, rl_csv_row_filter row_filter) {
   put_kernel_column_names(out);
-  put_details_fields(out, details, details_columns);
+  put_details_fields(out, row_filter, details_columns);
 }
 
 static void put_details_line(const details_page *page, const char *const fields[DETAILS_COLUMNS]) {
   put_kernel_fields(page->out, page->kernel);
-  put_details_fields(page->out, page->details, fields);
+  put_details_fields(page->out, page->row_filter, fields);
 }
 
-/* Prints a value, followed by its parts in parentheses as in Nsight Compute: "30 (20; 10)". Truncates the text to `size`. */
+/* Prints a row's value and then, if the row prints parts (rl_parts), the values or names of the metrics "KEY:PART" in
+ * parentheses, as in Nsight Compute: "30 (20; 10)". Truncates the text to `size`. */
 static void format_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
   rl_row_part parts[RL_MAX_ROW_PARTS];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
@@ -149,20 +150,20 @@ static void put_finding(const details_page *page, const rl_finding *finding) {
                                                               types[finding->kind], finding->message, scope, speedup});
 }
 
-static bool shows_row(rl_csv_details details, const rl_section_row *row) {
-  return details == RL_CSV_DETAILS_ALL || (details == RL_CSV_DETAILS_HEADER) == (row->table[0] == '\0');
+static bool shows_row(rl_csv_row_filter row_filter, const rl_section_row *row) {
+  return row_filter == RL_CSV_ROWS_ALL || (row_filter == RL_CSV_ROWS_HEADER) == (row->table[0] == '\0');
 }
 
 static void put_section(const details_page *page, const rl_section *section, const rl_findings *findings) {
   for (size_t i = 0; i < section->row_count; i++)
-    if (shows_row(page->details, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
+    if (shows_row(page->row_filter, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
       put_row(page, section, &section->rows[i]);
   for (size_t i = 0; i < findings->count; i++)
     if (strcmp(findings->items[i].rule->section, section->id) == 0) put_finding(page, &findings->items[i]);
 }
 
-void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details) {
-  details_page page = {out, kernel, details};
+void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_row_filter row_filter) {
+  details_page page = {out, kernel, row_filter};
   uint32_t sections = rl_report_view_sections(kernel->view, kernel->values);
   rl_findings findings = rl_report_apply_rules(kernel->values);
   for (size_t i = 0; i < rl_section_count; i++)
@@ -170,11 +171,11 @@ void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details
   free(findings.items);
 }
 
-void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details) {
+void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_row_filter row_filter) {
   static const rl_metric_values none = {0};
   static const rl_report_view view = {0};
   const rl_csv_kernel no_kernel = {run, NULL, &view, &none};
-  const details_page page = {out, &no_kernel, details};
+  const details_page page = {out, &no_kernel, row_filter};
   for (size_t i = 0; i < findings->count; i++) put_finding(&page, &findings->items[i]);
 }
 
@@ -219,8 +220,8 @@ static double raw_value(const rl_csv_kernel *kernel, const rl_csv_column *column
   const rl_metric_value *collected = rl_metric_find(kernel->values, column->name);
   if (collected != NULL) return collected->value;
   if (column->dimension == NULL) return column->is_computed ? rl_computed_metric_value(&column->computed, kernel->values) : NAN;
-  const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel->kernel, column->dimension->extent);
-  return cJSON_GetNumberValue(cJSON_GetArrayItem(extent, column->dimension->axis));
+  const cJSON *dimensions = cJSON_GetObjectItemCaseSensitive(kernel->kernel_row, column->dimension->dimensions_member);
+  return cJSON_GetNumberValue(cJSON_GetArrayItem(dimensions, column->dimension->axis));
 }
 
 void rl_csv_print_raw_header(FILE *out, const rl_csv_column *columns, size_t count) {

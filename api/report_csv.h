@@ -12,29 +12,29 @@
 
 /* Which rows of a section the details page contains, as with ncu's option --print-details: only the rows of the section's header,
  * only the rows of the tables below the header (body), or all rows. */
-typedef enum rl_csv_details { RL_CSV_DETAILS_HEADER, RL_CSV_DETAILS_BODY, RL_CSV_DETAILS_ALL } rl_csv_details;
-extern const char *const rl_csv_details_names[]; /* "header" "body" "all", NULL */
+typedef enum rl_csv_row_filter { RL_CSV_ROWS_HEADER, RL_CSV_ROWS_BODY, RL_CSV_ROWS_ALL } rl_csv_row_filter;
+extern const char *const rl_csv_row_filter_names[]; /* "header" "body" "all", NULL */
 
 typedef struct rl_csv_kernel {
-  const cJSON *run, *kernel; /* rows of the store's queries */
+  const cJSON *run, *kernel_row; /* rows of the store's queries; kernel_row is NULL in lines that belong to the run only */
   const rl_report_view *view;
   const rl_metric_values *values;
 } rl_csv_kernel;
 
 /* Print the details page. It has one line for each metric of each section, in scaled units, and one line for each finding. */
-void rl_csv_print_details_header(FILE *out, rl_csv_details details);
-void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
+void rl_csv_print_details_header(FILE *out, rl_csv_row_filter row_filter);
+void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_row_filter row_filter);
 
 /* Prints the lines of findings that belong to the run, not to a kernel. The kernel's columns are empty. */
-void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
+void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_row_filter row_filter);
 
 enum { RL_CSV_DIMENSIONS = 6 };
 /* The raw page's metrics of the launch dimensions. */
 extern const struct rl_csv_dimension {
   const char *name;
-  const char *unit;   /* as ncu prints it: "block" for the dimensions of a block, "" for those of the grid */
-  const char *extent; /* member of the kernel's row that has the three dimensions: "grid" or "block" */
-  int axis;           /* index into the three dimensions */
+  const char *unit;              /* as ncu prints it: "block" for the dimensions of a block, "" for those of the grid */
+  const char *dimensions_member; /* member of the kernel's row that has the three dimensions: "grid" or "block" */
+  int axis;                      /* index into the three dimensions */
 } rl_csv_dimensions[RL_CSV_DIMENSIONS];
 
 typedef struct rl_csv_column {

@@ -43,7 +43,7 @@ const rl_field rl_get_run_report_query[] = {
     RL_FIELD(report_query, format, RL_FIELD_CHOICE, .names = format_names,
              .summary = "csv: the format of ncu --csv; default json"),
     RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = page_names, .summary = "csv: the page of ncu; default details"),
-    RL_FIELD(report_query, print_details, RL_FIELD_CHOICE, .names = rl_csv_details_names,
+    RL_FIELD(report_query, print_details, RL_FIELD_CHOICE, .names = rl_csv_row_filter_names,
              .summary = "csv: rows of the details page: the sections' headers, their tables (body), or all; default header"),
     RL_FIELD(report_query, detail, RL_FIELD_CHOICE, .names = report_detail_names,
              .summary = "json: verdicts: kernels without sections, series and instructions; default full"),
@@ -141,7 +141,7 @@ static char *render_csv(rl_report_stream *stream, const char *const columns[RL_R
 }
 
 static void write_details(FILE *out, const rl_report_stream *stream, const rl_csv_kernel *kernel) {
-  rl_csv_print_details(out, kernel, stream->details);
+  rl_csv_print_details(out, kernel, stream->row_filter);
 }
 
 static void write_raw(FILE *out, const rl_report_stream *stream, const rl_csv_kernel *kernel) {
@@ -220,7 +220,7 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   size_t size;
   FILE *out = open_memstream(&text, &size);
   if (out != NULL && page == PAGE_RAW) rl_csv_print_raw_header(out, stream->raw_columns, stream->metric_count);
-  else if (out != NULL) rl_csv_print_details_header(out, stream->details);
+  else if (out != NULL) rl_csv_print_details_header(out, stream->row_filter);
   return close_memstream(out, &text, err);
 }
 
@@ -283,7 +283,7 @@ static int prepare_timeline_lines(rl_http_request *request, rl_report_stream *st
   if (read_timeline(request, &timeline, err) < 0) return -1;
   rl_findings findings = rl_run_timeline_findings(&timeline);
   FILE *out = open_memstream(&text, &size);
-  if (out != NULL) rl_csv_print_run_findings(out, stream->a.row, &findings, stream->details);
+  if (out != NULL) rl_csv_print_run_findings(out, stream->a.row, &findings, stream->row_filter);
   free(findings.items);
   stream->tail = stream->own_tail = close_memstream(out, &text, err);
   return stream->tail != NULL ? 0 : -1;
@@ -293,7 +293,7 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
                        rl_error *err) {
   stream->separator = stream->tail = "";
   stream->render = query->page == PAGE_RAW ? render_raw : render_details;
-  stream->details = (rl_csv_details)query->print_details;
+  stream->row_filter = (rl_csv_row_filter)query->print_details;
   if (query->page == PAGE_RAW && read_raw_columns(store, bindings, stream, err) < 0) return -1;
   stream->head = render_csv_head(stream, query->page, err);
   return stream->head != NULL ? 0 : -1;

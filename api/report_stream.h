@@ -32,7 +32,7 @@ typedef struct rl_report_stream {
   char *substitute_row; /* first column of a row that is rendered if the query returns no row; NULL: nothing is rendered then */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
-  rl_csv_details details;
+  rl_csv_row_filter row_filter;
   bool only_verdicts;        /* JSON: omits sections, series and instructions */
   const char **metric_names; /* malloc'ed, sorted: the metrics of the raw page */
   size_t metric_count;
