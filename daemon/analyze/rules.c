@@ -13,13 +13,13 @@
 const char *const rl_finding_kind_names[] = {"info", "warning", "optimization", NULL};
 
 const rl_rule_group rl_rule_groups[] = {
-    {"Speed of light", rl_rules_speed},
+    {"Speed of light", rl_rules_speed_of_light},
     {"Launch", rl_rules_launch},
     {"Occupancy", rl_rules_occupancy},
     {"Scheduling", rl_rules_scheduling},
     {"Instructions", rl_rules_instructions},
     {"Memory", rl_rules_memory},
-    {"Distribution of work", rl_rules_distribution},
+    {"Distribution of work", rl_rules_work_distribution},
     {"Timeline of a run", rl_rules_timeline},
     {NULL, NULL},
 };

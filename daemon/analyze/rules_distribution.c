@@ -18,7 +18,7 @@
         "longest. " advice                                                                                                      \
   }
 
-const rl_rule rl_rules_distribution[] = {
+const rl_rule rl_rules_work_distribution[] = {
     {.id = "imbalance_sm",
      .version = 3,
      .section = "WorkloadDistribution",

@@ -5,7 +5,7 @@
 #define BALANCED_DIFFERENCE_PCT RL_TEXT(RL_BALANCED_DIFFERENCE_PCT)
 #define SATURATED_PCT RL_TEXT(RL_SATURATED_PCT)
 
-const rl_rule rl_rules_speed[] = {
+const rl_rule rl_rules_speed_of_light[] = {
     {.id = "bound_memory",
      .version = 1,
      .section = "SpeedOfLight",

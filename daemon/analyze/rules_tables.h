@@ -6,8 +6,8 @@
 #include "analyze/rule.h"
 #include "analyze/thresholds.h"
 
-extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], rl_rules_scheduling[], rl_rules_instructions[],
-    rl_rules_memory[], rl_rules_distribution[], rl_rules_timeline[];
+extern const rl_rule rl_rules_speed_of_light[], rl_rules_launch[], rl_rules_occupancy[], rl_rules_scheduling[],
+    rl_rules_instructions[], rl_rules_memory[], rl_rules_work_distribution[], rl_rules_timeline[];
 
 #define RL_INPUT_COMPUTE_PCT \
   { "compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed" }
