@@ -123,13 +123,14 @@ static void find_spills(rl_nvrtc_result *result) {
 
 /* Fails with the first line of the log that contains "error". */
 static int fail_with_first_error(const char *log, rl_error *err) {
-  static const char entry_file[] = "__nv_name_map("; /* NVRTC compiles the entry as a line of this file */
+  /* NVRTC compiles the entry as a name expression. In messages about the entry this stands in place of a file's name. */
+  static const char entry_message_prefix[] = "__nv_name_map(";
   const char *line = strstr(log, "error");
   if (line == NULL) line = log;
   while (line > log && line[-1] != '\n') line--;
   int length = (int)strcspn(line, "\n");
   if (length > MAX_LINE_LENGTH) length = MAX_LINE_LENGTH;
-  if (strncmp(line, entry_file, strlen(entry_file)) == 0) {
+  if (strncmp(line, entry_message_prefix, strlen(entry_message_prefix)) == 0) {
     const char *reason = strstr(line, "error: ");
     if (reason == NULL || reason >= line + length) reason = line;
     return rl_fail_at(err, "/entry", "the code has no such kernel: %.*s", (int)(line + length - reason), reason);
@@ -160,19 +161,20 @@ static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_resul
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
-/* Runs the compiler once to get its version, and keeps the text in a static buffer. Not thread-safe. The text also has the paths
- * of ROOFLINED_SOURCE_INCLUDES, but no hash of the files in these folders: an administrator who changes them must empty the
+/* Returns the part of the cache key that is the same for all requests: the compiler's version and the value of
+ * ROOFLINED_SOURCE_INCLUDES, a list of folders. Runs the compiler in the first call, and keeps the text in a static buffer. Not
+ * thread-safe. The text has no hash of the files in these folders: an administrator who changes such a file must empty the
  * cache. */
-static const char *compiler_version(const char *compiler, rl_error *err) {
-  static char version[16 + PATH_MAX];
+static const char *cache_key_prefix(const char *compiler, rl_error *err) {
+  static char prefix[16 + PATH_MAX];
   char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};
   RL_CLEANUP(free_bytes) unsigned char *output = NULL;
   size_t size;
-  if (version[0] != '\0') return version;
+  if (prefix[0] != '\0') return prefix;
   if (run_compiler(arguments, "", 0, &output, &size, err) < 0) return NULL;
   const char *includes = getenv("ROOFLINED_SOURCE_INCLUDES");
-  snprintf(version, sizeof version, "%s%s", (const char *)output, includes != NULL ? includes : "");
-  return version;
+  snprintf(prefix, sizeof prefix, "%s%s", (const char *)output, includes != NULL ? includes : "");
+  return prefix;
 }
 
 /* Compiles and adds the output to the cache. */
@@ -208,9 +210,9 @@ int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, r
   arguments[2] = (char *)(uintptr_t)request->entry;
   for (int i = 0; i < request->option_count; i++) arguments[3 + i] = (char *)(uintptr_t)request->options[i];
   if (request->cache_dir != NULL) {
-    const char *version = compiler_version(compiler, err);
-    if (version == NULL) return -1;
-    if (rl_nvrtc_cache_key(version, arguments + 1, request->code, request->length, key, err) < 0) return -1;
+    const char *prefix = cache_key_prefix(compiler, err);
+    if (prefix == NULL) return -1;
+    if (rl_nvrtc_cache_key(prefix, arguments + 1, request->code, request->length, key, err) < 0) return -1;
   }
   bool cached = request->cache_dir != NULL && load_from_cache(request, key, result);
   if (!cached && compile(request, arguments, key, result, err) < 0) return -1;
