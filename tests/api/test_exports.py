@@ -1,6 +1,7 @@
-"""Tests GET /jobs/{id}/export. Each format is read by the tool that it is made for. If that tool cannot be installed, the export
-is checked against the published schema of the format. The name of a test says which of the two it does. Counts and durations
-equal those of the timeline exactly."""
+"""Tests GET /jobs/{id}/export. The export in openmetrics is read by the parser of prometheus_client. The exports in chrome,
+perfetto and nsys are checked against the columns or schemas that their tools publish, because these tools need not be installed.
+The name of the main test of each of these four formats says what the export is checked against. Counts and durations equal
+those of the timeline exactly."""
 
 import collections
 import csv
@@ -30,7 +31,7 @@ FORMATS = {"chrome": ("application/gzip", ".pt.trace.json.gz"), "perfetto": ("ap
 
 
 @pytest.fixture(scope="module")
-def exported(daemon):
+def inserted_ids(daemon):
     """The ids of the job and the run that exported_run.py inserts."""
     return exported_run.insert(daemon)
 
@@ -62,8 +63,8 @@ def totals_of_timeline(daemon, job_id):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_file_has_its_type_and_name(daemon, exported, name):
-    job_id, run = exported
+def test_a_file_has_its_type_and_name(daemon, inserted_ids, name):
+    job_id, run = inserted_ids
     response = daemon.get(f"/jobs/{job_id}/export?format={name}")
     media_type, suffix = FORMATS[name]
     assert response.headers["Content-Type"].split(";")[0] == media_type
@@ -79,8 +80,8 @@ def refusal(daemon, path):
     return response.status_code, response.json()["code"], response.json()["detail"]
 
 
-def test_invalid_exports_are_refused(daemon, exported):
-    job_id, run = exported
+def test_invalid_exports_are_refused(daemon, inserted_ids):
+    job_id, run = inserted_ids
     other, _ = exported_run.insert(daemon)
     assert refusal(daemon, f"/jobs/{job_id}/export")[:2] == (400, "invalid_parameter")
     assert refusal(daemon, f"/jobs/{job_id}/export?format=pdf")[:2] == (400, "invalid_parameter")
@@ -93,15 +94,15 @@ def test_invalid_exports_are_refused(daemon, exported):
 
 def test_a_job_of_several_runs_needs_the_parameter_run(daemon):
     fixture = report_fixture.Rows(daemon)
-    number = fixture.job()
-    runs = [fixture.run([{}], job=number, trace=([], exported_run.rows())) for _ in range(2)]
-    response = daemon.get(f"/jobs/{number}/export?format=csv")
+    job_id = fixture.job()
+    runs = [fixture.run([{}], job=job_id, trace=([], exported_run.rows())) for _ in range(2)]
+    response = daemon.get(f"/jobs/{job_id}/export?format=csv")
     assert (response.status_code, response.json()["parameter"]) == (400, "run")
     assert response.json()["detail"] == f"run must name one of the runs {runs[0]}, {runs[1]}"
-    assert {row["run"] for row in csv.DictReader(io.StringIO(export(daemon, number, "csv", runs[1]).decode()))} == {str(runs[1])}
-    assert daemon.get(f"/jobs/{number}/export?format=ncu-csv").status_code == 400
+    assert {row["run"] for row in csv.DictReader(io.StringIO(export(daemon, job_id, "csv", runs[1]).decode()))} == {str(runs[1])}
+    assert daemon.get(f"/jobs/{job_id}/export?format=ncu-csv").status_code == 400
     for run, expected in ((None, runs), (runs[0], runs[:1])):
-        found = families(export(daemon, number, "openmetrics", run))
+        found = families(export(daemon, job_id, "openmetrics", run))
         assert {sample.labels["run"] for family in found for sample in family.samples} == set(map(str, expected))
 
 
@@ -121,20 +122,20 @@ def test_a_run_without_a_trace_has_a_reason(daemon, name):
 
 
 def test_a_trace_of_the_cpu_engine(daemon):
-    number = daemon.run(job(passes=["timing", "activity"]))
-    items = timeline(daemon, number)
+    job_id = daemon.run(job(passes=["timing", "activity"]))
+    items = timeline(daemon, job_id)
     assert len({item["thread"] for item in items}) == 1 and all(item["thread"] > 1 for item in items)
-    (events,) = kineto_rules.check(json.loads(gzip.decompress(export(daemon, number, "chrome")))).values()
+    (events,) = kineto_rules.check(json.loads(gzip.decompress(export(daemon, job_id, "chrome")))).values()
     assert [event["name"] for event in events] == [item["name"] for item in items]
     for name in FORMATS:
-        assert export(daemon, number, name)
+        assert export(daemon, job_id, name)
 
 
 # --- chrome -----------------------------------------------------------------------------------------------------------------
 
 
-def test_chrome_against_the_columns_of_holistic_trace_analysis(daemon, exported):
-    job_id, run = exported
+def test_chrome_against_the_columns_of_holistic_trace_analysis(daemon, inserted_ids):
+    job_id, run = inserted_ids
     trace = json.loads(gzip.decompress(export(daemon, job_id, "chrome")))
     by_thread = kineto_rules.check(trace)
     assert trace["rooflined"]["run"] == run and trace["deviceProperties"][0]["computeMajor"] == 9
@@ -154,7 +155,7 @@ def test_chrome_against_the_columns_of_holistic_trace_analysis(daemon, exported)
         "device": 0, "context": 1, "stream": 7, "External id": 1, "correlation": 1, "registers per thread": 40,
         "shared memory": 1040, "grid": [4, 2, 1], "block": [128, 1, 1]}
     linked = {event["id"] for event in trace["traceEvents"] if event["ph"] == "f"}
-    assert linked == {1, 2, 11, 12}  # no call was recorded for 77, and no work for 90
+    assert linked == {1, 2, 11, 12}  # 77 has a kernel but no call, and 90 a call but no kernel: neither has a flow
     assert {(event["pid"], event["tid"]) for event in events if event["cat"] == "cuda_runtime"} == {(4000, 4001), (4000, 4002)}
 
 
@@ -187,7 +188,7 @@ def random_stream(draw, stream):
     return rows
 
 
-def test_random_streams_keep_every_slice(daemon):
+def test_random_streams_keep_every_slice(daemon, perfetto_trace_class):
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rows = [row for stream in (3, 7) for row in random_stream(random.Random(seed), stream)]
@@ -196,7 +197,7 @@ def test_random_streams_keep_every_slice(daemon):
     expected = sorted((row["name"], row["start_ns"], row["end_ns"]) for row in rows)
     assert sorted((event["name"], *span) for events in by_thread.values()
                   for event, span in zip(events, kineto_rules.spans_of(events))) == expected
-    slices, _, _ = perfetto_slices(export(daemon, job_id, "perfetto"))
+    slices, _, _ = perfetto_slices(export(daemon, job_id, "perfetto"), perfetto_trace_class)
     assert sorted((name, start, end) for _, name, start, end, _ in slices) == expected
 
 
@@ -204,7 +205,7 @@ def test_random_streams_keep_every_slice(daemon):
 
 
 @pytest.fixture(scope="session")
-def trace_message():
+def perfetto_trace_class():
     """The class of Perfetto's message Trace, made by protoc from the fields that Perfetto publishes."""
     if shutil.which("protoc") is None:
         pytest.skip("protoc is not installed")
@@ -217,12 +218,6 @@ def trace_message():
     return perfetto_trace_pb2.Trace
 
 
-@pytest.fixture(autouse=True)
-def set_trace_message(request):
-    if "perfetto" in request.node.name or "random" in request.node.name:
-        perfetto_slices.message = request.getfixturevalue("trace_message")
-
-
 def unknown_fields(message):
     found = len(message.UnknownFields())
     for field, value in message.ListFields():
@@ -231,11 +226,11 @@ def unknown_fields(message):
     return found
 
 
-def perfetto_slices(data):
+def perfetto_slices(data, trace_class):
     """Returns the slices [(category, name, start, end, track)], the descriptors {uuid of a track: descriptor}, and the
     annotations [(slice's name, start, {name: value}, ids of flows)]. Pairs the events of a track as Perfetto does: sorts them by
     time, events of equal times in the order of the file; an end event ends the innermost open slice."""
-    trace = perfetto_slices.message.FromString(data)
+    trace = trace_class.FromString(data)
     assert unknown_fields(trace) == 0
     names, tracks, annotations, slices, pending = {}, {}, [], [], collections.defaultdict(list)
     for number, packet in enumerate(trace.packet):
@@ -267,9 +262,9 @@ def perfetto_slices(data):
     return slices, tracks, annotations
 
 
-def test_perfetto_against_its_published_protos_with_protoc(daemon, exported):
-    job_id, _ = exported
-    slices, tracks, annotations = perfetto_slices(export(daemon, job_id, "perfetto"))
+def test_perfetto_against_its_published_protos_with_protoc(daemon, inserted_ids, perfetto_trace_class):
+    job_id, _ = inserted_ids
+    slices, tracks, annotations = perfetto_slices(export(daemon, job_id, "perfetto"), perfetto_trace_class)
     assert totals((kind, name, end - start) for kind, name, start, end, _ in slices) == totals_of_timeline(daemon, job_id)
     items = {(item["kind"], item["name"], item["start_ns"], item["end_ns"]) for item in timeline(daemon, job_id)}
     assert {part[:4] for part in slices} == items  # the overlapping ones too
@@ -290,8 +285,8 @@ def test_perfetto_against_its_published_protos_with_protoc(daemon, exported):
 # --- csv --------------------------------------------------------------------------------------------------------------------
 
 
-def test_csv_has_each_row_of_the_timeline(daemon, exported):
-    job_id, run = exported
+def test_csv_has_each_row_of_the_timeline(daemon, inserted_ids):
+    job_id, run = inserted_ids
     lines = list(csv.DictReader(io.StringIO(export(daemon, job_id, "csv").decode(), newline="")))
     items = timeline(daemon, job_id)
     assert len(lines) == len(items)
@@ -374,8 +369,8 @@ def open_nsys(daemon, tmp_path):
     return open_export
 
 
-def test_nsys_reports_in_the_schema_that_nsys_publishes(daemon, exported, open_nsys):
-    job_id, run = exported
+def test_nsys_reports_in_the_schema_that_nsys_publishes(daemon, inserted_ids, open_nsys):
+    job_id, run = inserted_ids
     database = open_nsys(job_id)
     found = {(kind, name): (count, total) for sql in NSYS_REPORTS.values() for kind, name, count, total in database.execute(sql)}
     expected = totals_of_timeline(daemon, job_id)
@@ -391,15 +386,15 @@ def test_nsys_reports_in_the_schema_that_nsys_publishes(daemon, exported, open_n
     kinds = """SELECT s.label, d.label FROM CUPTI_ACTIVITY_KIND_MEMCPY m LEFT JOIN ENUM_CUDA_MEM_KIND s ON s.id = m.srcKind
         LEFT JOIN ENUM_CUDA_MEM_KIND d ON d.id = m.dstKind ORDER BY start"""
     assert database.execute(kinds).fetchall() == [("Pageable", "Device"), ("Device", "Pinned")]
-    details = database.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchall()
-    assert details == [("3.16.1",)]
+    schema_version = database.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchall()
+    assert schema_version == [("3.16.1",)]
     assert database.execute("SELECT startTime, stopTime, duration FROM ANALYSIS_DETAILS").fetchall() == [(0, 90_000, 90_000)]
     assert dict(database.execute("SELECT * FROM META_DATA_CAPTURE"))["ROOFLINED_RUN"] == str(run)
     assert database.execute("SELECT pid, globalPid FROM PROCESSES").fetchall() == [(4000, 4000 << 24)]
 
 
-def test_nsys_leaves_no_file_behind(daemon, exported):
-    export(daemon, exported[0], "nsys")
+def test_nsys_leaves_no_file_behind(daemon, inserted_ids):
+    export(daemon, inserted_ids[0], "nsys")
     assert not list(daemon.state.glob("export-*"))
 
 

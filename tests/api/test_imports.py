@@ -53,9 +53,9 @@ def spooled(daemon):
     return list((daemon.state / "uploads").iterdir())
 
 
-def wait_until(holds, seconds=120):
+def wait_until(condition, seconds=120):
     until = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -75,9 +75,9 @@ def class_times(document):
 
 # Times of the classes in all steps. A step has kernels of 50 and 5 µs and a copy of 10 µs, with 1 µs between two operations. The
 # host calls the next step's first launch 23 µs after the copy has ended; the kernel begins 10 µs after the call.
-CLASSES = {"compute": STEPS * round((GEMM_US + SMALL_US) * 1000), "copy": STEPS * round(COPY_US * 1000),
-           "idle_host_work": (STEPS - 1) * 23_000, "idle_launch_latency": (STEPS - 1) * 10_000, "idle_copy": STEPS * 1_000,
-           "idle_device_latency": STEPS * 1_000}
+CLASS_TIMES = {"compute": STEPS * round((GEMM_US + SMALL_US) * 1000), "copy": STEPS * round(COPY_US * 1000),
+               "idle_host_work": (STEPS - 1) * 23_000, "idle_launch_latency": (STEPS - 1) * 10_000, "idle_copy": STEPS * 1_000,
+               "idle_device_latency": STEPS * 1_000}
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +89,16 @@ def imported(import_daemon, tmp_path_factory):
     files = {"kineto": kineto,
              "gzip": generated_traces.zipped(kineto),
              "nsys": generated_traces.nsys(folder / "new.sqlite", STEPS).read_bytes(),
-             "nsys_text": generated_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
+             "nsys_old": generated_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
     return {name: run_import(import_daemon, data, f"?file_name={name}") for name, data in files.items()}
 
 
-@pytest.mark.parametrize("name", ["kineto", "gzip", "nsys", "nsys_text"])
+@pytest.mark.parametrize("name", ["kineto", "gzip", "nsys", "nsys_old"])
 def test_totals_are_those_of_the_file(import_daemon, imported, name):
     job = imported[name]
     document = findings(import_daemon, job)
-    assert class_times(document) == CLASSES
-    assert sum(CLASSES.values()) == document["window"]["end_ns"] - document["window"]["start_ns"]
+    assert class_times(document) == CLASS_TIMES
+    assert sum(CLASS_TIMES.values()) == document["window"]["end_ns"] - document["window"]["start_ns"]
     kernels = {item["name"]: item for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
     gemm = kernels[GEMM]
     assert (gemm["launches"], gemm["total_us"], gemm["min_us"], gemm["max_us"]) == (STEPS, STEPS * GEMM_US, GEMM_US, GEMM_US)
@@ -185,7 +185,8 @@ def test_begins_and_ends_pair_by_thread(import_daemon):
 
 
 def test_one_gpu_is_kept(import_daemon):
-    """A second GPU's work and its calls are left out, so that its launches do not look unrecorded."""
+    """The work of a second GPU is left out together with the API calls that launched it. If only the work were left out, these
+    calls would count as unrecorded_launches: launch calls without a recorded operation."""
     base = 1_700_000_000_123_456
     more = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 77, "tid": 78, "ts": base + 5, "dur": 1,
              "args": {"correlation": 900_001}},
@@ -194,14 +195,14 @@ def test_one_gpu_is_kept(import_daemon):
     job = run_import(import_daemon, generated_traces.kineto(STEPS, more_events=more))
     assert measurements(import_daemon, job)["skipped_other_gpu_events"]["value"] == 2
     document = findings(import_daemon, job)
-    assert class_times(document) == CLASSES and document["unrecorded_launches"] == 0
+    assert class_times(document) == CLASS_TIMES and document["unrecorded_launches"] == 0
 
 
 # --- round trip -----------------------------------------------------------------------------------------------------------------
 
 
 def rows_of(daemon, job_id):
-    """Returns the rows of a timeline in a fixed order, with the columns that both formats keep."""
+    """Returns the rows of a timeline in a fixed order, with the columns that the formats chrome and nsys both keep."""
     kept = ("kind", "name", "start_ns", "end_ns", "stream", "correlation", "grid", "block", "registers", "bytes", "process",
             "thread", "device", "context", "graph_node", "source_memory", "destination_memory")
     rows = daemon.get(f"/jobs/{job_id}/timeline?limit=1000").json()["items"]
@@ -413,7 +414,7 @@ def importer_memory(daemon):
     return sizes
 
 
-def database(tmp_path, *statements, steps=1):
+def nsys_trace_with(tmp_path, *statements, steps=1):
     path = tmp_path / "trace.sqlite"
     generated_traces.nsys(path, steps)
     db = sqlite3.connect(path, isolation_level=None)
@@ -439,12 +440,12 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
     (["ALTER TABLE StringIds RENAME TO keyed", "CREATE TABLE StringIds AS SELECT * FROM keyed"], "no primary key"),
 ])
 def test_hostile_databases_end_in_a_clear_error(import_daemon, tmp_path, statements, message):
-    message_text = fail_import(import_daemon, database(tmp_path, *statements))
+    message_text = fail_import(import_daemon, nsys_trace_with(tmp_path, *statements))
     assert message in message_text, message_text
 
 
 def test_a_damaged_database_ends_in_a_clear_error(import_daemon, tmp_path):
-    data = bytearray(database(tmp_path, steps=200))
+    data = bytearray(nsys_trace_with(tmp_path, steps=200))
     for at in range(4096, len(data), 97):
         data[at] ^= 0x5A
     assert "database" in fail_import(import_daemon, bytes(data))
@@ -454,11 +455,12 @@ def test_untimed_records_are_counted_and_graphs_are_operations(import_daemon, tm
     """A record with start 0 and end 0 has times that could not be collected. A whole graph can be one operation."""
     untimed = (f"INSERT INTO {KERNEL} SELECT 0, 0, deviceId, contextId, NULL, streamId, 99, globalPid, demangledName, shortName, "
                f"64, 1, 1, 1, 1, 1, 1, 0, 0, NULL FROM {KERNEL} LIMIT 1")
-    graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
-              "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)")
-    graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
-             f"(900000, 950000, 0, 1, 7, 50, {generated_traces.GLOBAL_PID}, 12, 13)")
-    job = run_import(import_daemon, database(tmp_path, untimed, graphs, graph, steps=2))
+    create_graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, "
+                     "contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, "
+                     "graphExecId INTEGER)")
+    insert_graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
+                    f"(900000, 950000, 0, 1, 7, 50, {generated_traces.GLOBAL_PID}, 12, 13)")
+    job = run_import(import_daemon, nsys_trace_with(tmp_path, untimed, create_graphs, insert_graph, steps=2))
     assert measurements(import_daemon, job)["activity_zero_time_records"]["value"] == 1
     assert "1 have no times" in findings(import_daemon, job)["incomplete_reason"]
     kernels = {item["name"]: item["total_us"] for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
