@@ -1,5 +1,5 @@
-// The form that submits a job of any kind. Its fields come from the schemas in /openapi.json; /workloads has the choices of
-// kernels.
+// The form that submits a job of any kind. Its fields come from the schemas in /openapi.json. /workloads has the kernels, and the
+// types, variants, builds and shape fields of each kernel.
 import { ApiProblem, get, post, postFile } from '/lib/api.js';
 import { curlImportLine, curlLine, importPath, rooflinectlImportLine, rooflinectlLine } from '/lib/commands.js';
 import { byId, createElement } from '/lib/dom.js';
@@ -11,10 +11,11 @@ const SOURCE = `extern "C" __global__ void scale(float *y, const float *x, float
   if (i < n) y[i] = a * x[i];
 }
 `;
-const buffer = (access) => ({ buffer: { dtype: 'fp32', count: 1048576, ...access } });
+const buffer = (members) => ({ buffer: { dtype: 'fp32', count: 1048576, ...members } });
 
-// The kinds of job: the schema of the request, the fields that are always visible, and an example to begin with.
-const KINDS = {
+// The tabs of the form. Each is a kind of job, except sequence, which posts a job of the kind kernel. A tab has the schema of the
+// request, the fields that are always visible, and an example to begin with.
+const TABS = {
   train: { title: 'Train', schema: 'TrainJob', button: 'Start training',
     visible: ['precisions', 'passes', 'epochs', 'batch_size', 'max_images', 'engine', 'device'],
     example: { passes: ['timing', 'activity'] } },
@@ -39,7 +40,7 @@ const KINDS = {
 const form = byId('job-form');
 const fieldsHolder = byId('job-fields');
 const entered = {}; // kind -> values that were entered before another kind was selected
-let description = null; // the API description, /openapi.json
+let api = null; // the API's description, /openapi.json
 let workloads = []; // items of /workloads
 let usableDevices = []; // ids
 let current = null; // {kind, read, file} of the drawn form. read(): returns the entered request; file(): the file of an import
@@ -49,14 +50,14 @@ let current = null; // {kind, read, file} of the drawn form. read(): returns the
 const firstSentence = (text) => text.split('. ')[0];
 
 /** Returns the schema of a request, or of an item of a sequence, with the choices that the API lists for its kernel. */
-function schemaForKernel(schema, name, allVariants) {
+function schemaForKernel(schema, name, emptyMeansAll) {
   const { summary, dtypes, variants, builds, shape } = workloads.find((item) => item.kernel === name);
   const { build, shape: _, ...properties } = schema.properties;
   const labels = Object.fromEntries(variants.filter((item) => item.gpu_only).map((item) => [item.name, `${item.name} (GPU)`]));
   return { ...schema, properties: { ...properties,
     kernel: { enum: workloads.map((item) => item.kernel), description: summary },
     dtype: { ...properties.dtype, enum: dtypes, description: firstSentence(properties.dtype.description) },
-    variant: { enum: variants.map((item) => item.name), labels, emptyLabel: allVariants ? 'All' : variants[0].name,
+    variant: { enum: variants.map((item) => item.name), labels, emptyLabel: emptyMeansAll ? 'All' : variants[0].name,
       description: firstSentence(properties.variant.description) },
     ...(builds.length > 0
       ? { build: { enum: builds, emptyLabel: builds[0], description: firstSentence(build.description) } } : {}),
@@ -68,7 +69,7 @@ function kernelItem(schema, pointer, initial) {
   const holder = createElement('div', { class: 'form' });
   let fields;
   const draw = (values) => {
-    fields = objectFields(schemaForKernel(schema, values.kernel, false), pointer, values, context);
+    fields = objectFields(schemaForKernel(schema, values.kernel, false), pointer, values, formCallbacks);
     holder.replaceChildren(...fields.elements);
   };
   holder.addEventListener('change', ({ target }) => {
@@ -80,15 +81,16 @@ function kernelItem(schema, pointer, initial) {
   return { element: holder, read: () => fields.read() };
 }
 
-const context = {
+const formCallbacks = {
   changed: () => drawCommands(),
-  item: (schema, pointer, initial) => (schema.properties?.kernel ? kernelItem : itemField)(schema, pointer, initial, context),
+  item: (schema, pointer, initial) =>
+    (schema.properties?.kernel ? kernelItem : itemField)(schema, pointer, initial, formCallbacks),
 };
 
 /* --- the fields of a kind ---------------------------------------------------------------------------------------------- */
 
 function schemaOf(kind, values) {
-  const schema = description.components.schemas[KINDS[kind].schema];
+  const schema = api.components.schemas[TABS[kind].schema];
   const { kind: _, ...properties } = schema.properties;
   const device = { enum: usableDevices, emptyLabel: 'Auto', description: properties.device.description };
   const set = properties.set && { ...properties.set, enum: properties.set.enum.filter((name) => name !== 'auto'),
@@ -98,24 +100,24 @@ function schemaOf(kind, values) {
 }
 
 function drawFields(kind, values) {
-  const { schema } = KINDS[kind];
-  const visible = [...KINDS[kind].visible, 'name', 'tags'];
-  const { fields, read } = objectFields(schemaOf(kind, values), '', values, context);
+  const { schema } = TABS[kind];
+  const visible = [...TABS[kind].visible, 'name', 'tags'];
+  const { fields, read } = objectFields(schemaOf(kind, values), '', values, formCallbacks);
   const elementOf = (name) => fields.find((field) => field.name === name)?.element;
   const isOpen = fieldsHolder.querySelector('details')?.open ?? false;
   const more = createElement('details', { class: 'wide' }, createElement('summary', {}, 'More options'),
     createElement('div', { class: 'form' },
       ...fields.filter(({ name }) => !visible.includes(name)).map(({ element }) => element)));
   more.open = isOpen;
-  byId('job-description').textContent = description.components.schemas[schema].description;
+  byId('job-description').textContent = api.components.schemas[schema].description;
   fieldsHolder.replaceChildren(...visible.map(elementOf).filter(Boolean), more);
   current = { kind, read: () => ({ kind: kind === 'sequence' ? 'kernel' : kind, ...read() }) };
 }
 
 function drawImport() {
-  const parameters = description.paths['/imports'].post.parameters.filter(({ name }) => name === 'format');
+  const parameters = api.paths['/imports'].post.parameters.filter(({ name }) => name === 'format');
   const { elements, read } = objectFields({ properties: Object.fromEntries(parameters.map((parameter) =>
-    [parameter.name, { ...parameter.schema, description: parameter.description }])) }, '', {}, context);
+    [parameter.name, { ...parameter.schema, description: parameter.description }])) }, '', {}, formCallbacks);
   const file = createElement('input', { type: 'file', name: 'trace', accept: '.json,.gz,.sqlite,.db' });
   byId('job-description').textContent = 'A trace of PyTorch’s profiler (export_chrome_trace, JSON or gzip), or of Nsight '
     + 'Systems (nsys export --type sqlite), becomes a job with the findings of its timeline.';
@@ -135,8 +137,8 @@ function drawCommands() {
 function selectKind(kind) {
   if (current) entered[current.kind] = current.read();
   if (kind === 'import') drawImport();
-  else drawFields(kind, entered[kind] ?? KINDS[kind].example ?? {});
-  byId('job-submit').textContent = KINDS[kind].button;
+  else drawFields(kind, entered[kind] ?? TABS[kind].example ?? {});
+  byId('job-submit').textContent = TABS[kind].button;
   for (const line of form.querySelectorAll('.problem-line')) line.remove();
   drawCommands();
 }
@@ -177,11 +179,11 @@ for (const button of form.querySelectorAll('[data-copies]')) {
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 async function load() {
-  const [api, kernels, devices] = await Promise.all(['/openapi.json', '/workloads', '/devices'].map(get));
-  description = api;
+  const [description, kernels, devices] = await Promise.all(['/openapi.json', '/workloads', '/devices'].map(get));
+  api = description;
   workloads = kernels.items;
   usableDevices = devices.items.filter(({ state }) => state !== 'unusable').map(({ id }) => id);
-  byId('job-kinds').append(...Object.entries(KINDS).map(([kind, { title }], index) => createElement('label', {},
+  byId('job-kinds').append(...Object.entries(TABS).map(([kind, { title }], index) => createElement('label', {},
     createElement('input', { type: 'radio', name: 'job-kind', value: kind, class: 'unseen', checked: index === 0 ? '' : null }),
     title)));
   selectKind('train');
