@@ -1,32 +1,33 @@
-// Requests to the API. A status of 400 or more becomes an ApiProblem; a 401 shows the login dialog and repeats the request.
+// Requests to the API. A status of 400 or more becomes an ApiProblem, and so does a request without a response, with status 0. A
+// 401 shows the login dialog and repeats the request.
 import { createElement } from '/lib/dom.js';
 
 export class ApiProblem extends Error {
-  constructor(status, document) {
-    super(document.detail || document.title || `The daemon answered with status ${status}.`);
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `The daemon answered with status ${status}.`);
     this.status = status;
-    this.title = document.title || `Status ${status}`;
-    this.pointer = document.pointer || '';
+    this.title = problem.title || `Status ${status}`;
+    this.pointer = problem.pointer || '';
   }
 }
 
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json', ...options.headers },
-      ...options });
+    response = await fetch(path, { credentials: 'same-origin', ...options,
+      headers: { accept: 'application/json', ...options.headers } });
   } catch {
     throw new ApiProblem(0, { title: 'No response', detail: 'The daemon does not answer.' });
   }
   const text = await response.text();
-  let document = {};
+  let reply = {};
   try {
-    document = text ? JSON.parse(text) : {};
+    reply = text ? JSON.parse(text) : {};
   } catch {
-    document = { title: 'Not JSON', detail: `${path} did not answer with JSON.` };
+    reply = { title: 'Not JSON', detail: `${path} did not answer with JSON.` };
   }
-  if (!response.ok) throw new ApiProblem(response.status, document);
-  return document;
+  if (!response.ok) throw new ApiProblem(response.status, reply);
+  return reply;
 }
 
 let loggingIn = null;
@@ -147,7 +148,8 @@ export function listenToJob(id, onEvent) {
   return stop;
 }
 
-/** Returns the completed fraction of the running pass, from completed epochs and steps; null if unknown. */
+/** Returns the completed fraction of the running pass; null if unknown. epoch and step are the numbers of completed epochs and of
+ * completed steps of the next epoch; a negative number is unknown. */
 export function doneFraction({ epoch, epochs, step, steps }) {
   const part = steps > 0 && step >= 0 ? step / steps : 0;
   if (epochs > 0 && epoch >= 0) return Math.min(1, (epoch + part) / epochs);
