@@ -1,8 +1,11 @@
--- The views, for queries with the sqlite3 shell (docs/schema.md) and for the API. An upgrade drops and creates all of them.
--- If a number is NULL, a *_reason column or `unavailable`, a JSON object {column: reason}, has the reason.
+-- The views, for queries with the sqlite3 shell (docs/schema.md) and for the API. An upgrade drops and creates all of them. If a
+-- measured number is NULL, a reason column (reason, *_reason) or `unavailable`, a JSON object {column: reason}, usually has the
+-- reason. An ordinal of a pass is 0 for timing, 1 for activity and 2 for counters. Column at: time at which the pass finished.
+-- Column partial: 1 if the run trained on fewer images than the data set has.
 
--- Computes the rows of the table run_summaries; other views read the stored rows. The times come from the timing pass's epochs
--- without warm-up; losses and accuracy come from the last epoch.
+-- Computes the rows of the table run_summaries; other views read the stored rows. Epoch times and images_per_s come from the
+-- timing pass's epochs without warm-up; losses and accuracy come from its last epoch; the other numbers come from measurements of
+-- the timing pass or, launch_gap_ratio, of the activity pass.
 CREATE VIEW v_run_summaries AS
 SELECT run_id, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
   peak_memory_bytes, peak_memory_reason, test_accuracy_ratio,
@@ -44,8 +47,8 @@ FROM (
     LEFT JOIN measurements cold ON cold.pass_id = timing.id AND cold.name = 'time_cold_us_median'
     LEFT JOIN measurements warm ON warm.pass_id = timing.id AND warm.name = 'time_warm_us_median');
 
--- One row for each run with its stored summary. If a number is NULL, its *_reason column contains the reason. A run without a
--- committed pass has no stored summary.
+-- One row for each run with its stored summary. If a number is NULL, its *_reason column contains the reason; train_loss and
+-- test_loss have no such column. A run without a committed pass has no stored summary.
 CREATE VIEW v_run_values AS
 SELECT *, json_patch('{}', json_object( -- json_patch drops members that are null
   'epoch_ms_median', epoch_ms_median_reason, 'epoch_ms_min', epoch_ms_min_reason, 'images_per_s', images_per_s_reason,
@@ -92,24 +95,26 @@ SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, en
   train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason, unavailable
 FROM v_run_values;
 
--- One row for each run with samples: the medians with a cold and with a warm cache.
+-- One row for each run: the medians of its samples with a cold and with a warm cache, or why there are none. cold_suspect and
+-- warm_suspect are the reasons why a time is suspect; NULL: it is not suspect.
 CREATE VIEW v_launch_times AS
 SELECT run, time_cold_us_median AS cold_us, time_warm_us_median AS warm_us, time_cold_reason AS cold_reason,
   time_warm_reason AS warm_reason, cold_suspect_reason AS cold_suspect, warm_suspect_reason AS warm_suspect
 FROM v_run_values;
 
--- One row for each ordered pair of runs of the same workload, in the same job or in different jobs. A query must filter by both
--- runs, or by a job. The ratio of a suspect time is NULL, because a time below its floor is wrong.
+-- One row for each ordered pair of runs of the same workload, in the same job or in different jobs. Filter by both runs, or by
+-- baseline_job or candidate_job: otherwise SQLite pairs all runs of each workload. The ratio of a suspect time is NULL, because
+-- such a time is below its floor, or was measured while the device was throttled.
 CREATE VIEW v_pairs AS
 SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   candidate_job, candidate_run, candidate_device, candidate_variant,
   baseline_epoch_ms_median, candidate_epoch_ms_median, baseline_epoch_ms_min, candidate_epoch_ms_min,
   baseline_images_per_s, candidate_images_per_s,
-  iif(epoch_suspect IS NULL, baseline_epoch_ms_median / candidate_epoch_ms_median, NULL) AS speedup_ratio,
-  iif(epoch_suspect IS NULL, baseline_epoch_ms_min / candidate_epoch_ms_min, NULL) AS speedup_min_ratio,
+  iif(epoch_suspect_reason IS NULL, baseline_epoch_ms_median / candidate_epoch_ms_median, NULL) AS speedup_ratio,
+  iif(epoch_suspect_reason IS NULL, baseline_epoch_ms_min / candidate_epoch_ms_min, NULL) AS speedup_min_ratio,
   baseline_time_cold_us_median, candidate_time_cold_us_median, baseline_time_warm_us_median, candidate_time_warm_us_median,
-  iif(cold_suspect IS NULL, baseline_time_cold_us_median / candidate_time_cold_us_median, NULL) AS speedup_cold_ratio,
-  iif(warm_suspect IS NULL, baseline_time_warm_us_median / candidate_time_warm_us_median, NULL) AS speedup_warm_ratio,
+  iif(cold_suspect_reason IS NULL, baseline_time_cold_us_median / candidate_time_cold_us_median, NULL) AS speedup_cold_ratio,
+  iif(warm_suspect_reason IS NULL, baseline_time_warm_us_median / candidate_time_warm_us_median, NULL) AS speedup_warm_ratio,
   baseline_peak_memory_bytes, candidate_peak_memory_bytes,
   candidate_peak_memory_bytes / baseline_peak_memory_bytes AS peak_memory_ratio,
   baseline_test_accuracy_ratio, candidate_test_accuracy_ratio,
@@ -118,12 +123,14 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   baseline_engine, candidate_engine, baseline_dataset, candidate_dataset, baseline_partial, candidate_partial,
   baseline_suspect, candidate_suspect, baseline_unavailable, candidate_unavailable,
   json_patch('{}', json_object( -- json_patch drops members that are null
-    'speedup_ratio', coalesce(epoch_suspect, baseline_name || baseline_epoch_ms_median_reason,
+    'speedup_ratio', coalesce(epoch_suspect_reason, baseline_name || baseline_epoch_ms_median_reason,
                               candidate_name || candidate_epoch_ms_median_reason),
-    'speedup_min_ratio', coalesce(epoch_suspect, baseline_name || baseline_epoch_ms_min_reason,
+    'speedup_min_ratio', coalesce(epoch_suspect_reason, baseline_name || baseline_epoch_ms_min_reason,
                                   candidate_name || candidate_epoch_ms_min_reason),
-    'speedup_cold_ratio', coalesce(cold_suspect, baseline_name || baseline_cold_reason, candidate_name || candidate_cold_reason),
-    'speedup_warm_ratio', coalesce(warm_suspect, baseline_name || baseline_warm_reason, candidate_name || candidate_warm_reason),
+    'speedup_cold_ratio', coalesce(cold_suspect_reason, baseline_name || baseline_cold_reason,
+                                   candidate_name || candidate_cold_reason),
+    'speedup_warm_ratio', coalesce(warm_suspect_reason, baseline_name || baseline_warm_reason,
+                                   candidate_name || candidate_warm_reason),
     'peak_memory_ratio', coalesce(baseline_name || baseline_peak_memory_reason, candidate_name || candidate_peak_memory_reason),
     'test_accuracy_difference_ratio', coalesce(baseline_name || baseline_test_accuracy_reason,
                                                candidate_name || candidate_test_accuracy_reason))) AS unavailable
@@ -157,14 +164,15 @@ FROM (
     baseline.time_cold_reason AS baseline_cold_reason, candidate.time_cold_reason AS candidate_cold_reason,
     baseline.time_warm_reason AS baseline_warm_reason, candidate.time_warm_reason AS candidate_warm_reason,
     coalesce(baseline.variant || ' is suspect: ' || baseline.suspect_reason,
-             candidate.variant || ' is suspect: ' || candidate.suspect_reason) AS epoch_suspect,
+             candidate.variant || ' is suspect: ' || candidate.suspect_reason) AS epoch_suspect_reason,
     coalesce(baseline.variant || ' is suspect: ' || baseline.cold_suspect_reason,
-             candidate.variant || ' is suspect: ' || candidate.cold_suspect_reason) AS cold_suspect,
+             candidate.variant || ' is suspect: ' || candidate.cold_suspect_reason) AS cold_suspect_reason,
     coalesce(baseline.variant || ' is suspect: ' || baseline.warm_suspect_reason,
-             candidate.variant || ' is suspect: ' || candidate.warm_suspect_reason) AS warm_suspect
+             candidate.variant || ' is suspect: ' || candidate.warm_suspect_reason) AS warm_suspect_reason
   FROM v_run_values baseline JOIN v_run_values candidate ON candidate.workload = baseline.workload);
 
--- One row for each run of a job whose baseline is another run of the job: the first fp32 run of the same workload.
+-- One row for each run that has a baseline. The baseline is the job's first fp32 run of the same workload, if that is another
+-- run.
 CREATE VIEW v_baselines AS
 SELECT job, baseline_run, candidate_run
 FROM (
@@ -214,7 +222,7 @@ SELECT job.id AS job, json_object(
 FROM jobs job LEFT JOIN runs first ON first.job_id = job.id AND first.ordinal = 0;
 
 -- Computes the rows of the table history, one for each completed pass. Column metrics: the sorted names of the metrics that the
--- pass has measured.
+-- pass has measured. Column point: JSON of the point of the pass in a history.
 CREATE VIEW v_history AS
 SELECT pass.id AS pass_id, pass.run_id, pass.finished_ns, run.workload, run.variant, run.nondefault_params, job.device,
   (SELECT json_group_array(name) FROM (
@@ -235,6 +243,7 @@ FROM runs run CROSS JOIN passes pass ON pass.run_id = run.id AND pass.state = 'c
   ON job.id = run.job_id
   LEFT JOIN run_summaries summary ON summary.run_id = run.id;
 
+-- One row for each epoch.
 CREATE VIEW v_epochs AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.finished_at AS at,
   epoch.epoch, epoch.warmup,
@@ -247,6 +256,7 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM epochs epoch JOIN passes pass ON pass.id = epoch.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
   ON job.id = pass.job_id;
 
+-- One row for each timed sample of launches.
 CREATE VIEW v_samples AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.params ->> '$.dtype' AS dtype,
   run.params -> '$.shape' AS shape,
@@ -261,14 +271,16 @@ CREATE VIEW v_ceiling_passes AS
 SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, devices.name AS device_name,
   devices.identity AS device_identity, devices.driver, pass.finished_at AS at,
   unixepoch() - pass.finished_ns / 1000000000 AS age_s, pass.git_commit, devices.sm_clock_max_mhz, devices.memory_clock_max_mhz,
-  CASE WHEN now.driver IS NOT devices.driver
-       THEN printf('measured with driver %s, and the device has %s now', devices.driver, now.driver)
-       WHEN now.sm_clock_max_mhz IS NOT devices.sm_clock_max_mhz OR now.memory_clock_max_mhz IS NOT devices.memory_clock_max_mhz
-       THEN printf('measured with clocks of at most %g and %g MHz, and the device has %g and %g MHz now', devices.sm_clock_max_mhz,
-                   devices.memory_clock_max_mhz, now.sm_clock_max_mhz, now.memory_clock_max_mhz)
-       WHEN now.clock_setting IS NOT devices.clock_setting
+  CASE WHEN newest_device.driver IS NOT devices.driver
+       THEN printf('measured with driver %s, and the device has %s now', devices.driver, newest_device.driver)
+       WHEN newest_device.sm_clock_max_mhz IS NOT devices.sm_clock_max_mhz
+         OR newest_device.memory_clock_max_mhz IS NOT devices.memory_clock_max_mhz
+       THEN printf('measured with an SM clock of at most %g MHz and a memory clock of at most %g MHz; now they are %g and %g MHz',
+                   devices.sm_clock_max_mhz, devices.memory_clock_max_mhz, newest_device.sm_clock_max_mhz,
+                   newest_device.memory_clock_max_mhz)
+       WHEN newest_device.clock_setting IS NOT devices.clock_setting
        THEN printf('measured with the clocks set to %s, and the device has %s now',
-                   coalesce(devices.clock_setting, 'unknown settings'), coalesce(now.clock_setting, 'unknown settings'))
+                   coalesce(devices.clock_setting, 'unknown settings'), coalesce(newest_device.clock_setting, 'unknown settings'))
        END AS stale_reason,
   devices.clock_setting
 FROM devices
@@ -278,7 +290,7 @@ FROM devices
       SELECT max(run_id) FROM passes WHERE device_id = equal_device.id AND measures_ceilings = 1 AND state = 'completed'))
     FROM devices equal_device WHERE equal_device.identity = devices.identity AND equal_device.driver IS devices.driver)
   CROSS JOIN jobs job ON job.id = pass.job_id
-  CROSS JOIN devices now ON now.id = (
+  CROSS JOIN devices newest_device ON newest_device.id = (
     SELECT reported_device.id FROM devices reported_device WHERE reported_device.identity = devices.identity
     ORDER BY reported_device.last_ns DESC LIMIT 1);
 
@@ -298,21 +310,23 @@ FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_c
 -- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. The
 -- floor is the maximum of three times; a time that is unknown (NULL) is omitted. The times are those of the operations, of the
 -- bytes from memory, and of the bytes from the last cache level. The bytes from memory are the bytes that do not fit into the
--- caches. Warm caches can contain any of the bytes, cold caches only written bytes. The bytes from the last cache level are, in
--- the same way, the bytes that do not fit into the other cache levels.
+-- caches. A warm cache may already contain any of the bytes. A cold cache contains none at first, but bytes that the launches
+-- write may stay in it instead of reaching memory. The bytes from the last cache level are, in the same way, the bytes that do
+-- not fit into the other cache levels. Column arithmetic: the computation of the floor as a text.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, operations, operations_per_s, floor_ms,
   CASE floor_ms
     WHEN operations_ms THEN printf('%.6g operations in %s at %.6g/s', operations, "precision", operations_per_s)
     WHEN memory_ms THEN printf('%.6g bytes from memory at %.6g/s', memory_bytes, memory_bytes_per_s)
-    WHEN cached_ms THEN printf('%.6g bytes from the last cache at %.6g/s', cached_bytes, cached_bytes_per_s) END AS arithmetic,
+    WHEN last_cache_ms THEN printf('%.6g bytes from the last cache at %.6g/s', last_cache_bytes, last_cache_bytes_per_s)
+    END AS arithmetic,
   CASE WHEN ceilings_id IS NULL THEN 'no ceilings of this device with its driver and clocks yet: run a job of the kind ceilings'
        WHEN floor_ms IS NULL THEN 'the ceilings have no rate for the minimum work of the workload' END AS reason
 FROM (
-  SELECT *, nullif(max(coalesce(operations_ms, 0), coalesce(memory_ms, 0), coalesce(cached_ms, 0)), 0) AS floor_ms
+  SELECT *, nullif(max(coalesce(operations_ms, 0), coalesce(memory_ms, 0), coalesce(last_cache_ms, 0)), 0) AS floor_ms
   FROM (
     SELECT *, operations / operations_per_s * 1000 AS operations_ms, memory_bytes / memory_bytes_per_s * 1000 AS memory_ms,
-      cached_bytes / cached_bytes_per_s * 1000 AS cached_ms
+      last_cache_bytes / last_cache_bytes_per_s * 1000 AS last_cache_ms
     FROM (
       SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, cache_mode.value AS cache, pass.ceilings_id,
         run.floor_operations AS operations,
@@ -331,13 +345,14 @@ FROM (
           coalesce(iif(cache_mode.value = 'cold', min(run.floor_written_bytes, device_row.private_cache_bytes),
             device_row.private_cache_bytes),
                    run.floor_bytes))
-          AS cached_bytes,
+          AS last_cache_bytes,
         (SELECT max(value) FROM measurements
-         WHERE pass_id = pass.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS cached_bytes_per_s
+         WHERE pass_id = pass.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS last_cache_bytes_per_s
       FROM passes pass JOIN runs run ON run.id = pass.run_id JOIN devices device_row ON device_row.id = pass.device_id
         CROSS JOIN json_each('["cold", "warm"]') cache_mode
       WHERE pass.ordinal = 0)));
 
+-- One row for each measurement of a pass.
 CREATE VIEW v_measurements AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.finished_at AS at,
   pass.name AS pass, measurement.name,
@@ -345,6 +360,7 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM measurements measurement JOIN passes pass ON pass.id = measurement.pass_id JOIN runs run ON run.id = pass.run_id
   JOIN jobs job ON job.id = pass.job_id;
 
+-- One row for each kernel of a pass.
 CREATE VIEW v_kernels AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, job.device, pass.name AS pass,
   kernel.ordinal, kernel.launch, kernel.phase,
@@ -356,6 +372,8 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM kernels kernel JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
   ON job.id = pass.job_id;
 
+-- One row for each phase inside a kernel that records the times of its phases. Column name: name of the phase; phase: its kind,
+-- as in v_kernels.
 CREATE VIEW v_phases AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.engine, kernel.ordinal AS kernel, kernel.launch,
   kernel_phase.position, kernel_phase.name,
@@ -377,6 +395,7 @@ FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.
   LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
 WHERE activity_pass.ordinal = 1;
 
+-- One row for each instruction of a kernel's machine code.
 CREATE VIEW v_instructions AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel.ordinal AS kernel, kernel.name,
   instruction."offset", instruction.opcode,
@@ -384,14 +403,16 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel
 FROM instructions instruction JOIN kernels kernel ON kernel.id = instruction.kernel_id JOIN passes pass
   ON pass.id = kernel.pass_id JOIN runs run ON run.id = pass.run_id;
 
+-- One row for each point (x, value) of a series of a kernel.
 CREATE VIEW v_series AS
 SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, kernel.ordinal AS kernel, kernel.name, series.name
   AS series, series.x, series.value
 FROM series JOIN kernels kernel ON kernel.id = series.kernel_id JOIN passes pass ON pass.id = kernel.pass_id JOIN runs run
   ON run.id = pass.run_id;
 
--- One row for each activity row that queries return. CROSS JOIN keeps the order of the tables, so that SQLite looks up the
--- dictionary entry of each activity row; it would be slow to search the activity rows of each entry.
+-- One row for each activity row of the passes with activity_kept = 1: committed passes whose activity rows have not been deleted
+-- by retention. CROSS JOIN keeps the order of the tables, so that SQLite looks up the dictionary entry of each activity row; it
+-- would be slow to search the activity rows of each entry.
 CREATE VIEW v_activity AS
 SELECT pass.job_id AS job, pass.run_id AS run, activity_kinds.name AS kind, names.name, activity_row.start_ns,
   activity_row.start_ns + activity_row.duration_ns AS end_ns, activity_row.duration_ns,
@@ -429,7 +450,7 @@ SELECT suite_run.id AS suite_run, json_object(
     FROM suite_verdicts suite_verdict WHERE suite_verdict.suite_run_id = suite_run.id))) AS listing
 FROM suite_runs suite_run;
 
--- One row for each run of a regression suite.
+-- One row for each run of a regression suite. Column against: name of the baseline; NULL: the rolling baseline.
 CREATE VIEW v_suite_runs AS
 SELECT id AS suite_run, suite, device, device_name, driver, clock_setting, git_commit, state, verdict, reason, quarantine_reason,
   against, created_at, started_at, finished_at
