@@ -31,7 +31,7 @@ static int take_item(void *context, rl_lane_key key, const rl_lane_item *item, r
 
 static int read_lanes(rl_store *store, const rl_trace_window *window, rl_timeline_lanes *lanes, rl_error *err) {
   rl_trace_window rows = *window;
-  rows.level = rl_activity_level_within(lanes->step_ns);
+  rows.level = rl_activity_highest_level_up_to(lanes->step_ns);
   if (rl_trace_rows_read(store, &rows, take_item, lanes, err) < 0) return -1;
   if (rows.level >= 0 && rl_trace_intervals_read(store, &rows, take_item, lanes, err) < 0) return -1;
   return rl_timeline_lanes_finish(lanes, err);

@@ -72,7 +72,7 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
 /* Stores the progress as an event of the job, unless the job's last progress event is less than 250 ms old. Ignores errors of the
  * store. */
 void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
-/* Stores the compiler's log of the claim's run. The log stays even if the pass fails. */
+/* Stores the log of the claim's run. The log stays even if the pass fails. */
 int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
 /* Stores a slice of the activity rows in records, and removes these rows from records (rl_store_append_activity). If the job was
  * cancelled, removes all activity rows without storing them. */

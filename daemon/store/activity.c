@@ -153,7 +153,7 @@ _Static_assert((int)GROUP_COUNT <= (int)MAX_GROUPS_PER_LEVEL,
  * RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
 static uint32_t group_within_level(const rl_activity_row *row) {
   uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
-  return MAX_KIND_COUNT * (uint32_t)rl_activity_duration_class(row->end_ns - row->start_ns) + kind;
+  return MAX_KIND_COUNT * (uint32_t)rl_activity_lowest_level_above(row->end_ns - row->start_ns) + kind;
 }
 
 typedef struct row_slice {

@@ -64,7 +64,7 @@ static void add_row(level_sums *sums, const rl_activity_row *row, int level) {
 static void sum_level(level_sums *sums, const rl_activity_row *rows, size_t count, int level) {
   memset(sums, 0, sizeof *sums);
   for (size_t i = 0; i < count; i++)
-    if (rl_activity_duration_class(row_duration_ns(&rows[i])) <= level) add_row(sums, &rows[i], level);
+    if (rl_activity_lowest_level_above(row_duration_ns(&rows[i])) <= level) add_row(sums, &rows[i], level);
 }
 
 static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int level, rl_error *err) {

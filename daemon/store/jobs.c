@@ -1,4 +1,5 @@
-/* Inserts, finishes, requeues and labels jobs, and stores the compiler's logs of their runs. */
+/* Inserts, finishes and labels jobs, reads their states, queues interrupted jobs again when the daemon starts, and stores the
+ * logs of runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,8 +89,8 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   return 0;
 }
 
-/* Stores the compiler's log of a run and sets *job_id to the run's job. If there is no such run, stores nothing and leaves
- * *job_id unchanged. */
+/* Stores the log of a run and sets *job_id to the run's job. If there is no such run, stores nothing and leaves *job_id
+ * unchanged. */
 static int store_log(rl_db *db, int64_t run_id, const char *text, int64_t *job_id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "run_job", &row, RL_BIND_INTEGER(":run", run_id));
@@ -109,8 +110,8 @@ int rl_store_jobs_requeue(rl_store *store, int64_t max_deaths, int64_t *count, r
   int64_t requeued = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_store_record_daemon_crashes(db, max_deaths, err);
-  if (rc == 0) rc = rl_db_run(db, err, "kernels_discard_all");
-  if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_BIND_INTEGER(":now", rl_realtime_ns()));
+  if (rc == 0) rc = rl_db_run(db, err, "kernels_discard_uncommitted");
+  if (rc == 0) rc = rl_db_run(db, err, "events_add_queued", RL_BIND_INTEGER(":now", rl_realtime_ns()));
   if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) requeued = sqlite3_changes64(db->handle);
   if (rl_store_end_transaction_changing_all(store, rc, err) < 0) return -1;
@@ -146,7 +147,7 @@ int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, cons
   if (rl_store_read_status(db, job_id, &current, err) < 0) return -1;
   if (rl_job_is_final(current.state))
     return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[current.state]);
-  if (rl_db_run(db, err, "job_release_passes", RL_BIND_INTEGER(":job", job_id)) < 0 ||
+  if (rl_db_run(db, err, "job_reset_running_passes", RL_BIND_INTEGER(":job", job_id)) < 0 ||
       rl_db_run(db, err, "job_finish", RL_BIND_INTEGER(":job", job_id), RL_BIND_TEXT(":state", rl_job_state_names[state]),
                 RL_BIND_INTEGER(":now", rl_realtime_ns()),
                 RL_BIND_TEXT(":domain", problem != NULL ? rl_domain_name(problem->domain) : NULL),

@@ -42,7 +42,7 @@ bool rl_store_has_unstored_results(const rl_store *store, int64_t job_id);
  * queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
-/* Stores the compiler's log of a run. Replaces an earlier log. */
+/* Stores the log of a run: that of the compiler of posted code, or of an import. Replaces an earlier log. */
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending, and sets
  * *count to the number of these jobs. If a pass has the state `running`, the daemon crashed during the pass: adds 1 to the job's

@@ -36,7 +36,7 @@ typedef struct rl_attempt {
   const atomic_bool *stopping;
   rl_records records;             /* records received from the worker; activity rows are removed when they are stored */
   rl_activity_appender *appender; /* writes activity rows to the database; NULL: no row was stored */
-  char *log;                      /* part of the compiler's log that is not stored yet; NULL: none */
+  char *log;                      /* part of the run's log that is not stored yet; NULL: none */
   int64_t waiting_bytes;  /* size of the records in memory that can't be stored now; set by rl_attempt_set_waiting_bytes */
   int64_t next_store_ns;  /* rl_monotonic_ns of the next try to store activity rows; 0: no try has failed */
   size_t log_bytes;       /* size of all LOG frames of this pass; at most RL_WIRE_MAX_MESSAGE_BYTES */

@@ -19,7 +19,7 @@ typedef struct rl_spilled_pass {
   rl_records records;
   /* index of records.rows[0] among the activity rows of the pass; the earlier rows are in the database */
   int64_t first_row_index;
-  char *log;           /* the compiler's log, malloc'ed; NULL: the database has the log, or there is none */
+  char *log;           /* the run's log, malloc'ed; NULL: the database has the log, or there is none */
   bool is_unavailable; /* the pass is unavailable, and failure.message is the reason */
   rl_failure failure;
 } rl_spilled_pass;

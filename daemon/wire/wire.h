@@ -18,7 +18,8 @@
  * - HELLO: rl_hello, once, before all other frames.
  * - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
  *   number of times; last DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure) or CANCELLED (empty).
- * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_MESSAGE_BYTES in a pass.
+ * - LOG, at any time before that last frame: the log of the compiler of posted code or of an import, at most
+ *   RL_WIRE_MAX_MESSAGE_BYTES in a pass.
  * - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last frame. After 30 s without any frame, or if idle_ms exceeds
  *   limit_ms, the daemon ends the worker.
  * - Answer to RELEASE: RELEASED, empty.

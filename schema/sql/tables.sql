@@ -63,7 +63,7 @@ CREATE TABLE runs (
   -- The parameters that differ from their defaults, with sorted keys. Runs with equal text are repetitions of each other, even if
   -- a newer version of rooflined, which has more parameters, has executed one of them.
   nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
-  log TEXT, -- the compiler's log of posted code
+  log TEXT, -- log of the compiler of posted code, or of an import
   -- The worker reports the columns below; they are stored with the run's first committed pass.
   engine TEXT,
   dataset TEXT,
