@@ -49,44 +49,47 @@ typedef struct rl_spec_common {
                     .summary = "name of a build of the workers in the setting `builds`; default: the daemon's own workers"), \
       RL_SPEC_LABEL_FIELDS(STRUCT)
 /* The fields of kinds whose runs can be profiled. */
-#define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
-  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \
-                .summary =                                                                                     \
-                    "sections of the report to collect, as in Nsight Compute; adds the counters pass; "        \
-                    "default auto: basic if the counters pass is requested without sections and metrics"),     \
-      RL_SPEC_FIELD(STRUCT, "sections", profile_options.sections, RL_FIELD_CHOICES, .names = rl_section_names, \
-                    .may_be_empty = true, .summary = "further sections; adds the counters pass"),              \
-      RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                \
+#define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                                   \
+  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                                      \
+                .summary =                                                                                               \
+                    "sections of the report to collect, as in Nsight Compute; adds the counters pass; "                  \
+                    "default auto: basic if the counters pass is requested and there are neither sections nor metrics, " \
+                    "else no set"),                                                                                      \
+      RL_SPEC_FIELD(STRUCT, "sections", profile_options.sections, RL_FIELD_CHOICES, .names = rl_section_names,           \
+                    .may_be_empty = true, .summary = "further sections; adds the counters pass"),                        \
+      RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                          \
                     .summary = "further metrics by their raw names; adds the counters pass")
 /* The fields of kinds whose steps consist of several kernels: they select the kernels to profile. */
-#define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                               \
-  RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                      \
-                .summary =                                                                                             \
-                    "kernels of the step that the counters pass measures: a pattern with *, ? and [] for the names "   \
-                    "of kernels and launches; adds the counters pass; default: all"),                                  \
-      RL_SPEC_FIELD(STRUCT, "launch", profile_options.matching_index, RL_FIELD_INT, .minimum = -1, .maximum = 1000000, \
-                    .summary =                                                                                         \
-                        "index of one of these kernels in the order of the step, from 0; adds the counters "           \
-                        "pass; default -1: all")
+#define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                                \
+  RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                       \
+                .summary =                                                                                              \
+                    "kernels of the step that the counters pass measures: a pattern with *, ? and [] for the names "    \
+                    "of kernels and launches; adds the counters pass; default: all"),                                   \
+      RL_SPEC_FIELD(STRUCT, "launch", profile_options.matching_index, RL_FIELD_INT, .minimum = -1, .maximum = 1000000,  \
+                    .summary =                                                                                          \
+                        "index, from 0 in the order of the step, of one of the kernels that match `kernels`; adds the " \
+                        "counters pass; default -1: all")
 
 /* Returns RL_DEVICE_CPU for "cpu", else RL_DEVICE_CUDA. */
 rl_device_kind rl_spec_device_kind(const char *device);
 
-/* Sets the spec's device, passes, time limit, worker build and profile. If the request has a set, sections, metrics, kernels or a
- * launch, adds the counters pass to the spec and to *common. If the counters pass is requested without a set, sections and
- * metrics, it collects the set "basic" and the default metrics. */
+/* Sets the spec's device, passes, time limit, worker build and profile. If the request has a set, sections, metrics, kernels
+ * or a launch, adds the counters pass to the spec and to *common. If the counters pass is requested, the set is "auto", and
+ * there are neither sections nor metrics, the pass collects the sections of the set "basic" and the default metrics
+ * (rl_profile_options_resolve). */
 int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err);
 /* Writes the request with all defaults filled in to spec->request as JSON. */
 int rl_spec_write_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err);
-/* Copies the malloc'ed text to `out`, which has `size` bytes, and frees the text. Fails if text is NULL, because memory is
- * exhausted, or too long. */
+/* Copies the malloc'ed text to `out`, which has `size` bytes, and frees the text. Fails if the text is too long, or NULL (memory
+ * is exhausted). */
 int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
 /* Appends a run with these parameters to the spec. variant: distinguishes the run from the job's other runs: the precision of a
  * training run, the variant of a kernel or of posted code, else the workload's name. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). The field tables of "train"
- * and "layer" are built from the fields of their workloads; the other kinds have constant tables. */
+/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). rl_spec_workload_*
+ * belong to "train" and "layer", whose field tables are built from the fields of their workloads; the other kinds have
+ * constant tables. object: the request. unsupported_engines: as in rl_job_spec_restrict_to_device (spec.h). */
 const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage);
 int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);

@@ -118,7 +118,8 @@ int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
   rl_request_fields storage;
   const rl_field *fields = rl_spec_workload_make_fields(spec->kind, &storage);
   if (workload->params_size > sizeof request.params)
-    return rl_fail(err, RL_ERRNO, 0, "the parameters of %s take %zu bytes", workload->name, workload->params_size);
+    return rl_fail(err, RL_ERRNO, 0, "the parameters of %s take %zu bytes, more than MAX_PARAMS_BYTES (%d)", workload->name,
+                   workload->params_size, MAX_PARAMS_BYTES);
   workload->defaults(request.params);
   if (rl_fields_decode(fields, object, "", &request, sizeof request, err) < 0 ||
       rl_spec_apply_common(&request.common, spec, err) < 0 || add_runs(workload, &request, spec, err) < 0)
@@ -147,13 +148,13 @@ static int check_run_on_device(const rl_workload *workload, const rl_job_spec *s
                                rl_error *err) {
   alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES];
   const char *text = spec->runs[run].params;
-  rl_error unsupported = {0};
+  rl_error device_error = {0};
   workload->defaults(params);
   if (rl_fields_parse(workload->fields, text, strlen(text), params, workload->params_size, err) < 0) return -1;
-  if (check_params_on_device(workload, spec, unsupported_engines, params, &unsupported) == 0) return 0;
-  if (strcmp(unsupported.json_pointer + 1, workload->multi_value_parameter->field) == 0)
-    snprintf(unsupported.json_pointer, sizeof unsupported.json_pointer, "/%s", workload->multi_value_parameter->request_key);
-  if (err != NULL) *err = unsupported;
+  if (check_params_on_device(workload, spec, unsupported_engines, params, &device_error) == 0) return 0;
+  if (strcmp(device_error.json_pointer + 1, workload->multi_value_parameter->field) == 0)
+    snprintf(device_error.json_pointer, sizeof device_error.json_pointer, "/%s", workload->multi_value_parameter->request_key);
+  if (err != NULL) *err = device_error;
   return -1;
 }
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limits that all compute capabilities share. */
+/* Upper limits: no compute capability allows more. The device may allow less, above all for clusters, which need compute
+ * capability 9.0. */
 enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535, MAX_CLUSTER_BLOCKS = 16 };
 
 typedef struct json_pointer {
@@ -38,8 +39,8 @@ static int check_cluster(const rl_source_request *request, const char *prefix, r
     return rl_fail_at(err, member_pointer(prefix, "cluster").text, "a cluster has at most %d blocks", MAX_CLUSTER_BLOCKS);
   for (int i = 0; i < 3; i++)
     if (request->grid[i] % request->cluster[i] != 0)
-      return rl_fail_at(err, element_pointer(prefix, "grid", i).text, "grid must be a multiple of cluster, which is %lld here",
-                        (long long)request->cluster[i]);
+      return rl_fail_at(err, element_pointer(prefix, "grid", i).text, "grid[%d] must be a multiple of cluster[%d], which is %lld",
+                        i, i, (long long)request->cluster[i]);
   return 0;
 }
 
@@ -47,9 +48,9 @@ int rl_source_check_launch_request(const rl_source_request *request, const char 
   if (check_entry(request, prefix, err) < 0) return -1;
   for (int i = 1; i < 3; i++)
     if (request->grid[i] > MAX_GRID_YZ)
-      return rl_fail_at(err, element_pointer(prefix, "grid", i).text, "grid may be at most %d here", MAX_GRID_YZ);
+      return rl_fail_at(err, element_pointer(prefix, "grid", i).text, "grid[%d] may be at most %d", i, MAX_GRID_YZ);
   if (request->block[2] > MAX_BLOCK_Z)
-    return rl_fail_at(err, element_pointer(prefix, "block", 2).text, "block may be at most %d here", MAX_BLOCK_Z);
+    return rl_fail_at(err, element_pointer(prefix, "block", 2).text, "block[2] may be at most %d", MAX_BLOCK_Z);
   if (request->block[0] * request->block[1] * request->block[2] > MAX_BLOCK_THREADS)
     return rl_fail_at(err, member_pointer(prefix, "block").text, "a block has at most %d threads", MAX_BLOCK_THREADS);
   return check_cluster(request, prefix, err);
