@@ -360,7 +360,7 @@ static void explain_limit(const rl_training_pair *pair, part_pairs *pairs, rl_ex
   if (sentence->text[0] == '\0') append(sentence, "Every part is at least %.1f× as fast.", RL_LITTLE_GAIN_RATIO);
   add_value(sentence, "little_gain", "ms", little_ms, NULL);
   add_value(sentence, "speedup_limit", "ratio", little_ms > 0 ? baseline->traced_ms / little_ms : NAN,
-            "every part is faster by more");
+            "no part limits the speed-up");
 }
 
 /* --- arithmetic, memory and the costs of FP16 -------------------------------------------------------------------------- */
