@@ -1,5 +1,5 @@
-/* Writes a suite run as JUnit XML. The order of elements and the required attributes follow Ant's schema, which is stricter than
- * the schema of Jenkins. */
+/* Writes a suite run as JUnit XML. `run` is the document of a suite run (GET /suite-runs/{id}). The order of elements and the
+ * required attributes follow Ant's schema, which is stricter than the schema of Jenkins. */
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static void write_property(FILE *out, const char *name, const char *value) {
 }
 
 /* Returns the name of the element in a test case with this verdict, "failure" or "error"; NULL if the test case passes. */
-static const char *find_element(const char *verdict) {
+static const char *element_of_verdict(const char *verdict) {
   if (strcmp(verdict, "same") == 0 || strcmp(verdict, "faster") == 0) return NULL;
   return strcmp(verdict, "slower") == 0 ? "failure" : "error";
 }
@@ -67,7 +67,7 @@ static void write_cause(FILE *out, const cJSON *cause) {
 }
 
 static void write_outcome(FILE *out, const char *verdict, const char *reason, const cJSON *causes) {
-  const char *element = find_element(verdict);
+  const char *element = element_of_verdict(verdict);
   const cJSON *cause;
   if (element == NULL) return;
   fprintf(out, "      <%s", element);
@@ -81,8 +81,9 @@ static void write_outcome(FILE *out, const char *verdict, const char *reason, co
 /* Writes a test case for a metric. metric NULL: writes a test case for the suite run itself. */
 static void write_case(FILE *out, const cJSON *run, const cJSON *metric, double time_s) {
   const char *verdict = metric != NULL ? rl_json_text(metric, "verdict") : rl_suite_run_verdict(run);
-  if (metric == NULL && find_element(verdict) == NULL)
-    verdict = "inconclusive"; /* the suite run failed, whatever its verdict is: it must not count as passed */
+  /* A suite run that has its own row failed, was cancelled or was quarantined. It must not count as passed, even if its verdict
+   * is `same` or `faster`. */
+  if (metric == NULL && element_of_verdict(verdict) == NULL) verdict = "inconclusive";
   fputs("    <testcase", out);
   write_attribute(out, "name", metric != NULL ? rl_json_text(metric, "metric") : "suite run");
   fputs(" classname=\"rooflined.", out);
@@ -103,7 +104,7 @@ static counts count_cases(const cJSON *run) {
   counts counted = {.tests = own_row, .failures = own_failure, .errors = own_row && !own_failure};
   const cJSON *metric;
   cJSON_ArrayForEach (metric, rl_json_at(run, "verdicts")) {
-    const char *element = find_element(rl_json_text(metric, "verdict"));
+    const char *element = element_of_verdict(rl_json_text(metric, "verdict"));
     counted.tests++;
     counted.failures += element != NULL && strcmp(element, "failure") == 0;
     counted.errors += element != NULL && strcmp(element, "error") == 0;
@@ -111,7 +112,7 @@ static counts count_cases(const cJSON *run) {
   return counted;
 }
 
-/* Writes the time at which the suite run began, without a time zone as the schema requires. */
+/* Writes the time at which the suite run began. It has no time zone, because Ant's schema forbids one. */
 static void write_timestamp(FILE *out, const cJSON *run) {
   const char *started = rl_json_text(run, "started_at");
   if (*started == '\0') started = rl_json_text(run, "created_at");

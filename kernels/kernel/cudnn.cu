@@ -33,7 +33,7 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
   if (chosen->workspace_bytes > 0 &&
       device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &self->workspace, err) < 0)
     return -1;
-  rl_kernel_record_algorithm(kernel, chosen->rank, chosen->deterministic, &self->rank);
+  rl_kernel_record_algorithm(kernel, chosen->list_index, chosen->deterministic, &self->rank);
   return rl_dnn_set_workspace(self->plan, self->workspace, err);
 }
 

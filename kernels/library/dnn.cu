@@ -317,7 +317,7 @@ static int search_plan(rl_dnn *self, const configurations *found, const char *ke
                      self->name, (long long)found->count);
     rl_tuning_cache_add(key, best);
   }
-  self->choice.rank = best;
+  self->choice.list_index = best;
   name_choice(found->list[best], &self->choice);
   return 0;
 }

@@ -47,6 +47,7 @@ bool rl_dnn_set(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, 
                 const void *values);
 bool rl_dnn_set_descriptor(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, rl_dnn_descriptor to);
 void rl_dnn_release(rl_dnn_descriptor *descriptor);
+/* Type of a local variable that releases its descriptor at the end of its scope. */
 #define rl_dnn_owned __attribute__((cleanup(rl_dnn_release))) rl_dnn_descriptor
 
 /* --- the plan ---------------------------------------------------------------------------------------------------------- */
@@ -55,24 +56,25 @@ typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
   double us;                   /* measured time; 0: taken from the tuning cache without timing */
   size_t workspace_bytes;
-  int64_t rank; /* position in the list of configurations, from 0; those that the heuristics propose come first, best first */
+  int64_t list_index; /* index in the list of configurations; those that the heuristics propose come first, best first */
   bool deterministic;
 } rl_dnn_choice;
 
-typedef struct rl_dnn_search {
-  size_t workspace_limit; /* in bytes; configurations that need more are skipped */
-  int max_trials;         /* number of configurations to time; 1: takes the first that runs */
-  bool all_engines;       /* true: also tries engines that the heuristics do not propose */
-  bool strict_fp32;       /* true: skips engines that round FP32 inputs */
+typedef struct rl_dnn_search { /* which engine configurations rl_dnn_open tries */
+  size_t workspace_limit;      /* in bytes; configurations that need more are skipped */
+  int max_trials;              /* number of configurations to time; 1: takes the first that runs */
+  bool all_engines;            /* true: also tries engines that the heuristics do not propose */
+  bool strict_fp32;            /* true: skips engines that round FP32 inputs */
   bool no_winograd; /* true: skips Winograd engines, which execute fewer multiplications than the definition of a convolution */
 } rl_dnn_search;
 
-typedef struct rl_dnn rl_dnn;
+typedef struct rl_dnn rl_dnn; /* a plan, with the addresses of its tensors and its workspace */
 
 /* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages; the
- * text must outlive the plan. key: key of the choice in the tuning cache. The timed runs overwrite the output; fill the inputs
- * first. A deterministic configuration is preferred when it is within 5 % of the fastest. Returns -1 with RL_CUDNN,
- * CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the graph. The graph may be closed afterwards. */
+ * text must outlive the plan. key: key of the choice in the tuning cache. The timed runs read the inputs and overwrite the
+ * output. Fill the inputs first, because the time can depend on their values. A deterministic configuration is preferred when it
+ * is within 5 % of the fastest. Returns -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the graph. The
+ * graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
 /* Sets the workspace, at least rl_dnn_read_choice(plan)->workspace_bytes, which the caller owns. Call before the first
