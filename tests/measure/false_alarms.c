@@ -70,7 +70,7 @@ static int run_trials(const trial_plan *plan, long trials, uint64_t seed, outcom
     if (run_trial(plan, seed + (uint64_t)i, &outcome) < 0) return -1;
     counted->trials++;
     counted->alarms += outcome.summary.verdict == RL_VERDICT_SLOWER;
-    counted->missed += outcome.first != RL_VERDICT_SLOWER;
+    counted->missed += outcome.first_metric_verdict != RL_VERDICT_SLOWER;
     counted->inconclusive += outcome.summary.verdict == RL_VERDICT_INCONCLUSIVE;
   }
   return 0;

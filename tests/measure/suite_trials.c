@@ -24,14 +24,16 @@ static double student_3(generator *g) {
 
 /* The state of one metric that continues from run to run or from block to block. */
 typedef struct metric_state {
-  double walk, run, last_block; /* random numbers: position of the walk, of the run, of the last block */
-  bool upper_mode;              /* the current run is in the upper mode */
+  double walk;          /* sum of the random walk's steps so far */
+  double run_deviation; /* random part that the blocks of the current run share */
+  double last_block;    /* random part of the previous block, before it is scaled */
+  bool upper_mode;      /* the current run is in the upper mode */
   size_t next_recorded, stretch_left;
 } metric_state;
 
 static void start_run(const trial_noise *noise, generator *g, metric_state *state) {
   state->walk += noise->walk_ratio * normal(g);
-  state->run = noise->run_ratio * normal(g);
+  state->run_deviation = noise->run_ratio * normal(g);
   state->stretch_left = 0;
   state->upper_mode = uniform(g) <= noise->mode_share;
 }
@@ -47,18 +49,19 @@ static double draw_recorded(const trial_noise *noise, generator *g, metric_state
   return noise->recorded[state->next_recorded++ % noise->recorded_count] * (1 + 1e-9 * normal(g));
 }
 
-/* Returns the value of the next block. The outliers are drawn from `processes`, which gives the same sequence for every metric of
- * the suite: a process that is slow is slow in all its metrics. */
-static double draw_block(const trial_noise *noise, generator *g, generator *processes, metric_state *state) {
+/* Returns the value of the next block. The outliers are drawn from `outlier_generator`, which gives the same sequence for every
+ * metric of the suite: a process that is slow is slow in all its metrics. */
+static double draw_block(const trial_noise *noise, generator *g, generator *outlier_generator, metric_state *state) {
   if (noise->family == TRIAL_RECORDED) return draw_recorded(noise, g, state);
   double block = noise->family == TRIAL_STUDENT_3 ? student_3(g) : normal(g);
   if (noise->family == TRIAL_AUTOCORRELATED)
     block = noise->correlation * state->last_block + sqrt(1 - noise->correlation * noise->correlation) * block;
   state->last_block = block;
-  bool upper =
-      noise->mode_for_a_run ? state->upper_mode : uniform(noise->family == TRIAL_OUTLIERS ? processes : g) <= noise->mode_share;
+  bool upper = noise->mode_for_a_run ? state->upper_mode
+                                     : uniform(noise->family == TRIAL_OUTLIERS ? outlier_generator : g) <= noise->mode_share;
   bool has_modes = noise->family == TRIAL_TWO_MODES || noise->family == TRIAL_OUTLIERS;
-  return 20 * exp(state->walk + state->run + noise->block_ratio * block) * (has_modes && upper ? 1 + noise->mode_ratio : 1);
+  return 20 * exp(state->walk + state->run_deviation + noise->block_ratio * block) *
+         (has_modes && upper ? 1 + noise->mode_ratio : 1);
 }
 
 static double median(const double *values, size_t count) {
@@ -77,17 +80,21 @@ typedef struct metric_data {
   rl_verdict_blocks runs[TRIAL_MAX_RUNS];
 } metric_data;
 
-static int draw_metric(const trial_plan *plan, double slow_down, generator *g, generator processes, metric_data *data) {
+static int draw_metric(const trial_plan *plan, double slow_down, generator *g, generator outlier_generator, metric_data *data) {
   metric_state state = {0};
   for (size_t run = 0; run < plan->history_runs + 2; run++) {
     bool confirms = run == plan->history_runs + 1;
     if (!confirms) start_run(&plan->noise, g, &state);
     double factor = run >= plan->history_runs ? 1 + slow_down : 1;
-    size_t outlying;
-    do { /* a run with an outlying block cannot become a fixed baseline, so it is drawn again */
-      for (size_t i = 0; i < plan->blocks; i++) data->values[run][i] = factor * draw_block(&plan->noise, g, &processes, &state);
-      if (rl_verdict_find_outlying_block(data->values[run], plan->blocks, plan->threshold_ratio, &outlying, NULL) < 0) return -1;
-    } while (run == 0 && plan->baseline_runs == 1 && outlying < plan->blocks);
+    size_t outlying_block;
+    /* With baseline_runs 1, run 0 is the named baseline. rooflined refuses a run with an outlying block as one, so run 0 is then
+     * drawn again. */
+    do {
+      for (size_t i = 0; i < plan->blocks; i++)
+        data->values[run][i] = factor * draw_block(&plan->noise, g, &outlier_generator, &state);
+      if (rl_verdict_find_outlying_block(data->values[run], plan->blocks, plan->threshold_ratio, &outlying_block, NULL) < 0)
+        return -1;
+    } while (run == 0 && plan->baseline_runs == 1 && outlying_block < plan->blocks);
     if (run >= plan->history_runs) continue;
     data->history[run] = median(data->values[run], plan->blocks);
     data->runs[run] = (rl_verdict_blocks){data->values[run], NULL, plan->blocks};
@@ -100,13 +107,13 @@ int run_trial(const trial_plan *plan, uint64_t seed, trial_outcome *outcome) {
   rl_verdict_metric metrics[TRIAL_MAX_METRICS];
   rl_verdict_judgement judged[TRIAL_MAX_METRICS];
   rl_verdict_suite suite = {.metrics = metrics, .metric_count = plan->metrics};
-  generator g = {rl_hash64(seed)}, processes = {rl_hash64(~seed)};
-  size_t first = plan->baseline_runs == 1 ? 0 : plan->history_runs - plan->baseline_runs;
+  generator g = {rl_hash64(seed)}, outlier_generator = {rl_hash64(~seed)};
+  size_t first_baseline_run = plan->baseline_runs == 1 ? 0 : plan->history_runs - plan->baseline_runs;
   for (size_t i = 0; i < plan->metrics; i++) {
-    if (draw_metric(plan, i == 0 ? plan->slow_down_ratio : 0, &g, processes, &data[i]) < 0) return -1;
+    if (draw_metric(plan, i == 0 ? plan->slow_down_ratio : 0, &g, outlier_generator, &data[i]) < 0) return -1;
     metrics[i] = (rl_verdict_metric){.key = "job/fp32/metric",
                                      .threshold_ratio = plan->threshold_ratio,
-                                     .baseline_runs = &data[i].runs[first],
+                                     .baseline_runs = &data[i].runs[first_baseline_run],
                                      .baseline_run_count = plan->baseline_runs,
                                      .current = {data[i].values[plan->history_runs], NULL, plan->blocks},
                                      .history = data[i].history,
@@ -119,6 +126,6 @@ int run_trial(const trial_plan *plan, uint64_t seed, trial_outcome *outcome) {
       metrics[i].confirmation = (rl_verdict_blocks){data[i].values[plan->history_runs + 1], NULL, plan->blocks};
     if (rl_verdict_judge_suite(&suite, judged, &outcome->summary, NULL) < 0) return -1;
   }
-  outcome->first = judged[0].verdict;
+  outcome->first_metric_verdict = judged[0].verdict;
   return 0;
 }

@@ -47,7 +47,7 @@ enum { TRIAL_MAX_METRICS = 16, TRIAL_MAX_BLOCKS = 16, TRIAL_MAX_RUNS = 64 };
 
 typedef struct trial_outcome {
   rl_verdict_summary summary;
-  rl_verdict first; /* verdict on the first metric */
+  rl_verdict first_metric_verdict;
 } trial_outcome;
 
 /* Draws the runs of a plan and judges the last one; when a metric needs confirmation, judges it again with confirming blocks. The

@@ -1,5 +1,6 @@
-/* Generates random numbers for tests and computes distances between vectors. The numbers differ in each run, unless
- * $ROOFLINED_TEST_SEED sets the seed. */
+/* Generates random numbers for tests and computes distances between vectors. Call choose_test_seed first: it takes the seed
+ * from $ROOFLINED_TEST_SEED, or else from the time, so that the numbers differ from run to run. Without this call the seed is
+ * 0. The call does not reset drawn_count, so a seed repeats the numbers of a test only after the same earlier tests. */
 #ifndef RL_TESTS_RANDOM_NUMBERS_H
 #define RL_TESTS_RANDOM_NUMBERS_H
 
@@ -11,14 +12,14 @@
 
 #include "hash.h"
 
-static uint64_t test_seed, random_count;
+static uint64_t test_seed, drawn_count;
 
 static inline void choose_test_seed(void) {
   const char *text = getenv("ROOFLINED_TEST_SEED");
   test_seed = text != NULL ? strtoull(text, NULL, 10) : (uint64_t)time(NULL);
 }
 
-static inline uint64_t random_bits(void) { return rl_hash64(test_seed + random_count++); }
+static inline uint64_t random_bits(void) { return rl_hash64(test_seed + drawn_count++); }
 
 /* Returns an integer that is uniform in [0, limit). */
 static inline int random_below(int limit) { return (int)(random_bits() % (uint64_t)limit); }

@@ -82,11 +82,11 @@ static void a_slow_drift_is_found(void **state) {
   for (size_t i = 0; i < found; i++) assert_true(points[i].after > points[i].before);
 }
 
-/* An index counts the values before it, including NAN and infinite ones, which the search skips. In a long history, only the
- * newest values are searched. Equal calls give equal results. */
+/* An index is a position in the whole history, which includes the values that the search skips: NAN, infinite values and, in a
+ * long history, the oldest values. Equal calls give equal results. */
 static void indexes_are_positions_in_the_history(void **state) {
   (void)state;
-  test_seed = 4, random_count = 0; /* with other seeds, chance can divide a level */
+  test_seed = 4, drawn_count = 0; /* with some other seeds, chance divides a level */
   double values[MAX_VALUES];
   rl_change_point points[MAX_POINTS], second_points[MAX_POINTS];
   for (int i = 0; i < MAX_VALUES; i++) values[i] = (i < 20 ? 30 : i < 150 ? 20 : 21) + 0.1 * noise();

@@ -40,7 +40,8 @@ static double share_of_alarms(const trial_noise *noise, size_t baseline_runs, si
   for (int i = 0; i < trials; i++) {
     trial_outcome outcome;
     assert_int_equal(run_trial(&plan, random_bits(), &outcome), 0);
-    alarms += slow_down_ratio > 0 ? outcome.first == RL_VERDICT_SLOWER : outcome.summary.verdict == RL_VERDICT_SLOWER;
+    alarms +=
+        slow_down_ratio > 0 ? outcome.first_metric_verdict == RL_VERDICT_SLOWER : outcome.summary.verdict == RL_VERDICT_SLOWER;
   }
   return (double)alarms / trials;
 }

@@ -13,7 +13,8 @@
 #include "train/engines.h"
 #include "train/model.h"
 
-/* Replaces kernels/registry.c: mnist_cnn, which extend_mnist_cnn() extends. */
+/* This program links its own rl_workloads instead of that of kernels/registry.c. Its only workload is mnist_cnn, to which
+ * extend_mnist_cnn() adds a parameter and an engine. */
 static rl_workload extended_mnist_cnn;
 const rl_workload *const rl_workloads[] = {&extended_mnist_cnn, NULL};
 

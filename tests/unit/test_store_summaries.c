@@ -100,7 +100,7 @@ static void assert_stored_as_computed(const fixture *f) {
 }
 
 static void execute_random_jobs(const fixture *f) {
-  test_seed = 20261123, random_count = 0; /* the cases below depend on the seed */
+  test_seed = 20261123, drawn_count = 0; /* the cases below depend on the seed */
   ASSERT_OK(rl_db_execute(&f->store->writer, "PRAGMA synchronous = OFF", "not wait for the disk", &err));
   execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   for (int i = 0; i < RANDOM_JOBS; i++) execute_random_job(f->store);
