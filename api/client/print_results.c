@@ -126,7 +126,7 @@ static void print_explanation(FILE *out, const cJSON *comparison) {
   }
 }
 
-/* Prints the compiler's log of a failed job. */
+/* Prints the logs of a failed job's runs. */
 static void print_logs(FILE *out, const cJSON *job) {
   const cJSON *run;
   if (strcmp(rl_json_text(job, "state"), "failed") != 0) return;

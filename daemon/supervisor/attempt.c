@@ -138,8 +138,7 @@ static rl_attempt_result handle_heartbeat(rl_attempt *attempt, const rl_frame *f
 
 static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) {
   attempt->log_bytes += frame->length;
-  if (attempt->log_bytes > RL_WIRE_MAX_MESSAGE_BYTES)
-    return fail_protocol(attempt, "the run's logs are longer than one frame");
+  if (attempt->log_bytes > RL_WIRE_MAX_MESSAGE_BYTES) return fail_protocol(attempt, "the run's logs are longer than one frame");
   free(attempt->log);
   attempt->log = strdup((const char *)frame->payload);
   rl_error ignored;

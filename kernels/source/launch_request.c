@@ -26,6 +26,7 @@ static json_pointer element_pointer(const char *prefix, const char *name, int in
 }
 
 static int check_entry(const rl_source_request *request, const char *prefix, rl_error *err) {
+  /* The entry of source code is a C++ name expression, that of a binary is a symbol. */
   const char *allowed = request->code != NULL ? "_$:<>, *&()+-" : "_$.@";
   if (request->entry[0] == '\0') return rl_fail_at(err, member_pointer(prefix, "entry").text, "entry must name the kernel");
   for (const char *c = request->entry; *c != '\0'; c++)
