@@ -130,7 +130,7 @@ static rl_kernel_verdict verdict_of(rl_kernel_bound bound, const char *metric, d
 static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metric_values *values) {
   rl_kernel_verdict v = verdict_of(unit->bound, unit->metric, rl_metric_values_get(values, unit->metric), "%", unit->advice);
   v.pipeline = unit->pipeline;
-  snprintf(v.message, sizeof v.message, "Bound by %s: %.1f%% of the peak, over the whole duration.", unit->label, v.value);
+  snprintf(v.message, sizeof v.message, "Bound by %s: %.1f %% of the peak, over the whole duration.", unit->label, v.value);
   return v;
 }
 
@@ -182,7 +182,7 @@ static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_boun
   if (unit && rl_metric_values_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};
   snprintf(v.message, sizeof v.message,
-           "The roofline gives %s as the limit, but no counter of a unit reaches " RL_TEXT(RL_BUSY_PCT) "%% of its peak.",
+           "The roofline gives %s as the limit, but no counter of a unit reaches " RL_TEXT(RL_BUSY_PCT) " %% of its peak.",
            rl_bound_names[side]);
   return v;
 }
@@ -225,7 +225,7 @@ static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double 
                                    "Give all blocks the same work: split long ones, or use dynamic scheduling.");
   snprintf(v.message, sizeof v.message,
            "Bound by its longest blocks: one multiprocessor works for %.0f cycles; on average, those that got blocks are idle "
-           "for %.0f%% of that time.",
+           "for %.0f %% of that time.",
            longest, idle_pct);
   return v;
 }
@@ -257,11 +257,11 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
                                    stall.title ? "Overlap this stall with more warps, or more independent work per thread."
                                                : "Collect section WarpStateStats: it shows the longest warp stall.");
   const int length = snprintf(v.message, sizeof v.message,
-                              "Bound by latency: memory (%.1f%%) and compute (%.1f%%) stay below " RL_TEXT(
-                                  RL_BUSY_PCT) "%%, and %.1f%% of the issue slots are used.",
+                              "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
+                                  RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
                               rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE), issue_pct);
   if (stall.title && length < (int)sizeof v.message)
-    snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f%% of a warp's time.",
+    snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f %% of a warp's time.",
              strncmp(stall.title, "Stall ", 6) == 0 ? stall.title + 6 : stall.title, stall.pct);
   return v;
 }

@@ -195,11 +195,11 @@ static void decide_bound(rl_classification *c) {
     snprintf(c->why, sizeof c->why, "the percentage of the peak is unknown for %s", isnan(c->memory_pct) ? "memory" : "compute");
   } else if (higher_pct < c->busy_pct) {
     c->bound = RL_BOUND_LATENCY;
-    snprintf(c->why, sizeof c->why, "memory (%.1f%%) and compute (%.1f%%) both stay below %.0f%% of their peaks", c->memory_pct,
-             c->compute_pct, c->busy_pct);
+    snprintf(c->why, sizeof c->why, "memory (%.1f %%) and compute (%.1f %%) both stay below %.0f %% of their peaks",
+             c->memory_pct, c->compute_pct, c->busy_pct);
   } else if (higher_pct - lower_pct >= c->balanced_pct) {
     c->bound = bound_with_larger_share(c);
-    snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, %s %.1f%%", rl_bound_names[c->bound], higher_pct,
+    snprintf(c->why, sizeof c->why, "%s reaches %.1f %% of its peak, %s %.1f %%", rl_bound_names[c->bound], higher_pct,
              c->bound == RL_BOUND_MEMORY ? "compute" : "memory", lower_pct);
   } else if (!isnan(c->intensity) && !isnan(c->ridge)) {
     c->bound = c->intensity < c->ridge ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
@@ -207,7 +207,8 @@ static void decide_bound(rl_classification *c) {
              c->bound == RL_BOUND_MEMORY ? "below" : "not below", c->ridge);
   } else {
     c->bound = bound_with_larger_share(c);
-    snprintf(c->why, sizeof c->why, "%s reaches the higher percentage of its peak, %.1f%%", rl_bound_names[c->bound], higher_pct);
+    snprintf(c->why, sizeof c->why, "%s reaches the higher percentage of its peak, %.1f %%", rl_bound_names[c->bound],
+             higher_pct);
   }
 }
 

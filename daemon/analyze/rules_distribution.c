@@ -3,19 +3,19 @@
 
 /* A kernel takes as long as its busiest unit. With even load it would take as long as the average unit. Units do not limit the
  * kernel if the busiest one is active for less than half of the time. */
-#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                            \
-  {                                                                                                                             \
-    .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",       \
-    .cause = RL_CAUSE_HOT_UNITS,                                                                                                \
-    .inputs = {{"longest", clock "__cycles_active.max"},                                                                        \
-               {"average", clock "__cycles_active.avg"},                                                                        \
-               {"shortest", clock "__cycles_active.min"},                                                                       \
-               {"elapsed", clock "__cycles_elapsed.max"} extra_input},                                                          \
-    .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest" extra_condition,                              \
-    .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,              \
-    .message = unit_name                                                                                                        \
-        " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0}% of the " \
-        "longest. " advice                                                                                                      \
+#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                             \
+  {                                                                                                                              \
+    .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",        \
+    .cause = RL_CAUSE_HOT_UNITS,                                                                                                 \
+    .inputs = {{"longest", clock "__cycles_active.max"},                                                                         \
+               {"average", clock "__cycles_active.avg"},                                                                         \
+               {"shortest", clock "__cycles_active.min"},                                                                        \
+               {"elapsed", clock "__cycles_elapsed.max"} extra_input},                                                           \
+    .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest" extra_condition,                               \
+    .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,               \
+    .message = unit_name                                                                                                         \
+        " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0} % of the " \
+        "longest. " advice                                                                                                       \
   }
 
 const rl_rule rl_rules_work_distribution[] = {
@@ -37,7 +37,8 @@ const rl_rule rl_rules_work_distribution[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
          "The busiest multiprocessor is active for {longest:0} cycles. The {used:0} multiprocessors that can have blocks are "
-         "active for {average_used:0} cycles on average, {100 * average_used / longest:0}% of that. Blocks take different times, "
+         "active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take different "
+         "times, "
          "or "
          "the number of blocks is not a multiple of the number of multiprocessors: split long blocks, use more and smaller "
          "ones, or use dynamic scheduling."},

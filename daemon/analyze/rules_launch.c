@@ -25,7 +25,7 @@ const rl_rule rl_rules_launch[] = {
      .inputs = {RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT, RL_INPUT_WAVES},
      .condition = "blocks >= sms && waves < 0.9",
      .kind = RL_FINDING_WARNING,
-     .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0}% of the multiprocessors' block slots. "
+     .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0} % of the multiprocessors' block slots. "
                 "Latencies are hidden by fewer warps than the theoretical occupancy suggests."},
     {.id = "tail_effect",
      .version = 1,
@@ -39,7 +39,7 @@ const rl_rule rl_rules_launch[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "{blocks:0} blocks make {waves:2} waves, so the last of {whole_waves:0} waves is "
-                "{100 * (1 - whole_waves + waves):0}% full. If all blocks take equally long, {idle}% of the block slots stay "
+                "{100 * (1 - whole_waves + waves):0} % full. If all blocks take equally long, {idle} % of the block slots stay "
                 "empty: choose a grid close to a whole number of waves, or use dynamic scheduling."},
     {.id = "block_not_whole_warps",
      .version = 1,
@@ -75,7 +75,7 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "100 * overhead / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The kernel takes {duration_ns / 1000} µs, and no multiprocessor has a block for {100 * overhead / elapsed:0}% "
+     .message = "The kernel takes {duration_ns / 1000} µs, and no multiprocessor has a block for {100 * overhead / elapsed:0} % "
                 "of this time: the launch takes longer than the work justifies. Fuse the kernel with its neighbours, give it "
                 "more work, or launch the sequence as a CUDA graph."},
     {.id = "launch_bound",
@@ -86,7 +86,7 @@ const rl_rule rl_rules_launch[] = {
      .inputs = {{"gap", "activity__launch_gap_ratio"}},
      .condition = "gap >= 0.2",
      .kind = RL_FINDING_WARNING,
-     .message = "The device had no work during {100 * gap}% of an iteration of this run. The findings of the run's timeline say "
+     .message = "The device had no work during {100 * gap} % of an iteration of this run. The findings of the run's timeline say "
                 "what it waits for, and estimate what a change would save."},
     {NULL},
 };

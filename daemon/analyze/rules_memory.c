@@ -29,23 +29,23 @@
   }
 
 /* One rule for loads and one for stores of shared memory. Their estimates add up to at most the busy time of the pipeline. */
-#define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                \
-  {                                                                                                                            \
-    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                     \
-    .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                               \
-    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                 \
-               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                    \
-               {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                   \
-               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                 \
-               INSTRUCTIONS,                                                                                                   \
-               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                 \
-    .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",           \
-    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,      \
-    .message =                                                                                                                 \
-        "{requests:0} shared-memory " accesses                                                                                 \
-        " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                               \
-        "wavefronts ({100 * conflicts / wavefronts:0}%) are due to threads that access different words of one bank. Pad rows " \
-        "by one word, or permute the columns."                                                                                 \
+#define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                 \
+  {                                                                                                                             \
+    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                      \
+    .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                                \
+    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                  \
+               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                     \
+               {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                    \
+               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                  \
+               INSTRUCTIONS,                                                                                                    \
+               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                  \
+    .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",            \
+    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,       \
+    .message =                                                                                                                  \
+        "{requests:0} shared-memory " accesses                                                                                  \
+        " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                                \
+        "wavefronts ({100 * conflicts / wavefronts:0} %) are due to threads that access different words of one bank. Pad rows " \
+        "by one word, or permute the columns."                                                                                  \
   }
 
 const rl_rule rl_rules_memory[] = {
@@ -64,7 +64,7 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "memory * excess / sectors",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{excess:0} of the {sectors:0} sectors ({100 * excess / sectors:0}%) that global accesses request from L2 would "
+     .message = "{excess:0} of the {sectors:0} sectors ({100 * excess / sectors:0} %) that global accesses request from L2 would "
                 "not be needed if each warp's accesses were packed into the fewest sectors that hold the data. The "
                 "per-instruction counts show which accesses cause them."},
     {.id = "dram_sector_use",
@@ -83,7 +83,7 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Loads use {used_bytes} of the " SECTOR " bytes of each sector. For the {requested:0} sectors that L1 requested "
-                "from L2, {missed:0} were read from DRAM (a miss can read two), so {waste:0}% of the bytes that DRAM "
+                "from L2, {missed:0} were read from DRAM (a miss can read two), so {waste:0} % of the bytes that DRAM "
                 "delivers are not used. A stride between threads causes this: change the data layout."},
     {.id = "traffic_above_model",
      .version = 1,
@@ -114,8 +114,8 @@ const rl_rule rl_rules_memory[] = {
                 {"l2", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"}},
      .condition = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_sectors && l2 >= 40",
      .kind = RL_FINDING_WARNING,
-     .message = "{100 * hits / sectors:0}% of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0}% of the sectors "
-                "read from L2 hit there, and L2 works at {l2}% of its peak: data is reused only after L1 has evicted it. "
+     .message = "{100 * hits / sectors:0} % of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0} % of the sectors "
+                "read from L2 hit there, and L2 works at {l2} % of its peak: data is reused only after L1 has evicted it. "
                 "Smaller tiles for each block, or shared memory, keep it closer."},
     {.id = "l2_hit_low",
      .version = 1,
@@ -127,9 +127,10 @@ const rl_rule rl_rules_memory[] = {
                 RL_INPUT_DRAM_PCT},
      .condition = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
      .kind = RL_FINDING_INFO,
-     .message = "{100 * hits / sectors:0}% of the sectors read from L2 hit there, and DRAM works at {dram}% of its peak. This is "
-                "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
-                "time, in an order whose working set fits L2."},
+     .message =
+         "{100 * hits / sectors:0} % of the sectors read from L2 hit there, and DRAM works at {dram} % of its peak. This is "
+         "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
+         "time, in an order whose working set fits L2."},
     {.id = "local_memory",
      .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -150,8 +151,8 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "LDL STL",
-     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions}% of all "
-                "instructions, and {100 * sectors / (sectors + global_ld + global_st):0}% of the sectors that L1 is asked for; "
+     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions} % of all "
+                "instructions, and {100 * sectors / (sectors + global_ld + global_st):0} % of the sectors that L1 is asked for; "
                 "each thread has {registers:0} registers. Allow more registers per thread, shorten live "
                 "ranges, and index small arrays with constants (unroll loops) so that they stay in registers."},
     {.id = "register_spills",
@@ -185,8 +186,8 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "ATOM ATOMG RED REDG",
-     .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic}% of the "
-                "time; the average slice is busy {average}%. Operations on one address wait for each other: combine values in "
+     .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic} % of the "
+                "time; the average slice is busy {average} %. Operations on one address wait for each other: combine values in "
                 "registers, in a warp (__reduce_add_sync) or in shared memory first, or use several copies of the address."},
     {.id = "shared_atomics",
      .version = 1,
@@ -220,7 +221,7 @@ const rl_rule rl_rules_memory[] = {
      .inputs = {{"success", "lts__average_gcomp_input_sector_success_rate.pct"}},
      .condition = "success > 0 && success < 50",
      .kind = RL_FINDING_WARNING,
-     .message = "The memory is allocated as compressible, but only {success}% of the sectors that the compressor processed "
+     .message = "The memory is allocated as compressible, but only {success} % of the sectors that the compressor processed "
                 "became smaller. Allocate data that does not compress as ordinary memory."},
     {NULL},
 };

@@ -16,7 +16,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
      .message =
-         "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The verdict names the level: "
+         "The memory system works at {memory} % of its peak, the multiprocessors at {compute} %. The verdict names the level: "
          "if it is DRAM or L2, move fewer bytes or reuse them; if it is L1 and shared memory, access them less, or without "
          "conflicts. Arithmetic is not the limit."},
     {.id = "bound_compute",
@@ -27,7 +27,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
+     .message = "The multiprocessors work at {compute} % of their peak, the memory system at {memory} %. The number of "
                 "instructions and the rate of the pipelines that execute them determine the speed: look at the compute tables, "
                 "then compute less, fuse instructions, or use a lower precision."},
     {.id = "bound_balanced",
@@ -39,7 +39,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_DIFFERENCE_PCT
                   " && memory - compute < " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy. The kernel "
+     .message = "Multiprocessors ({compute} %) and memory system ({memory} %) are about equally busy. The kernel "
                 "becomes faster only with fewer instructions and fewer bytes."},
     {.id = "near_peak",
      .version = 2,
@@ -49,7 +49,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. It cannot do the same work much "
+     .message = "The busiest unit works at {max(compute, memory)} % of its sustained peak. It cannot do the same work much "
                 "faster: give it less work, or move work to another unit."},
     {.id = "low_utilization",
      .version = 1,
@@ -59,7 +59,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
-     .message = "Multiprocessors reach {compute}% and the memory system {memory}% of their peaks, both below " BUSY_PCT
+     .message = "Multiprocessors reach {compute} % and the memory system {memory} % of their peaks, both below " BUSY_PCT
                 "%: the kernel waits for latencies or has too little work. The scheduler and warp state sections show the "
                 "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
     {.id = "dram_saturated",
@@ -70,7 +70,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
      .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram}% of its peak. The kernel becomes faster only "
+     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak. The kernel becomes faster only "
                 "with fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
     {NULL},
 };

@@ -6,7 +6,7 @@
   {"idle", "timeline__" time_class "_pct"}, {"idle_us", "timeline__" time_class "_us"}, { \
     "gaps", "timeline__" time_class "_intervals"                                          \
   }
-#define IDLE_TEXT "The device is idle for {idle_us} µs, {idle}% of the window, in {gaps:0} intervals, "
+#define IDLE_TEXT "The device is idle for {idle_us} µs, {idle} % of the window, in {gaps:0} intervals, "
 
 const rl_rule rl_rules_timeline[] = {
     {.id = "timeline_host_work",
@@ -86,9 +86,10 @@ const rl_rule rl_rules_timeline[] = {
      .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device takes another "
-                "{idle}% to start them although they are queued. Fusing neighbours saves at most this idle time and the memory "
-                "traffic between them."},
+     .message =
+         "{kernels:0} kernels are shorter than 10 µs. They run during {time} % of the window, and the device takes another "
+         "{idle} % to start them although they are queued. Fusing neighbours saves at most this idle time and the memory "
+         "traffic between them."},
     {.id = "timeline_small_launches",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -99,8 +100,8 @@ const rl_rule rl_rules_timeline[] = {
      .condition = "kernels >= 10 && launch >= 5",
      .kind = RL_FINDING_WARNING,
      .message =
-         "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device waits another "
-         "{launch}% for the host to launch those that are not in a graph. A CUDA graph, or fusing neighbours, saves at most "
+         "{kernels:0} kernels are shorter than 10 µs. They run during {time} % of the window, and the device waits another "
+         "{launch} % for the host to launch those that are not in a graph. A CUDA graph, or fusing neighbours, saves at most "
          "this time, which the findings about the host estimate."},
     {.id = "timeline_copies_alone",
      .version = 1,
@@ -109,7 +110,7 @@ const rl_rule rl_rules_timeline[] = {
      .inputs = {{"copy", "timeline__copy_pct"}, {"beside", "timeline__compute_and_copy_pct"}},
      .condition = "copy >= 5",
      .kind = RL_FINDING_WARNING,
-     .message = "Copies run alone during {copy}% of the window, and beside kernels during {beside}%. Copy the next inputs in a "
+     .message = "Copies run alone during {copy} % of the window, and beside kernels during {beside} %. Copy the next inputs in a "
                 "second stream while kernels run, if the kernels do not need them yet."},
     {.id = "timeline_pageable_copies",
      .version = 1,
@@ -123,7 +124,7 @@ const rl_rule rl_rules_timeline[] = {
      .kind = RL_FINDING_WARNING,
      .message =
          "{copies:0} copies from or to pageable memory move {bytes / 1000000} MB at {rate / 1000000000} GB/s. In sum they "
-         "last {time}% of the window. The driver stages them through pinned memory, and their calls can block. Allocate the "
+         "last {time} % of the window. The driver stages them through pinned memory, and their calls can block. Allocate the "
          "host memory with cudaMallocHost, or pin it with cudaHostRegister."},
     {.id = "timeline_pinned_rate",
      .version = 1,
@@ -139,7 +140,7 @@ const rl_rule rl_rules_timeline[] = {
      .message =
          "Of the copies of 1 MiB or more in this trace, copies of pageable memory reach {rate / 1000000000} GB/s, and copies of "
          "pinned memory in the same direction {pinned / 1000000000} GB/s. At the rate of pinned memory, the copies of pageable "
-         "memory would take {100 * (1 - rate / pinned)}% less time."},
+         "memory would take {100 * (1 - rate / pinned)} % less time."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -147,9 +148,10 @@ const rl_rule rl_rules_timeline[] = {
      .inputs = {{"idle", "timeline__queue_empty_idle_pct"}, {"median", "timeline__queue_depth_median"}},
      .condition = "idle >= 5",
      .kind = RL_FINDING_WARNING,
-     .message = "During {idle}% of the window the device is idle and no launched operation waits for it. For half of the window, "
-                "at most {median:0} operations wait. The host is not ahead of the device. The findings about "
-                "idle time estimate what this time costs, by what the host does in it."},
+     .message =
+         "During {idle} % of the window the device is idle and no launched operation waits for it. For half of the window, "
+         "at most {median:0} operations wait. The host is not ahead of the device. The findings about "
+         "idle time estimate what this time costs, by what the host does in it."},
     {.id = "timeline_critical_path",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -158,7 +160,7 @@ const rl_rule rl_rules_timeline[] = {
      .condition = "host >= 50",
      .kind = RL_FINDING_INFO,
      .message =
-         "{host}% of the critical path is host time: work, launch calls and synchronisation. Kernels are {kernels}% of it, "
+         "{host} % of the critical path is host time: work, launch calls and synchronisation. Kernels are {kernels} % of it, "
          "so faster kernels shorten the window by at most that. The findings about idle time estimate the host's part."},
     {.id = "timeline_profiler",
      .version = 1,

@@ -163,8 +163,8 @@ static void the_verdict_on_latency_names_the_longest_stall(void **state) {
   static const struct {
     const char *metrics, *stall;
   } waits[] = {
-      {IDLE "between=20 scoreboard=12 barrier=3", "Longest stall: long scoreboard (L1, L2 or DRAM), 60% of a warp's time."},
-      {IDLE "between=20 scoreboard=3 barrier=12 unselected=15", "Longest stall: barrier, 60% of a warp's time."},
+      {IDLE "between=20 scoreboard=12 barrier=3", "Longest stall: long scoreboard (L1, L2 or DRAM), 60 % of a warp's time."},
+      {IDLE "between=20 scoreboard=3 barrier=12 unselected=15", "Longest stall: barrier, 60 % of a warp's time."},
       {IDLE "between=20 unselected=15", NULL},
       {IDLE "scoreboard=12", NULL}};
   for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {

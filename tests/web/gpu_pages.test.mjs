@@ -94,7 +94,7 @@ test('a job begins with the verdict on the longest kernel of each run', async ()
   const [sequence] = await verdictsOf('Ten kernels of our model');
   assert.match(sequence, /^sequence reduction \(\d+\.\d+ % of the kernels’ time\) Bound by its launch/);
   const [fp32] = await verdictsOf('MNIST, main job');
-  assert.match(fp32, /Longest stall: .*, \d+% of a warp's time\./);
+  assert.match(fp32, /Longest stall: .*, \d+ % of a warp's time\./);
   assert.deepEqual(await verdictsOf('transpose.cu, second try'), [], 'nothing was counted');
 });
 
