@@ -1,8 +1,9 @@
-/* Tracks the open connections of the HTTP server and their deadlines. A client must send a whole request within request_timeout_s
- * after it has connected or has got a reply, and must read a reply within 120 s. The server shuts down a connection past its
- * deadline, so that slow and idle clients don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not
- * stop a client that sends slowly.) The module also records when a thread of MHD began to serve a connection. Such a thread never
- * waits for a client, so rl_server_check_liveness takes it for stuck if it serves one connection for too long.
+/* Tracks the open connections of the HTTP server (libmicrohttpd, MHD) and their deadlines. A client must send a whole request
+ * within request_timeout_s after it has connected or has got a reply, and must read a reply within 120 s. The server shuts down a
+ * connection past its deadline, so that slow and idle clients don't occupy all connections. (MHD's own time-out restarts at each
+ * byte, so it does not stop a client that sends slowly.) The module also records when a thread of MHD began to serve a
+ * connection. Such a thread never waits for a client, so rl_server_check_liveness takes it for stuck if it serves one connection
+ * for too long.
  *
  * A connection is abandoned when its client has closed its sending side. MHD 0.9.75 does not notice this in two cases. First,
  * after a read that returns less than the buffer holds, MHD waits for the next edge-triggered epoll event, although the last
@@ -26,8 +27,8 @@ typedef struct rl_connection rl_connection;
  * after a reply. Returns NULL on failure. */
 rl_connections *rl_connections_new(int64_t limit, rl_error *err);
 void rl_connections_free(rl_connections *connections);
-/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. Returns NULL if memory is exhausted. The
- * functions below accept NULL as connection and then do nothing. */
+/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. Returns NULL if memory is exhausted. If
+ * `connection` is NULL, the functions below do nothing, and rl_connection_begin_request returns true. */
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
 void rl_connection_remove(rl_connections *connections, rl_connection *connection);
 /* Sets the deadline, a time of rl_monotonic_ns; 0: no deadline. */

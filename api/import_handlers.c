@@ -22,8 +22,8 @@ const rl_field rl_import_trace_query[] = {
              .summary = "Seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),
     {0}};
 
-/* Writes the last part of the body to the upload's file, and completes *params. Refuses a file of a wrong format with status
- * 415. */
+/* Writes the last part of the body to the upload's file. Sets size, SHA-256, upload id and detected format in *params
+ * (rl_upload_finish). Refuses a file of a wrong format with status 415. */
 static int finish_upload(rl_http_request *request, rl_imported_trace_params *params, rl_error *err) {
   rl_upload *upload = request->upload;
   if (request->body_length > 0 && rl_upload_write(upload, request->body, request->body_length, err) < 0) return -1;

@@ -11,7 +11,7 @@ typedef struct rl_timed_phase {
   const char *nvtx_range; /* NVTX range of that launch: "forward" */
 } rl_timed_phase;
 
-/* The timestamps of one run of the launch, in nanoseconds of a clock with an arbitrary origin. */
+/* The timestamps of one execution of the launch, in nanoseconds of a clock with an arbitrary origin. */
 typedef struct rl_phase_timestamps {
   const char *launch;           /* name of the launch (rl_launch.name) */
   const rl_timed_phase *phases; /* the phases of a step, in order */

@@ -7,9 +7,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${ROOFLINED_BUILD:-build/dev}
 
-# generate FILE prints the contents of one of these files.
+# The generated files that are kept in the tree, by what their generators need: only the source tree, or a build or the network.
 from_source=(docs/metrics.md)
 from_build=(docs/rules.md schema/suite.schema.json web/package-lock.json tests/web/package-lock.json)
+
+# generate FILE prints what FILE must contain.
 generate() {
   case $1 in
     docs/metrics.md) python3 schema/catalogue.py docs /dev/stdout ;;

@@ -58,7 +58,7 @@ static const char *const annotation_names[ANNOTATION_COUNT] = {
 
 typedef struct perfetto_state {
   rl_tracks tracks;
-  rl_buffer *out;          /* output buffer of the writer function that is running, for end_slice */
+  rl_buffer *out;          /* buffer to which end_slice appends; set before rl_tracks_assign and rl_tracks_end_slices */
   rl_buffer written_names; /* one bit for each name of the trace: whether the name was written */
   const char *program_name, *device_name;
   bool has_rows;
@@ -68,6 +68,8 @@ typedef struct perfetto_state {
 
 /* --- packets ----------------------------------------------------------------------------------------------------------- */
 
+/* Returns the position of the packet, as rl_proto_begin does; the caller passes it to rl_proto_end. The variables entry, packet,
+ * interned, descriptor, process, thread and event have such positions. */
 static size_t begin_packet(rl_buffer *out) {
   const size_t offset = rl_proto_begin(out, TRACE_PACKET);
   rl_proto_uint(out, PACKET_SEQUENCE, SEQUENCE);

@@ -28,6 +28,7 @@ rl_sample_summary rl_summarize_sample(double *values, size_t count) {
   if (summary.median == 0) return summary;
   for (size_t i = 0; i < finite_count; i++) values[i] = fabs(values[i] - summary.median);
   qsort(values, finite_count, sizeof *values, ascending);
+  /* 1.4826 median absolute deviations of normal values are their standard deviation. */
   summary.spread_ratio = 1.4826 * median_of_sorted(values, finite_count) / fabs(summary.median);
   return summary;
 }
@@ -40,8 +41,8 @@ double rl_student_two_sided_p(double t, size_t degrees_of_freedom) {
     sum += term;
     term *= cosine * cosine * (double)(i - 1) / (double)i;
   }
-  double within = odd ? M_2_PI * (angle + sin(angle) * sum) : sin(angle) * sum;
-  return fmax(0, 1 - within);
+  double probability_within = odd ? M_2_PI * (angle + sin(angle) * sum) : sin(angle) * sum;
+  return fmax(0, 1 - probability_within);
 }
 
 double rl_student_critical_value(double p, size_t degrees_of_freedom) {

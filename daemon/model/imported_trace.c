@@ -14,8 +14,8 @@ const rl_field rl_imported_trace_fields[] = {
     RL_FIELD(rl_imported_trace_params, upload, RL_FIELD_TEXT),
     {0}};
 
-static bool begins_with(const char *start, size_t length, const char *magic, size_t magic_bytes) {
-  return length >= magic_bytes && memcmp(start, magic, magic_bytes) == 0;
+static bool begins_with(const char *start, size_t length, const char *magic, size_t magic_length) {
+  return length >= magic_length && memcmp(start, magic, magic_length) == 0;
 }
 
 static bool begins_with_json(const char *start, size_t length) {

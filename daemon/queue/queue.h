@@ -61,9 +61,9 @@ int rl_queue_cancel_job(rl_queue *queue, int64_t id, rl_error *err);
 
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
-/* Waits at most timeout_ms for the next pass of a device: a pass of its running job; if it has none, a pass of its oldest queued
- * job, which then starts. Returns 1 and fills *claim, which the caller clears; returns 0 after timeout_ms or when the queue
- * stops. */
+/* Waits at most timeout_ms for the next pass of a device: the next pass of the job that is running on the device, or, if no job
+ * is running on it, the next pass of the device's oldest queued job, which then starts. Returns 1 and fills *claim, which the
+ * caller clears; returns 0 after timeout_ms or when the queue stops. */
 int rl_queue_claim_pass(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* Returns the id of the device's running job; 0 if no job is running. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
@@ -74,11 +74,12 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
 void rl_queue_publish_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
 /* Stores the log of the claim's run. The log stays even if the pass fails. */
 int rl_queue_store_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
-/* Stores a slice of the activity rows in records, and removes these rows from records (rl_store_append_activity). If the job was
- * cancelled, removes all activity rows without storing them. */
+/* Takes the first RL_SLICE_ROWS activity rows, or all if there are fewer, out of *records and stores them in the database
+ * (rl_store_append_activity). The caller repeats the call until no row is left. If the job was cancelled, removes all activity
+ * rows from *records without storing them. */
 int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
                              rl_error *err);
-/* Deletes the activity rows of a pass that is not committed (rl_store_discard_activity). */
+/* Deletes the activity rows of a pass that is not committed (rl_store_discard_activity), until *stop becomes true. */
 int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err);
 /* Stores all records of a pass and completes the pass; completes the job if this was its last pass (rl_store_pass_commit). */
 int rl_queue_commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);

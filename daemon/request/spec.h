@@ -15,7 +15,8 @@ typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALL
 typedef struct rl_job_policy { /* what the daemon's configuration and the client's credentials allow */
   rl_posting posting;
   int64_t source_buffer_bytes; /* maximum of rl_job_spec.buffer_bytes */
-  const char *builds; /* the setting `builds` (named_paths.h), whose names worker_build may have; NULL: any name is allowed */
+  const char *builds; /* value of the setting `builds` (named_paths.h). A request's worker_build must be one of its names. NULL:
+                         any name is allowed. */
 } rl_job_policy;
 
 /* Validates and expands the JSON text of a request. Fails with RL_INPUT and a JSON pointer to the invalid field, or with RL_HTTP
@@ -30,8 +31,8 @@ int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t time
  * per line. Fails with RL_INPUT at the field that the device does not support, such as /engine, /precisions, /variant or
  * /kernels/N/variant. */
 int rl_job_spec_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
-/* Returns the array of GET /workloads: the kernels that kernel jobs can measure, with their data types, variants, builds and the
- * JSON Schema of their shape. The caller deletes the array. */
+/* Returns the array of GET /workloads: the kernels that kernel jobs can measure, with their data types, variants, builds (ways
+ * to compile the kernel, rl_kernel_operator.builds) and the JSON Schema of their shape. The caller deletes the array. */
 cJSON *rl_job_list_kernels(void);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct ceilings_request {
 static const char *const kind_names[] = {"ceilings", NULL};
 
 const rl_field rl_spec_ceilings_fields[] = {
-    RL_FIELD(ceilings_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(ceilings_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "kind of the job"),
     RL_FIELD(ceilings_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "number of durations that are measured for each bandwidth and rate; the shortest one counts; default 20"),
     RL_FIELD(ceilings_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,

@@ -18,7 +18,7 @@ typedef struct import_request {
 static const char *const kind_names[] = {RL_IMPORT_KIND, NULL};
 
 const rl_field rl_spec_import_fields[] = {
-    RL_FIELD(import_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(import_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "kind of the job"),
     RL_FIELD(import_request, file_name, RL_FIELD_TEXT, .summary = "name of the uploaded file; empty: unknown"),
     RL_FIELD(import_request, format, RL_FIELD_CHOICE, .names = rl_trace_format_names, .summary = "format of the trace"),
     RL_FIELD(import_request, bytes, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .summary = "size of the file"),

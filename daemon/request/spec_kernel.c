@@ -10,7 +10,8 @@
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
-  char shape[RL_KERNEL_SHAPE_TEXT_SIZE], variant[32], build[16];
+  char shape[RL_KERNEL_SHAPE_TEXT_SIZE], variant[32];
+  char build[16]; /* how the kernel is compiled: a name in rl_kernel_operator.builds */
   int64_t samples, pause_ms, seed;
   rl_spec_common common;
 } kernel_request;
@@ -18,7 +19,7 @@ typedef struct kernel_request {
 static const char *const kind_names[] = {"kernel", NULL};
 
 const rl_field rl_spec_kernel_fields[] = {
-    RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "kind of the job"),
     RL_FIELD(kernel_request, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true,
              .describe = rl_kernel_describe_operators),
     RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .describe = rl_kernel_describe_dtypes),

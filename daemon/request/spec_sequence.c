@@ -17,7 +17,7 @@ typedef struct sequence_request {
 static const char *const kind_names[] = {"kernel", NULL};
 
 const rl_field rl_spec_sequence_fields[] = {
-    RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "kind of the job"),
     RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_KERNEL_SEQUENCE_MAX_MEMBERS,
              .fields = rl_kernel_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
     RL_FIELD(

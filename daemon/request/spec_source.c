@@ -19,7 +19,7 @@ _Static_assert(offsetof(source_job_request, program) == 0, "RL_SOURCE_FIELDS has
 static const char *const kind_names[] = {"source", NULL};
 
 #define KIND_FIELD \
-  RL_FIELD(source_job_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
+  RL_FIELD(source_job_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "kind of the job")
 #define SAMPLES_FIELD                                                                \
   RL_FIELD(source_job_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
            .summary = "number of launches that are timed with a cold cache, and again with a warm cache; default 20")
@@ -51,7 +51,8 @@ static int write_source_json(const rl_source_request *program, rl_job_spec *spec
   spec->source_json = rl_fields_print(rl_source_fields, program);
   if (spec->source_json == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
   if (strlen(spec->source_json) > RL_SOURCE_TEXT_MAX)
-    return rl_fail_at(err, "", "code, arguments and values take more than %d bytes in total", RL_SOURCE_TEXT_MAX);
+    return rl_fail_at(err, "", "the posted program takes more than %d bytes as JSON: shorten code, arguments, or expected values",
+                      RL_SOURCE_TEXT_MAX);
   rl_sha256(spec->source_json, strlen(spec->source_json), spec->source_sha256);
   return 0;
 }

@@ -72,7 +72,7 @@ static rl_field make_kind_field(const char *kind, rl_request_fields *storage) {
   storage->kinds[0] = kind;
   storage->kinds[1] = NULL;
   return (rl_field)RL_FIELD(workload_request, kind, RL_FIELD_CHOICE, .names = storage->kinds, .required = true,
-                            .summary = "what to measure");
+                            .summary = "kind of the job");
 }
 
 const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage) {

@@ -2,6 +2,9 @@
 #include "base/clock.h"
 #include "store/store_internal.h"
 
+/* rl_store_event_append changes none of the kinds of data that have a revision. */
+static const rl_change no_change;
+
 /* Increments the job's number of events and sets *seq to the new number. */
 static int increment_event_count(rl_db *db, int64_t job_id, int64_t *seq, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
@@ -47,7 +50,7 @@ int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, con
   int64_t number = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = append_event(&store->writer, job_id, type, data, &number, err);
-  if (rl_store_end_transaction_changing(store, rc, (rl_change){0}, err) < 0) return -1;
+  if (rl_store_end_transaction_changing(store, rc, no_change, err) < 0) return -1;
   *seq = number;
   return 0;
 }

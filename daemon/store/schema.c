@@ -1,6 +1,9 @@
-/* Implements schema.h. A database file is in one of four states: new (empty); current; outdated (an older schema, or the views of
- * another build), which is upgraded in one transaction; or refused, because it has a newer schema, the schema of a development
- * version, or belongs to another program. */
+/* Implements schema.h. A database file is in one of four states:
+ *   new        the file has no tables yet; they are created
+ *   current    nothing is done
+ *   outdated   the schema is older, or the views are those of another build; the file is upgraded
+ *   unusable   the schema is newer or of a development version, or the file belongs to another program; the file is refused
+ * One transaction creates or upgrades the schema. */
 #include "store/schema.h"
 
 #include <stdint.h>

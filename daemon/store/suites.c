@@ -1,5 +1,5 @@
-/* Implements store/suites.h. The state of a suite run is queued, then running, then a final state. Each transaction stores the
- * change, its event and the run's item in the list of suite runs. */
+/* Implements store/suites.h. The state of a suite run is queued, then running, then a final state. A transaction that changes
+ * a run stores the change, its event and the run's item in the list of suite runs. */
 #include "store/suites.h"
 
 #include <stdio.h>
@@ -16,24 +16,24 @@ static int store_listing(rl_db *db, int64_t run_id, rl_error *err) {
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
 
-static int count_event(rl_db *db, int64_t run_id, rl_error *err) {
+static int increment_event_count(rl_db *db, int64_t run_id, rl_error *err) {
   return rl_db_run(db, err, "suite_event_number", RL_BIND_INTEGER(":run", run_id));
 }
 
 static int add_state_event(rl_db *db, int64_t run_id, rl_error *err) {
-  if (count_event(db, run_id, err) < 0) return -1;
+  if (increment_event_count(db, run_id, err) < 0) return -1;
   return rl_db_run(db, err, "suite_event_state", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":now", rl_realtime_ns()));
 }
 
 static int add_job_event(rl_db *db, int64_t run_id, const rl_suite_step *step, rl_error *err) {
-  if (count_event(db, run_id, err) < 0) return -1;
+  if (increment_event_count(db, run_id, err) < 0) return -1;
   return rl_db_run(db, err, "suite_event_job", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
                    RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name),
                    RL_BIND_INTEGER(":now", rl_realtime_ns()));
 }
 
 static int add_verdict_event(rl_db *db, int64_t run_id, const char *metric, rl_error *err) {
-  if (count_event(db, run_id, err) < 0) return -1;
+  if (increment_event_count(db, run_id, err) < 0) return -1;
   return rl_db_run(db, err, "suite_event_verdict", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":metric", metric),
                    RL_BIND_INTEGER(":now", rl_realtime_ns()));
 }
@@ -146,13 +146,13 @@ static int finish_run(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome
 }
 
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err) {
-  int64_t event_count = 0, given_up = 0;
+  int64_t event_count = 0, given_up_count = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = finish_run(&store->writer, run_id, outcome, err);
   if (rc == 0 && store->webhook_added != NULL)
-    rc = rl_store_add_webhook_events(&store->writer, run_id, &event_count, &given_up, err);
+    rc = rl_store_add_webhook_events(&store->writer, run_id, &event_count, &given_up_count, err);
   if (rl_store_end_transaction_changing(store, rc, suites_changed, err) < 0) return -1;
-  rl_store_announce_webhook_events(store, event_count, given_up);
+  rl_store_announce_webhook_events(store, event_count, given_up_count);
   return 0;
 }
 

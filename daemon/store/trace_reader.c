@@ -1,6 +1,6 @@
-/* Reads the activity rows of a pass in one read transaction. Rows with equal values share an entry of the table
- * activity_dictionary. An entry is read when a row refers to it and kept in a cache of fixed size, so that memory does not grow
- * with the trace. */
+/* Reads the activity rows of a pass in one read transaction. Rows that differ only in kind, times, correlation and step share
+ * an entry of the table activity_dictionary, which has their other values. An entry is read when a row refers to it and kept in a
+ * cache of fixed size, so that memory does not grow with the trace. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { CACHED_ENTRIES = 8192, MAX_CACHED_NAME_LENGTH = 1024 /* CACHED_ENTRIES su
 
 typedef struct cached_entry {
   int64_t id_plus_one; /* id of the entry plus 1; 0: no entry, or an entry whose name is too long to be cached */
-  rl_activity_row values;
+  rl_activity_row shared_values;
   char *name;
 } cached_entry;
 
@@ -88,7 +88,7 @@ static int read_entry(rl_trace_reader *reader, int64_t entry_id, cached_entry *c
                    (long long)entry_id);
   cached->name = strdup((const char *)sqlite3_column_text(row, 19));
   if (cached->name == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
-  cached->values = values_of(row);
+  cached->shared_values = values_of(row);
   if (strlen(cached->name) <= MAX_CACHED_NAME_LENGTH) cached->id_plus_one = entry_id + 1;
   return 0;
 }
@@ -103,7 +103,7 @@ int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *e
   const int64_t entry_id = sqlite3_column_int64(reader->rows, 5), start_ns = sqlite3_column_int64(reader->rows, 1);
   cached_entry *cached = &reader->entries[entry_id % CACHED_ENTRIES];
   if (cached->id_plus_one != entry_id + 1 && read_entry(reader, entry_id, cached, err) < 0) return -1;
-  *row = (rl_trace_row){.values = cached->values, .name = cached->name};
+  *row = (rl_trace_row){.values = cached->shared_values, .name = cached->name};
   row->values.kind = column(reader->rows, 0);
   row->values.start_ns = start_ns;
   row->values.end_ns = start_ns + sqlite3_column_int64(reader->rows, 2);

@@ -24,7 +24,7 @@ static rl_cost cost(const void *params) {
 }
 
 static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
-  *warmup = 0; /* the device warms up before its samples */
+  *warmup = 0; /* the device function `sample` runs each rate's launch before it takes samples */
   *iterations = (uint32_t)((const rl_ceilings_params *)params)->samples;
 }
 

@@ -86,7 +86,8 @@ template <> struct scaled_exp<float> {
   __device__ float operator()(float x) const { return fast_exp2(fmaf(x, 1.44269504088896340736f, -power)); }
 };
 
-/* Computes the steps of exp2_in_range without a branch, so that the compiler interleaves several calls. */
+/* Computes as exp2_in_range does. Selects zero if the result underflows, where fast_exp2 branches: without a branch, the compiler
+ * interleaves several calls. */
 template <> struct scaled_exp<double> {
   double shift; /* the shift of exp2_in_range, minus the power */
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}

@@ -86,13 +86,13 @@ static void expect_close(const std::vector<double> &actual, const std::vector<do
   expect(norm > 0 && sqrt(difference / norm) < tolerance, claim, batch);
 }
 
-/* Returns tensor[image][pixel][channel] as doubles in the order [image][channel][pixel], with `planes` channels of `map`
+/* Returns tensor[image][pixel][channel] as doubles in the order [image][channel][pixel], with `planes` channels of `pixels`
  * pixels. */
-template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
+template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t pixels) {
   std::vector<double> result(from.size());
   for (size_t i = 0; i < from.size(); i++) {
-    size_t n = i / (planes * map), index = i % (planes * map);
-    result[(n * planes + index % planes) * map + index / planes] = (double)(float)from[i];
+    size_t n = i / (planes * pixels), index = i % (planes * pixels);
+    result[(n * planes + index % planes) * pixels + index / planes] = (double)(float)from[i];
   }
   return result;
 }
@@ -104,11 +104,12 @@ static size_t oracle_weight_index(size_t i) {
   return (filter * RL_CONV1_CHANNELS + channel) * TAPS + tap;
 }
 
-/* Pools y, conv2's output as planes, at the positions that a kernel has chosen: 0 to 3 in a window of 2 x 2, or
- * RL_ARGMAX_RELU_ZERO for 0. Expects that the value at each position is the greatest of its window, apart from rounding. */
+/* Pools y, conv2's output as planes, at the argmaxes that a kernel has written. An argmax is a position, 0 to 3, in a window of
+ * 2 x 2, or RL_ARGMAX_RELU_ZERO; then the pooled value is zero. Expects that each pooled value is the greatest of zero and its
+ * window's four values, apart from rounding. */
 static std::vector<double> pool_at_argmaxes(const std::vector<double> &y, const std::vector<uint8_t> &argmaxes, uint32_t batch) {
   std::vector<double> pooled(argmaxes.size());
-  bool right = true;
+  bool all_greatest = true;
   for (size_t i = 0; i < pooled.size(); i++) {
     const double *corner = &y[i / RL_POOLED2_PIXELS * RL_CONV2_PIXELS +
                               i % RL_POOLED2_PIXELS / RL_POOLED2_SIDE * 2 * RL_CONV2_SIDE + i % RL_POOLED2_SIDE * 2];
@@ -116,14 +117,15 @@ static std::vector<double> pool_at_argmaxes(const std::vector<double> &y, const 
     for (int position = 0; position < 4; position++)
       greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
     pooled[i] = argmaxes[i] < 4 ? corner[argmaxes[i] / 2 * RL_CONV2_SIDE + argmaxes[i] % 2] : 0;
-    right &= argmaxes[i] <= RL_ARGMAX_RELU_ZERO && fabs(pooled[i] - greatest) < 1e-4;
+    all_greatest &= argmaxes[i] <= RL_ARGMAX_RELU_ZERO && fabs(pooled[i] - greatest) < 1e-4;
   }
-  expect(right, "the greatest of four values is pooled", batch);
+  expect(all_greatest, "the greatest of four values is pooled", batch);
   return pooled;
 }
 
-/* The functions below exist for FP16 and for FP32, so that check_batch can be a template: the number of rows of partial sums, the
- * tolerance, and the calls of the kernels. */
+/* The functions below exist for FP16 and for FP32, so that check_batch can be a template. partial_rows_of returns the number of
+ * rows of partial sums that the backward kernel writes; a row is the weight and bias gradient of some of the images. tolerance_of
+ * returns the tolerance of pooled values and input gradients; forward and backward call the kernels. */
 static uint32_t partial_rows_of(const __half *, uint32_t batch) { return rl_conv2_partial_rows(batch); }
 static uint32_t partial_rows_of(const float *, uint32_t batch) { return rl_conv2_float_partial_rows(batch); }
 static double tolerance_of(const __half *) { return 5e-4; }
@@ -138,12 +140,12 @@ static int forward(uint32_t batch, const float *in, const float *w, const float 
   return rl_conv2_float_forward(batch, in, w, bias, pooled, argmaxes, NULL, err);
 }
 static int backward(uint32_t batch, const __half *in, const __half *w, const __half *pooled_gradient, const uint8_t *argmaxes,
-                    __half *in_gradient, float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
-  return rl_conv2_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial, partial_bias, state, NULL, err);
+                    __half *in_gradient, float *partial_weight, float *partial_bias, rl_train_state *state, rl_error *err) {
+  return rl_conv2_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial_weight, partial_bias, state, NULL, err);
 }
 static int backward(uint32_t batch, const float *in, const float *w, const float *pooled_gradient, const uint8_t *argmaxes,
-                    float *in_gradient, float *partial, float *partial_bias, rl_train_state *, rl_error *err) {
-  return rl_conv2_float_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial, partial_bias, NULL, err);
+                    float *in_gradient, float *partial_weight, float *partial_bias, rl_train_state *, rl_error *err) {
+  return rl_conv2_float_backward(batch, in, w, pooled_gradient, argmaxes, in_gradient, partial_weight, partial_bias, NULL, err);
 }
 
 /* Tests the forward and the backward kernels of one type with `batch` images. */
@@ -157,15 +159,15 @@ template <typename T> static void check_batch(uint32_t batch) {
                  pooled_gradient = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_CONV2_CHANNELS);
   for (float &value : bias) value = (float)(0.1 * random_value());
-  device_array<T> device_x(x), device_weights(weights), device_d_pooled(pooled_gradient), pooled((size_t)n * RL_FC1_INPUTS),
-      x_gradient((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
-  device_array<float> device_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
+  device_array<T> device_x(x), device_weights(weights), device_pooled_gradient(pooled_gradient),
+      pooled((size_t)n * RL_FC1_INPUTS), x_gradient((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+  device_array<float> device_bias(bias), partial_weight((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
       partial_bias(row_count * RL_CONV2_CHANNELS);
   device_array<uint8_t> argmaxes((size_t)n * RL_FC1_INPUTS);
   device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
   if (forward(batch, device_x.data, device_weights.data, device_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
-      backward(batch, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, x_gradient.data, partial.data,
-               partial_bias.data, state.data, &err) < 0) {
+      backward(batch, device_x.data, device_weights.data, device_pooled_gradient.data, argmaxes.data, x_gradient.data,
+               partial_weight.data, partial_bias.data, state.data, &err) < 0) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
   }
@@ -191,7 +193,7 @@ template <typename T> static void check_batch(uint32_t batch) {
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), y_gradient.data(), w_gradient.data(), b_gradient.data());
   expect_close(planar(x_gradient.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), in_gradient, tolerance_of(type),
                "input gradient", batch);
-  std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
+  std::vector<float> rows = partial_weight.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_CONV2_CHANNELS);
   for (size_t i = 0; i < rows.size(); i++) sum[oracle_weight_index(i % w.size())] += rows[i];
   for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_CONV2_CHANNELS] += bias_rows[i];
@@ -199,8 +201,9 @@ template <typename T> static void check_batch(uint32_t batch) {
   expect_close(bias_sum, b_gradient, 1e-5, "bias gradient", batch);
 }
 
-/* Tests that an overflow of FP16 is recorded in the training state even if pooling hides it: a negative overflow in the forward
- * pass, which ReLU turns into 0, and an infinite gradient in the backward pass. */
+/* Tests that two overflows of FP16 are recorded in the training state. In the forward pass, conv2's outputs overflow to negative
+ * values; ReLU turns them into 0, so the pooled values don't show the overflow. In the backward pass, one gradient of a pooled
+ * value is infinite. */
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
@@ -209,14 +212,14 @@ static void check_overflow(void) {
         weights(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
     pooled_gradient[777] = __float2half(INFINITY);
     std::vector<uint8_t> first_positions(RL_FC1_INPUTS, 0);
-    device_array<__half> device_x(x), device_weights(weights), device_d_pooled(pooled_gradient), pooled(RL_FC1_INPUTS),
+    device_array<__half> device_x(x), device_weights(weights), device_pooled_gradient(pooled_gradient), pooled(RL_FC1_INPUTS),
         x_gradient(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
-    device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
+    device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial_weight(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
         partial_bias(RL_CONV2_CHANNELS);
     device_array<uint8_t> argmaxes(first_positions);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_d_pooled.data, argmaxes.data, x_gradient.data,
-                                     partial.data, partial_bias.data, state.data, NULL, &err)
+    if (backward ? rl_conv2_backward(1, device_x.data, device_weights.data, device_pooled_gradient.data, argmaxes.data,
+                                     x_gradient.data, partial_weight.data, partial_bias.data, state.data, NULL, &err)
                  : rl_conv2_forward(1, device_x.data, device_weights.data, bias.data, pooled.data, argmaxes.data, state.data,
                                     NULL, &err))
       exit(1);
@@ -230,8 +233,14 @@ int main(int count, char **arguments) {
     printf("skipped: no NVIDIA GPU\n");
     return 77;
   }
-  /* These batches are smaller and larger than the number of images that the kernels process concurrently (66 forward and 88
-   * backward in FP16, 66 and 64 in FP32), and than the number after which their buffers are reused (528 and 176). */
+  /* These batches are smaller and larger than two numbers of images of each kernel: the images that it processes concurrently,
+   * and the images that fill all its buffers in shared memory, so that the next image reuses one.
+   *
+   *                                   concurrent   in all buffers
+   *   FP16 forward                        66            528
+   *   FP16 backward, weight gradient      88            176
+   *   FP32 forward                        66             66
+   *   FP32 backward, input gradient       64             64 */
   std::vector<uint32_t> batches = {1, 2, 3, 64, 133, 593};
   if (count > 1) batches.clear();
   for (int i = 1; i < count; i++) batches.push_back((uint32_t)atoi(arguments[i]));

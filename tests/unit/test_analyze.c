@@ -63,8 +63,8 @@ static void student_quantiles_equal_printed_tables(void **state) {
 
 /* --- busy time --------------------------------------------------------------------------------------------------------- */
 
-static rl_activity_row make_row(uint32_t kind, int64_t start_ns, int64_t end_ns, uint32_t name) {
-  return (rl_activity_row){.kind = kind, .start_ns = start_ns, .end_ns = end_ns, .name = name};
+static rl_activity_row make_row(uint32_t kind, int64_t start_ns, int64_t end_ns, uint32_t name_index) {
+  return (rl_activity_row){.kind = kind, .start_ns = start_ns, .end_ns = end_ns, .name = name_index};
 }
 
 static void overlapping_work_counts_once(void **state) {
@@ -100,15 +100,19 @@ static double half_occupancy(void *context, const rl_activity_row *row) {
 }
 
 /* A step launches gather, conv (a GEMM), relu and fc (a GEMM). The epoch has three such steps and one of gather and conv. */
-static const rl_expected_launch launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
-                                              {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
+static const rl_expected_launch launches[] = {{.name = "gather", .phase = "data", .sequence_index = 0, .repeats = 3},
+                                              {.name = "conv", .phase = "forward", .sequence_index = 0, .repeats = 3},
+                                              {.name = "relu", .phase = "forward", .sequence_index = 0, .repeats = 3},
+                                              {.name = "fc", .phase = "forward", .sequence_index = 0, .repeats = 3},
+                                              {.name = "gather", .phase = "data", .sequence_index = 1, .repeats = 1},
+                                              {.name = "conv", .phase = "forward", .sequence_index = 1, .repeats = 1}};
 enum { LAUNCH_COUNT = sizeof launches / sizeof *launches };
 
 /* Adds a trace of the launches one by one: launch i has a range [100i + 1, 100i + 90] that contains its API call, and a kernel
  * that runs much later. Times are in ns. */
 static void add_trace_without_graphs(rl_records *trace_without_graphs) {
   static const char *const functions[] = {"gather_k", "gemm_k", "relu_k", "gemm_k", "gather_k", "gemm_k"};
-  add_name(trace_without_graphs, "forward"); /* the range of the phase contains the ranges of its launches */
+  add_name(trace_without_graphs, "forward"); /* name of a range that contains the ranges of launches 0 to 2 */
   add_row(trace_without_graphs, make_row(RL_ACTIVITY_NVTX_RANGE, 99, 395, 0));
   for (uint32_t i = 0; i < LAUNCH_COUNT; i++) {
     add_name(trace_without_graphs, launches[i].name);
@@ -123,8 +127,8 @@ static void add_trace_without_graphs(rl_records *trace_without_graphs) {
   }
 }
 
-/* Adds a trace of the same launches in a graph, without API calls. Durations in ns: conv 1000, and 10 more in each step; fc 300;
- * gather 50; relu 20. */
+/* Adds a trace of the same launches in a graph, without API calls. Durations in ns: conv 1000 + 10 s in step s = 0, 1, ...; fc
+ * 300; gather 50; relu 20. */
 static void add_graph_trace(rl_records *trace, int steps) {
   add_name(trace, "gather_k"), add_name(trace, "gemm_k"), add_name(trace, "relu_k");
   int64_t begin_ns = 0;

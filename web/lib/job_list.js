@@ -4,18 +4,19 @@ import { createElement, numberCell, stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 
-const fastestTime = ({ fastest }) => fastest && (fastest.epoch_ms_median ?? fastest.time_cold_us_median / 1000);
+const fastestMs = ({ fastest }) => fastest && (fastest.epoch_ms_median ?? fastest.time_cold_us_median / 1000);
 const endOf = (job) => job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
 const duration = (job) => format.secondsBetween(job.started_at, endOf(job));
 const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype', 'samples', 'seed'];
 const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
   .map(([name, value]) => `${name}=${value}`);
 
-// The engines of kernels and ceilings, which a row does not show: each device has only one of them.
-const PLAIN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings'];
-/** Returns what distinguishes a job from others of its workload: type, sizes, launch, non-default parameters, engine. */
+// Engines of kernels, posted code and ceilings. A row does not show them, because the kind of job and the device determine them.
+const HIDDEN_ENGINES = ['cpu', 'cuda', 'nvrtc', 'ceilings'];
+/** Returns what distinguishes a job from others of its workload: data type and sizes, or batch size; grid and block of posted
+ * code; parameters that are not defaults (the API omits the others); engine. */
 const details = (job) => [format.parameters(job), ...format.launch(job), ...parameterTexts(job),
-  PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
+  HIDDEN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
 
 /** Returns the step of a suite run that submitted a job: "suite mnist · block 3". */
 const suiteStep = ({ suite, role, block }) => `suite ${suite} · ${role.replaceAll('_', ' ')}${/^canary|profile$/.test(role) ? ''
@@ -35,7 +36,7 @@ function jobCell(job) {
     createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
 }
 
-/** Returns nodes with the variants of the job's runs. Each links to its report; the fastest has its time. */
+/** Returns nodes with the variants of the job's runs. Each links to its report. The fastest run's node also shows its time. */
 function runNodes({ kind, passes, runs, fastest }) {
   if (kind === 'ceilings') return []; // has one run, whose numbers stand on the job's page
   const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
@@ -54,12 +55,12 @@ const columns = [
   { label: 'Job', number: true, value: (job) => job.id },
   { label: 'State', value: (job) => job.state },
   { label: 'Name and workload', value: titleOf },
-  { label: 'Fastest run', number: true, value: fastestTime },
+  { label: 'Fastest run', number: true, value: fastestMs },
   { label: 'Device', value: (job) => job.device },
   { label: 'Created', number: true, value: (job) => Date.parse(job.created_at) },
   { label: 'Duration', number: true, value: (job) => duration(job) || null },
 ];
-const columnOf = (label) => columns.findIndex((column) => column.label === label);
+const columnIndex = (label) => columns.findIndex((column) => column.label === label);
 
 function jobRow(job, progress) {
   return createElement('tr', {},
@@ -80,7 +81,7 @@ function replaceChildren(parent, children, selector, keyOf) {
 /** The table of jobs, sorted by a column that the user selects. Initially the newest job is first. */
 export class JobTable {
   #table;
-  #sorting = { column: columnOf('Job'), down: true };
+  #sorting = { column: columnIndex('Job'), down: true };
   #jobs = [];
   #progressOf;
 

@@ -1,4 +1,6 @@
-/* A name table consists of an array of names and a hash table with open addressing, whose keys are CUPTI's pointers. */
+/* A name table consists of an array of kernel names and a hash table with open addressing, which maps the address of a mangled
+ * name to an index in the array. CUPTI passes the addresses and may reuse one for another name. Therefore a found entry counts
+ * only if its text equals the name. */
 #include "worker/cupti/name_table.h"
 
 #include <errno.h>

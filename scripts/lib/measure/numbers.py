@@ -65,11 +65,11 @@ def fit_line(xs, ys, confidence=0.95):
     """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: "begin" and "end" are the line's
     values at the smallest and the largest x, "growth_ratio" is (end - begin) / begin, and "low" and "high" are the ends of the
     confidence interval of "growth_ratio"."""
-    middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
-    sum_squares_x = sum((x - middle_x) ** 2 for x in xs)
-    slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / sum_squares_x
-    begin, end = (middle_y + slope * (x - middle_x) for x in (min(xs), max(xs)))
-    residual = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in zip(xs, ys))
+    mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
+    sum_squares_x = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys)) / sum_squares_x
+    begin, end = (mean_y + slope * (x - mean_x) for x in (min(xs), max(xs)))
+    residual = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys))
     degrees_of_freedom = len(xs) - 2
     margin = math.inf
     if degrees_of_freedom > 0:
