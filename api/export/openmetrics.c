@@ -7,6 +7,7 @@
 
 #include "api/export/byte_buffer.h"
 #include "api/export/formats.h"
+#include "base/metric_unit.h"
 
 enum { CHUNK_BYTES = 32 << 10, MAX_WORDS = 16 };
 
@@ -47,12 +48,12 @@ static void append_word(metric_family *family, const char *word) {
 static metric_family family_of(const char *measurement) {
   metric_family made = {.name = "rooflined"};
   char words[RL_NAME_SIZE * 2], *rest = NULL;
-  const char *previous = "";
+  const char *previous = "", *unit_word = rl_metric_unit_word(measurement);
+  const base_unit *unit = unit_word != NULL ? find_unit(unit_word) : NULL;
   snprintf(words, sizeof words, "%s", measurement);
   for (char *word = strtok_r(words, "_", &rest); word != NULL; previous = word, word = strtok_r(NULL, "_", &rest)) {
-    const base_unit *found = find_unit(word);
     if (strcmp(word, "s") == 0 && strcmp(previous, "per") == 0) append_word(&made, "second");
-    else if (found != NULL && made.unit == NULL && strstr(measurement, "_per_") == NULL) made.unit = found;
+    else if (unit != NULL && made.unit == NULL && strcmp(word, unit->word) == 0) made.unit = unit;
     else append_word(&made, word);
   }
   if (made.unit != NULL) append_word(&made, made.unit->base);
