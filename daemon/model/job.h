@@ -12,7 +12,7 @@
 #include "model/profile.h"
 #include "model/records.h"
 
-enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_REQUEST_SIZE = 12288 };
+enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_REQUEST_SIZE = 12288, RL_WORKER_BUILD_SIZE = 65 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
@@ -34,10 +34,11 @@ typedef struct rl_job_spec {
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_REQUEST_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
-  char worker_build[65]; /* build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own */
-  bool automatic;        /* the daemon itself has submitted the job, which runs after all queued jobs of clients */
-  int64_t buffer_bytes;  /* device memory for the arguments of posted code */
-  char *source_json;     /* JSON text of posted code, malloc'ed; NULL: none */
+  /* Build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own. */
+  char worker_build[RL_WORKER_BUILD_SIZE];
+  bool automatic;                     /* the daemon itself has submitted the job, which runs after all queued jobs of clients */
+  int64_t buffer_bytes;               /* device memory for the arguments of posted code */
+  char *source_json;                  /* JSON text of posted code, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE]; /* hash of source_json */
 } rl_job_spec;
 
@@ -76,8 +77,8 @@ typedef struct rl_claim { /* a pass of a run that a device executes; the state o
   int64_t time_limit_s;          /* rl_job_spec.time_limit_s of the job */
   int64_t deadline_ns;           /* time of rl_monotonic_ns at which the job must have ended; 0: the queue has not set it yet */
   bool fresh_worker;             /* the job's passes run in worker processes that no other job has used */
-  char worker_build[65];         /* rl_job_spec.worker_build of the job */
-  char *source_json;             /* posted code, malloc'ed; run.params contains its hash. NULL: none */
+  char worker_build[RL_WORKER_BUILD_SIZE]; /* rl_job_spec.worker_build of the job */
+  char *source_json;                       /* posted code, malloc'ed; run.params contains its hash. NULL: none */
 } rl_claim;
 
 void rl_claim_clear(rl_claim *claim); /* frees claim->source_json */

@@ -14,7 +14,7 @@ typedef struct rl_spec_common {
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
   bool fresh_worker;
-  char worker_build[65];
+  char worker_build[RL_WORKER_BUILD_SIZE];
   char name[81], tags[512];           /* tags: one per line */
   int set;                            /* index into rl_profile_set_names */
   rl_profile_options profile_options; /* sections and metrics in addition to the set, and the selected kernels */

@@ -62,7 +62,7 @@ struct rl_device_runner {
   restart_pause crash_pause;               /* before a worker starts, after a crash during a pass */
   restart_pause spare_pauses[MAX_WORKERS]; /* before a spare worker of each role starts, after one that has sent no HELLO */
   bool needs_spares;                       /* spare workers must be started when the device is idle */
-  char spare_build[65];                    /* rl_claim.worker_build of the last posted code; the next spare workers run it */
+  char spare_build[RL_WORKER_BUILD_SIZE];  /* rl_claim.worker_build of the last posted code; the next spare workers run it */
   int64_t spares_until_ns;                 /* rl_monotonic_ns at which spare workers are ended; 0: there are none */
   int64_t out_of_memory_job_id;            /* id of the last job whose pass was repeated because it ran out of device memory */
   rl_spill *spill; /* NULL: the spill file could not be allocated, or this is the runner of the importer */

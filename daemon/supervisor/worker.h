@@ -6,13 +6,14 @@
 
 #include "config.h"
 #include "base/process.h"
+#include "model/job.h"
 #include "wire/wire.h"
 
 typedef struct rl_worker {
   /* Path of the worker program; device and role as in HELLO. The device runner owns the texts. */
   const char *program, *device, *role;
   /* Name of the build (setting `builds`) whose worker program the process runs; "": the process runs `program`. */
-  char build[65];
+  char build[RL_WORKER_BUILD_SIZE];
   const rl_config *config;
   rl_process process;  /* pid 0: not started */
   rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
