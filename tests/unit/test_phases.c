@@ -113,15 +113,9 @@ static void phase_rows_are_centred_in_their_launch(void **state) {
 
 static void a_phase_that_a_block_skips_has_no_row(void **state) {
   (void)state;
-  const rl_phase_timestamps only_block_1 = {.launch = "epoch",
-                                            .phases = phases,
-                                            .phase_count = 3,
-                                            .steps = 2,
-                                            .blocks = 1,
-                                            .begin_ns = BASE_NS,
-                                            .end_ns = BASE_NS + 2000,
-                                            .ns = boundaries[1][0],
-                                            .microbatches = 1};
+  rl_phase_timestamps only_block_1 = both_blocks;
+  only_block_1.blocks = only_block_1.microbatches = 1;
+  only_block_1.ns = boundaries[1][0];
   rl_records records = make_trace(2000);
   assert_int_equal(rl_phases_add(&records, &only_block_1, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
@@ -133,15 +127,9 @@ static void a_phase_that_a_block_skips_has_no_row(void **state) {
 static void a_phase_that_all_blocks_skip_has_no_record(void **state) {
   (void)state;
   static const uint64_t without_multiply[1][4] = {{BASE_NS + 100, BASE_NS + 200, 0, BASE_NS + 600}};
-  const rl_phase_timestamps one_block = {.launch = "epoch",
-                                         .phases = phases,
-                                         .phase_count = 3,
-                                         .steps = 1,
-                                         .blocks = 1,
-                                         .begin_ns = BASE_NS,
-                                         .end_ns = BASE_NS + 2000,
-                                         .ns = without_multiply[0],
-                                         .microbatches = 1};
+  rl_phase_timestamps one_block = both_blocks;
+  one_block.steps = one_block.blocks = one_block.microbatches = 1;
+  one_block.ns = without_multiply[0];
   rl_records records = make_trace(2000);
   assert_int_equal(rl_phases_add(&records, &one_block, NULL), 0);
   assert_int_equal(records.phase_count, 2);
