@@ -11,8 +11,8 @@
  * Phases count from 1. WAR: a block may send the bytes of phase n + 1 to the same addresses only after every thread that waits
  * for phase n has returned from its wait and has read the bytes of phase n.
  *
- * An mbarrier may also count the arrivals of threads of its own block. Each of these threads calls mbarrier_arrive once in every
- * phase, after its writes. */
+ * An mbarrier may also count arrivals of threads. These threads belong to the block whose shared memory contains the mbarrier.
+ * Each of them calls mbarrier_arrive once in every phase, after its writes. */
 #ifndef RL_KERNELS_CLUSTERS_H
 #define RL_KERNELS_CLUSTERS_H
 
@@ -98,8 +98,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint
   return ended;
 }
 
-/* Like mbarrier_try_wait, but acquires only at CTA scope, so that the contents of L1 stay valid. After the wait, a thread is
- * guaranteed to see the stores of its own block and the bytes that TMA has copied, but not other stores of other blocks. */
+/* Like mbarrier_try_wait, but acquires only at CTA scope, so that the contents of L1 stay valid. After the wait, a thread
+ * sees the earlier stores of its own block and the bytes that TMA has copied. It may not see ordinary stores of other blocks. */
 static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, uint32_t phase) {
   uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"

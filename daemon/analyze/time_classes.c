@@ -179,8 +179,8 @@ static size_t list_launch_calls(const rl_trace_index *index, launch_call *launch
   return count;
 }
 
-/* A runtime call contains a driver call with a correlation id of its own. If an operation has one of the two ids, both calls
- * count as recorded. */
+/* A call of the runtime API contains a call of the driver API, and the two have different correlation ids. If an operation has
+ * either id, both calls count as recorded. */
 static void join_nested_calls(launch_call *launches, size_t count) {
   for (size_t i = 1; i < count; i++) {
     launch_call *outer = &launches[i - 1], *inner = &launches[i];

@@ -20,7 +20,7 @@ MAX_BODY_BYTES, MAX_AGE_S = 1 << 20, 300
 
 
 def is_signed(headers, body):
-    """Whether the request has a valid signature and is not old: somebody could send a recorded request again."""
+    """Returns whether the signature is valid and at most MAX_AGE_S old. An attacker may replay an older request."""
     prefix = f"{headers['webhook-id']}.{headers['webhook-timestamp']}."
     expected = base64.b64encode(hmac.new(KEY, prefix.encode() + body, hashlib.sha256).digest()).decode()
     if not any(hmac.compare_digest("v1," + expected, given) for given in headers.get("webhook-signature", "").split()):

@@ -24,7 +24,7 @@ enum { TRIAL_RECORDED_STRETCH = 8 /* number of values, so that consecutive block
 typedef struct trial_noise {
   trial_family family;    /* distribution of `block` */
   double block_ratio;     /* standard deviation of `block`; for TRIAL_STUDENT_3 its scale */
-  double run_ratio;       /* standard deviation of the part of `run` that is drawn anew for each run */
+  double run_ratio;       /* standard deviation of the part of `run` that is independent of earlier runs */
   double walk_ratio;      /* standard deviation of the step by which a random walk changes `run` from each run to the next */
   double mode_ratio;      /* by how much the upper mode, or an outlier, exceeds the other values */
   double mode_share;      /* probability that a block is in the upper mode (TRIAL_TWO_MODES) or an outlier (TRIAL_OUTLIERS) */

@@ -111,8 +111,8 @@ static void ranges_may_repeat_a_name_and_overlap(void **state) {
   clear_analysis(&results);
 }
 
-/* Ranges of two threads overlap. A launch belongs to the innermost range of its own thread; if its thread has none, to a range of
- * the process (thread 0). */
+/* Ranges of two threads overlap. A launch belongs to the innermost range of the thread that launched it. If that thread has no
+ * range, the launch belongs to a range of the process (thread 0). */
 static void ranges_nest_by_thread(void **state) {
   (void)state;
   rl_trace_event items[] = {RANGE(EPOCH, 0, 900), RANGE(DATA, 10, 200),  RANGE(FORWARD, 20, 300), CALL(30, 31, 1),

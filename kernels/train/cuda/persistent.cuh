@@ -106,7 +106,7 @@ typedef struct rl_block_exchange {
   float fc1_product_gradient[BLOCK_PAIRS][RL_FC1_OUTPUTS], pooled2_gradient[BLOCK_PAIRS][RL_FC1_INPUTS];
   /* One copy for each group, because all blocks read them at the same time. */
   float tagged_weights[BLOCK_PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS];
-  /* Counters of the grid barriers, each in a separate 128-byte line. What is true after the barrier: */
+  /* Counters of the grid barriers, each in a separate 128-byte line. Each comment states what holds after the barrier. */
   uint32_t loaded[32];     /* every block has loaded its parameters into shared memory */
   uint32_t forward[32];    /* the step's pooled2 and fc1_product_gradient are in global memory */
   uint32_t conv2_sums[32]; /* the step's partial sums of conv2.weight's gradient are in global memory */
