@@ -91,7 +91,7 @@ static int send_source(rl_attempt *attempt) {
 
 static int send_request(rl_attempt *attempt) {
   attempt->worker->last_job_id = attempt->claim->job_id;
-  rl_request request = {.pass = (int)attempt->claim->pass};
+  rl_request request = {.pass = (int)attempt->claim->pass, .opening_overlapped = attempt->worker->opening_overlapped};
   snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);
   snprintf(request.profile, sizeof request.profile, "%s", attempt->claim->profile);

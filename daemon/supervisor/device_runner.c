@@ -103,6 +103,15 @@ static void double_restart_pause(restart_pause *pause) {
 
 static bool is_over(const restart_pause *pause) { return rl_monotonic_ns() >= pause->end_ns; }
 
+/* Called after workers have begun to open the device. If several workers are opening it now, none of them can measure the memory
+ * of its CUDA context. */
+static void mark_overlapping_openings(rl_device_runner *runner) {
+  int opening_count = 0;
+  for (int i = 0; i < MAX_WORKERS; i++) opening_count += rl_worker_is_opening(&runner->workers[i]);
+  for (int i = 0; i < MAX_WORKERS && opening_count > 1; i++)
+    if (rl_worker_is_opening(&runner->workers[i])) runner->workers[i].opening_overlapped = true;
+}
+
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
 
 /* Starts the worker's process and reads its HELLO. Returns FAILED if the uploaded file is missing, because another attempt would
@@ -114,7 +123,9 @@ static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *att
     file = rl_upload_open_file(runner->uploads, attempt->claim->run.params, err);
     if (file < 0) return RL_ATTEMPT_FAILED;
   }
-  return rl_worker_start(attempt->worker, file, err) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt, RL_HELLO_WAIT_MS);
+  if (rl_worker_start(attempt->worker, file, err) < 0) return RL_ATTEMPT_DIED;
+  mark_overlapping_openings(runner);
+  return rl_attempt_handshake(attempt, RL_HELLO_WAIT_MS);
 }
 
 /* Waits until the pause after a crash is over, starts the worker of this pass, and reads its HELLO. */
@@ -237,6 +248,7 @@ static bool open_next_spare(rl_device_runner *runner) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
     if (worker->process.pid == 0 || worker->is_ready) continue;
     rl_worker_open_device(worker);
+    mark_overlapping_openings(runner);
     if (rl_worker_read_frame(worker, 0, &frame, &err) >= 0 && rl_attempt_accept_hello(runner->jobs, worker, &frame, &err) >= 0) {
       runner->spare_pauses[worker - runner->workers] = (restart_pause){0};
       continue;
@@ -270,6 +282,7 @@ static void open_needed_workers(rl_device_runner *runner, const rl_claim *claim)
     rl_worker_end(worker, 0, exit_status);
     runner->needs_spares = true;
   }
+  mark_overlapping_openings(runner);
 }
 
 /* Waits until all started workers have sent HELLO, because a process that is still starting would disturb the measurements of

@@ -58,7 +58,7 @@ static void forget_process(rl_worker *worker) {
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_code_job_id = worker->last_job_id = 0;
-  worker->is_ready = worker->may_hold_device = worker->waits_for_open = false;
+  worker->is_ready = worker->opening_overlapped = worker->may_hold_device = worker->waits_for_open = false;
 }
 
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
@@ -121,6 +121,10 @@ void rl_worker_open_device(rl_worker *worker) {
   worker->waits_for_open = false;
   (void)rl_frame_write(worker->process.input, RL_FRAME_OPEN, NULL, 0,
                        &err); /* fails if the process has exited: no HELLO arrives */
+}
+
+bool rl_worker_is_opening(const rl_worker *worker) {
+  return worker->process.pid != 0 && !worker->waits_for_open && !worker->is_ready;
 }
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {

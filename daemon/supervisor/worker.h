@@ -21,6 +21,7 @@ typedef struct rl_worker {
   int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
   bool waits_for_open;                             /* the process opens the device after rl_worker_open_device */
   bool is_ready;                                   /* the process has sent HELLO */
+  bool opening_overlapped;                         /* rl_request.opening_overlapped of its requests */
   int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
   bool may_hold_device;                            /* the worker has executed a pass since the last RELEASE */
@@ -56,6 +57,8 @@ void rl_worker_replace(rl_worker *worker);
 void rl_worker_reap_replaced(rl_worker *worker);
 /* Lets a process that was started ahead open the device. Does nothing if no process waits for that. */
 void rl_worker_open_device(rl_worker *worker);
+/* Returns whether the process may be opening the device: it has begun to, and its HELLO was not read yet. */
+bool rl_worker_is_opening(const rl_worker *worker);
 /* Ends a worker that has executed a pass of a job other than job_id. Called for jobs with the option fresh_worker, which must
  * start with a new process. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);

@@ -63,6 +63,7 @@ const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TE
                                       RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
                                       RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
                                       RL_FIELD(rl_request, profile, RL_FIELD_JSON),
+                                      RL_FIELD(rl_request, opening_overlapped, RL_FIELD_BOOL, .required = true),
                                       {0}};
 
 const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT, .required = true),

@@ -34,7 +34,7 @@
 #include "model/job.h"
 
 enum {
-  RL_WIRE_VERSION = 8,
+  RL_WIRE_VERSION = 9,
   RL_WIRE_HEADER_BYTES = 12,
   RL_WIRE_MAX_MESSAGE_BYTES = 64 << 10, /* largest payload that is a JSON object or a text */
   RL_WIRE_MAX_BULK_BYTES = 4 << 20      /* largest payload that is an array of structs or posted code */
@@ -84,6 +84,9 @@ typedef struct rl_request {
   char workload[32], params[RL_PARAMS_SIZE];
   int pass;                      /* rl_pass */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile_options; "": the default profile */
+  /* Another worker of the daemon opened the device while this worker did. The used device memory then grew by both contexts, so
+   * the worker can't know the size of its own. */
+  bool opening_overlapped;
 } rl_request;
 
 typedef struct rl_failure {

@@ -24,7 +24,6 @@
 #include "source/executed.h"
 #include "source/source_cache.h"
 #include "worker/heartbeat.h"
-#include "worker/opening.h"
 #include "worker/service.h"
 #include "wire/wire.h"
 
@@ -330,7 +329,6 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_sensors *sensors = rl_sensors_open(hello.properties);
   rl_log(RL_LOG_DEBUG, "the libraries are initialized");
   if (waits) wait_for_open(box);
-  rl_opening opening = rl_opening_begin(hello.device, role);
   const double used_bytes_before_open = sensors ? rl_sensors_read_used_bytes(sensors) : NAN;
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
@@ -356,8 +354,6 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   }
   rl_log(RL_LOG_DEBUG, "the device is open");
   if (service && profiler && profiler->ops->prepare_counters) profiler->ops->prepare_counters(profiler);
-  rl_opening_end(&opening); /* not before, because the preparation also allocates device memory */
-  if (service && opening.reason[0] != '\0') rl_service_discard_context_bytes(service, opening.reason);
   send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   int code = hello.usable ? serve(service, box) : EXIT_UNUSABLE;
   rl_service_close(service);

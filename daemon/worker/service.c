@@ -37,10 +37,10 @@ struct rl_service {
   cached_instance *current;
   /* Bytes that are allocated for the other instances, by purpose and in total. */
   uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes;
-  double cuda_context_bytes;                    /* device memory that our allocator did not allocate, after the last request */
-  char no_context_bytes_reason[RL_REASON_SIZE]; /* why cuda_context_bytes is NAN; "": the sensors have the reason */
-  double used_bytes_at_start;                   /* device memory in use when this request started */
-  double allocated_bytes_at_start;              /* bytes that our allocator had allocated at that time */
+  double cuda_context_bytes;       /* device memory that our allocator did not allocate, after the last request */
+  bool opening_overlapped;         /* rl_request.opening_overlapped; cuda_context_bytes is then NAN */
+  double used_bytes_at_start;      /* device memory in use when this request started */
+  double allocated_bytes_at_start; /* bytes that our allocator had allocated at that time */
 };
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
@@ -159,7 +159,8 @@ double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
 }
 
 const char *rl_pass_no_context_bytes_reason(const rl_pass_context *pass) {
-  return ((const rl_service *)pass->context)->no_context_bytes_reason;
+  const rl_service *service = pass->context;
+  return service->opening_overlapped ? "another worker of rooflined opened the device at the same time" : "";
 }
 
 double rl_pass_used_bytes_before_open(const rl_pass_context *pass) {
@@ -366,6 +367,8 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   rl_error ignored;
   if (!err) err = &ignored;
   enter_stage(service, "open");
+  service->opening_overlapped = request->opening_overlapped;
+  if (request->opening_overlapped) service->cuda_context_bytes = NAN;
   service->used_bytes_at_start = rl_sensors_read_used_bytes(service->options.sensors);
   service->allocated_bytes_at_start = (double)service->options.device->memory_usage.total_bytes;
   if (prepare_request(service, request, records, err) < 0) return rl_outcome_of_error(-1, err);
@@ -396,11 +399,6 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   opened->cuda_context_bytes = rl_sensors_read_used_bytes(options->sensors) - options->used_bytes_before_open;
   *service = opened;
   return 0;
-}
-
-void rl_service_discard_context_bytes(rl_service *service, const char *reason) {
-  service->cuda_context_bytes = NAN;
-  snprintf(service->no_context_bytes_reason, sizeof service->no_context_bytes_reason, "%s", reason);
 }
 
 void rl_service_close(rl_service *service) {

@@ -27,8 +27,6 @@ typedef struct rl_service_options { /* borrowed; the options must outlive the se
 
 /* Returns 0, or -1 with RL_ERRNO when memory is out. */
 int rl_service_open(const rl_service_options *options, rl_service **service, rl_error *err);
-/* Marks the device memory of the CUDA context as not measured, for this reason. */
-void rl_service_discard_context_bytes(rl_service *service, const char *reason);
 /* Executes one request and adds its results, metadata included, to records. err has the reason of FAILED and UNAVAILABLE. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
 /* Releases reserved hardware counters, so that another process can use them. Instances stay open. */

@@ -1,7 +1,8 @@
 /* A worker for the tests of the supervisor. The environment variable FAKE_WORKER selects what the worker does; without it, the
  * worker follows the protocol. Each process that serves a device appends its process id as a line to the file FAKE_STARTS when it
  * starts, and to the file FAKE_RELEASES when it receives a RELEASE frame. A process that was started with --wait appends its id
- * to the file FAKE_OPENINGS when it begins to open the device, and again when the device is open. */
+ * to the file FAKE_OPENINGS when it begins to open the device, and again when the device is open. A process appends its id to the
+ * file FAKE_OVERLAPS for each request with opening_overlapped. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,6 +154,13 @@ static void answer_release(void) {
   if (!mode_is("keeps-device")) rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err);
 }
 
+static void note_overlap(const rl_frame *frame) {
+  rl_request request = {0};
+  if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err) < 0)
+    exit(66);
+  if (request.opening_overlapped) append_process_id("FAKE_OVERLAPS");
+}
+
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--list") == 0) return list_devices();
   const bool waits = argc == 6 && strcmp(argv[5], "--wait") == 0;
@@ -171,7 +179,10 @@ int main(int argc, char **argv) {
   }
   send_hello(argv[2], argv[4]);
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
-    if (frame.type == RL_FRAME_REQUEST) serve_request(reader);
+    if (frame.type == RL_FRAME_REQUEST) {
+      note_overlap(&frame);
+      serve_request(reader);
+    }
     if (frame.type == RL_FRAME_RELEASE) answer_release();
   }
   rl_frame_reader_free(reader);

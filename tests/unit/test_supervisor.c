@@ -19,7 +19,7 @@ typedef struct test_state {
   rl_config config;
   rl_queue *jobs;
   rl_supervisor *supervisor;
-  char started_pids_path[96], released_pids_path[96], opening_pids_path[96];
+  char started_pids_path[96], released_pids_path[96], opening_pids_path[96], overlap_pids_path[96];
 } test_state;
 
 static void sleep_10_ms(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
@@ -52,6 +52,8 @@ static int open_test_state(void **state) {
   setenv("FAKE_RELEASES", created->released_pids_path, 1);
   snprintf(created->opening_pids_path, sizeof created->opening_pids_path, "%s/openings", created->store_fixture.folder);
   setenv("FAKE_OPENINGS", created->opening_pids_path, 1);
+  snprintf(created->overlap_pids_path, sizeof created->overlap_pids_path, "%s/overlaps", created->store_fixture.folder);
+  setenv("FAKE_OVERLAPS", created->overlap_pids_path, 1);
   set_behaviour("");
   created->config =
       (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .spare_worker_s = 60, .mnist_dir = "/digits"};
@@ -276,6 +278,27 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
   rl_device_state device;
   assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
   assert_int_equal(device.restarts, 0);
+}
+
+/* The two workers of the first job open the device at the same time, and both receive opening_overlapped. The spare workers,
+ * which open it one after the other, execute the second job and do not receive it. */
+static void requests_say_whether_openings_overlapped(void **state) {
+  test_state *test = *state;
+  pid_t started[16], overlapped[16];
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
+  spec.run_count = 1;
+  spec.source_json = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  rename_worker_to_cuda(test);
+  open_supervisor(test);
+  wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  assert_int_equal(read_pids(test->overlap_pids_path, overlapped), 2);
+  wait_for_starts(test, started, 4);
+  assert_int_equal(overlapped[0] + overlapped[1], started[0] + started[1]); /* they start in any order */
+  assert_int_not_equal(overlapped[0], overlapped[1]);
+  wait_for_openings(test, started, 8); /* four lines of the first job's workers, four of the spare workers */
+  wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  assert_int_equal(read_pids(test->overlap_pids_path, overlapped), 2);
 }
 
 /* The spare workers open the device one after the other, because each measures the growth of the used device memory. */
@@ -748,6 +771,7 @@ int main(void) {
                                      TEST(jobs_of_posted_code_follow_each_other),
                                      TEST(both_roles_start_ahead_after_posted_code),
                                      TEST(spare_workers_do_not_open_the_device_at_the_same_time),
+                                     TEST(requests_say_whether_openings_overlapped),
                                      TEST(spare_workers_run_the_build_of_the_last_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
                                      TEST(no_job_waits_long_for_a_spare_worker_of_another_role),

@@ -173,7 +173,9 @@ static void frames_may_be_split_anywhere(void **state) {
   test_pipe source = open_pipe(), target = open_pipe();
   rl_error err;
   rl_frame frame;
-  rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, received = {0};
+  rl_request request = {
+      .workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS, .opening_overlapped = true};
+  rl_request received = {0};
   for (int i = 0; i < 3; i++)
     assert_int_equal(rl_frame_write_json(source.write_end, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
   assert_int_equal(rl_frame_write(source.write_end, RL_FRAME_CANCEL, NULL, 0, &err), 0);
@@ -194,6 +196,7 @@ static void frames_may_be_split_anywhere(void **state) {
         rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);
     assert_string_equal(received.params, request.params);
     assert_int_equal(received.pass, RL_PASS_COUNTERS);
+    assert_true(received.opening_overlapped);
   }
   assert_int_equal(frame_count, 4);
   assert_int_equal(frame.type, RL_FRAME_CANCEL);

@@ -71,6 +71,7 @@ typedef struct fixture {
   int metadata_count, progress_count;
   int cancel_checks, cancel_at_check; /* on_cancelled returns true from its cancel_at_check-th call on; 0: never */
   bool metadata_after_progress;
+  bool opening_overlapped; /* of every request */
   rl_progress last_progress;
 } fixture;
 
@@ -119,7 +120,7 @@ static void close_fixture(fixture *f) {
 
 /* Serves one request. The results are in f->records, an error in f->err. */
 static rl_outcome serve_workload(fixture *f, const char *workload, rl_pass pass, const char *params) {
-  rl_request request = {.pass = pass};
+  rl_request request = {.pass = pass, .opening_overlapped = f->opening_overlapped};
   snprintf(request.workload, sizeof request.workload, "%s", workload);
   snprintf(request.params, sizeof request.params, "%s", params);
   rl_records_clear(&f->records);
@@ -269,11 +270,11 @@ static void context_memory_is_null_if_another_worker_opened_the_device(void **st
   reading.memory_used_bytes = 3e9;
   current_reading = &reading;
   open_fixture(&f, "any");
-  rl_service_discard_context_bytes(f.service, "another worker");
+  f.opening_overlapped = true;
   assert_int_equal(serve_fake_workload(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   const rl_measurement *context = find_measurement(&f, "context_memory_bytes");
   assert_true(isnan(context->value));
-  assert_string_equal(context->reason, "another worker");
+  assert_string_equal(context->reason, "another worker of rooflined opened the device at the same time");
   assert_true(find_measurement(&f, "device_memory_after_bytes")->value == 3e9);
   current_reading = &no_reading;
   close_fixture(&f);

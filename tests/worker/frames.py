@@ -11,7 +11,7 @@ import time
 
 # A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 8
+VERSION = 9
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ3IHBB2I")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
@@ -83,7 +83,8 @@ class Worker:
         self.process.stdin.flush()
 
     def request(self, workload, params, pass_name="timing"):
-        self.write(pack("REQUEST", json.dumps({"workload": workload, "params": params, "pass": pass_name}).encode()))
+        request = {"workload": workload, "params": params, "pass": pass_name, "opening_overlapped": False}
+        self.write(pack("REQUEST", json.dumps(request).encode()))
 
     def cancel(self):
         self.write(pack("CANCEL"))

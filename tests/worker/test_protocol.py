@@ -190,7 +190,7 @@ def test_a_role_refuses_other_passes():
 
 @pytest.mark.parametrize("data", (
     b"GET / HTTP/1.1\r\n\r\n", pack("DONE"), HEADER.pack(b"RLFW", VERSION, TYPES.index("REQUEST"), 0, 1 << 30),
-    HEADER.pack(b"RLFW", 9, TYPES.index("CANCEL"), 0, 0), pack("REQUEST", b"{}"), pack("REQUEST", b"not JSON")))
+    HEADER.pack(b"RLFW", VERSION + 1, TYPES.index("CANCEL"), 0, 0), pack("REQUEST", b"{}"), pack("REQUEST", b"not JSON")))
 def test_the_worker_exits_on_an_invalid_frame(data):
     with fake_worker() as worker:
         worker.write(data)
@@ -198,7 +198,8 @@ def test_the_worker_exits_on_an_invalid_frame(data):
         assert worker.process.stderr.read()
 
 
-@pytest.mark.parametrize("data", (pack("REQUEST", b'{"workload":"fake","params":{},"pass":"timing"}'), pack("RELEASE")))
+@pytest.mark.parametrize("data", (
+    pack("REQUEST", b'{"workload":"fake","params":{},"pass":"timing","opening_overlapped":false}'), pack("RELEASE")))
 def test_the_worker_exits_on_a_concurrent_command(data):
     with fake_worker() as worker:
         worker.request("fake", SLOW)
