@@ -128,7 +128,8 @@ typedef struct rl_instance_ops {
    * Returns -1 with RL_ERRNO, EDOM when one of them was wrong. NULL: timed launches are not checked. */
   int (*read_launch_checks)(rl_instance *instance, uint64_t *count, rl_error *err);
   /* Turns the recording of timestamps inside launches (phase_timestamps.h) on or off. It applies to executables that are
-   * instantiated from now on. Recording costs some time. NULL: no launch of the instance can record timestamps. */
+   * instantiated from now on, which may launch other versions of the kernels. Recording costs some time. NULL: no launch of the
+   * instance can record timestamps. */
   int (*set_phase_timestamps)(rl_instance *instance, bool on, rl_error *err);
   /* Reads the timestamps that the last run of a recording executable wrote. The arrays of *timestamps belong to the instance and
    * stay valid until the next call or until recording is turned off. Returns -1 while recording is off. */

@@ -1,6 +1,6 @@
 /* The activity pass: an untraced iteration, then a traced one. On CUDA a second trace executes each sequence once, launch by
  * launch, so that kernels of the first trace can be attributed to launches. Phase timestamps are recorded only in the traced
- * iteration.
+ * iteration. A kernel that records them is a separate version of the kernel that the other passes run, with another name.
  *
  *   perturbation_ratio   traced time / untraced time of the iteration: the overhead of tracing and timestamps
  *   completeness_ratio   records of kernels, copies and memsets (CPU: spans) / operations issued

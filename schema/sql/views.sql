@@ -384,13 +384,14 @@ FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_
 
 -- The kernels that activity passes have traced. A kernel with phases has one row for each phase, and the shares of the phases add
 -- up to the kernel's time. Column counted: id of the same kernel in the run's counters pass; NULL: the counters pass did not
--- profile the kernel.
+-- profile the kernel. A kernel with phases is a version of the launch's only kernel that also records timestamps; the counters
+-- pass profiles the version without, which has another name.
 CREATE VIEW v_traced_kernels AS
 SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
   kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, (
     SELECT min(other.id) FROM passes counters_pass JOIN kernels other ON other.pass_id = counters_pass.id
-    WHERE counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2 AND other.name = kernel.name
-      AND other.launch IS kernel.launch) AS counted
+    WHERE counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2 AND other.launch IS kernel.launch
+      AND (other.name = kernel.name OR EXISTS (SELECT 1 FROM phases WHERE phases.kernel_id = kernel.id))) AS counted
 FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.id
   LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
 WHERE activity_pass.ordinal = 1;

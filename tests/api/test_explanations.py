@@ -63,7 +63,8 @@ def job(rows):
                     for i, (opcode, sass, count) in enumerate(INSTRUCTIONS)]
     shares = (("conv2_forward", 0.25), ("backward_barrier", 0.25), ("adam", 0.5))
     phases = [{"name": name, "steps": 32, "blocks": 128, "share_ratio": share} for name, share in shares]
-    fp16 = insert_training_run(rows, job, "fp16", 20.0, [kernel("persistent_epoch", 39000.0, phases=phases)],
+    traced = kernel("persistent_epoch", 39000.0, name="recording_kernel", phases=phases)
+    fp16 = insert_training_run(rows, job, "fp16", 20.0, [traced],
                                [("persistent_epoch", VERDICT, {"instructions": instructions})])
     return {"job": job, "fp32": fp32, "fp16": fp16}
 

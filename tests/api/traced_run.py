@@ -13,7 +13,7 @@ PHASES = (("conv1_forward", "forward", 3_000), ("conv2_forward", "forward", 2_50
           ("conv2_input_gradient", "backward", 6_000), ("conv1_backward", "backward", 1_400), ("adam", "optimizer", 1_600),
           ("update_barrier", "optimizer", 1_200))
 STEP_NS = sum(ns for *_, ns in PHASES)
-SHUFFLE, EPOCH = "shuffle(unsigned int *)", "void persistent_epoch<half_tile_format>(rl_persistent_args)"
+SHUFFLE, EPOCH = "shuffle(unsigned int *)", "void persistent_epoch<recording<half_tile_format>>(rl_persistent_args)"
 LAUNCH = {"stream": 7, "correlation": 41}
 
 

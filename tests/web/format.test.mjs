@@ -82,6 +82,7 @@ test('a kernel has a short name', async () => {
   const { shortName } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/timeline/names.js')));
   const cases = [
     ['void persistent_epoch<half_tile_format>(rl_persistent_args)', 'persistent_epoch'],
+    ['void persistent_epoch<recording<half_tile_format> >(rl_persistent_args)', 'persistent_epoch'],
     ['shuffle(unsigned int *)', 'shuffle'], ['memcpy HtoD', 'memcpy HtoD'], ['cudaLaunchKernel', 'cudaLaunchKernel'],
     ['void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char *, 3ul>>(int, float)',
       'vectorized_elementwise_kernel'],

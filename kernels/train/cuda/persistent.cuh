@@ -240,18 +240,26 @@ static __device__ __forceinline__ uint64_t global_time(void) {
   return now;
 }
 
+/* A tile format whose kernels record timestamps. They are separate kernels, because even an unused check for timestamps costs
+ * time in every phase. */
+template <class Format> struct recording : Format {
+  enum { RECORDS_TIMESTAMPS = 1 };
+};
+
 enum { STEP_BEGIN = -1 };
 
-/* Records the time as the end of timed_phase (RL_TIMED_…) or, for STEP_BEGIN, as the start of the step. A later microbatch of the
- * step overwrites the timestamps of an earlier one. Does nothing if args.timestamps is NULL. */
+/* If the format records timestamps, records the time as the end of timed_phase (RL_TIMED_…) or, for STEP_BEGIN, as the start of
+ * the step. A later microbatch of the step overwrites the timestamps of an earlier one. */
+template <class Format>
 static __device__ __forceinline__ void record_timestamp(const rl_persistent_args &args, uint32_t step, int timed_phase) {
-  if (!args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
+  if (!Format::RECORDS_TIMESTAMPS || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
   args.timestamps->phases[blockIdx.x][step][timed_phase + 1] = global_time();
 }
 
-/* Records the time and the clock cycle of the block's start or end. */
+/* Does the same with the time and the clock cycle of the block's start or end. */
+template <class Format>
 static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent_args &args, bool is_end) {
-  if (!args.timestamps || threadIdx.x != 0) return;
+  if (!Format::RECORDS_TIMESTAMPS || threadIdx.x != 0) return;
   args.timestamps->launch[blockIdx.x][is_end] = global_time();
   args.timestamps->cycles[blockIdx.x][is_end] = (uint64_t)clock64();
 }

@@ -56,7 +56,8 @@ typedef struct rl_persistent_args {
    * tensors, one after another, whose sum is the gradient. */
   void *pooled1, *pooled1_gradient, *pooled2_gradient;
   uint8_t *argmax1, *argmax2;
-  rl_persistent_timestamps *timestamps; /* NULL: not recorded */
+  /* If not NULL, rl_persistent_epoch launches another version of its kernel, which records timestamps and computes the same. */
+  rl_persistent_timestamps *timestamps;
 } rl_persistent_args;
 
 /* Returns the size of rl_block_exchange (persistent.cuh). */

@@ -16,7 +16,7 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
   receive_rows<Format, RL_FC1_OUTPUTS, Format::FC1_PRODUCT_GRADIENT_PITCH>(exchange->fc1_product_gradient, 0, microbatch, coords,
                                                                            smem.fc1_product_gradient);
   __syncthreads();
-  record_timestamp(args, microbatch.step, RL_TIMED_fc1_gradients);
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_gradients);
   Format::template fc1_backward<SLICE_INPUTS>(smem.fc1_product_gradient, smem.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(microbatch, pair))
@@ -96,16 +96,16 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &
   if (Format::CONV1_IS_SPLIT && input_gradient_first) cluster_arrive_relaxed();
   unpool2(args, microbatch, coords, smem, sums);
   __syncthreads();
-  record_timestamp(args, microbatch.step, RL_TIMED_unpool2);
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_unpool2);
   if (input_gradient_first) conv2_input_gradient(coords, smem);
   Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, smem.conv2_backward_scratch, sums.conv2);
   if (is_last_image) Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
   if (!input_gradient_first) {
-    record_timestamp(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
+    record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
     if (Format::CONV1_IS_SPLIT) cluster_arrive_relaxed();
     conv2_input_gradient(coords, smem);
   }
-  record_timestamp(args, microbatch.step, RL_TIMED_conv2_input_gradient);
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
   if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase(microbatch, coords.pair));
 }
 

@@ -237,7 +237,7 @@ static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &arg
                                                                            microbatch, coords, smem.pooled2);
   cp_async_wait_all();
   __syncthreads();
-  record_timestamp(args, microbatch.step, RL_TIMED_fc1_inputs);
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_inputs);
   Format::template fc1_forward<SLICE_INPUTS>(smem.pooled2, smem.fc1, [&](int image, int output, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(microbatch, pair))

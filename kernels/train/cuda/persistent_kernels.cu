@@ -56,11 +56,11 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   if (Format::CONV1_IS_SPLIT && pair_active && is_leader())
     mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename Format::value));
   if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
-  record_timestamp(args, step, RL_TIMED_conv1_forward);
+  record_timestamp<Format>(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, microbatch, coords, smem);
   if (Format::CONV1_IS_SPLIT && pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(microbatch, coords.pair));
   __syncthreads();
-  record_timestamp(args, step, RL_TIMED_conv2_weights);
+  record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
   if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
     if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
   if (pair_active) {
@@ -69,14 +69,14 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
       __syncthreads();
     }
     conv2_forward(args, microbatch, coords, smem, overflow);
-    record_timestamp(args, step, RL_TIMED_conv2_forward);
+    record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
   }
   if (group_active && step_schedule<Format>::TRANSFORMS_WEIGHTS) {
     __syncthreads();
     load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
   }
   if (group_active) fc1_forward(args, microbatch, coords, smem);
-  record_timestamp(args, step, RL_TIMED_fc1_forward);
+  record_timestamp<Format>(args, step, RL_TIMED_fc1_forward);
 }
 
 /* Computes the forward and the backward pass of a microbatch. */
@@ -91,14 +91,14 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
              is_last_microbatch = next.step != step;
   forward_pass(args, microbatch, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, microbatch, coords, prefetch->label, smem, sums);
-  record_timestamp(args, step, RL_TIMED_head);
+  record_timestamp<Format>(args, step, RL_TIMED_head);
   /* Arrive here: the release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have;
    * later it would also wait for the tagged words that fc1_backward sends. */
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
   if (pair_active) store_activations_for_tests(args, microbatch, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
   if (group_active) fc1_backward(args, microbatch, coords, smem);
-  record_timestamp(args, step, RL_TIMED_fc1_backward);
+  record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
   if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
   /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
@@ -110,11 +110,11 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
     if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->conv2_sums);
     load_fc1_operands_async(args, 0, microbatch.step_images, smem);
   }
-  record_timestamp(args, step, RL_TIMED_forward_barrier);
+  record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
   if constexpr (!Format::CONV1_IS_SPLIT)
     if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
   if (pair_active && is_conv1_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
-  record_timestamp(args, step, RL_TIMED_conv1_backward);
+  record_timestamp<Format>(args, step, RL_TIMED_conv1_backward);
   /* WAR: the next microbatch overwrites pooled1_gradient and pooled1 in both blocks. */
   if (pair_active && !is_last_microbatch) cluster_barrier();
   advance(prefetch);
@@ -130,19 +130,19 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
   const bool pair_active = has_image({microbatch.step_images, 0, 0, 0}, coords.pair);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
   if (sums.overflow) exchange->overflow = step + 1;
-  record_timestamp(args, step, RL_TIMED_store_sums);
+  record_timestamp<Format>(args, step, RL_TIMED_store_sums);
   grid_barrier_arrive(exchange->backward);
   if (is_leader()) grid_barrier_wait_in_one_thread(exchange->conv2_sums, step + 1);
   float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
   fc1_weight_gradient_tile(args, microbatch.step_images, smem, gradient);
-  record_timestamp(args, step, RL_TIMED_fc1_weight_gradient);
+  record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
   add_conv2_rows(args, partial_rows(microbatch.step_images), smem);
   normalise_image(coords, smem);
   grid_barrier_wait(exchange->backward, step + 1);
-  record_timestamp(args, step, RL_TIMED_backward_barrier);
+  record_timestamp<Format>(args, step, RL_TIMED_backward_barrier);
   update_parameters(args, microbatch, gradient, smem);
-  record_timestamp(args, step, RL_TIMED_adam);
-  record_timestamp(args, step + 1, STEP_BEGIN);
+  record_timestamp<Format>(args, step, RL_TIMED_adam);
+  record_timestamp<Format>(args, step + 1, STEP_BEGIN);
   grid_barrier_arrive(exchange->update);
   if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, microbatch.step_images);
 }
@@ -192,10 +192,10 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
   rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
   microbatch_state microbatch = {min(args.batch, args.count), 0, args.batch, 0};
-  record_launch_timestamp(args, false);
+  record_launch_timestamp<Format>(args, false);
   if (threadIdx.x == 0) smem.state = *args.adam.state;
   prefetch_state prefetch = begin_launch(args, microbatch, coords, smem);
-  record_timestamp(args, 0, STEP_BEGIN);
+  record_timestamp<Format>(args, 0, STEP_BEGIN);
   gradient_sums<Format> sums;
   while (microbatch.step_images > 0) {
     if (microbatch.index == 0) {
@@ -210,7 +210,7 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
   store_parameters(args, smem);
   if (blockIdx.x == 0 && is_leader()) *args.adam.state = smem.state;
   cluster_barrier();
-  record_launch_timestamp(args, true);
+  record_launch_timestamp<Format>(args, true);
 }
 
 /* Evaluates all test images as one step. losses, correct: [images]. */
@@ -329,6 +329,7 @@ template <class Format> static int check_support(Format, rl_error *err) {
 }
 
 template <class Format> static int launch_epoch(Format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
+  if (args->timestamps) return launch_kernel<recording<Format>>(persistent_epoch<recording<Format>>, args, stream, err);
   return launch_kernel<Format>(persistent_epoch<Format>, args, stream, err);
 }
 

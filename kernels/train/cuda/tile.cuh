@@ -120,6 +120,7 @@ enum {
 /* Members that all formats share, and pool_channels for the formats that compare FP32 outputs in pooling. */
 template <class Value> struct tile_format {
   typedef Value value;
+  enum { RECORDS_TIMESTAMPS = 0 }; /* 1 in recording (persistent.cuh) */
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
