@@ -65,37 +65,49 @@ template <class T, int LANES> struct head_tokens {
   }
 };
 
-/* Adds the group's tokens of a unit, whose k and v are in registers, to the group's partial result. Loads the unit `next` into
- * these registers. */
-template <class T, int LANES> __device__ void add_unit(const head_tokens<T, LANES> &tokens, const vec<T> &query,
-                                                       float score_scale, uint32_t unit, uint32_t next, vec<T> (&k)[GROUP_TOKENS],
-                                                       vec<T> (&v)[GROUP_TOKENS], partial<WIDTH> &result) {
-  float scores[GROUP_TOKENS], elements[WIDTH], query_elements[WIDTH], maximum = result.maximum;
-  widen_all<WIDTH>(query.elements, query_elements);
+/* What a lane keeps in registers while its warp processes units. */
+template <class T> struct lane_registers {
+  vec<T> query, k[GROUP_TOKENS], v[GROUP_TOKENS]; /* k and v: of the group's tokens of the current unit */
+  float score_scale;
+  partial<WIDTH> result; /* over the group's tokens of the earlier units */
+};
+
+template <class T, int LANES>
+__device__ void load_unit(const head_tokens<T, LANES> &tokens, uint32_t unit, lane_registers<T> &lane) {
+  tokens.load(tokens.keys, unit, lane.k);
+  tokens.load(tokens.values, unit, lane.v);
+}
+
+/* Adds the group's tokens of a unit, whose k and v are loaded, to the group's partial result. Loads k and v of the unit `next`.
+ */
+template <class T, int LANES>
+__device__ void add_unit(const head_tokens<T, LANES> &tokens, uint32_t unit, uint32_t next, lane_registers<T> &lane) {
+  float scores[GROUP_TOKENS], elements[WIDTH], query_elements[WIDTH], maximum = lane.result.maximum;
+  widen_all<WIDTH>(lane.query.elements, query_elements);
 #pragma unroll
   for (int j = 0; j < GROUP_TOKENS; j++) {
-    widen_all<WIDTH>(k[j].elements, elements);
+    widen_all<WIDTH>(lane.k[j].elements, elements);
     scores[j] = 0;
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) scores[j] += query_elements[i] * elements[i];
   }
-  tokens.load(tokens.keys, next, k);
+  tokens.load(tokens.keys, next, lane.k);
 #pragma unroll
   for (int j = 0; j < GROUP_TOKENS; j++) {
-    scores[j] = score_scale * warp_sum(scores[j], LANES);
+    scores[j] = lane.score_scale * warp_sum(scores[j], LANES);
     if (tokens.token_of(unit, j) >= tokens.context) scores[j] = -INFINITY;
     maximum = fmaxf(maximum, scores[j]);
   }
-  result.raise_maximum(maximum);
+  lane.result.raise_maximum(maximum);
 #pragma unroll
   for (int j = 0; j < GROUP_TOKENS; j++) {
-    const float weight = exp2f(scores[j] - result.maximum);
-    widen_all<WIDTH>(v[j].elements, elements);
-    result.total += weight;
+    const float weight = exp2f(scores[j] - lane.result.maximum);
+    widen_all<WIDTH>(lane.v[j].elements, elements);
+    lane.result.total += weight;
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) result.sums[i] += weight * elements[i];
+    for (int i = 0; i < WIDTH; i++) lane.result.sums[i] += weight * elements[i];
   }
-  tokens.load(tokens.values, next, v);
+  tokens.load(tokens.values, next, lane.v);
 }
 
 /* Combines the partial results of the groups of a warp; all groups get the combination. */
@@ -106,6 +118,13 @@ template <int LANES> __device__ void combine_groups(partial<WIDTH> &result) {
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) result.sums[i] += __shfl_xor_sync(~0u, result.sums[i], mask);
   }
+}
+
+/* Stores a lane's elements of a partial result; lane 0 of the group also stores the maximum and the total. */
+__device__ void store_partial(const partial<WIDTH> &result, uint32_t group_lane, head_partial &to) {
+  if (group_lane == 0) to.maximum_and_total = {result.maximum, result.total};
+#pragma unroll
+  for (int i = 0; i < WIDTH; i += 2) to.sums[(group_lane * WIDTH + i) / 2] = {result.sums[i], result.sums[i + 1]};
 }
 
 /* Combines `count` partial results, and returns elements 2 · pair and 2 · pair + 1 of the combination. */
@@ -122,17 +141,35 @@ __device__ partial<2> combine(const head_partial *partials, uint32_t count, uint
   return result;
 }
 
-/* The kernel. The grid has blocks_per_head blocks for each head. hidden: number of elements of a token's q; context: number of
- * tokens, of which the last one is new. */
-template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
-    attend(const T *qkv, T *out, uint32_t hidden, uint32_t head_size, uint32_t context, uint32_t blocks_per_head,
-           float score_scale) {
+/* The arguments of the kernel. */
+template <class T> struct attend_arguments {
+  const T *qkv;
+  T *out;
+  uint32_t hidden; /* number of elements of a token's q */
+  uint32_t head_size;
+  uint32_t context; /* number of tokens, of which the last one is new */
+  uint32_t blocks_per_head;
+  float score_scale;
+};
+
+/* Writes elements 2 · pair and 2 · pair + 1 of a head's result. */
+template <class T> __device__ void write_pair(const partial<2> &combined, T *out, uint32_t pair) {
+  vec<T, 2> rounded;
+  narrow(combined.sums[0] / combined.total, &rounded.elements[0]);
+  narrow(combined.sums[1] / combined.total, &rounded.elements[1]);
+  ((vec<T, 2> *)out)[pair] = rounded;
+}
+
+/* The kernel. The grid has blocks_per_head blocks for each head. */
+template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2) attend(attend_arguments<T> arguments) {
+  const uint32_t hidden = arguments.hidden, head_size = arguments.head_size, context = arguments.context,
+                 blocks_per_head = arguments.blocks_per_head;
   __shared__ head_partial warp_partials[WARPS], block_partials[MAX_CLUSTER_BLOCKS];
   __shared__ mbarrier partials_received;
   const uint32_t rank = blockIdx.x % blocks_per_head, head = blockIdx.x / blocks_per_head, warp = threadIdx.x / WARP_SIZE;
   const uint32_t group_lane = threadIdx.x % LANES, element = head * head_size + group_lane * WIDTH,
                  unit_stride = blocks_per_head * WARPS;
-  const T *const first_query = qkv + element;
+  const T *const first_query = arguments.qkv + element;
   const head_tokens<T, LANES> tokens = {first_query + hidden, first_query + 2 * hidden, (size_t)3 * hidden, context,
                                         group_lane * WIDTH < head_size};
   if (blocks_per_head > 1) {
@@ -140,23 +177,19 @@ template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
     cluster_arrive();
   }
 
-  vec<T> k[GROUP_TOKENS], v[GROUP_TOKENS], query = {};
+  lane_registers<T> lane;
+  lane.query = {};
+  lane.score_scale = arguments.score_scale;
+  lane.result = {-FLT_MAX};
   uint32_t unit = rank * WARPS + warp;
   const bool includes_new_token = (unit + 1) * tokens.UNIT_TOKENS >= context;
-  if (!includes_new_token) tokens.load(tokens.keys, unit, k), tokens.load(tokens.values, unit, v);
+  if (!includes_new_token) load_unit(tokens, unit, lane);
   pdl_wait(); /* the loads above read only cached tokens, which the previous kernel does not write */
-  if (includes_new_token) tokens.load(tokens.keys, unit, k), tokens.load(tokens.values, unit, v);
-  if (tokens.has_elements) *(uint4 *)&query = __ldcg((const uint4 *)(first_query + (size_t)(context - 1) * 3 * hidden));
-  partial<WIDTH> result = {-FLT_MAX};
-  for (; unit * tokens.UNIT_TOKENS < context; unit += unit_stride)
-    add_unit(tokens, query, score_scale, unit, unit + unit_stride, k, v, result);
-  combine_groups<LANES>(result);
-  if (threadIdx.x % WARP_SIZE < LANES && tokens.has_elements) {
-    if (group_lane == 0) warp_partials[warp].maximum_and_total = {result.maximum, result.total};
-#pragma unroll
-    for (int i = 0; i < WIDTH; i += 2)
-      warp_partials[warp].sums[(group_lane * WIDTH + i) / 2] = {result.sums[i], result.sums[i + 1]};
-  }
+  if (includes_new_token) load_unit(tokens, unit, lane);
+  if (tokens.has_elements) *(uint4 *)&lane.query = __ldcg((const uint4 *)(first_query + (size_t)(context - 1) * 3 * hidden));
+  for (; unit * tokens.UNIT_TOKENS < context; unit += unit_stride) add_unit(tokens, unit, unit + unit_stride, lane);
+  combine_groups<LANES>(lane.result);
+  if (threadIdx.x % WARP_SIZE < LANES && tokens.has_elements) store_partial(lane.result, group_lane, warp_partials[warp]);
   __syncthreads();
 
   const uint32_t pair = threadIdx.x;
@@ -182,11 +215,7 @@ template <class T, int LANES> __global__ void __launch_bounds__(THREADS, 2)
     }
     if (has_pair) combined = combine(block_partials, blocks_per_head, pair);
   }
-  if (!has_pair) return;
-  vec<T, 2> rounded;
-  narrow(combined.sums[0] / combined.total, &rounded.elements[0]);
-  narrow(combined.sums[1] / combined.total, &rounded.elements[1]);
-  ((vec<T, 2> *)out)[head * head_size / 2 + pair] = rounded;
+  if (has_pair) write_pair(combined, arguments.out + head * head_size, pair);
 }
 
 /* Returns the largest power of two up to MAX_CLUSTER_BLOCKS with which each block has its own multiprocessor; at least 1. */
@@ -201,9 +230,14 @@ template <class T, int LANES> int launch(const rl_decode_attention *attention, c
   const uint32_t blocks_per_head = choose_blocks_per_head(attention);
   const float score_scale = (float)(M_LOG2E / sqrt((double)attention->head_size)); /* weights are computed by exp2 */
   const rl_pdl_sizes sizes = {(uint32_t)attention->heads * blocks_per_head, THREADS, 0, blocks_per_head};
-  return rl_pdl_launch_sizes("attention", attend<T, LANES>, sizes, stream, err, (const T *)attention->qkv, (T *)attention->out,
-                             (uint32_t)(attention->heads * attention->head_size), (uint32_t)attention->head_size,
-                             (uint32_t)attention->context, blocks_per_head, score_scale);
+  const attend_arguments<T> arguments = {(const T *)attention->qkv,
+                                         (T *)attention->out,
+                                         (uint32_t)(attention->heads * attention->head_size),
+                                         (uint32_t)attention->head_size,
+                                         (uint32_t)attention->context,
+                                         blocks_per_head,
+                                         score_scale};
+  return rl_pdl_launch_sizes("attention", attend<T, LANES>, sizes, stream, err, arguments);
 }
 
 /* Launches the kernel with as many lanes per group as cover a head. */
