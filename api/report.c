@@ -52,8 +52,8 @@ static uint32_t section_bit(const char *id) {
   return 0;
 }
 
-rl_report_view rl_report_view_make(const char *capability, const char *requested) {
-  rl_report_view view = {.request_is_known = requested != NULL};
+rl_report_view rl_report_view_make(const char *capability, const char *requested, bool empty_cache) {
+  rl_report_view view = {.request_is_known = requested != NULL, .empty_cache = empty_cache};
   if (capability) snprintf(view.capability, sizeof view.capability, "%s", capability);
   cJSON *ids = requested ? cJSON_Parse(requested) : NULL, *id;
   cJSON_ArrayForEach (id, ids)
@@ -140,7 +140,8 @@ static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
   rl_json_add_text(object, "reason", result.reason);
   const char *text = rl_row_text(row, result.value);
   if (text) cJSON_AddStringToObject(object, "text", text);
-  if (row->note) cJSON_AddStringToObject(object, "note", row->note);
+  const char *note = writer->view_a->empty_cache ? row->empty_note : row->note;
+  if (note) cJSON_AddStringToObject(object, "note", note);
   add_parts(object, row, writer->a);
   return object;
 }

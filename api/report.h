@@ -27,10 +27,11 @@ typedef struct rl_report_view {
   char capability[8];      /* compute capability: "9.0"; "" when unknown */
   bool request_is_known;   /* requested_bits is valid; false: the requested sections are not stored */
   uint32_t requested_bits; /* bit i: rl_sections[i] */
+  bool empty_cache;        /* L2 was empty before each kernel, as in ncu */
 } rl_report_view;
 
 /* Makes a view from two columns of the run's row, which may be NULL. requested: a JSON list of section ids. */
-rl_report_view rl_report_view_make(const char *capability, const char *requested);
+rl_report_view rl_report_view_make(const char *capability, const char *requested, bool empty_cache);
 /* Returns the bits of the sections to show: the requested sections, or, if the request is unknown, the sections that have values.
  * 0: the counters pass did not profile the kernel. */
 uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_values *values);

@@ -14,9 +14,10 @@ int rl_report_run_read(rl_store *store, int64_t id, rl_report_run *run, rl_error
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)id);
-  *run = (rl_report_run){.row = cJSON_Parse(json),
-                         .metrics_json = copy_text(rl_cursor_text(cursor, 1)),
-                         .view = rl_report_view_make(rl_cursor_text(cursor, 2), rl_cursor_text(cursor, 3))};
+  *run = (rl_report_run){
+      .row = cJSON_Parse(json),
+      .metrics_json = copy_text(rl_cursor_text(cursor, 1)),
+      .view = rl_report_view_make(rl_cursor_text(cursor, 2), rl_cursor_text(cursor, 3), rl_cursor_integer(cursor, 4) != 0)};
   if (run->row != NULL && run->metrics_json != NULL) return 0;
   rl_report_run_clear(run);
   return rl_fail(err, RL_ERRNO, 0, "out of memory for a run");

@@ -22,7 +22,11 @@ import sys
 
 CHIPS = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
 SETS = ["basic", "detailed", "full"]
-NOTES = {"full_l2": "ncu empties L2 before the kernel. Here L2 is full of clean lines, and their evictions count too."}
+# Of each note, the text for a full and for an empty L2 (option `cache` of jobs).
+NOTES = {"full_l2": (
+    "ncu empties L2 before the kernel. Here L2 is full of clean lines, and their evictions count too. The option cache: empty "
+    "empties it.",
+    "ncu empties L2 by other means, so some lines remain in either tool; this number can differ by up to 8 %.")}
 FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
 # Origins of the metrics that CUPTI's range profiler does not have, by prefix of the name.
@@ -128,7 +132,8 @@ def c_row(table, row, choices):
     if "parts" in row:
         line += f", .parts = RL_PARTS_{row['parts'].upper()}"
     if "note" in row:
-        line += f", .note = {text(NOTES[row['note']])}"
+        full, empty = NOTES[row["note"]]
+        line += f", .note = {text(full)}, .empty_note = {text(empty)}"
     return "  {" + line + "},"
 
 

@@ -29,7 +29,8 @@ const runPanel = (name, side) =>
         { class: 'quiet' },
         ` run ${side.run} of `,
         createElement('a', { href: `/job.html?id=${side.job}` }, `job ${side.job}`),
-        ` · ${side.device_properties?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`,
+        [` · ${side.device_properties?.name ?? side.device}`, side.commit ? ` · commit ${side.commit.slice(0, 12)}` : '',
+          side.cache === 'empty' ? ' · L2 empty before each kernel' : ''].join(''),
       ),
     ),
   );

@@ -53,7 +53,7 @@ function drawHead(report, kernel) {
   byId('kernel-name').textContent = kernel.launch ? kernel.name : '';
   byId('run-properties').textContent = [report.workload, report.variant, `run ${report.run}`,
     `on ${report.device_properties?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
-    format.dateTime(report.at)].filter(Boolean).join(' · ');
+    report.cache === 'empty' ? 'L2 empty before each kernel' : null, format.dateTime(report.at)].filter(Boolean).join(' · ');
   byId('job-link').href = `/job.html?id=${report.job}`;
   byId('job-link').textContent = `Job ${report.job}`;
   byId('job-link').hidden = false;

@@ -67,6 +67,7 @@ static const option_field options[] = {
     {"--set", "set", TEXT, "NAME", "counter set: basic, detailed or full"},
     {"--sections", "sections", TEXT_LIST, "ID,…", "report sections in addition to the set"},
     {"--metrics", "metrics", TEXT_LIST, "NAME,…", "raw metrics in addition to the set"},
+    {"--cache", "cache", TEXT, "full|empty", "L2 before each profiled kernel; default: full"},
     {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to profile"},
     {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},

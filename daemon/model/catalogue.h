@@ -35,7 +35,8 @@ typedef struct rl_section_row {
   /* Compute capabilities of the GPUs that have the row's counters: "8.0 9.0". NULL: all of rl_catalogue_chips. */
   const char *chips;
   rl_parts parts;
-  const char *note; /* why the number can differ from ncu's; NULL: it does not */
+  const char *note;       /* why the number can differ from ncu's; NULL: it does not */
+  const char *empty_note; /* the same, if L2 was empty before the kernel (RL_CACHE_EMPTY) */
 } rl_section_row;
 
 typedef struct rl_section {

@@ -11,12 +11,15 @@ const char *const rl_profile_set_names[] = {[RL_PROFILE_SET_AUTO] = "auto",
                                             [RL_PROFILE_SET_FULL] = "full",
                                             NULL};
 
+const char *const rl_cache_state_names[] = {[RL_CACHE_FULL] = "full", [RL_CACHE_EMPTY] = "empty", NULL};
+
 /* The keys of the JSON in the database must not change. */
 const rl_field rl_profile_options_fields[] = {
     RL_FIELD(rl_profile_options, sections, RL_FIELD_CHOICES, .names = rl_section_names, .may_be_empty = true),
     RL_FIELD(rl_profile_options, metrics, RL_FIELD_NAMES),
     RL_FIELD_WITH_KEY("kernels", rl_profile_options, kernel_pattern, RL_FIELD_TEXT),
     RL_FIELD_WITH_KEY("launch", rl_profile_options, matching_index, RL_FIELD_INT),
+    RL_FIELD(rl_profile_options, cache, RL_FIELD_CHOICE, .names = rl_cache_state_names),
     {0}};
 
 /* The default options are the set "basic" with these metrics, which show whether a kernel is memory-bound or compute-bound and

@@ -58,7 +58,11 @@ typedef struct rl_spec_common {
       RL_SPEC_FIELD(STRUCT, "sections", profile_options.sections, RL_FIELD_CHOICES, .names = rl_section_names,           \
                     .may_be_empty = true, .summary = "further sections; adds the counters pass"),                        \
       RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                          \
-                    .summary = "further metrics by their raw names; adds the counters pass")
+                    .summary = "further metrics by their raw names; adds the counters pass"),                            \
+      RL_SPEC_FIELD(STRUCT, "cache", profile_options.cache, RL_FIELD_CHOICE, .names = rl_cache_state_names,              \
+                    .summary =                                                                                           \
+                        "L2 before each kernel of the counters pass: full of clean lines of other memory, or "           \
+                        "empty, as in Nsight Compute; empty adds the counters pass; default full")
 /* The fields of kinds whose steps consist of several kernels: they select the kernels to profile. */
 #define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                                \
   RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                       \

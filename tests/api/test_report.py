@@ -284,6 +284,17 @@ def rows_of(kernel, section):
     return {row["name"]: row for table in found["tables"] for row in table["rows"]}
 
 
+@pytest.mark.parametrize(("profile", "cache"), [({}, "full"), ({"cache": "full"}, "full"), ({"cache": "empty"}, "empty")])
+def test_a_report_says_what_was_in_l2_before_each_kernel(daemon, rows, profile, cache):
+    run = rows.run([{"metrics": {"lts__throughput.avg.pct_of_peak_sustained_elapsed": 20.0}}],
+                   profile={"sections": ["SpeedOfLight"], **profile})
+    report = daemon.get(f"/runs/{run}/report").json()
+    assert report["cache"] == cache
+    note = rows_of(report["kernels"][0], "SpeedOfLight")["L2 Cache Throughput"]["note"]
+    assert ("Here L2 is full" in note) == (cache == "full")
+    assert daemon.get(f"/compare?a={run}&b={run}").json()["a"]["cache"] == cache
+
+
 def test_a_missing_value_has_a_reason(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 21824.0, "sm__cycles_active.avg": "the counter is taken",
                                  "sass__inst_executed_per_opcode": 30.0, "sass__inst_executed_per_opcode:FADD": 10.0,
@@ -293,7 +304,7 @@ def test_a_missing_value_has_a_reason(daemon, rows):
     report = daemon.get(f"/runs/{run}/report").json()
     (kernel,) = report["kernels"]
     speed = rows_of(kernel, "SpeedOfLight")
-    assert "ncu empties L2" in speed["L2 Cache Throughput"]["note"]
+    assert report["cache"] is None and "ncu empties L2" in speed["L2 Cache Throughput"]["note"]
     assert speed["Duration"] == {"name": "Duration", "unit": "ns", "metric": "gpu__time_duration.sum", "value": 21824,
                                  "reason": None}
     assert (speed["SM Active Cycles"]["value"], speed["SM Active Cycles"]["reason"]) == (None, "the counter is taken")

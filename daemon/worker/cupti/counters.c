@@ -37,6 +37,10 @@ typedef struct profiled_step {
   const step_kernel *kernels;
   bool *selected; /* for each of the kernel_count kernels: whether the profile options select it */
   size_t kernel_count, selected_count;
+  /* Ranges of the range profiler, in order of issue: one for each kernel, and one for each kernel that a flush launches. */
+  size_t *range_of_kernel;
+  bool *range_selected; /* for each of the range_count ranges: whether it is that of a selected kernel */
+  size_t range_count;
   uint64_t replay_count, replays_done; /* replay passes of the range profiler: all, and those completed */
   rl_stage_timer timer;
 } profiled_step;
@@ -237,6 +241,23 @@ static int select_kernels(const rl_profile_options *profile_options, profiled_st
                  (long long)(profile_options->matching_index < 0 ? 0 : profile_options->matching_index));
 }
 
+/* Lists the ranges of a step whose selected kernels are flushed. */
+static int list_ranges(profiled_step *step, rl_error *err) {
+  const size_t flush_kernels = rl_cache_flush_kernel_count(step->flush);
+  step->range_count = step->kernel_count + flush_kernels * step->selected_count;
+  step->range_of_kernel = calloc(step->kernel_count + 1, sizeof *step->range_of_kernel);
+  step->range_selected = calloc(step->range_count + 1, sizeof *step->range_selected);
+  if (step->range_of_kernel == NULL || step->range_selected == NULL)
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ranges of a step");
+  size_t range = 0;
+  for (size_t k = 0; k < step->kernel_count; k++) {
+    if (step->selected[k]) range += flush_kernels;
+    step->range_selected[range] = step->selected[k];
+    step->range_of_kernel[k] = range++;
+  }
+  return 0;
+}
+
 /* Fills values[kernel * metric_count + metric]: NAN for kernels that are not selected and for metrics that no group of the plan
  * contains. */
 static int collect_counters(const rl_counter_plan *plan, profiled_step *step, double *values, rl_error *err) {
@@ -246,17 +267,17 @@ static int collect_counters(const rl_counter_plan *plan, profiled_step *step, do
                                  .context = step,
                                  .timer = &step->timer};
   const size_t kernel_count = step->kernel_count, metric_count = plan->metric_count;
-  double *group_values = calloc(kernel_count * metric_count + 1, sizeof *group_values);
+  double *group_values = calloc(step->range_count * metric_count + 1, sizeof *group_values);
   if (group_values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
   for (size_t i = 0; i < kernel_count * metric_count; i++) values[i] = NAN;
   int result = 0;
   for (size_t g = 0; g < plan->group_count && result == 0; g++) {
     const rl_counter_group *group = &plan->groups[g];
-    result = rl_range_profiler_collect(&step->counters->range_profiler, group, &replay, step->selected, kernel_count,
+    result = rl_range_profiler_collect(&step->counters->range_profiler, group, &replay, step->range_selected, step->range_count,
                                        group_values, err);
     for (size_t k = 0; k < kernel_count && result == 0; k++)
       for (size_t m = 0; m < group->count && step->selected[k]; m++)
-        values[k * metric_count + group->metrics[m]] = group_values[k * group->count + m];
+        values[k * metric_count + group->metrics[m]] = group_values[step->range_of_kernel[k] * group->count + m];
   }
   free(group_values);
   return result;
@@ -487,7 +508,8 @@ static int open_instruction_profiler(rl_counters *counters, rl_error *err) {
 static int profile_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                         rl_records *records, rl_error *err) {
   if (list_step_kernels(step, err) < 0 || select_kernels(profile_options, step, err) < 0 ||
-      open_instruction_profiler(counters, err) < 0 || rl_cache_flush_open(&step->flush, err) < 0)
+      open_instruction_profiler(counters, err) < 0 || rl_cache_flush_open(&step->flush, profile_options->cache, err) < 0 ||
+      list_ranges(step, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_TRACING);
   return collect_step(counters, profile_options, step, records, err);
@@ -513,6 +535,8 @@ int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_p
   if (result < 0) rl_counters_reset(counters);
   rl_cache_flush_close(step.flush);
   free(step.selected);
+  free(step.range_of_kernel);
+  free(step.range_selected);
   if (restore_inputs(&step, result < 0 ? NULL : err) < 0 && result == 0) return -1;
   if (result == 0) return append_measurements(&step, records, err);
   if (rl_cupti_error_means_unavailable(&profiling_error)) {

@@ -1,5 +1,5 @@
 -- Returns run :run for a report. Columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the
--- sections that the job requested (NULL: unknown).
+-- sections that the job requested (NULL: unknown), whether L2 was empty before each kernel.
 WITH modelled AS ( -- no_model: why floor_bytes and floor_operations are not the work of a single kernel; NULL: they are
   SELECT run.floor_bytes, run.floor_operations,
     CASE WHEN job.kind = 'train' THEN 'the model of a training run is of a whole epoch'
@@ -16,6 +16,7 @@ SELECT json_object(
     'counters_reason', CASE WHEN counters.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN counters.state = 'unavailable' THEN counters.reason
                             WHEN counters.state <> 'completed' THEN 'the counters pass is ' || counters.state END,
+    'cache', iif(job.profile IS NOT NULL, coalesce(job.profile ->> '$.cache', 'full'), NULL), -- old profiles lack the key
     'ceilings_reason', CASE
       WHEN device_row.id IS NULL THEN 'no pass has reported its device yet'
       WHEN NOT EXISTS (SELECT 1 FROM v_ceiling_passes ceiling_pass WHERE ceiling_pass.device_identity = device_row.identity
@@ -43,7 +44,8 @@ SELECT json_object(
      UNION ALL SELECT 'ceiling__' || ceiling.name, ceiling.value, ceiling.reason FROM v_ceilings ceiling
                WHERE ceiling.device_identity = device_row.identity AND ceiling.driver IS device_row.driver)),
   device_row.properties ->> '$.compute_capability',
-  job.profile -> '$.sections'
+  job.profile -> '$.sections',
+  coalesce(job.profile ->> '$.cache' = 'empty', 0)
 FROM runs run JOIN jobs job ON job.id = run.job_id
   LEFT JOIN passes timing ON timing.run_id = run.id AND timing.name = 'timing'
   LEFT JOIN passes counters ON counters.run_id = run.id AND counters.name = 'counters'

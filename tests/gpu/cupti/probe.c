@@ -73,9 +73,11 @@ static int run(int argc, char **argv, bool cold) {
 }
 
 /* Returns the profile options for `metrics`: the name of a metric set ("auto" is the set of a job without options), or else
- * metrics separated by commas. */
+ * metrics separated by commas. With PROBE_CACHE=empty, L2 is empty before each kernel. */
 static rl_profile_options parse_profile_options(const char *metrics) {
+  const char *cache = getenv("PROBE_CACHE");
   rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
+  if (cache != NULL && strcmp(cache, rl_cache_state_names[RL_CACHE_EMPTY]) == 0) requested.cache = RL_CACHE_EMPTY;
   for (int i = 0; rl_profile_set_names[i] != NULL; i++)
     if (strcmp(rl_profile_set_names[i], metrics) == 0) return rl_profile_options_resolve(i, &requested);
   snprintf(requested.metrics, sizeof requested.metrics, "%s", metrics);

@@ -157,6 +157,44 @@ static void test_kernels_are_selected_by_name_and_launch(void **state) {
   assert_near(metric_value(PAIR_SECOND, "dram__bytes_read.sum"), TINY_PAIR_BYTES, 0.02, "bytes read by the chosen kernel");
 }
 
+/* Before a flushed kernel, the flush that empties L2 launches a kernel of its own, whose counters must not be reported. */
+static void test_an_empty_l2_changes_requests_alone(void **state) {
+  (void)state;
+  enum { STATES = 2 };
+  double requests[STATES], reads[STATES], instructions[STATES][KERNEL_COUNT];
+  const rl_profile_options previous = profile_options;
+  for (int cache = RL_CACHE_FULL; cache <= RL_CACHE_EMPTY; cache++) {
+    profile_options = (rl_profile_options){.matching_index = RL_ALL_MATCHING_KERNELS,
+                                           .metrics = "lts__t_requests.sum\ndram__bytes_read.sum\nsmsp__inst_executed.sum",
+                                           .cache = cache};
+    collect_once();
+    assert_int_equal(records.kernel_count, KERNEL_COUNT);
+    requests[cache] = metric_value(PAIR_FIRST, "lts__t_requests.sum");
+    reads[cache] = metric_value(PAIR_FIRST, "dram__bytes_read.sum");
+    for (int k = 0; k < KERNEL_COUNT; k++) instructions[cache][k] = metric_value(k, "smsp__inst_executed.sum");
+  }
+  profile_options = previous;
+  for (int k = COPY; k < KERNEL_COUNT; k++) /* SLEEP polls the clock */
+    assert_true(instructions[RL_CACHE_EMPTY][k] == instructions[RL_CACHE_FULL][k]);
+  assert_near(reads[RL_CACHE_EMPTY], TINY_PAIR_BYTES, 0.02, "bytes read with an empty L2");
+  if (requests[RL_CACHE_EMPTY] >= 0.97 * requests[RL_CACHE_FULL])
+    fail_msg("L2 requests: %g empty, %g full", requests[RL_CACHE_EMPTY], requests[RL_CACHE_FULL]);
+}
+
+/* Alternates between the states, and selects one kernel of several. */
+static void test_an_empty_l2_serves_a_selected_kernel(void **state) {
+  (void)state;
+  collect_with("pair", 1, "smsp__inst_executed.sum");
+  const double expected = metric_value(PAIR_SECOND, "smsp__inst_executed.sum");
+  const rl_profile_options previous = profile_options;
+  profile_options = (rl_profile_options){
+      .matching_index = 1, .kernel_pattern = "pair", .metrics = "smsp__inst_executed.sum", .cache = RL_CACHE_EMPTY};
+  collect_once();
+  profile_options = previous;
+  assert_int_equal(records.kernel_count, 1);
+  assert_true(metric_value(PAIR_SECOND, "smsp__inst_executed.sum") == expected);
+}
+
 static void test_no_matching_kernel_is_an_input_error(void **state) {
   (void)state;
   rl_profile_options none = {.matching_index = 2, .kernel_pattern = "*multiplies*", .metrics = "smsp__inst_executed.sum"};
@@ -266,6 +304,8 @@ int main(void) {
       cmocka_unit_test(test_tensor_pipe_is_idle_without_matrix_instructions),
       cmocka_unit_test(test_counting_restores_the_state_and_repeats),
       cmocka_unit_test(test_kernels_are_selected_by_name_and_launch),
+      cmocka_unit_test(test_an_empty_l2_changes_requests_alone),
+      cmocka_unit_test(test_an_empty_l2_serves_a_selected_kernel),
       cmocka_unit_test(test_no_matching_kernel_is_an_input_error),
       cmocka_unit_test(test_launch_and_device_metrics_need_no_counters),
       cmocka_unit_test(test_tracing_works_after_counting),
