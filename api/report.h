@@ -48,23 +48,26 @@ typedef struct rl_findings {
   rl_finding *items;
   size_t count;
 } rl_findings;
-/* Applies all rules and combines findings with the same cause (findings.h). Returns an empty list if memory is exhausted. */
-rl_findings rl_report_apply_rules(const rl_metric_values *values);
+/* Applies all rules and combines findings with the same cause (findings.h). of_library: the findings are about a library's
+ * kernel, so that their advice is for its caller. Returns an empty list if memory is exhausted. */
+rl_findings rl_report_apply_rules(const rl_metric_values *values, bool of_library);
 /* Returns [{"rule", "version", "section", "kind", "title", "message", "inputs", "lines", "speedup_pct", "scope", "cause",
  * "parts"}]. An element of "parts" has the members up to "lines". instructions: the kernel's instructions, from which "lines" is
  * made; may be NULL. */
 cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions);
 /* Calls rl_report_apply_rules and rl_report_findings_json. */
-cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions);
+cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions, bool of_library);
 /* Compares the findings of each rule for a kernel in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new",
  * "resolved" or "unchanged"; a and b: the finding or null. Each finding is an element of the list, also one that
- * rl_report_findings_json adds to the "parts" of another. */
-cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
+ * rl_report_findings_json adds to the "parts" of another. of_library: the paired kernels belong to a library. */
+cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b, bool of_library);
 /* Returns the kernel's rl_kernel_verdict as JSON. library: the kernel belongs to a library; its verdict then has no advice,
  * because the user can't change its code. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);
-/* Returns {"name", "advice"} of the library to which the kernel belongs, or null. run: the run's row. The kernels of a source job
- * belong to no library, because the job compiles or loads the client's code. */
+/* Returns the name of the library to which the kernel belongs, or NULL. run: the run's row. The kernels of a source job belong to
+ * no library, because the job compiles or loads the client's code. kernel: NULL is allowed. */
+const char *rl_report_library_name(const cJSON *run, const cJSON *kernel);
+/* Returns {"name", "advice"} of the kernel's library, or null. */
 cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values);
 /* Returns the kernel's rl_roofline as JSON: achieved rates, ceilings, points and classification. */
 cJSON *rl_report_roofline(const rl_metric_values *values);

@@ -165,7 +165,7 @@ static void put_section(const details_page *page, const rl_section *section, con
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_row_filter row_filter) {
   details_page page = {out, kernel, row_filter};
   uint32_t sections = rl_report_view_sections(kernel->view, kernel->values);
-  rl_findings findings = rl_report_apply_rules(kernel->values);
+  rl_findings findings = rl_report_apply_rules(kernel->values, rl_report_library_name(kernel->run, kernel->kernel_row) != NULL);
   for (size_t i = 0; i < rl_section_count; i++)
     if (sections & UINT32_C(1) << i) put_section(&page, &rl_sections[i], &findings);
   free(findings.items);

@@ -8,12 +8,13 @@
 #include "api/report.h"
 #include "base/json_members.h"
 
-rl_findings rl_report_apply_rules(const rl_metric_values *values) {
+rl_findings rl_report_apply_rules(const rl_metric_values *values, bool of_library) {
   rl_findings findings = {.count = rl_rules_apply(values, NULL, 0)};
   findings.items = calloc(findings.count + 1, sizeof *findings.items);
   if (findings.items) rl_rules_apply(values, findings.items, findings.count);
   else findings.count = 0;
   findings.count = rl_findings_combine(findings.items, findings.count, values);
+  if (of_library) rl_findings_advise_caller(findings.items, findings.count);
   return findings;
 }
 
@@ -128,8 +129,8 @@ cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instruc
   return array;
 }
 
-cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions) {
-  rl_findings findings = rl_report_apply_rules(values);
+cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions, bool of_library) {
+  rl_findings findings = rl_report_apply_rules(values, of_library);
   cJSON *array = rl_report_findings_json(&findings, instructions);
   free(findings.items);
   return array;
@@ -152,8 +153,8 @@ static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_fin
   return object;
 }
 
-cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b) {
-  rl_findings findings_a = rl_report_apply_rules(a), findings_b = rl_report_apply_rules(b);
+cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b, bool of_library) {
+  rl_findings findings_a = rl_report_apply_rules(a, of_library), findings_b = rl_report_apply_rules(b, of_library);
   cJSON *array = cJSON_CreateArray();
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
@@ -165,10 +166,14 @@ cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_valu
   return array;
 }
 
-cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values) {
+const char *rl_report_library_name(const cJSON *run, const cJSON *kernel) {
   const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run, "kind"));
   const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(kernel, "name"));
-  const char *library = name && kind && strcmp(kind, "source") != 0 ? rl_library_of_kernel(name) : NULL;
+  return name && kind && strcmp(kind, "source") != 0 ? rl_library_of_kernel(name) : NULL;
+}
+
+cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values) {
+  const char *library = rl_report_library_name(run, kernel);
   if (!library) return cJSON_CreateNull();
   rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
   char advice[512];

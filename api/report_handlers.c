@@ -111,7 +111,7 @@ static char *render_json(rl_report_stream *stream, const char *const columns[RL_
   cJSON_AddItemToObject(kernel, "library", library);
   const char *instructions_json = columns[COLUMN_INSTRUCTIONS];
   cJSON *instructions = instructions_json ? cJSON_Parse(instructions_json) : NULL;
-  cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values, instructions));
+  cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values, instructions, cJSON_IsObject(library)));
   cJSON_Delete(instructions);
   cJSON_AddItemToObject(kernel, "roofline", rl_report_roofline(&metrics.values));
   cJSON_AddRawToObject(kernel, "series", stream->only_verdicts ? "[]" : columns[COLUMN_SERIES]);
@@ -345,7 +345,9 @@ static char *render_pair(rl_report_stream *stream, const char *const columns[RL_
   cJSON *pair = cJSON_Parse(columns[COLUMN_PAIR]);
   cJSON *sections = rl_report_differences(&stream->a.view, &a.values, &stream->b.view, &b.values);
   cJSON_AddItemToObject(pair, "sections", sections);
-  cJSON_AddItemToObject(pair, "findings", rl_report_finding_changes(&a.values, &b.values));
+  const cJSON *kernel_a = cJSON_GetObjectItemCaseSensitive(pair, "a"), *kernel_b = cJSON_GetObjectItemCaseSensitive(pair, "b");
+  bool of_library = rl_report_library_name(stream->a.row, kernel_a) || rl_report_library_name(stream->b.row, kernel_b);
+  cJSON_AddItemToObject(pair, "findings", rl_report_finding_changes(&a.values, &b.values, of_library));
   return print_and_delete(pair, err);
 }
 

@@ -97,5 +97,5 @@ rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline) {
   count += rl_critical_path_metrics(&timeline->path, classes, timeline->path_reason, metrics + count);
   count += rl_copy_metrics(timeline->copies, timeline->copy_count, classes->end_ns - classes->start_ns, metrics + count);
   rl_metric_values_sort(metrics, count);
-  return rl_report_apply_rules(&(rl_metric_values){metrics, count});
+  return rl_report_apply_rules(&(rl_metric_values){metrics, count}, false);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/expression.h"
@@ -10,12 +11,21 @@
 
 const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_NONE] = {"none", RL_TIME_PART_IDLE},
-    [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_PART_BUSY},
-    [RL_CAUSE_GRID] = {"grid", RL_TIME_PART_IDLE},
-    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_PART_IDLE},
-    [RL_CAUSE_TAIL] = {"tail", RL_TIME_PART_IDLE},
-    [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_PART_LATENCY, .summarizes = true},
-    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_PART_BUSY,
+                             .caller_advice = "A lower precision, or less work in a call, makes it faster."},
+    [RL_CAUSE_GRID] = {"grid", RL_TIME_PART_IDLE,
+                       .caller_advice =
+                           "Give one call more work (a larger batch, larger extents), or run other kernels beside it."},
+    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_PART_IDLE,
+                                  .caller_advice =
+                                      "Give one call more work, use a fused epilogue, or capture the calls in a CUDA graph."},
+    [RL_CAUSE_TAIL] = {"tail", RL_TIME_PART_IDLE,
+                       .caller_advice =
+                           "Choose extents for which the tiles of the library fill whole waves, or another algorithm."},
+    [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_PART_LATENCY, .summarizes = true,
+                            .caller_advice = "The library chose its tiles: another algorithm, precision or shape has others."},
+    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS,
+                                 .caller_advice = "Give one call more work, or try the library's other algorithms."},
     [RL_CAUSE_SHARED_LATENCY] = {"shared_latency", RL_TIME_PART_LATENCY},
     [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
     [RL_CAUSE_TEXTURE_QUEUE] = {"texture_queue", RL_TIME_PART_LATENCY},
@@ -31,17 +41,28 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_WARPGROUPS] = {"warpgroups", RL_TIME_PART_LATENCY},
     [RL_CAUSE_OTHER_STALLS] = {"other_stalls", RL_TIME_PART_LATENCY},
     [RL_CAUSE_DIVERGENCE] = {"divergence", RL_TIME_PART_BUSY, .adds = true},
-    [RL_CAUSE_FP64] = {"fp64", RL_TIME_PART_BUSY},
+    [RL_CAUSE_FP64] = {"fp64", RL_TIME_PART_BUSY, .caller_advice = "Call the library in FP32 where accuracy allows it."},
     [RL_CAUSE_UNFUSED] = {"unfused", RL_TIME_PART_BUSY, .adds = true},
-    [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_PART_LATENCY},
-    [RL_CAUSE_COALESCING] = {"coalescing", RL_TIME_PART_BUSY},
-    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_PART_BUSY},
-    [RL_CAUSE_BANK_CONFLICTS] = {"bank_conflicts", RL_TIME_PART_BUSY, .adds = true},
-    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_PART_BUSY},
+    [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_PART_LATENCY,
+                         .caller_advice = "Use extents that are multiples of the tile, a larger batch, or another algorithm."},
+    [RL_CAUSE_COALESCING] =
+        {"coalescing", RL_TIME_PART_BUSY,
+         .caller_advice = "Use a layout whose innermost extent is contiguous and aligned to 16 bytes, or another algorithm."},
+    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_PART_BUSY,
+                          .caller_advice =
+                              "Use a fused epilogue, a lower precision, or a layout that the library does not have to convert."},
+    [RL_CAUSE_BANK_CONFLICTS] =
+        {"bank_conflicts", RL_TIME_PART_BUSY, .adds = true,
+         .caller_advice = "Use extents and leading dimensions that are multiples of 8 elements, or another algorithm."},
+    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_PART_BUSY,
+                              .caller_advice = "Use larger extents in a call, or an algorithm with larger tiles."},
     [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_PART_BUSY},
-    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY},
-    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
-    [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_PART_LATENCY},
+    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY,
+                              .caller_advice = "Allocate data that does not compress as ordinary memory."},
+    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS,
+                            .caller_advice = "Pad leading dimensions that are large powers of two."},
+    [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_PART_LATENCY,
+                                 .caller_advice = "Choose an algorithm without split-K and without atomic accumulation."},
     [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_PART_BUSY},
 };
 
@@ -238,4 +259,13 @@ size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_v
   }
   permute(findings, order, kept);
   return kept;
+}
+
+void rl_findings_advise_caller(rl_finding *findings, size_t count) {
+  for (rl_finding *finding = findings; finding < findings + count; finding++) {
+    const char *advice = rl_causes[finding->rule->cause].caller_advice;
+    if (finding->message[finding->advice_offset] == '\0') continue;
+    snprintf(finding->message + finding->advice_offset, sizeof finding->message - finding->advice_offset, "%s",
+             advice ? advice : "Try the library's other algorithms.");
+  }
 }

@@ -15,6 +15,8 @@ typedef struct rl_cause {
   bool adds;         /* true: the estimates of its rules concern disjoint times and are added; false: the largest is used */
   rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: they do not */
   bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
+  /* What the caller of a library can do about a kernel of the library; NULL: only try the library's other algorithms. */
+  const char *caller_advice;
 } rl_cause;
 extern const rl_cause rl_causes[RL_CAUSE_COUNT];
 
@@ -32,6 +34,8 @@ enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
  * its part of the duration. Removes a finding that could save less than RL_MIN_SAVING_PCT. count: at most RL_MAX_FINDINGS.
  * Returns the number of findings, parts included. */
 size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
+/* Replaces the advice of each finding, which is for the author of the kernel, by advice to the caller of a library. */
+void rl_findings_advise_caller(rl_finding *findings, size_t count);
 
 #ifdef __cplusplus
 }

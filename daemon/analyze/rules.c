@@ -64,6 +64,8 @@ static int evaluate_terms(evaluation *e, rl_error *err) {
 
 /* --- messages ---------------------------------------------------------------------------------------------------------- */
 
+enum { ADVICE_MARK = '|' };
+
 typedef struct text_buffer {
   char *text;
   size_t size_bytes, used_bytes;
@@ -91,14 +93,18 @@ static int append_value(evaluation *e, const char *begin, const char **end, text
   return 0;
 }
 
-static int write_message(evaluation *e, text_buffer message, rl_error *err) {
+static int write_message(evaluation *e, rl_finding *finding, rl_error *err) {
+  text_buffer message = {finding->message, sizeof finding->message, 0};
+  const char *advice = strchr(e->rule->message, ADVICE_MARK);
   message.text[0] = 0;
   for (const char *next = e->rule->message; *next;) {
-    size_t plain_length = strcspn(next, "{");
+    size_t plain_length = strcspn(next, "{|");
     append(&message, "%.*s", (int)plain_length, next);
     next += plain_length;
+    if (*next == ADVICE_MARK) finding->advice_offset = message.used_bytes, next++;
     if (*next == '{' && append_value(e, next + 1, &next, &message, err) < 0) return -1;
   }
+  if (!advice) finding->advice_offset = message.used_bytes;
   return 0;
 }
 
@@ -124,14 +130,14 @@ static bool report_missing(const rl_metric_value *missing, rl_finding *finding) 
   finding->kind = RL_FINDING_INFO;
   snprintf(finding->message, sizeof finding->message, "This rule needs %s, which is unavailable: %s.", missing->name,
            missing->reason);
+  finding->advice_offset = strlen(finding->message);
   return true;
 }
 
 static int evaluate_rule(evaluation *e, rl_finding *finding, bool *triggered, rl_error *err) {
   double condition, speedup = NAN;
   if (evaluate_terms(e, err) < 0 || evaluate(e, e->rule->condition, &condition, err) < 0 ||
-      (e->rule->speedup && evaluate(e, e->rule->speedup, &speedup, err) < 0) ||
-      write_message(e, (text_buffer){finding->message, sizeof finding->message, 0}, err) < 0)
+      (e->rule->speedup && evaluate(e, e->rule->speedup, &speedup, err) < 0) || write_message(e, finding, err) < 0)
     return -1;
   finding->speedup_pct = isnan(speedup) ? NAN : fmin(fmax(speedup, 0), 100);
   *triggered = !isnan(condition) && condition != 0;

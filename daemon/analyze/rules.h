@@ -4,6 +4,7 @@
 #define RL_ANALYZE_RULES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "analyze/rule.h"
 #include "base/error.h"
@@ -26,6 +27,7 @@ typedef struct rl_finding {
   bool global;
   bool is_part; /* a part of the last finding before it that is not a part (findings.h) */
   char message[RL_FINDING_MESSAGE_SIZE];
+  size_t advice_offset; /* message + advice_offset: the advice to the kernel's author, which may be empty */
   /* The metrics that were read. Their names belong to the rule, their reasons to the values. */
   rl_metric_value inputs[RL_RULE_MAX_INPUTS];
   int input_count;

@@ -15,7 +15,7 @@
     .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,               \
     .message = unit_name                                                                                                         \
         " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0} % of the " \
-        "longest. " advice                                                                                                       \
+        "longest. |" advice                                                                                                      \
   }
 
 const rl_rule rl_rules_work_distribution[] = {
@@ -35,13 +35,10 @@ const rl_rule rl_rules_work_distribution[] = {
      .speedup = "100 * (longest - average_used) / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message =
-         "The busiest multiprocessor is active for {longest:0} cycles. The {used:0} multiprocessors that can have blocks are "
-         "active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take different "
-         "times, "
-         "or "
-         "the number of blocks is not a multiple of the number of multiprocessors: split long blocks, use more and smaller "
-         "ones, or use dynamic scheduling."},
+     .message = "The busiest multiprocessor is active for {longest:0} cycles. The {used:0} multiprocessors that can have blocks "
+                "are active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take "
+                "different times, or the number of blocks is not a multiple of the number of multiprocessors. |Split long "
+                "blocks, use more and smaller ones, or use dynamic scheduling."},
     IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
                    " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
                    "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),

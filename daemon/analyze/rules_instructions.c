@@ -34,7 +34,7 @@
                " instructions are separate additions ({additions:0} threads a cycle) and multiplications "                     \
                "({multiplications:0} threads a cycle); {100 * fused / total:0} % are fused ({fused:0}). A fused multiply-add " \
                "does both in "                                                                                                 \
-               "one instruction: write a * b + c, and do not disable contraction (--fmad=false)."                              \
+               "one instruction. |Write a * b + c, and do not disable contraction (--fmad=false)."                             \
   }
 
 /* FP16 instructions also occupy the tensor pipeline. matrix: percent of the elapsed time in which the pipeline works on matrix
@@ -49,14 +49,14 @@
   {"half", "fused + additions + multiplications"}, { "matrix", "max(0, tensor - 100 * half / peak)" }
 
 /* One rule for each pipeline. */
-#define PIPE_SATURATED_RULE(pipe, metric, advice)                                                                             \
-  {                                                                                                                           \
-    .id = "pipe_" #pipe "_saturated", .version = 2, .section = "ComputeWorkloadAnalysis",                                     \
-    .title = "The " #pipe " pipeline is saturated", .cause = RL_CAUSE_SATURATION,                                             \
-    .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}}, .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT),      \
-    .kind = RL_FINDING_INFO,                                                                                                  \
-    .message =                                                                                                                \
-        "The " #pipe " pipeline is busy {busy} % of the time that multiprocessors are active, and limits the kernel. " advice \
+#define PIPE_SATURATED_RULE(pipe, metric, advice)                                                                              \
+  {                                                                                                                            \
+    .id = "pipe_" #pipe "_saturated", .version = 2, .section = "ComputeWorkloadAnalysis",                                      \
+    .title = "The " #pipe " pipeline is saturated", .cause = RL_CAUSE_SATURATION,                                              \
+    .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}}, .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT),       \
+    .kind = RL_FINDING_INFO,                                                                                                   \
+    .message =                                                                                                                 \
+        "The " #pipe " pipeline is busy {busy} % of the time that multiprocessors are active, and limits the kernel. |" advice \
   }
 
 const rl_rule rl_rules_instructions[] = {
@@ -70,10 +70,9 @@ const rl_rule rl_rules_instructions[] = {
      .speedup = "compute * (1 - threads / warp_size)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message =
-         "On average {threads} of a warp's {warp_size:0} threads are active in an instruction. Branches that diverge inside "
-         "a warp, loops of different lengths, and a block size that is not a multiple of the warp size leave the "
-         "others idle: sort the work so that neighbouring threads take the same path."},
+     .message = "On average {threads} of a warp's {warp_size:0} threads are active in an instruction. Branches that diverge "
+                "inside a warp, loops of different lengths, and a block size that is not a multiple of the warp size leave the "
+                "others idle. |Sort the work so that neighbouring threads take the same path."},
     {.id = "predication",
      .version = 2,
      .section = "WarpStateStats",
@@ -90,7 +89,7 @@ const rl_rule rl_rules_instructions[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of the {threads} threads that are active in an instruction, {predicated_on} execute it; the predicate of the "
-                "others is false. Compilers turn short branches into predicates: move tests out of loops, and handle borders "
+                "others is false. |Compilers turn short branches into predicates: move tests out of loops, and handle borders "
                 "separately from the interior."},
     {.id = "branch_divergence",
      .version = 1,
@@ -104,7 +103,7 @@ const rl_rule rl_rules_instructions[] = {
      .condition = "divergent > 0 && uniform < 90 && branches >= 0.01 * instructions",
      .kind = RL_FINDING_WARNING,
      .message = "{uniform} % of the branches are uniform; {divergent:0} of {branches:0} diverge, and the warp then executes both "
-                "paths one after the other. The per-instruction counts show which branches diverge."},
+                "paths one after the other. |The per-instruction counts show which branches diverge."},
     {.id = "fp64_slow_device",
      .version = 1,
      .section = "ComputeWorkloadAnalysis",
@@ -116,7 +115,7 @@ const rl_rule rl_rules_instructions[] = {
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "This device executes {ratio:0} single-precision operations in the time of one in double precision, and the FP64 "
-                "pipeline is busy {fp64} % of the time. Look for literals without the suffix f and for double-precision "
+                "pipeline is busy {fp64} % of the time. |Look for literals without the suffix f and for double-precision "
                 "functions, or represent a number as two floats."},
     {.id = "fp64_dominates",
      .version = 2,
@@ -134,9 +133,8 @@ const rl_rule rl_rules_instructions[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
          "The FP64 pipeline is busy {fp64} % of the time, with {issue} % of the issue slots used: it limits the kernel, and more "
-         "warps do not help. The device is {ratio:0} times as fast in single precision. Where accuracy allows it, compute in "
-         "FP32 or refine an FP32 result. Use tensor cores for FP64 "
-         "matrix products if the device has FP64 tensor cores."},
+         "warps do not help. The device is {ratio:0} times as fast in single precision. |Where accuracy allows it, compute in "
+         "FP32 or refine an FP32 result. Use tensor cores for FP64 matrix products if the device has FP64 tensor cores."},
     NOT_FUSED_RULE(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
     NOT_FUSED_RULE(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
     NOT_FUSED_RULE(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
@@ -150,7 +148,7 @@ const rl_rule rl_rules_instructions[] = {
      .condition = "matrix < 5 && fused >= 0.1 * peak && fused >= 0.8 * half",
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The kernel executes fused FP16 instructions at {100 * fused / peak:0} % of their peak, almost no other FP16 "
-                "instructions, and almost no matrix instructions. If it computes a matrix product, mma instructions or a "
+                "instructions, and almost no matrix instructions. |If it computes a matrix product, mma instructions or a "
                 "library are many times as fast on the tensor cores."},
     {.id = "tensor_underused",
      .version = 1,
@@ -165,8 +163,7 @@ const rl_rule rl_rules_instructions[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
          "Tensor cores are busy {matrix} % of the time; a good matrix product exceeds 60 %. Memory ({memory} %) does not limit "
-         "them. Use larger tiles, more pipeline stages, sizes that are multiples of the tile, and a grid of whole "
-         "waves."},
+         "them. |Use larger tiles, more pipeline stages, sizes that are multiples of the tile, and a grid of whole waves."},
     {.id = "tensor_saturated",
      .version = 1,
      .section = TENSOR_SECTION,
@@ -176,7 +173,7 @@ const rl_rule rl_rules_instructions[] = {
      .terms = {TENSOR_TERMS},
      .condition = "matrix >= " RL_TEXT(RL_SATURATED_PCT),
      .kind = RL_FINDING_INFO,
-     .message = "Tensor cores are busy {matrix} % of the time, as in a good matrix product. Only a lower precision or fewer "
+     .message = "Tensor cores are busy {matrix} % of the time, as in a good matrix product. |Only a lower precision or fewer "
                 "operations make it faster."},
     PIPE_SATURATED_RULE(alu, "sm__pipe_alu_cycles_active",
                         "It executes integer, logic and comparison instructions: simplify index arithmetic, or use wider types."),

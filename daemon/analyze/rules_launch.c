@@ -15,8 +15,8 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "100 * (1 - blocks / sms)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{blocks:0} blocks run on {sms:0} multiprocessors, so {sms - blocks:0} are idle. Divide the work into "
-                "more blocks, or run another kernel concurrently."},
+     .message = "{blocks:0} blocks run on {sms:0} multiprocessors, so {sms - blocks:0} are idle. |Divide the work into more "
+                "blocks, or run another kernel concurrently."},
     {.id = "partial_wave",
      .version = 1,
      .section = "LaunchStats",
@@ -38,9 +38,9 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{blocks:0} blocks make {waves:2} waves, so the last of {whole_waves:0} waves is "
-                "{100 * (1 - whole_waves + waves):0} % full. If all blocks take equally long, {idle} % of the block slots stay "
-                "empty: choose a grid close to a whole number of waves, or use dynamic scheduling."},
+     .message = "{blocks:0} blocks make {waves:2} waves, so the last of {whole_waves:0} waves is {100 * (1 - whole_waves + "
+                "waves):0} % full. If all blocks take equally long, {idle} % of the block slots stay empty. |Choose a grid close "
+                "to a whole number of waves, or use dynamic scheduling."},
     {.id = "block_not_whole_warps",
      .version = 1,
      .section = "LaunchStats",
@@ -53,7 +53,7 @@ const rl_rule rl_rules_launch[] = {
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "A block of {threads:0} threads takes {warps:0} warps of {warp_size:0} threads, and the last warp has idle "
-                "lanes. Make the block size a multiple of {warp_size:0}."},
+                "lanes. |Make the block size a multiple of {warp_size:0}."},
     {.id = "short_kernel",
      .version = 1,
      .section = "LaunchStats",
@@ -62,7 +62,7 @@ const rl_rule rl_rules_launch[] = {
      .inputs = {RL_INPUT_DURATION_NS},
      .condition = "duration_ns < " RL_TEXT(RL_SHORT_KERNEL_NS),
      .kind = RL_FINDING_INFO,
-     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel: fuse it "
+     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel. |Fuse it "
                 "with its neighbours, or launch the sequence as a graph."},
     {.id = "launch_overhead",
      .version = 1,
@@ -76,7 +76,7 @@ const rl_rule rl_rules_launch[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The kernel takes {duration_ns / 1000} µs, and no multiprocessor has a block for {100 * overhead / elapsed:0} % "
-                "of this time: the launch takes longer than the work justifies. Fuse the kernel with its neighbours, give it "
+                "of this time: the launch takes longer than the work justifies. |Fuse the kernel with its neighbours, give it "
                 "more work, or launch the sequence as a CUDA graph."},
     {.id = "launch_bound",
      .version = 2,

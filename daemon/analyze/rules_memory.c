@@ -9,43 +9,43 @@
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
  * as a broadcast) are excluded, because they cannot be improved. The estimates of both rules add up to at most the busy time of
  * the memory. */
-#define UNCOALESCED_RULE(op, accesses, other_op, sass)                                                                          \
-  {                                                                                                                             \
-    .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                         \
-    .title = "Global " accesses " are not coalesced", .cause = RL_CAUSE_COALESCING,                                             \
-    .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                          \
-               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                              \
-               {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                          \
-               {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
-               INSTRUCTIONS,                                                                                                    \
-               RL_INPUT_MEMORY_PCT},                                                                                            \
-    .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",            \
-    .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,             \
-    .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,                                                                           \
-    .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
-               " bytes of each sector, and each request of a warp needs {sectors / requests} "                                  \
-               "sectors. Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
-               "memory."                                                                                                        \
+#define UNCOALESCED_RULE(op, accesses, other_op, sass)                                                                           \
+  {                                                                                                                              \
+    .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                          \
+    .title = "Global " accesses " are not coalesced", .cause = RL_CAUSE_COALESCING,                                              \
+    .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                           \
+               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                               \
+               {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                           \
+               {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                             \
+               INSTRUCTIONS,                                                                                                     \
+               RL_INPUT_MEMORY_PCT},                                                                                             \
+    .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",             \
+    .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,              \
+    .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,                                                                            \
+    .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                             \
+               " bytes of each sector, and each request of a warp needs {sectors / requests} "                                   \
+               "sectors. |Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
+               "memory."                                                                                                         \
   }
 
 /* One rule for loads and one for stores of shared memory. Their estimates add up to at most the busy time of the pipeline. */
-#define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                 \
-  {                                                                                                                             \
-    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                      \
-    .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                                \
-    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                  \
-               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                     \
-               {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                    \
-               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                  \
-               INSTRUCTIONS,                                                                                                    \
-               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                  \
-    .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",            \
-    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,       \
-    .message =                                                                                                                  \
-        "{requests:0} shared-memory " accesses                                                                                  \
-        " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                                \
-        "wavefronts ({100 * conflicts / wavefronts:0} %) are due to threads that access different words of one bank. Pad rows " \
-        "by one word, or permute the columns."                                                                                  \
+#define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                  \
+  {                                                                                                                              \
+    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                       \
+    .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                                 \
+    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                   \
+               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                      \
+               {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                     \
+               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                   \
+               INSTRUCTIONS,                                                                                                     \
+               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                   \
+    .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",             \
+    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,        \
+    .message =                                                                                                                   \
+        "{requests:0} shared-memory " accesses                                                                                   \
+        " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                                 \
+        "wavefronts ({100 * conflicts / wavefronts:0} %) are due to threads that access different words of one bank. |Pad rows " \
+        "by one word, or permute the columns."                                                                                   \
   }
 
 const rl_rule rl_rules_memory[] = {
@@ -65,7 +65,7 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "{excess:0} of the {sectors:0} sectors ({100 * excess / sectors:0} %) that global accesses request from L2 would "
-                "not be needed if each warp's accesses were packed into the fewest sectors that hold the data. The "
+                "not be needed if each warp's accesses were packed into the fewest sectors that hold the data. |The "
                 "per-instruction counts show which accesses cause them."},
     {.id = "dram_sector_use",
      .version = 2,
@@ -82,9 +82,10 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "dram * waste / 100",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "Loads use {used_bytes} of the " SECTOR " bytes of each sector. For the {requested:0} sectors that L1 requested "
-                "from L2, {missed:0} were read from DRAM (a miss can read two), so {waste:0} % of the bytes that DRAM "
-                "delivers are not used. A stride between threads causes this: change the data layout."},
+     .message = "Loads use {used_bytes} of the " SECTOR
+                " bytes of each sector. For the {requested:0} sectors that L1 requested from L2, {missed:0} were read from DRAM "
+                "(a miss can read two), so {waste:0} % of the bytes that DRAM delivers are not used. |A stride between threads "
+                "causes this: change the data layout."},
     {.id = "traffic_above_model",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -98,7 +99,7 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "DRAM moved {moved / 1000000} MB; the workload needs {needed / 1000000} MB. That is {moved / needed:2} times as "
-                "much. Data is fetched more than once, or only part of each sector is used: block the loops so that data is "
+                "much. Data is fetched more than once, or only part of each sector is used. |Block the loops so that data is "
                 "reused while it is cached."},
     BANK_CONFLICTS_RULE(ld, "loads", "LDS LDSM"),
     BANK_CONFLICTS_RULE(st, "stores", "STS STSM"),
@@ -116,7 +117,7 @@ const rl_rule rl_rules_memory[] = {
      .kind = RL_FINDING_WARNING,
      .message = "{100 * hits / sectors:0} % of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0} % of the sectors "
                 "read from L2 hit there, and L2 works at {l2} % of its peak: data is reused only after L1 has evicted it. "
-                "Smaller tiles for each block, or shared memory, keep it closer."},
+                "|Smaller tiles for each block, or shared memory, keep it closer."},
     {.id = "l2_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -127,10 +128,9 @@ const rl_rule rl_rules_memory[] = {
                 RL_INPUT_DRAM_PCT},
      .condition = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
      .kind = RL_FINDING_INFO,
-     .message =
-         "{100 * hits / sectors:0} % of the sectors read from L2 hit there, and DRAM works at {dram} % of its peak. This is "
-         "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
-         "time, in an order whose working set fits L2."},
+     .message = "{100 * hits / sectors:0} % of the sectors read from L2 hit there, and DRAM works at {dram} % of its peak. This "
+                "is expected of a stream that uses each byte once. |If data is reused, run the blocks that share it at the same "
+                "time, in an order whose working set fits L2."},
     {.id = "local_memory",
      .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -151,10 +151,10 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "LDL STL",
-     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions} % of all "
-                "instructions, and {100 * sectors / (sectors + global_ld + global_st):0} % of the sectors that L1 is asked for; "
-                "each thread has {registers:0} registers. Allow more registers per thread, shorten live "
-                "ranges, and index small arrays with constants (unroll loops) so that they stay in registers."},
+     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions} % of all instructions, "
+                "and {100 * sectors / (sectors + global_ld + global_st):0} % of the sectors that L1 is asked for; each thread "
+                "has {registers:0} registers. |Allow more registers per thread, shorten live ranges, and index small arrays with "
+                "constants (unroll loops) so that they stay in registers."},
     {.id = "register_spills",
      .version = 1,
      .section = "SourceCounters",
@@ -168,10 +168,9 @@ const rl_rule rl_rules_memory[] = {
      .condition = "bytes > 0 && loads + stores >= 0.01 * instructions",
      .kind = RL_FINDING_WARNING,
      .opcodes = "LDL STL",
-     .message =
-         "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
-         "cannot keep all values. The instructions LDL and STL show in which lines. Allow more registers (__launch_bounds__, "
-         "-maxrregcount), or keep fewer values alive at a time."},
+     .message = "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
+                "cannot keep all values. |The instructions LDL and STL show in which lines. Allow more registers "
+                "(__launch_bounds__, -maxrregcount), or keep fewer values alive at a time."},
     {.id = "global_atomics",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -187,7 +186,7 @@ const rl_rule rl_rules_memory[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "ATOM ATOMG RED REDG",
      .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic} % of the "
-                "time; the average slice is busy {average} %. Operations on one address wait for each other: combine values in "
+                "time; the average slice is busy {average} %. Operations on one address wait for each other. |Combine values in "
                 "registers, in a warp (__reduce_add_sync) or in shared memory first, or use several copies of the address."},
     {.id = "shared_atomics",
      .version = 1,
@@ -210,9 +209,9 @@ const rl_rule rl_rules_memory[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "ATOMS",
-     .message = "{atomics:0} atomic operations of warps in shared memory need {conflicts:0} further wavefronts, because threads "
-                "address one word or one bank. Combine values in registers or in the warp first, or give each warp its own "
-                "copy of the words."},
+     .message =
+         "{atomics:0} atomic operations of warps in shared memory need {conflicts:0} further wavefronts, because threads address "
+         "one word or one bank. |Combine values in registers or in the warp first, or give each warp its own copy of the words."},
     {.id = "l2_compression",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Chart",
@@ -222,6 +221,6 @@ const rl_rule rl_rules_memory[] = {
      .condition = "success > 0 && success < 50",
      .kind = RL_FINDING_WARNING,
      .message = "The memory is allocated as compressible, but only {success} % of the sectors that the compressor processed "
-                "became smaller. Allocate data that does not compress as ordinary memory."},
+                "became smaller. |Allocate data that does not compress as ordinary memory."},
     {NULL},
 };

@@ -1,5 +1,6 @@
 /* Prints docs/rules.md: build/dev/tests/rules_page > docs/rules.md */
 #include <stdio.h>
+#include <string.h>
 
 #include "analyze/findings.h"
 #include "analyze/thresholds.h"
@@ -25,6 +26,10 @@ static const char preface[] =
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"
     "\n"
+    "A message ends with advice to the author of the kernel. If the kernel belongs to cuBLAS or cuDNN, it ends with what the\n"
+    "caller can change instead, which depends on the cause; without such an advice, the caller can only try the library's other\n"
+    "algorithms.\n"
+    "\n"
     "Metrics that begin with `code__` are counts of SASS instructions by their operands; they need nvdisasm on the host.\n"
     "Metrics that begin with `activity__` are measurements of the activity pass ([schema.md](schema.md)). `model__bytes` is\n"
     "the smallest number of bytes that the workload can move.\n"
@@ -46,7 +51,9 @@ static void print_rule(const rl_rule *rule) {
   printf("\nCondition: `%s`.", rule->condition);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
   if (rule->opcodes) printf(" Instructions: `%s`.", rule->opcodes);
-  printf("\n\n> %s\n", rule->message);
+  const char *advice = strchr(rule->message, '|');
+  if (advice) printf("\n\n> %.*s\n>\n> *Advice:* %s\n", (int)(advice - rule->message), rule->message, advice + 1);
+  else printf("\n\n> %s\n", rule->message);
 }
 
 static void print_time_parts(void) {
@@ -56,13 +63,17 @@ static void print_time_parts(void) {
 }
 
 static void print_causes(void) {
-  puts("\n## Causes\n\n| cause | part of the duration | estimates | becomes a part of |\n| --- | --- | --- | --- |");
+  puts(
+      "\n## Causes\n\n| cause | part of the duration | estimates | becomes a part of | advice to callers of a library |\n"
+      "| --- | --- | --- | --- | --- |");
   for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
     const rl_cause *c = &rl_causes[cause];
-    printf("| `%s` | %s | %s | %s |\n", c->name, rl_time_part_limits[c->part].name, c->adds ? "add up" : "the largest counts",
+    printf("| `%s` | %s | %s | %s | %s |\n", c->name, rl_time_part_limits[c->part].name,
+           c->adds ? "add up" : "the largest counts",
            c->summarizes ? "the largest finding about the same part"
            : c->joins    ? rl_causes[c->joins].name
-                         : "");
+                         : "",
+           c->caller_advice ? c->caller_advice : "");
   }
 }
 

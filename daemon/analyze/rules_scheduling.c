@@ -15,7 +15,7 @@
     .kind = RL_FINDING_OPTIMIZATION,                                                                                       \
     .message =                                                                                                             \
         "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0} %) are "       \
-        "spent waiting " where ". " advice                                                                                 \
+        "spent waiting " where ". |" advice                                                                                \
   }
 
 const rl_rule rl_rules_scheduling[] = {
@@ -35,7 +35,7 @@ const rl_rule rl_rules_scheduling[] = {
      .reports_missing_inputs = true,
      .message = "A scheduler can issue an instruction every cycle but does so every {1 / issued} cycles. {active} of its "
                 "{warp_slots:0} warp slots are occupied, and on average {eligible:2} of these warps are eligible in a cycle. "
-                "More warps, or more independent instructions in each, hide latencies; the warp states show why warps wait."},
+                "|More warps, or more independent instructions in each, hide latencies; the warp states show why warps wait."},
     {.id = "dependent_loads",
      .version = 1,
      .section = "WarpStateStats",
@@ -49,11 +49,10 @@ const rl_rule rl_rules_scheduling[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "LD LDG",
-     .message =
-         "{100 * dependent / loads:0} % of the loads from global memory have an address that depends on their own previous "
-         "result, so a thread has one such load in flight, and warps wait {100 * stalled / latency:0} % of the time. Run more "
-         "warps, follow several chains in each thread, or store the data so that addresses are known in advance (arrays "
-         "instead of lists, indices sorted by access)."},
+     .message = "{100 * dependent / loads:0} % of the loads from global memory have an address that depends on their own "
+                "previous result, so a thread has one such load in flight, and warps wait {100 * stalled / latency:0} % of the "
+                "time. |Run more warps, follow several chains in each thread, or store the data so that addresses are known in "
+                "advance (arrays instead of lists, indices sorted by access)."},
     {.id = "shallow_cp_async",
      .version = 1,
      .section = "WarpStateStats",
@@ -66,10 +65,9 @@ const rl_rule rl_rules_scheduling[] = {
      .speedup = RL_LONG_SCOREBOARD_SPEEDUP,
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message =
-         "cp.async brings {100 * copies / requests:0} % of the loads to shared memory, and warps wait for them "
-         "{100 * stalled / latency:0} % of the time, while memory works at {memory} % of its peak: the software pipeline is "
-         "too shallow. Add stages, and wait for the oldest group only (cp.async.wait_group N with N > 0)."},
+     .message = "cp.async brings {100 * copies / requests:0} % of the loads to shared memory, and warps wait for them {100 * "
+                "stalled / latency:0} % of the time, while memory works at {memory} % of its peak: the software pipeline is too "
+                "shallow. |Add stages, and wait for the oldest group only (cp.async.wait_group N with N > 0)."},
     {.id = "shallow_tma",
      .version = 1,
      .section = "WarpStateStats",
@@ -82,10 +80,9 @@ const rl_rule rl_rules_scheduling[] = {
      .speedup = RL_LONG_SCOREBOARD_SPEEDUP,
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message =
-         "The TMA reads {100 * min(1, copied / sectors):0} % of the sectors, and warps wait for it "
-         "{100 * stalled / latency:0} % of the time, while memory works at {memory} % of its peak: the software pipeline is "
-         "too shallow. Issue copies several stages ahead, each with an mbarrier."},
+     .message = "The TMA reads {100 * min(1, copied / sectors):0} % of the sectors, and warps wait for it {100 * stalled / "
+                "latency:0} % of the time, while memory works at {memory} % of its peak: the software pipeline is too shallow. "
+                "|Issue copies several stages ahead, each with an mbarrier."},
     {.id = "stall_long_scoreboard",
      .version = 2,
      .section = "WarpStateStats",
@@ -101,8 +98,8 @@ const rl_rule rl_rules_scheduling[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0} %) are spent "
-                "waiting for data from L1, L2 or DRAM. Load earlier and more at once (unroll, wider loads, asynchronous copies), "
-                "keep reused data in registers or shared memory, and coalesce accesses."},
+                "waiting for data from L1, L2 or DRAM. |Load earlier and more at once (unroll, wider loads, asynchronous "
+                "copies), keep reused data in registers or shared memory, and coalesce accesses."},
     STALL_RULE(
         short_scoreboard, SHARED_LATENCY, "Stall short scoreboard (shared memory, special functions)",
         "for shared memory or special functions",
@@ -163,8 +160,8 @@ const rl_rule rl_rules_scheduling[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
          "The tensor cores work {tensor} % of the time, and warps wait {100 * (queued + loading) / latency:0} % of the time for "
-         "shared memory, which works at {shared} %: operands are loaded more often than they are used. Give each warp a "
-         "larger tile, keep fragments in registers, load with ldmatrix, or use wgmma, which reads shared memory itself."},
+         "shared memory, which works at {shared} %: operands are loaded more often than they are used. |Give each warp a larger "
+         "tile, keep fragments in registers, load with ldmatrix, or use wgmma, which reads shared memory itself."},
     {.id = "stall_math_pipe_throttle",
      .version = 2,
      .section = "WarpStateStats",
@@ -175,7 +172,7 @@ const rl_rule rl_rules_scheduling[] = {
      .condition = "stalled >= 0.3 * latency",
      .kind = RL_FINDING_INFO,
      .message = "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0} %) are spent "
-                "waiting for a busy arithmetic pipeline: do less arithmetic, distribute it over more pipelines, or use a lower "
+                "waiting for a busy arithmetic pipeline. |Do less arithmetic, distribute it over more pipelines, or use a lower "
                 "precision."},
     {.id = "stall_not_selected",
      .version = 1,
@@ -187,7 +184,7 @@ const rl_rule rl_rules_scheduling[] = {
      .condition = "stalled >= 0.3 * latency",
      .kind = RL_FINDING_INFO,
      .message = "For {stalled} of the {latency} cycles between two instructions ({100 * stalled / latency:0} %) a warp is "
-                "eligible but the scheduler selects another: there are more warps than needed. Fewer warps with more "
-                "registers or larger tiles would be as fast."},
+                "eligible but the scheduler selects another: there are more warps than needed. |Fewer warps with more registers "
+                "or larger tiles would be as fast."},
     {NULL},
 };

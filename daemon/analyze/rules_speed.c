@@ -7,18 +7,26 @@
 
 const rl_rule rl_rules_speed_of_light[] = {
     {.id = "bound_memory",
-     .version = 1,
+     .version = 2,
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
+     .inputs = {RL_INPUT_COMPUTE_PCT,
+                RL_INPUT_MEMORY_PCT,
+                RL_INPUT_DRAM_PCT,
+                {"l2_tags", "lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed"},
+                {"l2_sectors", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
+                {"l2_data", "lts__d_sectors.avg.pct_of_peak_sustained_elapsed"},
+                {"l1_wavefronts", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"},
+                {"l1_reads", "l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed"},
+                {"l1_writes", "l1tex__data_bank_writes.avg.pct_of_peak_sustained_elapsed"}},
+     .terms = {{"l2", "max(l2_tags, l2_sectors, l2_data)"}, {"l1", "max(l1_wavefronts, l1_reads, l1_writes)"}},
      .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
-     .message =
-         "The memory system works at {memory} % of its peak, the multiprocessors at {compute} %. The verdict names the level: "
-         "if it is DRAM or L2, move fewer bytes or reuse them; if it is L1 and shared memory, access them less, or without "
-         "conflicts. Arithmetic is not the limit."},
+     .message = "The memory system works at {memory} % of its peak (DRAM {dram} %, L2 {l2} %, L1 and shared memory {l1} %), the "
+                "multiprocessors at {compute} %. Arithmetic is not the limit. |If DRAM or L2 is the busiest, move fewer bytes or "
+                "reuse them; if it is L1 and shared memory, access them less, or without conflicts."},
     {.id = "bound_compute",
      .version = 1,
      .section = "SpeedOfLight",
@@ -28,7 +36,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The multiprocessors work at {compute} % of their peak, the memory system at {memory} %. The number of "
-                "instructions and the rate of the pipelines that execute them determine the speed: look at the compute tables, "
+                "instructions and the rate of the pipelines that execute them determine the speed. |Look at the compute tables, "
                 "then compute less, fuse instructions, or use a lower precision."},
     {.id = "bound_balanced",
      .version = 1,
@@ -39,8 +47,8 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_DIFFERENCE_PCT
                   " && memory - compute < " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "Multiprocessors ({compute} %) and memory system ({memory} %) are about equally busy. The kernel "
-                "becomes faster only with fewer instructions and fewer bytes."},
+     .message = "Multiprocessors ({compute} %) and memory system ({memory} %) are about equally busy. |The kernel becomes faster "
+                "only with fewer instructions and fewer bytes."},
     {.id = "near_peak",
      .version = 2,
      .section = "SpeedOfLight",
@@ -50,7 +58,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The busiest unit works at {max(compute, memory)} % of its sustained peak. It cannot do the same work much "
-                "faster: give it less work, or move work to another unit."},
+                "faster. |Give it less work, or move work to another unit."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",
@@ -60,7 +68,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
      .message = "Multiprocessors reach {compute} % and the memory system {memory} % of their peaks, both below " BUSY_PCT
-                "%: the kernel waits for latencies or has too little work. The scheduler and warp state sections show the "
+                "%: the kernel waits for latencies or has too little work. |The scheduler and warp state sections show the "
                 "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
     {.id = "dram_saturated",
      .version = 2,
@@ -70,7 +78,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
      .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak. The kernel becomes faster only "
-                "with fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
+     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak. |The kernel becomes faster only with fewer bytes: "
+                "fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
     {NULL},
 };

@@ -242,6 +242,30 @@ static void rules_without_a_cause_stay_alone(void **state) {
   assert_finding(1, "timeline_synchronization", 20);
 }
 
+static void the_caller_of_a_library_gets_other_advice(void **state) {
+  (void)state;
+  static const char fact[] = "Blocks on a multiprocessor: at most 1. ";
+  rl_finding finding = {.rule = rl_rule_find("occupancy_registers"), .advice_offset = sizeof fact - 1};
+  snprintf(finding.message, sizeof finding.message, "%sLimit them (-maxrregcount).", fact);
+  rl_findings_advise_caller(&finding, 1);
+  assert_memory_equal(finding.message, fact, sizeof fact - 1);
+  assert_string_equal(finding.message + finding.advice_offset, rl_causes[RL_CAUSE_FEW_WARPS].caller_advice);
+  rl_finding without = {.rule = rl_rule_find("partial_wave"), .message = "All 10 blocks are resident.", .advice_offset = 27};
+  rl_findings_advise_caller(&without, 1);
+  assert_string_equal(without.message, "All 10 blocks are resident.");
+}
+
+/* Words that address the author of a kernel, or someone who can read its code. */
+static const char *const author_words[] = {"launch_bounds", "maxrregcount", "unroll",         "registers",
+                                           "shared memory", "__",           "per-instruction"};
+
+static void advice_to_callers_is_not_about_code(void **state) {
+  (void)state;
+  for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++)
+    for (size_t i = 0; i < sizeof author_words / sizeof *author_words && rl_causes[cause].caller_advice; i++)
+      if (strstr(rl_causes[cause].caller_advice, author_words[i])) fail_msg("%s", rl_causes[cause].caller_advice);
+}
+
 static void every_cause_has_a_name_and_a_rule(void **state) {
   (void)state;
   for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
@@ -267,6 +291,8 @@ static void every_rule_of_a_kernel_has_a_cause(void **state) {
 int main(void) {
   choose_test_seed();
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_caller_of_a_library_gets_other_advice),
+      cmocka_unit_test(advice_to_callers_is_not_about_code),
       cmocka_unit_test(every_cause_has_a_name_and_a_rule),
       cmocka_unit_test(every_rule_of_a_kernel_has_a_cause),
       cmocka_unit_test(estimates_of_random_metrics_never_exceed_the_time),
