@@ -21,6 +21,7 @@
 
 #include "base/commit.h"
 #include "base/log.h"
+#include "nvrtc/nvrtc.h"
 #include "source/executed.h"
 #include "source/source_cache.h"
 #include "worker/heartbeat.h"
@@ -327,6 +328,7 @@ static int open_and_serve(inbox *box, int index, const char *role, bool waits) {
   rl_hello hello = make_hello(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.properties);
+  if (waits) rl_nvrtc_prepare(NULL); /* a worker waits only for posted code */
   rl_log(RL_LOG_DEBUG, "the libraries are initialized");
   if (waits) wait_for_open(box);
   const double used_bytes_before_open = sensors ? rl_sensors_read_used_bytes(sensors) : NAN;

@@ -35,10 +35,11 @@ void rl_nvrtc_clear(rl_nvrtc_result *result) {
 
 /* --- the compiler's process -------------------------------------------------------------------------------------------- */
 
-static int find_compiler(const rl_nvrtc_request *request, char path[PATH_MAX], rl_error *err) {
+/* Writes the path of rooflined-nvrtc into `path`: requested_path, or if it is NULL, the path in the running program's folder. */
+static int find_compiler(const char *requested_path, char path[PATH_MAX], rl_error *err) {
   static const char name[] = "rooflined-nvrtc";
-  if (request->compiler_path != NULL) {
-    snprintf(path, PATH_MAX, "%s", request->compiler_path);
+  if (requested_path != NULL) {
+    snprintf(path, PATH_MAX, "%s", requested_path);
     return 0;
   }
   ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof name - 1);
@@ -199,13 +200,19 @@ static bool load_from_cache(const rl_nvrtc_request *request, const char *key, rl
   return false;
 }
 
+void rl_nvrtc_prepare(const char *compiler_path) {
+  char compiler[PATH_MAX];
+  rl_error ignored;
+  if (find_compiler(compiler_path, compiler, &ignored) == 0) (void)cache_key_prefix(compiler, &ignored);
+}
+
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err) {
   char compiler[PATH_MAX], key[RL_SHA256_SIZE] = "", *arguments[RL_NVRTC_OPTIONS_MAX + 4] = {compiler};
   int64_t begin = rl_monotonic_ns();
   *result = (rl_nvrtc_result){0};
   if (request->option_count > RL_NVRTC_OPTIONS_MAX)
     return rl_fail_at(err, "/options", "at most %d options can be handed to the compiler", RL_NVRTC_OPTIONS_MAX);
-  if (find_compiler(request, compiler, err) < 0) return -1;
+  if (find_compiler(request->compiler_path, compiler, err) < 0) return -1;
   arguments[1] = (char *)(uintptr_t)request->arch;
   arguments[2] = (char *)(uintptr_t)request->entry;
   for (int i = 0; i < request->option_count; i++) arguments[3 + i] = (char *)(uintptr_t)request->options[i];

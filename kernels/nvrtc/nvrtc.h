@@ -44,6 +44,9 @@ typedef struct rl_nvrtc_result {
  * after a failure. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
+/* Runs the compiler with --version, as the first rl_nvrtc_compile with a cache would otherwise do. compiler_path: as in
+ * rl_nvrtc_request. Failures are ignored, because rl_nvrtc_compile then reports them. */
+void rl_nvrtc_prepare(const char *compiler_path);
 
 #ifdef __cplusplus
 }

@@ -265,6 +265,48 @@ static void images_have_line_numbers(void **state) {
   }
 }
 
+/* Writes a program that appends a line to the file "calls" and then runs the compiler. */
+static void write_counting_compiler(char *path, size_t size) {
+  snprintf(path, size, "%s/counting-compiler", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file, "#!/bin/sh\necho called >> %s/calls\nexec %s \"$@\"\n", folder, RL_COMPILER);
+  fclose(file);
+  assert_int_equal(chmod(path, 0700), 0);
+}
+
+static int count_compiler_calls(void) {
+  char path[96];
+  int count = 0;
+  snprintf(path, sizeof path, "%s/calls", folder);
+  FILE *file = fopen(path, "r");
+  for (int c; file != NULL && (c = getc(file)) != EOF;) count += c == '\n';
+  if (file != NULL) fclose(file);
+  return count;
+}
+
+/* The first compilation with a cache needs the version of the compiler. After rl_nvrtc_prepare, it runs the compiler only once.
+ */
+static void a_prepared_compiler_knows_its_version(void **state) {
+  (void)state;
+  char compiler[96];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  write_counting_compiler(compiler, sizeof compiler);
+  rl_nvrtc_prepare(compiler);
+  rl_nvrtc_prepare(compiler);
+  assert_int_equal(count_compiler_calls(), 1);
+  const rl_nvrtc_request request = {.code = "__global__ void counted() {}",
+                                    .length = strlen("__global__ void counted() {}"),
+                                    .entry = "counted",
+                                    .arch = "sm_90a",
+                                    .cache_dir = folder,
+                                    .compiler_path = compiler};
+  assert_int_equal(rl_nvrtc_compile(&request, &result, &err), 0);
+  assert_int_equal(count_compiler_calls(), 2);
+  rl_nvrtc_clear(&result);
+}
+
 static void a_second_compilation_is_cached(void **state) {
   (void)state;
   static const char *const fast[] = {"-use_fast_math", NULL};
@@ -551,6 +593,7 @@ int main(void) {
       cmocka_unit_test(standard_headers_compile_alone),
       cmocka_unit_test(errors_after_headers_have_their_line),
       cmocka_unit_test(images_have_line_numbers),
+      cmocka_unit_test(a_prepared_compiler_knows_its_version), /* before all other compilations with a cache */
       cmocka_unit_test(a_second_compilation_is_cached),
       cmocka_unit_test(truncated_files_are_ignored),
       cmocka_unit_test(errors_are_not_cached),

@@ -50,6 +50,7 @@ static const struct {
      .reason = "not counted: the code has no instruction that reaches the shared memory of other blocks"},
 };
 enum { CLASS_COUNT = sizeof classes / sizeof *classes };
+const rl_instruction_classes rl_all_instruction_classes = (UINT32_C(1) << CLASS_COUNT) - 1;
 
 static bool contains_any(const char *text, const char *const *patterns, size_t capacity) {
   for (size_t i = 0; i < capacity && patterns[i] != NULL; i++)
@@ -76,7 +77,7 @@ static bool is_in_class(size_t class, const char *opcode, const char *chip) {
 
 rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const char *chip) {
   static const char *const opcodes_leaving_function[] = {" CALL", " JMP", " JMX", " BRX", " RET", " RPC", " RTT", " BPT"};
-  rl_instruction_classes absent = function->count > 0 ? (UINT32_C(1) << CLASS_COUNT) - 1 : 0;
+  rl_instruction_classes absent = function->count > 0 ? rl_all_instruction_classes : 0;
   for (size_t i = 0; i < function->count && absent != 0; i++) {
     char opcode[SPACED_OPCODE_SIZE];
     replace_dots_by_spaces(&function->items[i], opcode);

@@ -9,6 +9,8 @@
  * instruction_classes.c. */
 typedef uint32_t rl_instruction_classes;
 
+extern const rl_instruction_classes rl_all_instruction_classes;
+
 /* Returns the classes of which the function has no instruction. chip: the device's chip as CUPTI names it ("GH100"). */
 rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const char *chip);
 /* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the

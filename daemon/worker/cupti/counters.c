@@ -18,7 +18,6 @@
 #include "worker/cupti/subscriber.h"
 
 enum { SASS_TIMEOUT_MS = 1000 };
-static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
 
 typedef struct rl_step_kernel {
   rl_activity_row activity;
@@ -451,7 +450,7 @@ static int add_plan(rl_counters *counters, const rl_profile_options *profile_opt
 static int collect_all(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                        collection *collected, rl_error *err) {
   if (rl_instruction_profiler_awaits_sass(counters->instruction_profiler) &&
-      add_plan(counters, profile_options, all_classes, step, collected, err) < 0)
+      add_plan(counters, profile_options, rl_all_instruction_classes, step, collected, err) < 0)
     return -1;
   const rl_instruction_classes absent_classes =
       rl_instruction_profiler_absent_classes(counters->instruction_profiler, collected->plan_count > 0 ? SASS_TIMEOUT_MS : 0);
@@ -552,11 +551,12 @@ void rl_counters_prepare(rl_counters *counters) {
                            full = rl_profile_options_resolve(RL_PROFILE_SET_FULL, &requested);
   const rl_prepared_profile *common = NULL, *special = NULL;
   rl_error ignored;
-  if (open_instruction_profiler(counters, &ignored) == 0 &&
-      rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, all_classes, NULL, &common,
-                               &ignored) == 0)
-    (void)rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, all_classes, common, &special,
-                                   &ignored);
+  if (open_instruction_profiler(counters, &ignored) < 0) return;
+  rl_instruction_profiler_prepare(counters->instruction_profiler);
+  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, rl_all_instruction_classes, NULL,
+                               &common, &ignored) == 0)
+    (void)rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, rl_all_instruction_classes,
+                                   common, &special, &ignored);
 }
 
 void rl_counters_reset(rl_counters *counters) {

@@ -157,7 +157,7 @@ bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler
 }
 
 rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms) {
-  rl_instruction_classes absent = ~(rl_instruction_classes)0;
+  rl_instruction_classes absent = rl_all_instruction_classes;
   for (size_t k = 0; k < profiler->request->kernel_count && absent != 0; k++)
     if (rl_kernel_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k, timeout_ms);
   return absent;
@@ -219,6 +219,11 @@ static int read_interconnect_topology(rl_instruction_profiler *profiler, rl_erro
   if (read_uuid(profiler->device_index, uuid, err) < 0) return -1;
   rl_topology_read(uuid, &profiler->interconnect_topology);
   return 0;
+}
+
+void rl_instruction_profiler_prepare(rl_instruction_profiler *profiler) {
+  rl_error ignored;
+  (void)read_interconnect_topology(profiler, &ignored);
 }
 
 static void set_code_hash(rl_records *records, int64_t ordinal, const char *sha256) {

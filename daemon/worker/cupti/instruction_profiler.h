@@ -49,6 +49,9 @@ typedef struct rl_instruction_profiler rl_instruction_profiler;
 
 int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **profiler, rl_error *err);
 void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL is allowed */
+/* Reads what the first request of the set `full` would read, without using the hardware's counters. Failures are ignored, because
+ * the request then reports them. */
+void rl_instruction_profiler_prepare(rl_instruction_profiler *profiler);
 
 /* begin starts to disassemble the kernels, and disables PC sampling. collect adds metrics, instructions and code hashes to the
  * kernels in the records. Call end also after a failure. begin and collect return -1 when the step can't be replayed.
