@@ -40,7 +40,7 @@ STEPS = [
          "values of the blocks of suite kernels, with unchanged code"),
     Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
     Step("check_cost", reports.check_cost, 20, 60, "times of posted kernels with the checks after each launch, and without"),
-    Step("hostile", hostile.hostile, 60, 590,
+    Step("hostile", hostile.hostile, 440, 590,
          "up to 1000 malicious or malformed posts in a row: how each ends, leaks, and the time of an ordinary kernel"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
 ]
