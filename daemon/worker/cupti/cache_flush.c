@@ -1,6 +1,6 @@
 /* A callback of the subscriber counts kernel launches. Before a launch i with flush_before[i], the callback enqueues copies
- * larger than L2 on the launch's stream, then perhaps the kernel of discard_l2.cu, and loads and unloads a module. Errors in the
- * callback are kept and returned by rl_cache_flush_disable. */
+ * larger than L2 on the launch's stream, perhaps followed by the kernel of discard_l2.cu, and loads and unloads a module. Errors
+ * in the callback are kept and returned by rl_cache_flush_disable. */
 #include "worker/cupti/cache_flush.h"
 
 #include <cuda.h>
@@ -31,9 +31,9 @@ enum { DISCARDING_BLOCKS_PER_SM = 8, DISCARDING_THREADS = 256 };
 /* clang-format on */
 
 struct rl_cache_flush {
-  char *source; /* read by the copies */
-  size_t source_bytes;
-  rl_aliased_mapping target; /* written by the copies */
+  char *memory; /* RL_CACHE_FULL: read by the copies. RL_CACHE_EMPTY: written by the copies, then discarded */
+  size_t memory_bytes;
+  rl_aliased_mapping chunk; /* the other side of the copies */
 #define MEMBER(NAME) __typeof__(NAME) *NAME;
   DRIVER_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -48,21 +48,24 @@ struct rl_cache_flush {
 
 size_t rl_cache_flush_kernel_count(const rl_cache_flush *flush) { return flush->discard_module != NULL ? 1 : 0; }
 
-/* Enqueues the kernel that discards the lines of the copied memory and of the chunk that the copies wrote. */
+/* Enqueues the kernel that discards the lines of both sides of the copies. */
 static void discard_lines(rl_cache_flush *flush, cudaStream_t stream) {
-  size_t target_bytes = flush->target.mapped ? CHUNK_BYTES : flush->target.bytes;
-  void *arguments[] = {&flush->source, &flush->source_bytes, &flush->target.address, &target_bytes};
+  size_t chunk_bytes = flush->chunk.mapped ? CHUNK_BYTES : flush->chunk.bytes;
+  void *arguments[] = {&flush->memory, &flush->memory_bytes, &flush->chunk.address, &chunk_bytes};
   if (flush->discard_result == CUDA_SUCCESS)
     flush->discard_result = flush->cuLaunchKernel(flush->discard_function, flush->discarding_blocks, 1, 1, DISCARDING_THREADS, 1,
                                                   1, 0, stream, arguments, NULL);
 }
 
 void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream) {
-  const rl_aliased_mapping *target = &flush->target;
-  for (size_t offset = 0; offset < flush->source_bytes && flush->copy_result == cudaSuccess; offset += target->bytes)
-    flush->copy_result =
-        cudaMemcpyAsync(target->address, flush->source + offset, target->bytes, cudaMemcpyDeviceToDevice, stream);
-  if (flush->discard_module != NULL) discard_lines(flush, stream);
+  const bool discards = flush->discard_module != NULL;
+  const size_t bytes = flush->chunk.bytes;
+  for (size_t offset = 0; offset < flush->memory_bytes && flush->copy_result == cudaSuccess; offset += bytes) {
+    void *part = flush->memory + offset;
+    flush->copy_result = cudaMemcpyAsync(discards ? part : flush->chunk.address, discards ? flush->chunk.address : part, bytes,
+                                         cudaMemcpyDeviceToDevice, stream);
+  }
+  if (discards) discard_lines(flush, stream);
 }
 
 /* Loads and unloads a module: the driver then invalidates the instruction and constant caches. */
@@ -76,11 +79,11 @@ static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Copies TOUCHED_BYTES of each page, so that the TLBs hold its translation. Ignores a failure: the memory of a destroyed context
  * cannot be read. */
-static void touch_pages(const rl_aliased_mapping *target, const rl_device_allocation *memory, cudaStream_t stream) {
+static void touch_pages(const rl_aliased_mapping *chunk, const rl_device_allocation *memory, cudaStream_t stream) {
   const size_t width = min_size(TOUCHED_BYTES, memory->bytes);
   if (width == 0) return;
-  const size_t pages = min_size((memory->bytes - width) / PAGE_BYTES + 1, target->bytes / width);
-  if (cudaMemcpy2DAsync(target->address, width, (const void *)memory->address, PAGE_BYTES, width, pages, cudaMemcpyDeviceToDevice,
+  const size_t pages = min_size((memory->bytes - width) / PAGE_BYTES + 1, chunk->bytes / width);
+  if (cudaMemcpy2DAsync(chunk->address, width, (const void *)memory->address, PAGE_BYTES, width, pages, cudaMemcpyDeviceToDevice,
                         stream) != cudaSuccess)
     (void)cudaGetLastError();
 }
@@ -88,7 +91,7 @@ static void touch_pages(const rl_aliased_mapping *target, const rl_device_alloca
 static void touch_allocations(const rl_cache_flush *flush, cudaStream_t stream) {
   size_t count = 0;
   rl_device_allocation *allocations = rl_device_allocations_copy(&count);
-  for (size_t i = 0; i < count; i++) touch_pages(&flush->target, &allocations[i], stream);
+  for (size_t i = 0; i < count; i++) touch_pages(&flush->chunk, &allocations[i], stream);
   free(allocations);
 }
 
@@ -102,12 +105,12 @@ static void on_launch(void *context, bool entering, const rl_driver_launch *laun
   invalidate_code_caches(flush);
 }
 
-/* Allocates the memory that the copies read: at least `bytes`, rounded up to a multiple of the size of one copy. */
-static int allocate_source(rl_cache_flush *flush, size_t bytes, rl_error *err) {
-  const size_t copy_bytes = flush->target.bytes;
-  flush->source_bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
-  if (rl_cuda_check(cudaMalloc((void **)&flush->source, flush->source_bytes), "memory for the cache flush", err) < 0) return -1;
-  return rl_cuda_check(cudaMemset(flush->source, 0, flush->source_bytes), "cudaMemset", err);
+/* Allocates the memory on one side of the copies: at least `bytes`, rounded up to a multiple of the size of one copy. */
+static int allocate_memory(rl_cache_flush *flush, size_t bytes, rl_error *err) {
+  const size_t copy_bytes = flush->chunk.bytes;
+  flush->memory_bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
+  if (rl_cuda_check(cudaMalloc((void **)&flush->memory, flush->memory_bytes), "memory for the cache flush", err) < 0) return -1;
+  return rl_cuda_check(cudaMemset(flush->memory, 0, flush->memory_bytes), "cudaMemset", err);
 }
 
 static int resolve_driver(rl_cache_flush *flush, rl_error *err) {
@@ -139,8 +142,8 @@ int rl_cache_flush_open(rl_cache_flush **flush, int state, rl_error *err) {
   rl_cache_flush *created = calloc(1, sizeof *created);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a cache flush");
   size_t bytes = 2 * (size_t)l2_bytes > MIN_FLUSH_BYTES ? 2 * (size_t)l2_bytes : MIN_FLUSH_BYTES;
-  if (resolve_driver(created, err) < 0 || rl_aliased_mapping_open(&created->target, device, bytes, CHUNK_BYTES, err) < 0 ||
-      allocate_source(created, bytes, err) < 0 || (state == RL_CACHE_EMPTY && load_discarding_kernel(created, device, err) < 0)) {
+  if (resolve_driver(created, err) < 0 || rl_aliased_mapping_open(&created->chunk, device, bytes, CHUNK_BYTES, err) < 0 ||
+      allocate_memory(created, bytes, err) < 0 || (state == RL_CACHE_EMPTY && load_discarding_kernel(created, device, err) < 0)) {
     rl_cache_flush_close(created);
     return -1;
   }
@@ -151,8 +154,8 @@ int rl_cache_flush_open(rl_cache_flush **flush, int state, rl_error *err) {
 void rl_cache_flush_close(rl_cache_flush *flush) {
   if (flush == NULL) return;
   if (flush->discard_module != NULL) flush->cuModuleUnload(flush->discard_module);
-  cudaFree(flush->source);
-  rl_aliased_mapping_close(&flush->target);
+  cudaFree(flush->memory);
+  rl_aliased_mapping_close(&flush->chunk);
   free(flush);
 }
 

@@ -1,9 +1,10 @@
 /* Makes caches cold before kernel launches, for measurements under the range profiler. While flushing is enabled, the following
  * happens before each selected launch, on the stream of the launch:
  *
- * - L2: the copy engine copies more bytes than L2 holds. The copies write to one small chunk, because dirty lines in L2 would be
- *   written back during the kernel and counted as traffic of the kernel. L2 is then full of clean lines of the copied memory.
- * - L2 again, for RL_CACHE_EMPTY: a kernel discards these lines.
+ * - L2, RL_CACHE_FULL: the copy engine copies more bytes than L2 holds. The copies write to one small chunk, because dirty lines
+ *   in L2 would be written back during the kernel and counted as traffic of the kernel. L2 is then full of clean lines.
+ * - L2, RL_CACHE_EMPTY: the copies go from the small chunk to other memory, because each dirty line is in one place, and clean
+ *   lines can be in both halves of L2. Then a kernel discards these lines.
  * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates these caches.
  *
  * A flush for RL_CACHE_FULL launches no kernel, because that would be a range of the range profiler, which costs 1 ms in most
