@@ -478,9 +478,16 @@ def test_a_run_equals_itself(daemon, reference):
     ("sgemm(const float *, const float *, float *)", "kernel", None),
 ])
 def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, library):
-    run = rows.run([{"name": name, "metrics": ncu_raw("relu")}], job=rows.job(kind=kind))
+    run = rows.run([{"name": name, "metrics": ncu_raw("stride")}], job=rows.job(kind=kind))
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
-    assert kernel["verdict"]["bound"] and kernel["findings"]
+    messages = [finding["message"] for leader in kernel["findings"] for finding in [leader, *leader["parts"]]]
+    changes = [change["b"]["message"] for change in
+               daemon.get(f"/compare?a={run}&b={run}").json()["kernels"][0]["findings"]]
+    details = daemon.get(f"/runs/{run}/report?format=csv&print_details=all").text
+    assert kernel["verdict"]["bound"] and messages
+    for text in (*messages, *changes, details):  # "Let neighbouring threads access neighbouring addresses"
+        assert not library or "neighbouring threads" not in text
+    assert any("neighbouring threads" in text for text in messages) == (library is None)
     if library:
         assert kernel["library"]["name"] == library and f"A kernel of {library}, " in kernel["library"]["advice"]
         assert kernel["verdict"]["advice"] is None

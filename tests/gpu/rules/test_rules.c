@@ -105,6 +105,7 @@ static const rule_case rule_cases[] = {
     {"uncoalesced_st", "write_apart", "write"},
     {"l2_sectors_excess", "read_apart", "read"},
     {"dram_sector_use", "read_apart", "read"},
+    {"dram_sector_use", "read_apart", "tma_stages"}, /* loads of the TMA are not those that the rule judges */
     {"traffic_above_model", "read_apart", "read", {{"model__bytes", 8 << 20}}},
     {"bank_conflicts_ld", "read_banks", "read_no_banks"},
     {"bank_conflicts_st", "write_banks", "write_no_banks"},
