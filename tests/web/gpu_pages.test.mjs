@@ -58,6 +58,9 @@ const pages = () => [
   ['source', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#instructions'],
   ['compare', `/compare.html?a=${ids.runs['transpose.cu: padding of the tile'].conflicts}&b=${
     ids.runs['transpose.cu: padding of the tile'].padded}`, null],
+  ['measurements', `/history.html?job=${ids.jobs['Ceilings after the driver update']}&run=${
+    ids.runs['Ceilings after the driver update'].best}`, null],
+  ['suites', '/suites.html', null],
   ['history', '/suite.html?name=transpose', null],
   ['regression', `/suite-run.html?id=${ids.slower}`, null],
 ];
@@ -143,6 +146,20 @@ test('source and SASS are side by side, with the samples of each line', async ()
     .map((row) => [Number(row.cells[1].innerText.replace(/\D/g, '')), row.innerText])
     .reduce((most, row) => (row[0] > most[0] ? row : most)));
   assert.match(hottest[1], /tile\[threadIdx\.x\]/, 'the load with bank conflicts has the most samples');
+  await page.close();
+});
+
+test('the labels of the history’s axis are not clipped', async () => {
+  const [, where] = pages().find(([name]) => name === 'measurements');
+  const page = await openPage(daemon.url + where);
+  await page.locator('body[data-loaded]').waitFor();
+  const space = await page.locator('.u-over').evaluate((area) => area.offsetLeft);
+  const label = await page.evaluate(() => {
+    const context = document.createElement('canvas').getContext('2d');
+    context.font = '12px system-ui';
+    return context.measureText('129.6 TFLOP/s').width;
+  });
+  assert.ok(space > label, `${space} pixels for a label of ${label}`);
   await page.close();
 });
 

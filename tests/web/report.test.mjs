@@ -46,6 +46,7 @@ test('a kernel of a library has advice for its caller', async () => {
   await page.locator('body[data-loaded="0"]').waitFor();
   const { library } = (await api(`/runs/${runs.library}/report?kernel=0`)).kernels[0];
   assert.equal(await page.locator('#verdict-advice').innerText(), library.advice);
+  assert.doesNotMatch(await page.locator('#finding-list').innerText(), /neighbouring threads/, 'advice to the author');
   await page.close();
 });
 

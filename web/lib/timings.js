@@ -67,8 +67,8 @@ function cardOf(title, note, timesOfRuns, getValue) {
         ],
         value === null
           ? null
-          : `${formatValue(value)}; the middle half of ${times.sortedUs.length} samples is between \
-${formatValue(lowerQuartile)} and ${formatValue(upperQuartile)}\
+          : `${formatValue(value)}; IQR of ${times.sortedUs.length} samples: \
+${formatValue(lowerQuartile)} to ${formatValue(upperQuartile)}\
 ${bound === null ? '' : `; at the measured ${roofName(times.share.roof)} it would be ${formatValue(bound)}`}`,
       ),
     ),
