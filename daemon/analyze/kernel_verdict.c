@@ -249,6 +249,9 @@ static warp_stall longest_stall(const rl_metric_values *values) {
   return longest;
 }
 
+/* Rounds to one decimal, so that a percentage below a threshold is not printed as the threshold. */
+static double round_down(double pct) { return floor(10 * pct) / 10; }
+
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const double issue_pct = rl_metric_values_get(values, ISSUE);
   const warp_stall stall = longest_stall(values);
@@ -256,10 +259,11 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LATENCY, ISSUE, issue_pct, "%",
                                    stall.title ? "Overlap this stall with more warps, or more independent work per thread."
                                                : "Collect section WarpStateStats: it shows the longest warp stall.");
-  const int length = snprintf(v.message, sizeof v.message,
-                              "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
-                                  RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
-                              rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE), issue_pct);
+  const int length =
+      snprintf(v.message, sizeof v.message,
+               "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
+                   RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
+               round_down(rl_metric_values_get(values, MEMORY)), round_down(rl_metric_values_get(values, COMPUTE)), issue_pct);
   if (stall.title && length < (int)sizeof v.message)
     snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f %% of a warp's time.",
              strncmp(stall.title, "Stall ", 6) == 0 ? stall.title + 6 : stall.title, stall.pct);

@@ -67,8 +67,9 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
-     .message = "Multiprocessors reach {compute} % and the memory system {memory} % of their peaks, both below " BUSY_PCT
-                "%: the kernel waits for latencies or has too little work. |The scheduler and warp state sections show the "
+     .message = "Multiprocessors reach {floor(10 * compute) / 10} % and the memory system {floor(10 * memory) / 10} % of their "
+                "peaks, both below " BUSY_PCT
+                " %: the kernel waits for latencies or has too little work. |The scheduler and warp state sections show the "
                 "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
     {.id = "dram_saturated",
      .version = 2,

@@ -156,6 +156,13 @@ static void a_missing_metric_is_named_with_its_reason(void **state) {
   assert_true(isnan(verdict.value) && verdict.metric == NULL && verdict.unit == NULL && verdict.advice == NULL);
 }
 
+static void a_percentage_below_the_threshold_is_not_printed_as_the_threshold(void **state) {
+  (void)state;
+  const rl_kernel_verdict verdict = make_verdict("compute=59.96 memory=59.97 ns=90000 issue=35");
+  assert_int_equal(verdict.bound, RL_KERNEL_BOUND_LATENCY);
+  assert_non_null(strstr(verdict.message, "memory (59.9 %) and compute (59.9 %) stay below 60 %"));
+}
+
 /* "Not selected" is never the longest stall, because such a warp waits for nothing. If the time between a warp's instructions is
  * unknown, no stall is named, because its share of that time is unknown. */
 static void the_verdict_on_latency_names_the_longest_stall(void **state) {
@@ -191,6 +198,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_bound_names_its_evidence),
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
+      cmocka_unit_test(a_percentage_below_the_threshold_is_not_printed_as_the_threshold),
       cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
