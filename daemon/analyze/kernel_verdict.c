@@ -249,8 +249,8 @@ static warp_stall longest_stall(const rl_metric_values *values) {
   return longest;
 }
 
-/* Rounds to one decimal, so that a percentage below a threshold is not printed as the threshold. */
-static double round_down(double pct) { return floor(10 * pct) / 10; }
+/* Limits a percentage below the threshold to one that is not printed as the threshold: 59.97 to 59.9. */
+static double below_busy(double pct) { return fmin(pct, RL_BUSY_PCT - 0.1); }
 
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const double issue_pct = rl_metric_values_get(values, ISSUE);
@@ -263,7 +263,7 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
       snprintf(v.message, sizeof v.message,
                "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
                    RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
-               round_down(rl_metric_values_get(values, MEMORY)), round_down(rl_metric_values_get(values, COMPUTE)), issue_pct);
+               below_busy(rl_metric_values_get(values, MEMORY)), below_busy(rl_metric_values_get(values, COMPUTE)), issue_pct);
   if (stall.title && length < (int)sizeof v.message)
     snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f %% of a warp's time.",
              strncmp(stall.title, "Stall ", 6) == 0 ? stall.title + 6 : stall.title, stall.pct);

@@ -67,7 +67,8 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
-     .message = "Multiprocessors reach {floor(10 * compute) / 10} % and the memory system {floor(10 * memory) / 10} % of their "
+     .message = "Multiprocessors reach {min(compute, " BUSY_PCT " - 0.1)} % and the memory system {min(memory, " BUSY_PCT
+                " - 0.1)} % of their "
                 "peaks, both below " BUSY_PCT
                 " %: the kernel waits for latencies or has too little work. |The scheduler and warp state sections show the "
                 "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
