@@ -60,6 +60,19 @@ static_assert((RL_FC1_OUTPUTS / TILE_ROWS) * (RL_FC1_INPUTS / TILE_COLUMNS) == B
 static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
               "every element of conv2.weight and small value of a block must have a thread");
 
+/* Versions of a tile format. They are for kernels with less code: an instruction that is executed once in a step costs several
+ * ns, because it must be fetched, even if it only checks that there is nothing to do.
+ *
+ *   recording       records timestamps, and stores the tensors that only tests read, if their pointers are set; the other
+ *                   versions have no code for it
+ *   one_microbatch  for steps of at most BLOCK_PAIRS images */
+template <class Format> struct recording : Format {
+  enum { RECORDS = 1 };
+};
+template <class Format> struct one_microbatch : Format {
+  enum { ONE_MICROBATCH = 1 };
+};
+
 /* How a block divides its work among its threads and warps. Partial sums of gradients are stored in rows, one row for each pair.
  * To add up the rows, CONV2_ROW_SPLITS threads share those of four neighbouring weights of conv2 (a quad), and SMALL_ROW_SPLITS
  * threads share those of one small value. */
@@ -229,7 +242,9 @@ static __device__ __forceinline__ bool has_image(const microbatch_state &microba
 }
 /* Returns the phase of the pair's tagged words and mbarriers in this microbatch: the number of images that the pair has processed
  * in this launch, including the current one. */
+template <class Format>
 static __device__ __forceinline__ uint32_t message_phase(const microbatch_state &microbatch, uint32_t pair) {
+  if (Format::ONE_MICROBATCH) return microbatch.step + 1;
   return microbatch.step * ((microbatch.batch_size + BLOCK_PAIRS - 1 - pair) / BLOCK_PAIRS) + microbatch.index + 1;
 }
 
@@ -240,26 +255,20 @@ static __device__ __forceinline__ uint64_t global_time(void) {
   return now;
 }
 
-/* A tile format whose kernels record timestamps. They are separate kernels, because even an unused check for timestamps costs
- * time in every phase. */
-template <class Format> struct recording : Format {
-  enum { RECORDS_TIMESTAMPS = 1 };
-};
-
 enum { STEP_BEGIN = -1 };
 
-/* If the format records timestamps, records the time as the end of timed_phase (RL_TIMED_…) or, for STEP_BEGIN, as the start of
- * the step. A later microbatch of the step overwrites the timestamps of an earlier one. */
+/* If the format records, and args.timestamps is not NULL, records the time as the end of timed_phase (RL_TIMED_…) or, for
+ * STEP_BEGIN, as the start of the step. A later microbatch of the step overwrites the timestamps of an earlier one. */
 template <class Format>
 static __device__ __forceinline__ void record_timestamp(const rl_persistent_args &args, uint32_t step, int timed_phase) {
-  if (!Format::RECORDS_TIMESTAMPS || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
+  if (!Format::RECORDS || !args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
   args.timestamps->phases[blockIdx.x][step][timed_phase + 1] = global_time();
 }
 
 /* Does the same with the time and the clock cycle of the block's start or end. */
 template <class Format>
 static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent_args &args, bool is_end) {
-  if (!Format::RECORDS_TIMESTAMPS || threadIdx.x != 0) return;
+  if (!Format::RECORDS || !args.timestamps || threadIdx.x != 0) return;
   args.timestamps->launch[blockIdx.x][is_end] = global_time();
   args.timestamps->cycles[blockIdx.x][is_end] = (uint64_t)clock64();
 }

@@ -20,7 +20,7 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
   Format::template fc1_backward<SLICE_INPUTS>(smem.fc1_product_gradient, smem.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(microbatch, pair))
-      send_tagged(&exchange->pooled2_gradient[pair][coords.slice * SLICE_INPUTS + k], message_phase(microbatch, pair),
+      send_tagged(&exchange->pooled2_gradient[pair][coords.slice * SLICE_INPUTS + k], message_phase<Format>(microbatch, pair),
                   rounded_to<value>(a), rounded_to<value>(b));
   });
 }
@@ -39,8 +39,8 @@ template <class Format> static __device__ __forceinline__ void unpool2(const rl_
     const int pixel = i / CHANNEL_QUADS, channel = i % CHANNEL_QUADS * 4,
               from = pixel * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + channel;
     const uchar4 argmax = *(const uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel];
-    const float4 gradient = receive_tagged(&received_gradient[from], message_phase(microbatch, coords.pair));
-    if (args.pooled2_gradient)
+    const float4 gradient = receive_tagged(&received_gradient[from], message_phase<Format>(microbatch, coords.pair));
+    if (Format::RECORDS && args.pooled2_gradient)
       store4((value *)args.pooled2_gradient + (size_t)step_image(microbatch, coords.pair) * RL_FC1_INPUTS + from, gradient);
     Format::unpool(pixel, channel, argmax, gradient, smem.out_gradient);
     const float4 passed =
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &
     conv2_input_gradient(coords, smem);
   }
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
-  if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase(microbatch, coords.pair));
+  if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));
 }
 
 /* For tests: if args.pooled1_gradient is set, stores this block's part of pooled1_gradient in global memory. Only for formats
@@ -132,7 +132,7 @@ static __device__ __forceinline__ void conv1_backward_split(const rl_persistent_
                                                             gradient_sums<Format> &sums) {
   typedef typename Format::value value;
   value *stored_gradient =
-      args.pooled1_gradient
+      Format::RECORDS && args.pooled1_gradient
           ? (value *)args.pooled1_gradient +
                 ((size_t)step_image(microbatch, coords.pair) * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_CONV1_CHANNELS
           : NULL;

@@ -29,8 +29,9 @@
 #include "train/cuda/tile_tensor_float.cuh"
 
 /* Returns the microbatch that follows; after the last microbatch of the epoch, one whose step_images are 0. */
+template <class Format>
 static __device__ __forceinline__ microbatch_state next_microbatch(const rl_persistent_args &args, microbatch_state microbatch) {
-  if (has_image({microbatch.step_images, microbatch.index + 1, 0, 0}, 0)) {
+  if (!Format::ONE_MICROBATCH && has_image({microbatch.step_images, microbatch.index + 1, 0, 0}, 0)) {
     microbatch.index++;
     return microbatch;
   }
@@ -58,7 +59,8 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, microbatch, coords, smem);
-  if (Format::CONV1_IS_SPLIT && pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(microbatch, coords.pair));
+  if (Format::CONV1_IS_SPLIT && pair_active)
+    mbarrier_wait(&smem.pooled1_mbarrier, message_phase<Format>(microbatch, coords.pair));
   __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
   if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
@@ -86,7 +88,7 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
                                                       block_memory<Format> &smem, gradient_sums<Format> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = microbatch.step;
-  const microbatch_state next = next_microbatch(args, microbatch);
+  const microbatch_state next = next_microbatch<Format>(args, microbatch);
   const bool pair_active = has_image(microbatch, coords.pair), group_active = has_image(microbatch, coords.group_first_pair),
              is_last_microbatch = next.step != step;
   forward_pass(args, microbatch, coords, smem, &sums.overflow);
@@ -95,8 +97,8 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   /* Arrive here: the release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have;
    * later it would also wait for the tagged words that fc1_backward sends. */
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
-  if (pair_active) store_activations_for_tests(args, microbatch, coords, smem);
-  prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
+  if (Format::RECORDS && pair_active) store_activations_for_tests(args, microbatch, coords, smem);
+  prefetch_next_image(args, next_microbatch<Format>(args, next), coords, prefetch, smem);
   if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
@@ -111,7 +113,7 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
     load_fc1_operands_async(args, 0, microbatch.step_images, smem);
   }
   record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
-  if constexpr (!Format::CONV1_IS_SPLIT)
+  if constexpr (Format::RECORDS && !Format::CONV1_IS_SPLIT)
     if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
   if (pair_active && is_conv1_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_backward);
@@ -164,7 +166,7 @@ template <class Format> static __device__ __forceinline__ prefetch_state load_fi
   cp_async_wait_all();
   __syncthreads();
   normalise_image(coords, smem);
-  return {args.labels[image], 0, dataset_index(args, next_microbatch(args, microbatch), coords.pair), 0};
+  return {args.labels[image], 0, dataset_index(args, next_microbatch<Format>(args, microbatch), coords.pair), 0};
 }
 
 /* Begins a launch: loads the parameters and the first image, and makes the weights, rounded to Format::value, available to the
@@ -203,8 +205,8 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
       sums.conv2 = Format::init_weight_sums(conv2_weight_partial_row(args, coords));
     }
     run_microbatch(args, microbatch, coords, &prefetch, smem, sums);
-    if (next_microbatch(args, microbatch).index == 0) finish_step(args, microbatch, coords, smem, sums);
-    microbatch = next_microbatch(args, microbatch);
+    if (next_microbatch<Format>(args, microbatch).index == 0) finish_step(args, microbatch, coords, smem, sums);
+    microbatch = next_microbatch<Format>(args, microbatch);
   }
   grid_barrier_wait(exchange->update, microbatch.step + 1);
   store_parameters(args, smem);
@@ -224,14 +226,14 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
   microbatch_state microbatch = {args.count, 0, args.batch, 0};
   prefetch_state prefetch = begin_launch(args, microbatch, coords, smem);
   while (microbatch.step_images > 0) {
-    const microbatch_state next = next_microbatch(args, microbatch);
+    const microbatch_state next = next_microbatch<Format>(args, microbatch);
     forward_pass(args, microbatch, coords, smem, &overflow);
     if (has_image(microbatch, coords.pair) && coords.rank == 0)
       evaluate_head(args, microbatch, coords, prefetch.label, smem, {losses, correct});
     /* WAR: the next microbatch overwrites the pair's pooled1, pooled2 and parts of fc1's product. At this point they have been
      * read: rank 0 has received all parts, and the blocks of the group send these parts only after they have read pooled2. */
     cluster_barrier();
-    prefetch_next_image(args, next_microbatch(args, next), coords, &prefetch, smem);
+    prefetch_next_image(args, next_microbatch<Format>(args, next), coords, &prefetch, smem);
     advance(&prefetch);
     microbatch = next;
   }
@@ -328,9 +330,17 @@ template <class Format> static int check_support(Format, rl_error *err) {
   return check_features<Format>(err) < 0 ? -1 : check_residency<Format>(err);
 }
 
-template <class Format> static int launch_epoch(Format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
-  if (args->timestamps) return launch_kernel<recording<Format>>(persistent_epoch<recording<Format>>, args, stream, err);
+/* Launches the version of the epoch's kernel that is the fastest for the size of the steps. */
+template <class Format> static int launch_version(const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
+  if constexpr (Format::ONE_MICROBATCH_IS_FASTER)
+    if (args->batch <= BLOCK_PAIRS)
+      return launch_kernel<one_microbatch<Format>>(persistent_epoch<one_microbatch<Format>>, args, stream, err);
   return launch_kernel<Format>(persistent_epoch<Format>, args, stream, err);
+}
+
+template <class Format> static int launch_epoch(Format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
+  if (args->timestamps || args->pooled1) return launch_version<recording<Format>>(args, stream, err);
+  return launch_version<Format>(args, stream, err);
 }
 
 template <class Format> static int launch_evaluation(Format, const rl_persistent_args *args, const evaluation_results &results,

@@ -120,7 +120,8 @@ enum {
 /* Members that all formats share, and pool_channels for the formats that compare FP32 outputs in pooling. */
 template <class Value> struct tile_format {
   typedef Value value;
-  enum { RECORDS_TIMESTAMPS = 0 }; /* 1 in recording (persistent.cuh) */
+  enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
+  enum { ONE_MICROBATCH_IS_FASTER = 1 };
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
