@@ -158,9 +158,18 @@ static bool needs_all_workers(const rl_device_runner *runner, const rl_claim *cl
   return claim->source_json != NULL && claim->profile[0] != '\0' && !needs_all_memory(runner, claim);
 }
 
+/* Returns whether the worker executes the claimed pass or later passes of the job. The queue orders the passes of a job by their
+ * rl_pass. */
+static bool has_pass_left(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
+  for (int pass = (int)claim->pass; pass < RL_PASS_COUNT; pass++)
+    if (worker == &runner->workers[runner->worker_layout->worker_of_pass[pass]]) return true;
+  return false;
+}
+
 /* Returns whether the pass needs the worker, or the worker must start at the same time. */
 static bool is_needed(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
-  return needs_all_workers(runner, claim) || worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
+  return (needs_all_workers(runner, claim) && has_pass_left(runner, worker, claim)) ||
+         worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
 }
 
 /* Ends the workers that the pass needs if they run another build than the job's. Called before workers are replaced and started,
@@ -196,12 +205,20 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) rl_worker_reap_replaced(worker);
 }
 
-/* Starts the workers that have no process, in this build. A worker that must pause is started by a later call. */
-static void start_spares(rl_device_runner *runner, const char *build) {
+/* Kills the workers that have executed their last pass of a job with posted code. They will be replaced anyway, and while another
+ * process has a context on the device, the profiler takes longer to access the registers of the counters. */
+static void kill_workers_without_passes(rl_device_runner *runner, const rl_claim *claim) {
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
+    if (worker->posted_code_job_id == claim->job_id && !has_pass_left(runner, worker, claim)) rl_worker_kill(worker);
+}
+
+/* Starts the workers that have no process, in this build. A worker that must pause is started by a later call. claim: starts only
+ * workers that this pass needs; NULL: all. */
+static void start_spares(rl_device_runner *runner, const char *build, const rl_claim *claim) {
   runner->needs_spares = false;
   for (int i = 0; i < MAX_WORKERS && runner->worker_layout->roles[i] != NULL; i++) {
     rl_worker *worker = &runner->workers[i];
-    if (worker->process.pid != 0) continue;
+    if (worker->process.pid != 0 || (claim != NULL && !is_needed(runner, worker, claim))) continue;
     if (may_start_spare(runner, worker)) {
       rl_worker_select_build(worker, build);
       rl_worker_start_ahead(worker);
@@ -335,7 +352,8 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   const int64_t begin_ns = rl_monotonic_ns();
   select_build(runner, attempt->claim);
   replace_workers_with_posted_code(runner, attempt->claim);
-  if (needs_all_workers(runner, attempt->claim)) start_spares(runner, attempt->claim->worker_build);
+  kill_workers_without_passes(runner, attempt->claim);
+  if (needs_all_workers(runner, attempt->claim)) start_spares(runner, attempt->claim->worker_build, attempt->claim);
   rl_attempt_result result = await_started_workers(runner, attempt, begin_ns);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (needs_all_memory(runner, attempt->claim)) end_other_workers(runner, attempt->worker);
@@ -408,7 +426,7 @@ static int prepare_idle_workers(rl_device_runner *runner) {
   if (runner->spares_until_ns != 0 && rl_monotonic_ns() >= runner->spares_until_ns) end_spares(runner);
   bool is_starting = open_next_spare(runner);
   if (!is_starting && runner->needs_spares) {
-    start_spares(runner, runner->spare_build);
+    start_spares(runner, runner->spare_build, NULL);
     is_starting = open_next_spare(runner);
   }
   release_workers(runner, NULL);

@@ -106,12 +106,20 @@ void rl_worker_start_ahead(rl_worker *worker) {
   rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
 }
 
-void rl_worker_replace(rl_worker *worker) {
+void rl_worker_kill(rl_worker *worker) {
+  const int64_t posted_code_job_id = worker->posted_code_job_id;
+  if (worker->process.pid == 0) return;
   rl_worker_reap_replaced(worker);
   rl_process_kill(&worker->process);
   worker->previous = worker->process;
   worker->process = (rl_process){0};
   forget_process(worker);
+  worker->posted_code_job_id = posted_code_job_id;
+}
+
+void rl_worker_replace(rl_worker *worker) {
+  rl_worker_kill(worker);
+  worker->posted_code_job_id = 0;
   rl_worker_start_ahead(worker);
 }
 

@@ -16,7 +16,7 @@ typedef struct rl_worker {
   char build[RL_WORKER_BUILD_SIZE];
   const rl_config *config;
   rl_process process;  /* pid 0: not started */
-  rl_process previous; /* killed by rl_worker_replace and not reaped; pid 0: none */
+  rl_process previous; /* killed by rl_worker_kill and not reaped; pid 0: none */
   rl_frame_reader *reader;
   int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
   bool waits_for_open;                             /* the process opens the device after rl_worker_open_device */
@@ -48,9 +48,11 @@ bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id
  * rl_worker_open_device. The caller must then read its HELLO before its first request. A failure is only logged; the next pass
  * starts a process again. */
 void rl_worker_start_ahead(rl_worker *worker);
+/* Kills the process, but does not wait for its exit, which takes 0.2 s if the process has a CUDA context. posted_code_job_id is
+ * kept, so that the worker is replaced when the job has ended. */
+void rl_worker_kill(rl_worker *worker);
 /* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
- * process exits, because the exit takes 0.2 s if the process has a CUDA context. Call rl_worker_reap_replaced before the device
- * is opened. */
+ * process exits. Call rl_worker_reap_replaced before the device is opened. */
 void rl_worker_replace(rl_worker *worker);
 /* Waits for the exit of the killed process, so that it no longer holds device memory. Does nothing if there is no killed
  * process. */

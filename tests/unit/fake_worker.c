@@ -91,7 +91,7 @@ static void wait_for_cancel(rl_frame_reader *reader) {
   if (frame.type == RL_FRAME_CANCEL) rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err);
 }
 
-static void serve_request(rl_frame_reader *reader) {
+static void serve_request(rl_frame_reader *reader, bool is_profiled) {
   rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal memory access"};
   rl_run_metadata metadata = {.engine = "fake"};
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
@@ -126,7 +126,8 @@ static void serve_request(rl_frame_reader *reader) {
   if (mode_is("rows")) send_rows(-1, 0);
   if (mode_is("rows-slowly")) send_rows(-1, 50000000);
   if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
-  if (mode_is("slow")) wait_for_cancel(reader);
+  if (mode_is("slow") || (mode_is("profiled-is-slow") && is_profiled)) wait_for_cancel(reader);
+  if (mode_is("profiled-is-slow") && !is_profiled) send_results();
   if (mode_is("late")) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
   static const char *const modes_with_results[] = {"",
                                                    "late",
@@ -181,7 +182,7 @@ int main(int argc, char **argv) {
   for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
     if (frame.type == RL_FRAME_REQUEST) {
       note_overlap(&frame);
-      serve_request(reader);
+      serve_request(reader, is_profiled);
     }
     if (frame.type == RL_FRAME_RELEASE) answer_release();
   }

@@ -301,6 +301,29 @@ static void requests_say_whether_openings_overlapped(void **state) {
   assert_int_equal(read_pids(test->overlap_pids_path, overlapped), 2);
 }
 
+/* When a job with posted code begins its counters pass, the worker of its timing pass ends. Its successor starts together with
+ * the other spare worker. */
+static void the_timing_worker_of_posted_code_ends_before_counters(void **state) {
+  test_state *test = *state;
+  pid_t pids[16], timing_worker;
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
+  spec.run_count = 1;
+  spec.source_json = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  rename_worker_to_cuda(test);
+  set_behaviour("profiled-is-slow");
+  open_supervisor(test);
+  const int64_t job = submit_spec(test, &spec);
+  while (read_pids(test->overlap_pids_path, pids) < 2) sleep_10_ms(); /* the profiled worker has received its request */
+  timing_worker = pids[0];
+  wait_for_death(timing_worker);
+  assert_int_equal(read_started_pids(test, pids), 2);
+  set_behaviour("");
+  ASSERT_OK(rl_queue_cancel_job(test->jobs, job, &err));
+  wait_for_state(test, job, RL_JOB_CANCELLED);
+  wait_for_starts(test, pids, 4);
+}
+
 /* The spare workers open the device one after the other, because each measures the growth of the used device memory. */
 static void spare_workers_do_not_open_the_device_at_the_same_time(void **state) {
   test_state *test = *state;
@@ -772,6 +795,7 @@ int main(void) {
                                      TEST(both_roles_start_ahead_after_posted_code),
                                      TEST(spare_workers_do_not_open_the_device_at_the_same_time),
                                      TEST(requests_say_whether_openings_overlapped),
+                                     TEST(the_timing_worker_of_posted_code_ends_before_counters),
                                      TEST(spare_workers_run_the_build_of_the_last_posted_code),
                                      TEST(no_spare_worker_starts_if_the_setting_is_0),
                                      TEST(no_job_waits_long_for_a_spare_worker_of_another_role),
