@@ -1,10 +1,14 @@
 /* bench_checks FILE...: measures whether the checks after each launch change the time of posted kernels that compute correctly.
- * Each file has a posted program as JSON (`code`, `entry`, `grid`, `arguments`, `expected`, ...). In each round, bench_checks
- * takes samples of the posted program with the checks and without them; every second round, the order is reversed. It prints a
- * line of JSON for each file and cache state: medians over all samples, their ratio, and the smallest and largest ratio of a
- * round.
+ * Each file has a posted program as JSON (`code`, `entry`, `grid`, `arguments`, `expected`, ...). bench_checks opens it several
+ * times, each time with other addresses of its buffers, because the addresses change a time of 5 us by several percent. Each
+ * opening has rounds of samples with the checks and without them; every second round, the order is reversed.
+ *
+ * It prints a line of JSON for each file and cache state: the medians of all samples; the mean over the openings of the ratio
+ * checked / not checked, and its 95 % confidence interval; the smallest and largest ratio of an opening. Ratios compare means of
+ * the samples between the quartiles, because the clock's resolution of 32 ns is 0.6 % of 5 us.
  *
  * bench_checks exits with 77 when there is no GPU, and with 1 on failure or when a launch is wrong. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +21,11 @@
 #include "source/source_cache.h"
 #include "workload.h"
 
-enum { ROUND_COUNT = 20, ROUND_SAMPLES = 25, MAX_FILE_BYTES = 8 << 20 };
+enum { OPENINGS = 10, ROUNDS = 6, ROUND_SAMPLES = 25, OPENING_SAMPLES = ROUNDS * ROUND_SAMPLES, MAX_FILE_BYTES = 8 << 20 };
+static const size_t GAP_BYTES = (size_t)7 << 20; /* by which the addresses of two openings differ */
 
-typedef struct compared_times {
-  double with_us[ROUND_COUNT * ROUND_SAMPLES], without_us[ROUND_COUNT * ROUND_SAMPLES];
+typedef struct compared_times { /* of one cache state */
+  double with_us[OPENINGS][OPENING_SAMPLES], without_us[OPENINGS][OPENING_SAMPLES];
 } compared_times;
 
 static char *read_file(const char *path) {
@@ -51,12 +56,11 @@ static int take_round(rl_instance *instance, const rl_sequence *sequence, rl_cac
              : 0;
 }
 
-static int compare(rl_instance *instance, rl_cache_state cache, compared_times *times, rl_error *err) {
+static int compare(rl_instance *instance, rl_cache_state cache, double *with_us, double *without_us, rl_error *err) {
   const rl_sequence *checked = instance->iteration.sequences;
   rl_sequence unchecked = *checked;
   unchecked.check_launch = NULL;
-  for (int round = 0; round < ROUND_COUNT; round++) {
-    double *with_us = times->with_us + round * ROUND_SAMPLES, *without_us = times->without_us + round * ROUND_SAMPLES;
+  for (int round = 0; round < ROUNDS; round++, with_us += ROUND_SAMPLES, without_us += ROUND_SAMPLES) {
     const bool checked_first = round % 2 == 0;
     if (take_round(instance, checked_first ? checked : &unchecked, cache, checked_first ? with_us : without_us, err) < 0 ||
         take_round(instance, checked_first ? &unchecked : checked, cache, checked_first ? without_us : with_us, err) < 0)
@@ -65,44 +69,74 @@ static int compare(rl_instance *instance, rl_cache_state cache, compared_times *
   return 0;
 }
 
-/* Computes the median of a copy, because rl_summarize_sample changes the times. */
-static double median(const double *us, size_t count) {
-  double copy[ROUND_COUNT * ROUND_SAMPLES];
-  memcpy(copy, us, count * sizeof *us);
-  return rl_summarize_sample(copy, count).median;
+static int compare_doubles(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
 }
 
-static void print_row(const char *path, const char *cache, const compared_times *times) {
-  double min_ratio = 1e9, max_ratio = 0;
-  for (int round = 0; round < ROUND_COUNT; round++) {
-    const double ratio = median(times->with_us + round * ROUND_SAMPLES, ROUND_SAMPLES) /
-                         median(times->without_us + round * ROUND_SAMPLES, ROUND_SAMPLES);
-    if (ratio < min_ratio) min_ratio = ratio;
-    if (ratio > max_ratio) max_ratio = ratio;
+/* Sorts the samples and returns the mean of those between the quartiles. */
+static double interquartile_mean(double *us, size_t count) {
+  double sum = 0;
+  qsort(us, count, sizeof *us, compare_doubles);
+  for (size_t i = count / 4; i < count - count / 4; i++) sum += us[i];
+  return sum / (double)(count - 2 * (count / 4));
+}
+
+/* The ratio checked / not checked over the openings. */
+typedef struct check_ratio {
+  double mean, low, high; /* low, high: 95 % confidence interval */
+  double minimum, maximum;
+} check_ratio;
+
+static check_ratio compute_ratio(compared_times *times) {
+  double ratios[OPENINGS], sum = 0, squares = 0;
+  for (int i = 0; i < OPENINGS; i++) {
+    ratios[i] =
+        interquartile_mean(times->with_us[i], OPENING_SAMPLES) / interquartile_mean(times->without_us[i], OPENING_SAMPLES);
+    sum += ratios[i];
   }
-  const double with_us = median(times->with_us, ROUND_COUNT * ROUND_SAMPLES),
-               without_us = median(times->without_us, ROUND_COUNT * ROUND_SAMPLES);
+  const double mean = sum / OPENINGS;
+  for (int i = 0; i < OPENINGS; i++) squares += (ratios[i] - mean) * (ratios[i] - mean);
+  const double half_width = rl_student_critical_value(0.05, OPENINGS - 1) * sqrt(squares / (OPENINGS - 1) / OPENINGS);
+  qsort(ratios, OPENINGS, sizeof *ratios, compare_doubles);
+  return (check_ratio){mean, mean - half_width, mean + half_width, ratios[0], ratios[OPENINGS - 1]};
+}
+
+/* Reorders the times. */
+static void print_row(const char *path, const char *cache, compared_times *times) {
   const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+  const check_ratio ratio = compute_ratio(times); /* before the next lines, which reorder samples of different openings */
+  const double with_us = rl_summarize_sample(times->with_us[0], OPENINGS * OPENING_SAMPLES).median,
+               without_us = rl_summarize_sample(times->without_us[0], OPENINGS * OPENING_SAMPLES).median;
   printf(
-      "{\"program\":\"%.*s\",\"cache\":\"%s\",\"checked_us\":%.4f,\"unchecked_us\":%.4f,\"ratio\":%.5f,\"least_ratio\":%.5f,"
-      "\"most_ratio\":%.5f,\"samples\":%d,\"commit\":\"%s\"}\n",
-      (int)strcspn(name, "."), name, cache, with_us, without_us, with_us / without_us, min_ratio, max_ratio,
-      ROUND_COUNT * ROUND_SAMPLES, RL_COMMIT);
+      "{\"program\":\"%.*s\",\"cache\":\"%s\",\"checked_us\":%.4f,\"unchecked_us\":%.4f,\"ratio\":%.5f,\"low_ratio\":%.5f,"
+      "\"high_ratio\":%.5f,\"least_ratio\":%.5f,\"most_ratio\":%.5f,\"samples\":%d,\"commit\":\"%s\"}\n",
+      (int)strcspn(name, "."), name, cache, with_us, without_us, ratio.mean, ratio.low, ratio.high, ratio.minimum, ratio.maximum,
+      OPENINGS * OPENING_SAMPLES, RL_COMMIT);
   fflush(stdout);
 }
 
-static int measure_program(rl_device *device, const char *path, rl_error *err) {
-  static compared_times times;
-  static const char *const cache_names[] = {[RL_CACHE_COLD] = "cold", [RL_CACHE_WARM] = "warm"};
+/* Opens the program at addresses that depend on `opening`, and takes its samples of both cache states. */
+static int measure_opening(rl_device *device, const char *text, int opening, compared_times times[2], rl_error *err) {
   rl_source_params params;
   rl_instance *instance = NULL;
-  char *text = read_file(path);
+  void *gap = NULL;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, GAP_BYTES * (size_t)(opening + 1), &gap, err) < 0) return -1;
   int rc = open_program(device, text, &params, &instance, err);
-  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM && rc == 0; cache++) {
-    rc = compare(instance, (rl_cache_state)cache, &times, err);
-    if (rc == 0) print_row(path, cache_names[cache], &times);
-  }
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM && rc == 0; cache++)
+    rc = compare(instance, (rl_cache_state)cache, times[cache].with_us[opening], times[cache].without_us[opening], err);
   if (instance) instance->ops->close(instance);
+  device->ops->release(device, gap);
+  return rc;
+}
+
+static int measure_program(rl_device *device, const char *path, rl_error *err) {
+  static compared_times times[2];
+  static const char *const cache_names[] = {[RL_CACHE_COLD] = "cold", [RL_CACHE_WARM] = "warm"};
+  char *text = read_file(path);
+  int rc = 0;
+  for (int opening = 0; opening < OPENINGS && rc == 0; opening++) rc = measure_opening(device, text, opening, times, err);
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM && rc == 0; cache++) print_row(path, cache_names[cache], &times[cache]);
   free(text);
   return rc;
 }

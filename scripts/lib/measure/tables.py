@@ -347,10 +347,15 @@ def layer_launches(rows):
     return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
 
 
+def interval(low, high):
+    return f"{low:.3f} to {high:.3f}"
+
+
 def check_cost(rows):
-    return table(["program", "cache", "checked, µs", "not checked, µs", "ratio", "ratios of 20 rounds"],
-                 [[row["program"], row["cache"], row["checked_us"], row["unchecked_us"], row["ratio"],
-                   f"{row['least_ratio']:.3f} to {row['most_ratio']:.3f}"] for row in rows if "checked_us" in row])
+    return table(["program", "cache", "checked, µs", "not checked, µs", "ratio", "95 % interval", "ratios of 10 openings"],
+                 [[row["program"], row["cache"], row["checked_us"], row["unchecked_us"], f"{row['ratio']:.3f}",
+                   interval(row["low_ratio"], row["high_ratio"]), interval(row["least_ratio"], row["most_ratio"])]
+                  for row in rows if "checked_us" in row])
 
 
 def hostile(rows):
