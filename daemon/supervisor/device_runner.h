@@ -1,8 +1,9 @@
 /* A device runner is the thread that serves one device. The thread claims passes from the queue, and the device's worker
  * processes execute them, one pass at a time. The runner starts a worker when a pass needs one. The workers of a job with posted
- * code must not execute another job, so the runner replaces them when that job has ended. The runner kills a worker that breaks
- * the protocol, ignores a cancellation or exceeds the job's deadline. After a crash the runner pauses before it starts a worker
- * again: 0.25 s, doubled by each further crash up to 30 s. A finished pass resets the pause.
+ * code must not execute another job, so the runner replaces them when that job has ended. It ends the worker of the timing passes
+ * before the job's other passes. The runner kills a worker that breaks the protocol, ignores a cancellation or exceeds the job's
+ * deadline. After a crash the runner pauses before it starts a worker again: 0.25 s, doubled by each further crash up to 30 s. A
+ * finished pass resets the pause.
  *
  * A spare worker is started before a pass needs it. If its HELLO is late, it is ended before the next pass. The runner then
  * pauses in the same way before it starts a spare worker of this role again, but a worker that a pass needs starts at once. */
