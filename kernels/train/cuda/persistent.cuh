@@ -60,8 +60,8 @@ static_assert((RL_FC1_OUTPUTS / TILE_ROWS) * (RL_FC1_INPUTS / TILE_COLUMNS) == B
 static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
               "every element of conv2.weight and small value of a block must have a thread");
 
-/* Versions of a tile format. They are for kernels with less code: an instruction that is executed once in a step costs several
- * ns, because it must be fetched, even if it only checks that there is nothing to do.
+/* Versions of a tile format. They are for kernels with less code: each warp executes most instructions only once in a step, so a
+ * check that finds nothing to do also takes time in each step.
  *
  *   recording       records timestamps, and stores the tensors that only tests read, if their pointers are set; the other
  *                   versions have no code for it
