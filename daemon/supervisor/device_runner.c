@@ -202,7 +202,7 @@ static void replace_workers_with_posted_code(rl_device_runner *runner, const rl_
     if (rl_worker_has_run_other_posted_code(worker, job_id) && gets_successor(runner, worker, claim)) rl_worker_replace(worker);
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_end(worker, 0, exit_status);
-  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) rl_worker_reap_replaced(worker);
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) rl_worker_reap_killed(worker);
 }
 
 /* Kills the workers that have executed their last pass of a job with posted code. They will be replaced anyway, and while another
@@ -320,14 +320,15 @@ static rl_attempt_result await_started_workers(rl_device_runner *runner, const r
 
 static bool is_out_of_memory(const rl_error *err) { return err->domain == RL_CUDA && err->code == CUDA_OUT_OF_MEMORY; }
 
-/* Ends the idle workers, whose contexts and instances hold device memory. Returns whether any was running. */
+/* Ends the idle workers, whose contexts and instances hold device memory, and waits for the exit of killed ones. Returns whether
+ * there was any. */
 static bool end_other_workers(rl_device_runner *runner, const rl_worker *active) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   bool ended = false;
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
     if (worker == active) continue;
     rl_worker_verify_idle(worker); /* ends a worker that has died, which is no longer holding memory */
-    if (worker->process.pid == 0) continue;
+    if (worker->process.pid == 0 && worker->previous.pid == 0) continue;
     rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
     ended = true;
   }

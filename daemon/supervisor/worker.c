@@ -49,7 +49,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
 
 int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err) { return start(worker, inherited_fd, false, err); }
 
-void rl_worker_reap_replaced(rl_worker *worker) {
+void rl_worker_reap_killed(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_process_terminate(&worker->previous, 0, exit_status);
 }
@@ -62,7 +62,7 @@ static void forget_process(rl_worker *worker) {
 }
 
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
-  rl_worker_reap_replaced(worker);
+  rl_worker_reap_killed(worker);
   rl_process_terminate(&worker->process, grace_ms, exit_status);
   forget_process(worker);
 }
@@ -109,7 +109,7 @@ void rl_worker_start_ahead(rl_worker *worker) {
 void rl_worker_kill(rl_worker *worker) {
   const int64_t posted_code_job_id = worker->posted_code_job_id;
   if (worker->process.pid == 0) return;
-  rl_worker_reap_replaced(worker);
+  rl_worker_reap_killed(worker);
   rl_process_kill(&worker->process);
   worker->previous = worker->process;
   worker->process = (rl_process){0};

@@ -52,11 +52,11 @@ void rl_worker_start_ahead(rl_worker *worker);
  * kept, so that the worker is replaced when the job has ended. */
 void rl_worker_kill(rl_worker *worker);
 /* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
- * process exits. Call rl_worker_reap_replaced before the device is opened. */
+ * process exits. Call rl_worker_reap_killed before a worker that measures the memory of its context opens the device. */
 void rl_worker_replace(rl_worker *worker);
 /* Waits for the exit of the killed process, so that it no longer holds device memory. Does nothing if there is no killed
  * process. */
-void rl_worker_reap_replaced(rl_worker *worker);
+void rl_worker_reap_killed(rl_worker *worker);
 /* Lets a process that was started ahead open the device. Does nothing if no process waits for that. */
 void rl_worker_open_device(rl_worker *worker);
 /* Returns whether the process may be opening the device: it has begun to, and its HELLO was not read yet. */

@@ -55,10 +55,24 @@ def is_running(pid):
         return False
 
 
-def has_other_workers():
+def is_child_of_daemon(pid):
+    """Returns true for a process that runs, or has been killed and not been reaped, and whose parent is this worker's."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1]) == os.getppid()
+    except OSError:
+        return False
+
+
+def other_workers():
     with open(os.environ["FAKE_WORKER_NOTES"] + ".starts") as file:
-        pids = {json.loads(line)["pid"] for line in file}
-    return any(is_running(pid) for pid in pids - {os.getpid()})
+        return {json.loads(line)["pid"] for line in file} - {os.getpid()}
+
+
+def is_out_of_memory(entry):
+    if entry == "large_in_counters":  # a process that exits holds its device memory until it is reaped
+        return role == "profiled" and any(map(is_child_of_daemon, other_workers()))
+    return entry == "too_large" or entry == "large" and any(map(is_running, other_workers()))
 
 
 def send(kind, message=None):
@@ -138,7 +152,7 @@ def serve():
             if entry == "faulty":
                 fail("cuda", 700, "running: an illegal memory access was encountered")
                 sys.exit(4)
-            if entry == "large" and has_other_workers() or entry == "too_large":
+            if is_out_of_memory(entry):
                 fail("cuda", 2, "allocating 140 GB: out of memory (cudaErrorMemoryAllocation)")
             else:
                 reply_to(entry)

@@ -294,6 +294,17 @@ def test_only_the_pass_that_runs_out_of_memory_is_repeated(start_with_gpu):
     assert timing == again and activity == counters != timing
 
 
+def test_the_timing_worker_gives_back_device_memory_before_counters(start_with_gpu):
+    """The timing worker has been killed, and its process may hold device memory until it is reaped."""
+    daemon = start_with_gpu()
+    daemon.run(source())
+    wait_for_spares(daemon)
+    count = len(daemon.notes())
+    job_id = daemon.run(source(entry="large_in_counters", passes=["timing", "counters"]))
+    timing, counters, again = [note["pid"] for note in daemon.notes()[count:]]
+    assert counters == again != timing and daemon.get(f"/jobs/{job_id}").json()["worker_deaths"] == 0
+
+
 def test_total_buffer_bytes_are_bounded(gpu_daemon):
     buffers = [{"buffer": {"dtype": "fp64", "count": 256}}, {"buffer": {"dtype": "fp64", "count": 256}}]
     assert gpu_daemon.wait(gpu_daemon.submit(source(arguments=buffers)))["state"] == "completed"
