@@ -59,8 +59,9 @@ cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instruc
 cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions, bool of_library);
 /* Compares the findings of each rule for a kernel in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new",
  * "resolved" or "unchanged"; a and b: the finding or null. Each finding is an element of the list, also one that
- * rl_report_findings_json adds to the "parts" of another. of_library: the paired kernels belong to a library. */
-cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b, bool of_library);
+ * rl_report_findings_json adds to the "parts" of another. a_of_library, b_of_library: the kernel of this run belongs to a
+ * library. */
+cJSON *rl_report_finding_changes(const rl_metric_values *a, bool a_of_library, const rl_metric_values *b, bool b_of_library);
 /* Returns the kernel's rl_kernel_verdict as JSON. library: the kernel belongs to a library; its verdict then has no advice,
  * because the user can't change its code. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);

@@ -153,8 +153,8 @@ static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_fin
   return object;
 }
 
-cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b, bool of_library) {
-  rl_findings findings_a = rl_report_apply_rules(a, of_library), findings_b = rl_report_apply_rules(b, of_library);
+cJSON *rl_report_finding_changes(const rl_metric_values *a, bool a_of_library, const rl_metric_values *b, bool b_of_library) {
+  rl_findings findings_a = rl_report_apply_rules(a, a_of_library), findings_b = rl_report_apply_rules(b, b_of_library);
   cJSON *array = cJSON_CreateArray();
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {

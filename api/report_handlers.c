@@ -346,8 +346,9 @@ static char *render_pair(rl_report_stream *stream, const char *const columns[RL_
   cJSON *sections = rl_report_differences(&stream->a.view, &a.values, &stream->b.view, &b.values);
   cJSON_AddItemToObject(pair, "sections", sections);
   const cJSON *kernel_a = cJSON_GetObjectItemCaseSensitive(pair, "a"), *kernel_b = cJSON_GetObjectItemCaseSensitive(pair, "b");
-  bool of_library = rl_report_library_name(stream->a.row, kernel_a) || rl_report_library_name(stream->b.row, kernel_b);
-  cJSON_AddItemToObject(pair, "findings", rl_report_finding_changes(&a.values, &b.values, of_library));
+  bool a_of_library = rl_report_library_name(stream->a.row, kernel_a) != NULL;
+  bool b_of_library = rl_report_library_name(stream->b.row, kernel_b) != NULL;
+  cJSON_AddItemToObject(pair, "findings", rl_report_finding_changes(&a.values, a_of_library, &b.values, b_of_library));
   return print_and_delete(pair, err);
 }
 

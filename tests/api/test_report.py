@@ -495,6 +495,16 @@ def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, librar
         assert kernel["library"] is None and kernel["verdict"]["advice"]
 
 
+def test_a_comparison_advises_the_author_of_one_kernel_and_the_caller_of_the_other(daemon, rows):
+    own, library = (rows.run([{"launch": "gemm", "name": name, "metrics": ncu_raw("stride")}])
+                    for name in ("sgemm(const float *, const float *, float *)", "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"))
+    for a, b in ((own, library), (library, own)):
+        (pair,) = daemon.get(f"/compare?a={a}&b={b}").json()["kernels"]
+        messages = {side: " ".join(change[side]["message"] for change in pair["findings"]) for side in ("a", "b")}
+        assert "neighbouring threads" in messages["a" if a == own else "b"]
+        assert "neighbouring threads" not in messages["a" if a == library else "b"]
+
+
 def test_the_catalogue_lists_every_section(daemon):
     items = {item["id"]: item for item in daemon.get("/sections").json()["items"]}
     assert len(items) >= 22
