@@ -64,7 +64,7 @@ static int evaluate_terms(evaluation *e, rl_error *err) {
 
 /* --- messages ---------------------------------------------------------------------------------------------------------- */
 
-enum { ADVICE_MARK = '|' };
+#define ADVICE_MARK "|"
 
 typedef struct text_buffer {
   char *text;
@@ -93,19 +93,31 @@ static int append_value(evaluation *e, const char *begin, const char **end, text
   return 0;
 }
 
+/* Appends the text that ends at `end`, with the values of its placeholders. */
+static int append_text(evaluation *e, const char *text, const char *end, text_buffer *message, rl_error *err) {
+  while (text < end) {
+    const char *placeholder = memchr(text, '{', (size_t)(end - text)), *plain_end = placeholder ? placeholder : end;
+    append(message, "%.*s", (int)(plain_end - text), text);
+    text = plain_end;
+    if (placeholder && append_value(e, placeholder + 1, &text, message, err) < 0) return -1;
+  }
+  return 0;
+}
+
+size_t rl_rule_fact_length(const rl_rule *rule) { return strcspn(rule->message, ADVICE_MARK); }
+
+const char *rl_rule_advice(const rl_rule *rule) {
+  const char *fact_end = rule->message + rl_rule_fact_length(rule);
+  return *fact_end ? fact_end + strlen(ADVICE_MARK) : fact_end;
+}
+
 static int write_message(evaluation *e, rl_finding *finding, rl_error *err) {
   text_buffer message = {finding->message, sizeof finding->message, 0};
-  const char *advice = strchr(e->rule->message, ADVICE_MARK);
+  const char *fact = e->rule->message, *advice = rl_rule_advice(e->rule);
   message.text[0] = 0;
-  for (const char *next = e->rule->message; *next;) {
-    size_t plain_length = strcspn(next, "{|");
-    append(&message, "%.*s", (int)plain_length, next);
-    next += plain_length;
-    if (*next == ADVICE_MARK) finding->advice_offset = message.used_bytes, next++;
-    if (*next == '{' && append_value(e, next + 1, &next, &message, err) < 0) return -1;
-  }
-  if (!advice) finding->advice_offset = message.used_bytes;
-  return 0;
+  if (append_text(e, fact, fact + rl_rule_fact_length(e->rule), &message, err) < 0) return -1;
+  finding->advice_offset = message.used_bytes;
+  return append_text(e, advice, advice + strlen(advice), &message, err);
 }
 
 /* --- one rule ---------------------------------------------------------------------------------------------------------- */

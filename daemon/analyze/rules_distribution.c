@@ -3,7 +3,7 @@
 
 /* A kernel takes as long as its busiest unit. With even load it would take as long as the average unit. Units do not limit the
  * kernel if the busiest one is active for less than half of the time. */
-#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                             \
+#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, ending)                                             \
   {                                                                                                                              \
     .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",        \
     .cause = RL_CAUSE_HOT_UNITS,                                                                                                 \
@@ -15,7 +15,7 @@
     .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,               \
     .message = unit_name                                                                                                         \
         " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0} % of the " \
-        "longest. |" advice                                                                                                      \
+        "longest. " ending                                                                                                       \
   }
 
 const rl_rule rl_rules_work_distribution[] = {
@@ -39,10 +39,12 @@ const rl_rule rl_rules_work_distribution[] = {
                 "are active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take "
                 "different times, or the number of blocks is not a multiple of the number of multiprocessors. |Split long "
                 "blocks, use more and smaller ones, or use dynamic scheduling."},
-    IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
-                   " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
-                   "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),
+    IMBALANCE_RULE(
+        l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
+        " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
+        "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this. |Pad "
+        "such strides, or use several copies of the address."),
     IMBALANCE_RULE(dram, "DRAM channels", "dram", , "",
-                   "Accesses concentrate on few channels: avoid strides that are large powers of two."),
+                   "Accesses concentrate on few channels. |Avoid strides that are large powers of two."),
     {NULL},
 };

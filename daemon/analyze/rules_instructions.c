@@ -49,14 +49,14 @@
   {"half", "fused + additions + multiplications"}, { "matrix", "max(0, tensor - 100 * half / peak)" }
 
 /* One rule for each pipeline. */
-#define PIPE_SATURATED_RULE(pipe, metric, advice)                                                                              \
-  {                                                                                                                            \
-    .id = "pipe_" #pipe "_saturated", .version = 2, .section = "ComputeWorkloadAnalysis",                                      \
-    .title = "The " #pipe " pipeline is saturated", .cause = RL_CAUSE_SATURATION,                                              \
-    .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}}, .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT),       \
-    .kind = RL_FINDING_INFO,                                                                                                   \
-    .message =                                                                                                                 \
-        "The " #pipe " pipeline is busy {busy} % of the time that multiprocessors are active, and limits the kernel. |" advice \
+#define PIPE_SATURATED_RULE(pipe, metric, ending)                                                                             \
+  {                                                                                                                           \
+    .id = "pipe_" #pipe "_saturated", .version = 2, .section = "ComputeWorkloadAnalysis",                                     \
+    .title = "The " #pipe " pipeline is saturated", .cause = RL_CAUSE_SATURATION,                                             \
+    .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}}, .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT),      \
+    .kind = RL_FINDING_INFO,                                                                                                  \
+    .message =                                                                                                                \
+        "The " #pipe " pipeline is busy {busy} % of the time that multiprocessors are active, and limits the kernel. " ending \
   }
 
 const rl_rule rl_rules_instructions[] = {
@@ -89,7 +89,7 @@ const rl_rule rl_rules_instructions[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of the {threads} threads that are active in an instruction, {predicated_on} execute it; the predicate of the "
-                "others is false. |Compilers turn short branches into predicates: move tests out of loops, and handle borders "
+                "others is false. Compilers turn short branches into predicates. |Move tests out of loops, and handle borders "
                 "separately from the interior."},
     {.id = "branch_divergence",
      .version = 1,
@@ -175,14 +175,15 @@ const rl_rule rl_rules_instructions[] = {
      .kind = RL_FINDING_INFO,
      .message = "Tensor cores are busy {matrix} % of the time, as in a good matrix product. |Only a lower precision or fewer "
                 "operations make it faster."},
-    PIPE_SATURATED_RULE(alu, "sm__pipe_alu_cycles_active",
-                        "It executes integer, logic and comparison instructions: simplify index arithmetic, or use wider types."),
+    PIPE_SATURATED_RULE(
+        alu, "sm__pipe_alu_cycles_active",
+        "It executes integer, logic and comparison instructions. |Simplify index arithmetic, or use wider types."),
     PIPE_SATURATED_RULE(fma, "sm__pipe_fma_cycles_active",
-                        "It executes FP32 and FP16 arithmetic and integer multiplications: use tensor cores, or compute less."),
-    PIPE_SATURATED_RULE(fp64, "sm__pipe_fp64_cycles_active", "Compute in FP32 where accuracy allows it."),
+                        "It executes FP32 and FP16 arithmetic and integer multiplications. |Use tensor cores, or compute less."),
+    PIPE_SATURATED_RULE(fp64, "sm__pipe_fp64_cycles_active", "|Compute in FP32 where accuracy allows it."),
     PIPE_SATURATED_RULE(xu, "sm__inst_executed_pipe_xu",
-                        "It executes transcendental functions and conversions: use polynomials, tables or fewer conversions."),
+                        "It executes transcendental functions and conversions. |Use polynomials, tables or fewer conversions."),
     PIPE_SATURATED_RULE(lsu, "sm__inst_executed_pipe_lsu",
-                        "It issues loads, stores and shuffles: use wider accesses and keep values in registers."),
+                        "It issues loads, stores and shuffles. |Use wider accesses and keep values in registers."),
     {NULL},
 };

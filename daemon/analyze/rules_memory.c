@@ -84,8 +84,8 @@ const rl_rule rl_rules_memory[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Loads use {used_bytes} of the " SECTOR
                 " bytes of each sector. For the {requested:0} sectors that L1 requested from L2, {missed:0} were read from DRAM "
-                "(a miss can read two), so {waste:0} % of the bytes that DRAM delivers are not used. |A stride between threads "
-                "causes this: change the data layout."},
+                "(a miss can read two), so {waste:0} % of the bytes that DRAM delivers are not used. A stride between threads "
+                "causes this. |Change the data layout."},
     {.id = "traffic_above_model",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",

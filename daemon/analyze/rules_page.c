@@ -26,9 +26,9 @@ static const char preface[] =
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"
     "\n"
-    "A message ends with advice to the author of the kernel. If the kernel belongs to cuBLAS or cuDNN, it ends with what the\n"
-    "caller can change instead, which depends on the cause; without such an advice, the caller can only try the library's other\n"
-    "algorithms.\n"
+    "Most messages end with advice to the author of the kernel. For a kernel of cuBLAS or cuDNN, this advice is replaced by\n"
+    "what the caller can change, which depends on the cause; where the table has none, by *Try the library's other\n"
+    "algorithms.*\n"
     "\n"
     "Metrics that begin with `code__` are counts of SASS instructions by their operands; they need nvdisasm on the host.\n"
     "Metrics that begin with `activity__` are measurements of the activity pass ([schema.md](schema.md)). `model__bytes` is\n"
@@ -51,8 +51,9 @@ static void print_rule(const rl_rule *rule) {
   printf("\nCondition: `%s`.", rule->condition);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
   if (rule->opcodes) printf(" Instructions: `%s`.", rule->opcodes);
-  const char *advice = strchr(rule->message, '|');
-  if (advice) printf("\n\n> %.*s\n>\n> *Advice:* %s\n", (int)(advice - rule->message), rule->message, advice + 1);
+  int length = (int)rl_rule_fact_length(rule);
+  const char *advice = rl_rule_advice(rule);
+  if (*advice) printf("\n\n> %.*s\n>\n> *Advice:* %s\n", length - 1 /* the space before the advice */, rule->message, advice);
   else printf("\n\n> %s\n", rule->message);
 }
 

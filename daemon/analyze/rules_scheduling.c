@@ -1,8 +1,9 @@
 /* Rules about issue slots and warp stalls. */
 #include "analyze/rules_tables.h"
 
-/* One rule for each stall reason: warps spend much of their time in it while issue slots stay empty and no unit is busy. */
-#define STALL_RULE(reason, cause_id, stall_title, where, advice)                                                           \
+/* One rule for each stall reason: warps spend much of their time in it while issue slots stay empty and no unit is busy.
+ * ending: the end of the message, with the "|" before its advice. */
+#define STALL_RULE(reason, cause_id, stall_title, where, ending)                                                           \
   {                                                                                                                        \
     .id = "stall_" #reason, .version = 2, .section = "WarpStateStats", .title = stall_title, .cause = RL_CAUSE_##cause_id, \
     .inputs = {{"stalled", "smsp__average_warps_issue_stalled_" #reason "_per_issue_active.ratio"},                        \
@@ -15,7 +16,7 @@
     .kind = RL_FINDING_OPTIMIZATION,                                                                                       \
     .message =                                                                                                             \
         "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0} %) are "       \
-        "spent waiting " where ". |" advice                                                                                \
+        "spent waiting " where ". " ending                                                                                 \
   }
 
 const rl_rule rl_rules_scheduling[] = {
@@ -103,47 +104,48 @@ const rl_rule rl_rules_scheduling[] = {
     STALL_RULE(
         short_scoreboard, SHARED_LATENCY, "Stall short scoreboard (shared memory, special functions)",
         "for shared memory or special functions",
-        "Look for bank conflicts, use fewer and wider shared-memory accesses, and fewer special functions (sin, exp, rsqrt, "
+        "|Look for bank conflicts, use fewer and wider shared-memory accesses, and fewer special functions (sin, exp, rsqrt, "
         "conversions)."),
     STALL_RULE(mio_throttle, SHARED_LATENCY, "MIO throttle", "for a slot in the MIO (memory input/output) queue",
-               "Too many shared-memory, special-function or dynamic branch instructions are issued in a row: use wider "
+               "Too many shared-memory, special-function or dynamic branch instructions are issued in a row. |Use wider "
                "shared-memory accesses or shuffles, or interleave arithmetic."),
     STALL_RULE(
         lg_throttle, MEMORY_QUEUE, "LG throttle (local and global memory)", "for a slot in the queue of local and global memory",
-        "Too many memory instructions are issued in a row: use wider accesses (16 bytes per thread) and avoid local memory."),
+        "Too many memory instructions are issued in a row. |Use wider accesses (16 bytes per thread) and avoid local memory."),
     STALL_RULE(tex_throttle, TEXTURE_QUEUE, "TEX throttle", "for a slot in the texture queue",
-               "Issue fewer texture, surface and FP64-by-texture operations in a row, or use ordinary loads."),
+               "|Issue fewer texture, surface and FP64-by-texture operations in a row, or use ordinary loads."),
     STALL_RULE(barrier, BARRIERS, "Stall barrier", "at a barrier",
-               "Warps arrive at different times: balance the work between barriers, use smaller blocks or fewer barriers, or "
+               "Warps arrive at different times. |Balance the work between barriers, use smaller blocks or fewer barriers, or "
                "synchronise only the warps that share data."),
     STALL_RULE(membar, FENCES, "Stall membar (memory fence)", "for a memory barrier",
-               "Use fewer fences and the narrowest scope that is right (block instead of device or system), and have fewer "
+               "|Use fewer fences and the narrowest scope that is right (block instead of device or system), and have fewer "
                "writes in flight before them."),
     STALL_RULE(wait, DEPENDENCIES, "Stall wait (fixed-latency dependency)", "for the fixed latency of an instruction",
-               "Dependent instructions form chains, and there are too few warps to hide them: give each thread more independent "
+               "Dependent instructions form chains, and there are too few warps to hide them. |Give each thread more independent "
                "work, or raise occupancy."),
     STALL_RULE(branch_resolving, BRANCHES, "Stall branch resolving", "for the target of a branch",
-               "Use fewer branches and calls: unroll short loops, replace branches with selects, avoid indirect calls."),
+               "|Use fewer branches and calls: unroll short loops, replace branches with selects, avoid indirect calls."),
     STALL_RULE(no_instruction, INSTRUCTION_CACHE, "Stall no instruction (instruction cache misses)", "for instruction fetches",
-               "The code does not fit the instruction cache, or jumps across it: unroll less, shrink the kernel, or run more "
+               "The code does not fit the instruction cache, or jumps across it. |Unroll less, shrink the kernel, or run more "
                "warps on the same code."),
     STALL_RULE(imc_miss, CONSTANTS, "Stall IMC miss (constant cache)", "for constant memory",
-               "Reads of constants miss in the cache: use fewer constants, read them with one index for the whole warp, or load "
+               "Reads of constants miss in the cache. |Use fewer constants, read them with one index for the whole warp, or load "
                "them from global memory."),
     STALL_RULE(
         drain, STORES_AT_EXIT, "Stall drain (stores before exit)", "for their stores to complete before they exit",
-        "Many warps store much data just before they exit: spread the stores, make them coalesced and wide, or give a thread "
+        "Many warps store much data just before they exit. |Spread the stores, make them coalesced and wide, or give a thread "
         "more than one element."),
     STALL_RULE(sleeping, SLEEP, "Stall sleeping (__nanosleep)", "in __nanosleep",
-               "Use shorter __nanosleep intervals, or wait on a barrier object instead of polling."),
+               "|Use shorter __nanosleep intervals, or wait on a barrier object instead of polling."),
     STALL_RULE(dispatch_stall, DISPATCH, "Dispatch stall", "for the dispatcher",
-               "It delays instructions because of conflicts, such as those over register banks. A program can rarely avoid this: "
-               "another mix of instructions may help."),
-    STALL_RULE(gmma, WARPGROUPS, "Stall GMMA (wgmma)", "for wgmma instructions",
-               "Keep more matrix operations in flight (a deeper pipeline, waits for older groups only), and let other warps load "
-               "the tiles."),
+               "It delays instructions because of conflicts, such as those over register banks. |Another mix of instructions "
+               "may help; a program can rarely avoid this."),
+    STALL_RULE(
+        gmma, WARPGROUPS, "Stall GMMA (wgmma)", "for wgmma instructions",
+        "|Keep more matrix operations in flight (a deeper pipeline, waits for older groups only), and let other warps load "
+        "the tiles."),
     STALL_RULE(misc, OTHER_STALLS, "Stall misc", "for a miscellaneous reason",
-               "The hardware does not report the reason; PC samples by instruction show where it happens."),
+               "The hardware does not report the reason. |PC samples by instruction show where it happens."),
     {.id = "tensor_waits_for_shared",
      .version = 1,
      .section = "WarpStateStats",

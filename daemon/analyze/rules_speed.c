@@ -2,6 +2,7 @@
 #include "analyze/rules_tables.h"
 
 #define BUSY_PCT RL_TEXT(RL_BUSY_PCT)
+#define BELOW_BUSY_PCT BUSY_PCT " - 0.1" /* not printed as the threshold */
 #define BALANCED_DIFFERENCE_PCT RL_TEXT(RL_BALANCED_DIFFERENCE_PCT)
 #define SATURATED_PCT RL_TEXT(RL_SATURATED_PCT)
 
@@ -67,11 +68,10 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
-     .message = "Multiprocessors reach {min(compute, " BUSY_PCT " - 0.1)} % and the memory system {min(memory, " BUSY_PCT
-                " - 0.1)} % of their "
-                "peaks, both below " BUSY_PCT
-                " %: the kernel waits for latencies or has too little work. |The scheduler and warp state sections show the "
-                "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
+     .message = "Multiprocessors reach {min(compute, " BELOW_BUSY_PCT ")} % and the memory system {min(memory, " BELOW_BUSY_PCT
+                ")} % of their peaks, both below " BUSY_PCT " %: the kernel waits for latencies or has too little work. |The "
+                "scheduler and warp state sections show the reason. A larger grid, more independent work in each thread, and "
+                "higher occupancy hide latencies."},
     {.id = "dram_saturated",
      .version = 2,
      .section = "MemoryWorkloadAnalysis",
