@@ -8,26 +8,20 @@
 
 const rl_rule rl_rules_speed_of_light[] = {
     {.id = "bound_memory",
-     .version = 2,
+     .version = 3,
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .cause = RL_CAUSE_SATURATION,
      .inputs = {RL_INPUT_COMPUTE_PCT,
                 RL_INPUT_MEMORY_PCT,
                 RL_INPUT_DRAM_PCT,
-                {"l2_tags", "lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed"},
-                {"l2_sectors", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
-                {"l2_data", "lts__d_sectors.avg.pct_of_peak_sustained_elapsed"},
-                {"l1_wavefronts", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"},
-                {"l1_reads", "l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed"},
-                {"l1_writes", "l1tex__data_bank_writes.avg.pct_of_peak_sustained_elapsed"}},
-     .terms = {{"l2", "max(l2_tags, l2_sectors, l2_data)"}, {"l1", "max(l1_wavefronts, l1_reads, l1_writes)"}},
+                {"l2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"}},
      .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
-     .message = "The memory system works at {memory} % of its peak (DRAM {dram} %, L2 {l2} %, L1 and shared memory {l1} %), the "
-                "multiprocessors at {compute} %. Arithmetic is not the limit. |If DRAM or L2 is the busiest, move fewer bytes or "
-                "reuse them; if it is L1 and shared memory, access them less, or without conflicts."},
+     .message = "The memory system works at {memory} % of its peak (DRAM {dram} %, L2 {l2} %), the multiprocessors at "
+                "{compute} %. Arithmetic is not the limit. The verdict names the busiest level. |If it is DRAM or L2, move fewer "
+                "bytes or reuse them; if it is L1 and shared memory, access them less, or without conflicts."},
     {.id = "bound_compute",
      .version = 1,
      .section = "SpeedOfLight",
