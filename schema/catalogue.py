@@ -24,8 +24,8 @@ CHIPS = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
 SETS = ["basic", "detailed", "full"]
 # Of each note, the text for a full and for an empty L2 (option `cache` of jobs).
 NOTES = {"full_l2": (
-    "ncu empties L2 before the kernel. Here L2 is full of clean lines, and their evictions count too. The option cache: empty "
-    "empties it.",
+    "ncu empties L2 before the kernel. Here L2 is full of clean lines, and their evictions count too. With the "
+    "option `cache` `empty` of the job, L2 is empty here too.",
     "L2 was empty before the kernel. ncu leaves some lines in L2, so that this number can be up to 9 % lower here.")}
 FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")

@@ -314,7 +314,8 @@ static void the_timing_worker_of_posted_code_ends_before_counters(void **state) 
   set_behaviour("profiled-is-slow");
   open_supervisor(test);
   const int64_t job = submit_spec(test, &spec);
-  while (read_pids(test->overlap_pids_path, pids) < 2) sleep_10_ms(); /* the profiled worker has received its request */
+  for (int i = 0; i < 1000 && read_pids(test->overlap_pids_path, pids) < 2; i++) sleep_10_ms();
+  assert_int_equal(read_pids(test->overlap_pids_path, pids), 2); /* the profiled worker has received its request */
   timing_worker = pids[0];
   wait_for_death(timing_worker);
   assert_int_equal(read_started_pids(test, pids), 2);

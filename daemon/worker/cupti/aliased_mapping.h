@@ -1,5 +1,5 @@
-/* Maps a range of device addresses for data that is written but never read. All parts of the range map to the same physical
- * chunk. So a long range takes little memory, and only the lines of one chunk become dirty in L2. */
+/* Maps a range of device addresses for data whose values do not matter: all parts of the range map to the same physical chunk. So
+ * a long range takes little memory, and only the lines of one chunk become dirty in L2. */
 #ifndef RL_CUPTI_ALIASED_MAPPING_H
 #define RL_CUPTI_ALIASED_MAPPING_H
 

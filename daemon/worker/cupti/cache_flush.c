@@ -18,8 +18,7 @@
 extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
 extern const rl_embedded rl_discard_l2_fatbin[];   /* discard_l2.cu */
 
-/* With these sizes and an L2 of 60 MB, the results agree with Nsight Compute's cache control. The written chunk stays dirty in
- * L2. */
+/* MIN_FLUSH_BYTES fills an L2 of 60 MB. RL_CACHE_FULL: the written chunk stays dirty in L2. */
 static const size_t MIN_FLUSH_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
 static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* TOUCHED_BYTES of each page are read */
 enum { DISCARDING_BLOCKS_PER_SM = 8, DISCARDING_THREADS = 256 };

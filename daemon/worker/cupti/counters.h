@@ -30,8 +30,8 @@ typedef struct rl_counters {
 /* Implements rl_profiler_ops.collect_counters. */
 int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile_options *profile_options,
                         const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
-/* Implements rl_profiler_ops.prepare_counters: loads CUPTI's host library and the plan of the set `full` for code without special
- * instructions. */
+/* Implements rl_profiler_ops.prepare_counters: loads CUPTI's host library, reads the topology of the links, and loads the two
+ * plans of the set `full` for code without special instructions. */
 void rl_counters_prepare(rl_counters *counters);
 /* Implements rl_profiler_ops.release_counters: disables the profilers, so that other measurements and other processes
  * can use the hardware, and forgets the kernels of the step. */

@@ -7,7 +7,7 @@
 #include "worker/cupti/metric_selection.h"
 #include "worker/cupti/plan_files.h"
 
-static const rl_instruction_classes no_classes = 0, all_classes = ~(rl_instruction_classes)0;
+static const rl_instruction_classes no_classes = 0;
 
 /* Returns the names of the counters, which the caller frees; NULL: out of memory. */
 static const char **list_counters(const rl_metric_selection *selection) {
@@ -39,7 +39,8 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   }
   for (int set = 0; rl_profile_set_names[set] != NULL; set++)
-    if (make_plan(argv[1], argv[2], set, no_classes, &err) < 0 || make_plan(argv[1], argv[2], set, all_classes, &err) < 0) {
+    if (make_plan(argv[1], argv[2], set, no_classes, &err) < 0 ||
+        make_plan(argv[1], argv[2], set, rl_all_instruction_classes, &err) < 0) {
       fprintf(stderr, "%s: %s\n", argv[2], err.message);
       return EXIT_FAILURE;
     }

@@ -56,7 +56,8 @@ typedef struct rl_persistent_args {
    * tensors, one after another, whose sum is the gradient. */
   void *pooled1, *pooled1_gradient, *pooled2_gradient;
   uint8_t *argmax1, *argmax2;
-  /* If not NULL, rl_persistent_epoch launches another version of its kernel, which records timestamps and computes the same. */
+  /* If timestamps or pooled1 is not NULL, rl_persistent_epoch launches another version of its kernel, which records timestamps
+   * and stores these tensors. It computes the same. */
   rl_persistent_timestamps *timestamps;
 } rl_persistent_args;
 

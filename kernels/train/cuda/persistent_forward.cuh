@@ -304,7 +304,8 @@ static __device__ __forceinline__ void train_head(const rl_persistent_args &args
                                                   const block_coords &coords, uint32_t label, block_memory<Format> &smem,
                                                   gradient_sums<Format> &sums) {
   typedef typename Format::value value;
-  const float *weights = &smem.head[RL_FC1_OUTPUTS], image_scale = smem.state.loss_scale.scale / microbatch.step_images;
+  const float *weights = &smem.head[RL_FC1_OUTPUTS];
+  const float image_scale = smem.state.loss_scale.scale / microbatch.step_images;
   const float4 hidden = hidden_values(args, microbatch, coords, smem);
   const class_result result = classify(coords, hidden, label, smem);
   const float logit_gradient = (result.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * image_scale;

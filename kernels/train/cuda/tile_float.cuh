@@ -33,7 +33,7 @@ struct float_tile_format : tile_format<float> {
   } weight_sums;
   enum {
     VECTOR = 4,                   /* floats in 16 bytes */
-    ONE_MICROBATCH_IS_FASTER = 0, /* it spills 216 bytes of registers */
+    ONE_MICROBATCH_IS_FASTER = 0, /* its kernel would spill 216 bytes of registers */
     WARPS = THREADS / 32,
     TERMS = 16,
     PRODUCT_WARPS = TERMS / 2, /* warps that compute products */

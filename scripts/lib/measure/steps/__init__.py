@@ -39,7 +39,7 @@ STEPS = [
     Step("recorded_kernels", functools.partial(suites.record_blocks, name="kernels"), 60, 260,
          "values of the blocks of suite kernels, with unchanged code"),
     Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
-    Step("check_cost", reports.check_cost, 20, 60, "times of posted kernels with the checks after each launch, and without"),
+    Step("check_cost", reports.check_cost, 60, 180, "times of posted kernels with the checks after each launch, and without"),
     Step("hostile", hostile.hostile, 440, 590,
          "up to 1000 malicious or malformed posts in a row: how each ends, leaks, and the time of an ordinary kernel"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
