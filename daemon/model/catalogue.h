@@ -36,7 +36,7 @@ typedef struct rl_section_row {
   const char *chips;
   rl_parts parts;
   const char *note;       /* why the number can differ from ncu's; NULL: it does not */
-  const char *empty_note; /* the same, if L2 was empty before the kernel (RL_CACHE_EMPTY) */
+  const char *empty_note; /* the same, if L2 was empty before the kernel (RL_L2_EMPTY) */
 } rl_section_row;
 
 typedef struct rl_section {

@@ -11,7 +11,7 @@ const char *const rl_profile_set_names[] = {[RL_PROFILE_SET_AUTO] = "auto",
                                             [RL_PROFILE_SET_FULL] = "full",
                                             NULL};
 
-const char *const rl_cache_state_names[] = {[RL_CACHE_FULL] = "full", [RL_CACHE_EMPTY] = "empty", NULL};
+const char *const rl_l2_state_names[] = {[RL_L2_FULL] = "full", [RL_L2_EMPTY] = "empty", NULL};
 
 /* The keys of the JSON in the database must not change. */
 const rl_field rl_profile_options_fields[] = {
@@ -19,7 +19,7 @@ const rl_field rl_profile_options_fields[] = {
     RL_FIELD(rl_profile_options, metrics, RL_FIELD_NAMES),
     RL_FIELD_WITH_KEY("kernels", rl_profile_options, kernel_pattern, RL_FIELD_TEXT),
     RL_FIELD_WITH_KEY("launch", rl_profile_options, matching_index, RL_FIELD_INT),
-    RL_FIELD(rl_profile_options, cache, RL_FIELD_CHOICE, .names = rl_cache_state_names),
+    RL_FIELD(rl_profile_options, cache, RL_FIELD_CHOICE, .names = rl_l2_state_names),
     {0}};
 
 /* The default options are the set "basic" with these metrics, which show whether a kernel is memory-bound or compute-bound and

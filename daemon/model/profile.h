@@ -11,15 +11,15 @@ enum { RL_PROFILE_METRICS_SIZE = 2048, RL_KERNEL_PATTERN_SIZE = 128, RL_PROFILE_
 enum { RL_ALL_MATCHING_KERNELS = -1 }; /* value of rl_profile_options.matching_index: all matching kernels */
 
 /* The contents of L2 before each profiled kernel: clean lines of memory that the kernel does not access, or nothing. */
-enum { RL_CACHE_FULL, RL_CACHE_EMPTY };
-extern const char *const rl_cache_state_names[]; /* "full" "empty", NULL */
+enum { RL_L2_FULL, RL_L2_EMPTY };
+extern const char *const rl_l2_state_names[]; /* "full" "empty", NULL */
 
 typedef struct rl_profile_options {
   uint32_t sections;                           /* bit i: rl_sections[i] */
   char metrics[RL_PROFILE_METRICS_SIZE];       /* names of additional raw metrics, one per line */
   char kernel_pattern[RL_KERNEL_PATTERN_SIZE]; /* glob pattern for the names of kernels and launches; "": every name matches */
   int64_t matching_index;                      /* index among the matching kernels, from 0, or RL_ALL_MATCHING_KERNELS */
-  int cache;                                   /* RL_CACHE_FULL or RL_CACHE_EMPTY */
+  int cache;                                   /* RL_L2_FULL or RL_L2_EMPTY */
 } rl_profile_options;
 extern const rl_field rl_profile_options_fields[];
 

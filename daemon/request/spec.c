@@ -46,7 +46,7 @@ static bool requests_counters(const rl_spec_common *common) {
   const rl_profile_options *profile_options = &common->profile_options;
   return common->set != RL_PROFILE_SET_AUTO || profile_options->sections != 0 || profile_options->metrics[0] != '\0' ||
          profile_options->kernel_pattern[0] != '\0' || profile_options->matching_index >= 0 ||
-         profile_options->cache != RL_CACHE_FULL;
+         profile_options->cache != RL_L2_FULL;
 }
 
 int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {

@@ -59,7 +59,7 @@ typedef struct rl_spec_common {
                     .may_be_empty = true, .summary = "further sections; adds the counters pass"),                        \
       RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                          \
                     .summary = "further metrics by their raw names; adds the counters pass"),                            \
-      RL_SPEC_FIELD(STRUCT, "cache", profile_options.cache, RL_FIELD_CHOICE, .names = rl_cache_state_names,              \
+      RL_SPEC_FIELD(STRUCT, "cache", profile_options.cache, RL_FIELD_CHOICE, .names = rl_l2_state_names,                 \
                     .summary =                                                                                           \
                         "L2 before each kernel of the counters pass: full of clean lines of other memory, or "           \
                         "empty, as in Nsight Compute; empty adds the counters pass; default full")

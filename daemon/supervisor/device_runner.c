@@ -158,18 +158,22 @@ static bool needs_all_workers(const rl_device_runner *runner, const rl_claim *cl
   return claim->source_json != NULL && claim->profile[0] != '\0' && !needs_all_memory(runner, claim);
 }
 
+static bool executes_pass(const rl_device_runner *runner, const rl_worker *worker, int pass) {
+  return worker == &runner->workers[runner->worker_layout->worker_of_pass[pass]];
+}
+
 /* Returns whether the worker executes the claimed pass or later passes of the job. The queue orders the passes of a job by their
  * rl_pass. */
 static bool has_pass_left(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
   for (int pass = (int)claim->pass; pass < RL_PASS_COUNT; pass++)
-    if (worker == &runner->workers[runner->worker_layout->worker_of_pass[pass]]) return true;
+    if (executes_pass(runner, worker, pass)) return true;
   return false;
 }
 
 /* Returns whether the pass needs the worker, or the worker must start at the same time. */
 static bool is_needed(const rl_device_runner *runner, const rl_worker *worker, const rl_claim *claim) {
   return (needs_all_workers(runner, claim) && has_pass_left(runner, worker, claim)) ||
-         worker == &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]];
+         executes_pass(runner, worker, (int)claim->pass);
 }
 
 /* Ends the workers that the pass needs if they run another build than the job's. Called before workers are replaced and started,

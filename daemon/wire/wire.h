@@ -85,7 +85,7 @@ typedef struct rl_request {
   int pass;                      /* rl_pass */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile_options; "": the default profile */
   /* Another worker of the daemon opened the device while this worker did. The used device memory then grew by both contexts, so
-   * the worker can't know the size of its own. */
+   * the worker cannot measure the size of its own context. */
   bool opening_overlapped;
 } rl_request;
 

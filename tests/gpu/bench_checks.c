@@ -106,8 +106,8 @@ static check_ratio compute_ratio(compared_times *times) {
 static void print_row(const char *path, const char *cache, compared_times *times) {
   const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   const check_ratio ratio = compute_ratio(times); /* before the next lines, which reorder samples of different openings */
-  const double with_us = rl_summarize_sample(times->with_us[0], OPENINGS * OPENING_SAMPLES).median,
-               without_us = rl_summarize_sample(times->without_us[0], OPENINGS * OPENING_SAMPLES).median;
+  const double with_us = rl_summarize_sample(&times->with_us[0][0], OPENINGS * OPENING_SAMPLES).median,
+               without_us = rl_summarize_sample(&times->without_us[0][0], OPENINGS * OPENING_SAMPLES).median;
   printf(
       "{\"program\":\"%.*s\",\"cache\":\"%s\",\"checked_us\":%.4f,\"unchecked_us\":%.4f,\"ratio\":%.5f,\"low_ratio\":%.5f,"
       "\"high_ratio\":%.5f,\"least_ratio\":%.5f,\"most_ratio\":%.5f,\"samples\":%d,\"commit\":\"%s\"}\n",

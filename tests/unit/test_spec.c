@@ -216,10 +216,10 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
   assert_string_equal(profile_options.kernel_pattern, "*wgrad*");
   assert_true(profile_options.matching_index == 2 && profile_options.sections == 0);
   assert_string_equal(profile_options.metrics, "dram__bytes.sum");
-  assert_int_equal(profile_options.cache, RL_CACHE_FULL);
+  assert_int_equal(profile_options.cache, RL_L2_FULL);
   assert_int_equal(parse_spec("{\"kind\":\"train\",\"cache\":\"empty\"}", &spec, &err), 0);
   assert_int_equal(spec.passes, 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
-  assert_int_equal(parse_profile_options(&spec).cache, RL_CACHE_EMPTY);
+  assert_int_equal(parse_profile_options(&spec).cache, RL_L2_EMPTY);
   assert_int_equal(parse_spec("{\"kind\":\"train\",\"cache\":\"cold\"}", &spec, &err), -1);
   assert_string_equal(err.json_pointer, "/cache");
   /* The counters pass without profile fields collects set "basic" and the default metrics. */

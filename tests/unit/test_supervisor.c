@@ -83,11 +83,17 @@ static int64_t submit_job(test_state *test, int64_t time_limit_s) {
   return submit_spec(test, &spec);
 }
 
-/* Submits a job of two runs with posted code. */
-static int64_t submit_source(test_state *test) {
-  rl_job_spec spec = make_spec("cpu", 1);
+/* Returns a job with posted code. run_count: 1 or 2. */
+static rl_job_spec make_source_spec(uint32_t passes, int run_count) {
+  rl_job_spec spec = make_spec("cpu", passes);
+  spec.run_count = run_count;
   spec.source_json = (char *)"{\"code\":1}";
   strcpy(spec.source_sha256, "1");
+  return spec;
+}
+
+static int64_t submit_source(test_state *test) {
+  rl_job_spec spec = make_source_spec(1, 2);
   return submit_spec(test, &spec);
 }
 
@@ -261,10 +267,7 @@ static void wait_for_openings(test_state *test, pid_t pids[16], int count) {
 static void both_roles_start_ahead_after_posted_code(void **state) {
   test_state *test = *state;
   pid_t pids[16];
-  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
-  spec.run_count = 1;
-  spec.source_json = (char *)"{\"code\":1}";
-  strcpy(spec.source_sha256, "1");
+  rl_job_spec spec = make_source_spec(1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY, 1);
   rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
@@ -285,10 +288,7 @@ static void both_roles_start_ahead_after_posted_code(void **state) {
 static void requests_say_whether_openings_overlapped(void **state) {
   test_state *test = *state;
   pid_t started[16], overlapped[16];
-  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
-  spec.run_count = 1;
-  spec.source_json = (char *)"{\"code\":1}";
-  strcpy(spec.source_sha256, "1");
+  rl_job_spec spec = make_source_spec(1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS, 1);
   rename_worker_to_cuda(test);
   open_supervisor(test);
   wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
@@ -306,10 +306,7 @@ static void requests_say_whether_openings_overlapped(void **state) {
 static void the_timing_worker_of_posted_code_ends_before_counters(void **state) {
   test_state *test = *state;
   pid_t pids[16], timing_worker;
-  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
-  spec.run_count = 1;
-  spec.source_json = (char *)"{\"code\":1}";
-  strcpy(spec.source_sha256, "1");
+  rl_job_spec spec = make_source_spec(1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS, 1);
   rename_worker_to_cuda(test);
   set_behaviour("profiled-is-slow");
   open_supervisor(test);
@@ -354,9 +351,7 @@ static void spare_workers_run_the_build_of_the_last_posted_code(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   char folder[RL_PATH_SIZE], program[2 * RL_PATH_SIZE];
-  rl_job_spec spec = make_spec("cpu", 1);
-  spec.source_json = (char *)"{\"code\":1}";
-  strcpy(spec.source_sha256, "1");
+  rl_job_spec spec = make_source_spec(1, 2);
   strcpy(spec.request, "{\"worker_build\":\"other\"}");
   rename_worker_to_cuda(test);
   snprintf(folder, sizeof folder, "%s/other", test->store_fixture.folder);

@@ -18,7 +18,7 @@
 extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
 extern const rl_embedded rl_discard_l2_fatbin[];   /* discard_l2.cu */
 
-/* MIN_FLUSH_BYTES fills an L2 of 60 MB. RL_CACHE_FULL: the written chunk stays dirty in L2. */
+/* MIN_FLUSH_BYTES fills an L2 of 60 MB. RL_L2_FULL: the written chunk stays dirty in L2. */
 static const size_t MIN_FLUSH_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
 static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* TOUCHED_BYTES of each page are read */
 enum { DISCARDING_BLOCKS_PER_SM = 8, DISCARDING_THREADS = 256 };
@@ -30,7 +30,7 @@ enum { DISCARDING_BLOCKS_PER_SM = 8, DISCARDING_THREADS = 256 };
 /* clang-format on */
 
 struct rl_cache_flush {
-  char *memory; /* RL_CACHE_FULL: read by the copies. RL_CACHE_EMPTY: written by the copies, then discarded */
+  char *memory; /* RL_L2_FULL: read by the copies. RL_L2_EMPTY: written by the copies, then discarded */
   size_t memory_bytes;
   rl_aliased_mapping chunk; /* the other side of the copies */
 #define MEMBER(NAME) __typeof__(NAME) *NAME;
@@ -142,7 +142,7 @@ int rl_cache_flush_open(rl_cache_flush **flush, int state, rl_error *err) {
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a cache flush");
   size_t bytes = 2 * (size_t)l2_bytes > MIN_FLUSH_BYTES ? 2 * (size_t)l2_bytes : MIN_FLUSH_BYTES;
   if (resolve_driver(created, err) < 0 || rl_aliased_mapping_open(&created->chunk, device, bytes, CHUNK_BYTES, err) < 0 ||
-      allocate_memory(created, bytes, err) < 0 || (state == RL_CACHE_EMPTY && load_discarding_kernel(created, device, err) < 0)) {
+      allocate_memory(created, bytes, err) < 0 || (state == RL_L2_EMPTY && load_discarding_kernel(created, device, err) < 0)) {
     rl_cache_flush_close(created);
     return -1;
   }

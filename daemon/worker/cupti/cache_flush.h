@@ -1,13 +1,13 @@
 /* Makes caches cold before kernel launches, for measurements under the range profiler. While flushing is enabled, the following
  * happens before each selected launch, on the stream of the launch:
  *
- * - L2, RL_CACHE_FULL: the copy engine copies more bytes than L2 holds. The copies write to one small chunk, because dirty lines
+ * - L2, RL_L2_FULL: the copy engine copies more bytes than L2 holds. The copies write to one small chunk, because dirty lines
  *   in L2 would be written back during the kernel and counted as traffic of the kernel. L2 is then full of clean lines.
- * - L2, RL_CACHE_EMPTY: the copies go from the small chunk to other memory, because each dirty line is in one place, and clean
+ * - L2, RL_L2_EMPTY: the copies go from the small chunk to other memory, because each dirty line is in one place, and clean
  *   lines can be in both halves of L2. Then a kernel discards these lines.
  * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates these caches.
  *
- * A flush for RL_CACHE_FULL launches no kernel, because that would be a range of the range profiler, which costs 1 ms in most
+ * A flush for RL_L2_FULL launches no kernel, because that would be a range of the range profiler, which costs 1 ms in most
  * passes.
  * Before the first launch a copy reads each page of all allocated memory: starting the range profiler invalidates the TLBs, and
  * without the copy the first kernel would wait 0.5 us for address translation. */
@@ -23,7 +23,7 @@
 
 typedef struct rl_cache_flush rl_cache_flush;
 
-/* Allocates memory for the flushes in the current context. state: RL_CACHE_FULL or RL_CACHE_EMPTY (model/profile.h). */
+/* Allocates memory for the flushes in the current context. state: RL_L2_FULL or RL_L2_EMPTY (model/profile.h). */
 int rl_cache_flush_open(rl_cache_flush **flush, int state, rl_error *err);
 void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
 /* Returns the number of kernels that one flush launches. Each is a range of the range profiler before the flushed launch's. */

@@ -77,7 +77,7 @@ static int run(int argc, char **argv, bool cold) {
 static rl_profile_options parse_profile_options(const char *metrics) {
   const char *cache = getenv("PROBE_CACHE");
   rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
-  if (cache != NULL && strcmp(cache, rl_cache_state_names[RL_CACHE_EMPTY]) == 0) requested.cache = RL_CACHE_EMPTY;
+  if (cache != NULL && strcmp(cache, rl_l2_state_names[RL_L2_EMPTY]) == 0) requested.cache = RL_L2_EMPTY;
   for (int i = 0; rl_profile_set_names[i] != NULL; i++)
     if (strcmp(rl_profile_set_names[i], metrics) == 0) return rl_profile_options_resolve(i, &requested);
   snprintf(requested.metrics, sizeof requested.metrics, "%s", metrics);

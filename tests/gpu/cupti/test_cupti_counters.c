@@ -157,13 +157,13 @@ static void test_kernels_are_selected_by_name_and_launch(void **state) {
   assert_near(metric_value(PAIR_SECOND, "dram__bytes_read.sum"), TINY_PAIR_BYTES, 0.02, "bytes read by the chosen kernel");
 }
 
-/* Before a flushed kernel, the flush that empties L2 launches a kernel of its own, whose counters must not be reported. */
+/* The flush that empties L2 launches a kernel before each profiled kernel. The counters of that kernel must not be reported. */
 static void test_an_empty_l2_changes_requests_alone(void **state) {
   (void)state;
   enum { STATES = 2 };
   double requests[STATES], reads[STATES], instructions[STATES][KERNEL_COUNT];
   const rl_profile_options previous = profile_options;
-  for (int cache = RL_CACHE_FULL; cache <= RL_CACHE_EMPTY; cache++) {
+  for (int cache = RL_L2_FULL; cache <= RL_L2_EMPTY; cache++) {
     profile_options = (rl_profile_options){.matching_index = RL_ALL_MATCHING_KERNELS,
                                            .metrics = "lts__t_requests.sum\ndram__bytes_read.sum\nsmsp__inst_executed.sum",
                                            .cache = cache};
@@ -175,10 +175,10 @@ static void test_an_empty_l2_changes_requests_alone(void **state) {
   }
   profile_options = previous;
   for (int k = COPY; k < KERNEL_COUNT; k++) /* SLEEP polls the clock */
-    assert_true(instructions[RL_CACHE_EMPTY][k] == instructions[RL_CACHE_FULL][k]);
-  assert_near(reads[RL_CACHE_EMPTY], TINY_PAIR_BYTES, 0.02, "bytes read with an empty L2");
-  if (requests[RL_CACHE_EMPTY] >= 0.97 * requests[RL_CACHE_FULL])
-    fail_msg("L2 requests: %g empty, %g full", requests[RL_CACHE_EMPTY], requests[RL_CACHE_FULL]);
+    assert_true(instructions[RL_L2_EMPTY][k] == instructions[RL_L2_FULL][k]);
+  assert_near(reads[RL_L2_EMPTY], TINY_PAIR_BYTES, 0.02, "bytes read with an empty L2");
+  if (requests[RL_L2_EMPTY] >= 0.97 * requests[RL_L2_FULL])
+    fail_msg("L2 requests: %g empty, %g full", requests[RL_L2_EMPTY], requests[RL_L2_FULL]);
 }
 
 /* Alternates between the states, and selects one kernel of several. */
@@ -188,7 +188,7 @@ static void test_an_empty_l2_serves_a_selected_kernel(void **state) {
   const double expected = metric_value(PAIR_SECOND, "smsp__inst_executed.sum");
   const rl_profile_options previous = profile_options;
   profile_options = (rl_profile_options){
-      .matching_index = 1, .kernel_pattern = "pair", .metrics = "smsp__inst_executed.sum", .cache = RL_CACHE_EMPTY};
+      .matching_index = 1, .kernel_pattern = "pair", .metrics = "smsp__inst_executed.sum", .cache = RL_L2_EMPTY};
   collect_once();
   profile_options = previous;
   assert_int_equal(records.kernel_count, 1);

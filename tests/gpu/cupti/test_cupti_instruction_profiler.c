@@ -79,7 +79,7 @@ static double collect(uint32_t sections, int skipped) {
                                       .ordinal = i == skipped ? -1 : i};
     if (i != skipped) check(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), "records");
   }
-  check(rl_cache_flush_open(&flush, RL_CACHE_FULL, &err), "flush");
+  check(rl_cache_flush_open(&flush, RL_L2_FULL, &err), "flush");
   const rl_instruction_profiler_request request = {.instance = &fixture.base,
                                                    .sequence = &fixture.base.iteration.sequences[0],
                                                    .kernels = kernels,
