@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -182,6 +183,23 @@ def test_a_hung_step_is_killed_with_its_children_and_keeps_its_rows(host, tmp_pa
     child = found["hangs"]["rows"][0]["child"]
     stat = pathlib.Path(f"/proc/{child}/stat")
     assert not stat.exists() or stat.read_text().split()[2] == "Z"
+
+
+def test_a_terminated_session_keeps_the_rows_of_its_running_step(host, tmp_path):
+    def signals(context):
+        yield {"kept": 1}
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(60)
+
+    session = os.fork()
+    if session == 0:  # signals() ends this process, whose parent is pytest
+        try:
+            run_steps(host, tmp_path, [step("signals", signals, limit_s=60)])
+        finally:
+            os._exit(0)
+    os.waitpid(session, 0)
+    found = json.loads((tmp_path / "results.json").read_text())["steps"]["signals"]
+    assert (found["state"], found["rows"]) == ("cut off", [{"kept": 1}]) and found["seconds"] < 30
 
 
 def test_a_step_beyond_the_budget_is_not_started(host, tmp_path):
@@ -598,6 +616,45 @@ def test_hostile_posts_end_as_expected(state, message, may_complete, words, hold
     ("failed", "the job exceeded its deadline; its worker was killed", "failed: deadline")])
 def test_hostile_posts_are_counted_by_their_end(state, message, name):
     assert hostile.end_of(state, message) == name
+
+
+class AnsweringDaemon:
+    """Accepts every job. The job of the post with number `endless` never ends; the other jobs complete."""
+
+    def __init__(self, endless):
+        self.endless, self.jobs = endless, 0
+        self.host = types.SimpleNamespace(devices=["gpu0"])
+
+    def request(self, path, body=None):
+        self.jobs += body is not None
+        return {"id": self.jobs, "state": "running" if self.jobs - 1 == self.endless else "completed"}
+
+
+def hostile_rows(monkeypatch, endless, remaining_s=1000):
+    monkeypatch.setattr(hostile, "MAX_DELAY_S", 0)
+    context = types.SimpleNamespace(deadline=time.monotonic() + remaining_s, remaining_s=lambda: remaining_s)
+    completes = hostile.Post("kind", {"deadline_s": 0.01}, hostile.Verdict(True, None))
+    return list(hostile.post_all(context, AnsweringDaemon(endless), lambda number: completes, lambda number: {"posts": number},
+                                 [], reserve_s=15))
+
+
+def test_a_hostile_post_that_never_ends_is_counted_and_ends_the_posts(monkeypatch):
+    rows = hostile_rows(monkeypatch, endless=130)
+    assert [row["posts_so_far"] for row in rows if "posts_so_far" in row] == [100, 131]
+    assert rows[-1] == runner.check("every post ends as expected", False, 1)
+    kind, = (row for row in rows if "kind" in row)
+    assert kind["count"] == 131 and sum(count for end, count in kind["ends"].items() if end.startswith("unanswered")) == 1
+
+
+@pytest.mark.parametrize(("remaining_s", "posts", "partial"),
+                         [(1000, 1000, None), (14, 100, "100 of 1000 posts fit into the time")])
+def test_hostile_posts_say_how_many_were_sent(monkeypatch, remaining_s, posts, partial):
+    monkeypatch.setattr(hostile, "post_share", lambda daemon, device, posts, deadline: [
+        (post.kind, "completed", "", True, post.request) for post in posts])
+    rows = hostile_rows(monkeypatch, endless=-1, remaining_s=remaining_s)
+    assert next(row for row in rows if "posts_done" in row)["posts_done"] == posts
+    assert next((row["partial"] for row in rows if "partial" in row), None) == partial
+    assert rows[-1] == runner.check("every post ends as expected", True, 0)
 
 
 def test_every_kind_of_hostile_post_can_be_made():

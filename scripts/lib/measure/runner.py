@@ -141,7 +141,7 @@ class RunningStep:
         reason = self.reason_file.read_text() if self.reason_file.exists() else ""
         failed_checks = [row["check"] for row in rows if row.get("holds") is False]
         if self.status is None:
-            return "cut off", f"after {self.limit_s:.0f} s", rows
+            return "cut off", f"after {time.monotonic() - self.begin:.0f} s", rows
         if self.status == EXIT_SKIPPED:
             return "skipped", reason, rows
         if self.status != 0 or failed_checks:
@@ -176,6 +176,11 @@ def run_steps(steps, hosts, out, budget_s, results, print_line=print):
         print_line(f"{step.name:14} {state:8} {seconds:6.1f} s  {reason[:200]}")
         archive_logs(logs, pathlib.Path(out) / "logs.tar.gz")
 
+    def finish(item):
+        seconds = time.monotonic() - item.begin
+        state, reason, rows = item.finish()
+        record(item.step, state, reason, seconds, rows)
+
     try:
         while waiting or running:
             for host in hosts:
@@ -190,13 +195,11 @@ def run_steps(steps, hosts, out, budget_s, results, print_line=print):
                                                    results.rows(step.name)))
             for item in [item for item in running if item.has_ended()]:
                 running.remove(item)
-                seconds = time.monotonic() - item.begin
-                state, reason, rows = item.finish()
-                record(item.step, state, reason, seconds, rows)
+                finish(item)
             time.sleep(0.02)
-    finally:
+    finally:  # if a signal ends this process, the rows of the running steps are kept
         for item in running:
-            item.finish()
+            finish(item)
     return not any(results.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
 
 

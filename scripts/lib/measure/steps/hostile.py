@@ -24,8 +24,9 @@ from ..host import SOURCE, Skip
 from ..runner import check
 from .reports import DeviceMemory, process_memory
 
-POSTS, SAMPLE_EVERY, SAMPLES_AT_ENDS = 1000, 100, 5
+POSTS, SAMPLE_EVERY, SAMPLES_AT_ENDS = 1000, 100, 9
 MAX_DRIFT_RATIO, MAX_GROWTH_RATIO = 0.01, 0.01
+MAX_DELAY_S = 30  # maximum time by which a job ends after its deadline; includes the start of new workers
 # By which the daemon may grow for each post of the second half. It is less than what the daemon allocates for a post (its reply
 # has 3.6 KB, its request more), so the loss of one such object in each post is seen. Measured: docs/measurements/h200-reports.md.
 MAX_DAEMON_GROWTH_BYTES_PER_POST = 2048
@@ -200,7 +201,15 @@ def hostile_post(number, chance):
 
 
 def post(daemon, device, body):
-    """Returns the job's final state and its problem; ("refused", message) if the daemon does not accept the request."""
+    """Returns the job's final state and its problem; ("refused", message) if the daemon does not accept the request, and
+    ("unanswered", message) if the daemon does not end the job or cannot be reached."""
+    try:
+        return await_end(daemon, device, body)
+    except (Failed, OSError) as failure:
+        return "unanswered", f"{type(failure).__name__}: {failure}"
+
+
+def await_end(daemon, device, body):
     begin = time.monotonic()
     try:
         job_id = daemon.request("/jobs", {"device": device, **body})["id"]
@@ -210,7 +219,7 @@ def post(daemon, device, body):
         problem = json.load(error)
         return "refused", f"{problem.get('pointer', '')} {problem['detail']}"
     while (job := daemon.request(f"/jobs/{job_id}"))["state"] in ("queued", "running", "storing"):
-        if time.monotonic() - begin > body["deadline_s"] + 90:
+        if time.monotonic() - begin > body["deadline_s"] + MAX_DELAY_S:
             raise Failed(f"job {job_id} is still {job['state']}")
         time.sleep(0.005)
     return job["state"], (job.get("problem") or {}).get("message", "")
@@ -309,9 +318,9 @@ def drift_check(samples):
 
 
 def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
-    """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, and for each kind of
-    post how often it ended in which way. Several GPUs execute equal shares of the posts concurrently. Returns the number of
-    posts. reserve_s: time that remains for the caller when the posts end early."""
+    """Sends the posts one after the other, and yields rows: samples, posts that did not end as expected, how often which end
+    occurred so far, and at last how often each kind of post ended in which way. Several GPUs execute equal shares of the posts
+    concurrently. Returns the number of posts. reserve_s: time that remains for the caller when the posts end early."""
     ends, wrong, number = collections.defaultdict(collections.Counter), 0, 0
     devices = daemon.host.devices
     begin = time.monotonic()
@@ -327,7 +336,12 @@ def post_all(context, daemon, make_post, take_sample, samples, reserve_s):
                 if not as_expected:
                     wrong += 1
                     yield {"wrong": kind, "state": state, "message": message[:300], "code": body.get("code", "")[:2000]}
-            if context.remaining_s() < reserve_s:
+            so_far = sum(ends.values(), collections.Counter())
+            yield {"posts_so_far": number, "seconds": round(time.monotonic() - begin, 1), "wrong": wrong, "ends": dict(so_far)}
+            print(f"{number} of {POSTS} posts in {time.monotonic() - begin:.0f} s, {wrong} did not end as expected", flush=True)
+            if any(end.startswith("unanswered") for end in so_far):
+                break
+            if number < POSTS and context.remaining_s() < reserve_s:
                 yield {"partial": f"{number} of {POSTS} posts fit into the time"}
                 break
             if number < POSTS:
@@ -349,6 +363,8 @@ def post_share(daemon, device, posts, deadline):
             break
         state, message = post(daemon, device, body)
         done.append((kind, state, message, ends_as_expected(state, message, verdict), body))
+        if state == "unanswered":
+            break
     return done
 
 
