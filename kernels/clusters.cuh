@@ -8,8 +8,8 @@
  * st_async stores to the shared memory of another block and counts its bytes on an mbarrier of that receiving block. One thread
  * of the receiving block initialises the mbarrier before the first cluster_barrier, and calls mbarrier_arrive_expect_tx once in
  * every phase, before or after bytes have been received. A thread that has waited for a phase sees all bytes of that phase.
- * Phases count from 1. WAR: a block may send the bytes of phase n + 1 to the same addresses only after every thread that waits
- * for phase n has returned from its wait and has read the bytes of phase n.
+ * Phases count from 1. WAR: a block sends the bytes of phase n + 1 to the same addresses only after all readers have read the
+ * bytes of phase n.
  *
  * An mbarrier may also count arrivals of threads. These threads belong to the block whose shared memory contains the mbarrier.
  * Each of them calls mbarrier_arrive once in every phase, after its writes. */

@@ -31,10 +31,10 @@ typedef struct rl_cli {
 
 /* An option of a command. */
 typedef struct rl_cli_option {
-  const char *name;  /* "--watch"; without dashes: a subcommand, or a value of the option `option` */
+  const char *name;  /* of the option ("--watch"), of the subcommand ("promote"), or of a value of an option ("kineto") */
   const char *value; /* "FILE", "kineto|nsys"; "": the option takes no value */
   const char *summary;
-  const char *option; /* "--output" if this is one of its values; NULL: this is an option or a subcommand */
+  const char *option; /* for a value: the option to which it belongs ("--output"); else NULL */
 } rl_cli_option;
 
 /* A command. `run` prints results and returns an rl_exit, or −1 with err. */

@@ -1,4 +1,4 @@
-/* Prints a run's report, and two reports side by side: kernels, findings and rows of sections. */
+/* Prints a run's report, and two reports side by side: the kernels, their findings, and the rows of their report sections. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -144,7 +144,7 @@ static void print_row(FILE *out, const cJSON *row) {
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
-/* Prints the section's header table, and with all_tables also its other tables. */
+/* Prints the section's table without a name, and with all_tables also its other tables. */
 static void print_section(FILE *out, const cJSON *section, bool all_tables, void (*print)(FILE *out, const cJSON *row)) {
   const cJSON *table, *row;
   fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));

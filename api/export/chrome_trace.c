@@ -10,7 +10,7 @@
 
 enum {
   UNKNOWN_PROCESS = 1000000000,          /* larger than any process or thread id of Linux */
-  FIRST_LATER_TRACK_THREAD = 1500000000, /* thread ids of a group's second and later tracks begin here */
+  FIRST_LATER_TRACK_THREAD = 1500000000, /* thread id of the first track (trace_writer.h) that is not the first of its group */
   RECENT_CALLS = 1 << 18                 /* number of calls that are remembered, to link work to its call */
 };
 
@@ -18,7 +18,7 @@ enum {
  * to the work. */
 typedef struct call {
   uint32_t correlation; /* 0: none */
-  bool is_linked;       /* the start of the call's flow was written */
+  bool is_linked;       /* the event that starts the arrow from the call to its work was written */
   int64_t start_ns;
   int32_t process, thread;
 } call;

@@ -27,7 +27,7 @@ typedef enum rl_roof_unit {
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
   double achieved_per_s;    /* rate from hardware counters */
-  bool is_upper_bound;      /* true for FP16 without SASS: moves and conversions encoded as HFMA2 and HADD2 are counted too */
+  bool is_upper_bound;      /* FP16 of a kernel whose SASS is unknown: moves encoded as HFMA2 and HADD2 are counted too */
   double theoretical_per_s; /* the peak per cycle, times the clock during this kernel */
   double measured_per_s;    /* rate from the newest ceilings run of the device */
 } rl_roof;
@@ -54,7 +54,7 @@ typedef struct rl_classification {
   double memory_pct, compute_pct; /* percentages of the peaks; without counters: of the measured ceilings */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
-  double intensity, ridge;        /* of that unit with DRAM; without counters, intensity and ridge point of the model */
+  double intensity, ridge;        /* operations per byte of DRAM: of the kernel, and of the ridge point of `unit` */
   char why[160];                  /* the reason for the bound, as text */
 } rl_classification;
 
@@ -68,8 +68,8 @@ typedef struct rl_roofline {
 } rl_roofline;
 
 rl_roofline rl_roofline_compute(const rl_metric_values *values);
-/* Returns the expressions that the roofline evaluates, by index; NULL after the last. Tests check that their metrics are
- * collected. */
+/* Returns an expression (expression.h) that the roofline evaluates, by index; NULL after the last. Tests check
+ * that its metrics are collected. */
 const char *rl_roofline_expression(size_t index);
 
 #ifdef __cplusplus

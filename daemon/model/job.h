@@ -37,8 +37,8 @@ typedef struct rl_job_spec {
   /* Build whose worker programs run the job: a name in the setting `builds`; "": the daemon's own. */
   char worker_build[RL_WORKER_BUILD_SIZE];
   bool automatic;                     /* the daemon itself has submitted the job, which runs after all queued jobs of clients */
-  int64_t buffer_bytes;               /* device memory for the arguments of posted code */
-  char *source_json;                  /* JSON text of posted code, malloc'ed; NULL: none */
+  int64_t buffer_bytes;               /* device memory for the arguments of the kernel that the client posted */
+  char *source_json;                  /* JSON text of the posted kernel, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE]; /* hash of source_json */
 } rl_job_spec;
 
@@ -78,7 +78,7 @@ typedef struct rl_claim { /* a pass of a run that a device executes; the state o
   int64_t deadline_ns;           /* time of rl_monotonic_ns at which the job must have ended; 0: the queue has not set it yet */
   bool fresh_worker;             /* the job's passes run in worker processes that no other job has used */
   char worker_build[RL_WORKER_BUILD_SIZE]; /* rl_job_spec.worker_build of the job */
-  char *source_json;                       /* posted code, malloc'ed; run.params contains its hash. NULL: none */
+  char *source_json; /* JSON text of the posted kernel, malloc'ed; run.params contains its hash. NULL: none */
 } rl_claim;
 
 void rl_claim_clear(rl_claim *claim); /* frees claim->source_json */

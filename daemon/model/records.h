@@ -81,7 +81,7 @@ typedef struct rl_kernel { /* activity pass: a kernel and the statistics of all 
 typedef struct rl_phase {
   int64_t ordinal;          /* rl_kernel.ordinal in the same pass */
   int64_t position;         /* index of the phase in the step */
-  char name[RL_NAME_SIZE];  /* "conv1_forward": the launch that computes this phase in engines with one launch per phase */
+  char name[RL_NAME_SIZE];  /* "conv1_forward": in an engine with one launch per phase, the launch has this name */
   char phase[RL_NAME_SIZE]; /* "forward": NVTX range of that launch */
   int64_t steps, blocks;    /* numbers of steps and of blocks whose phases were timed */
   /* A block that skips the phase counts as 0, so that the means of all phases add up to the time of a step. */
@@ -93,7 +93,7 @@ typedef struct rl_kernel_metric {   /* recorded by the counters pass: one metric
   int64_t ordinal;                  /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE]; /* CUPTI's name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
-  char reason[RL_REASON_SIZE]; /* reason why value is NAN, or how a value was determined without counting; "": none */
+  char reason[RL_REASON_SIZE]; /* if value is NAN: why; if it was not counted: how it is known; else "" */
 } rl_kernel_metric;
 
 typedef struct rl_instruction { /* recorded by the counters pass: one machine instruction of a kernel */

@@ -24,10 +24,9 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Returns whether the caller should call a function of the store that has failed with err again. It should if another program,
- * such as `rooflinectl token`, holds the database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the
- * first attempt); this function then waits briefly before it returns true. Called only while the daemon starts, because no client
- * waits then. */
+/* Returns whether to repeat a call of the store that failed with err: another program, such as `rooflinectl token`, holds the
+ * database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the first attempt). Waits briefly before it
+ * returns true. Called only while the daemon starts, because no client waits then. */
 bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
@@ -38,11 +37,12 @@ bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns);
  * memory only. */
 void rl_store_set_has_unstored_results(rl_store *store, int64_t job_id, bool has_unstored_results);
 bool rl_store_has_unstored_results(const rl_store *store, int64_t job_id);
-/* Inserts a job, its runs and their passes. key, existing: as in rl_queue_submit_job (queue/queue.h). Fails with RL_HTTP 429 if
- * queue_limit jobs are queued. */
+/* Inserts a job, its runs and their passes. If a job with the idempotency key exists, stores nothing, and sets *id to that job
+ * and *existing to true; fails with RL_HTTP 422 if that job's request had another hash than body_sha256. key: NULL: none. Fails
+ * with RL_HTTP 429 if queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
-/* Stores the log of a run: that of the compiler of posted code, or of an import. Replaces an earlier log. */
+/* Stores the log of a run: what the compiler printed for a posted kernel, or the notes of an import. Replaces an earlier log. */
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending, and sets
  * *count to the number of these jobs. If a pass has the state `running`, the daemon crashed during the pass: adds 1 to the job's
@@ -83,8 +83,8 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 /* The activity rows of a running pass are stored in slices while the worker sends them. No query returns them before the pass is
  * committed. */
 enum { RL_SLICE_ROWS = 4096 }; /* maximum number of activity rows in one transaction */
-/* Knows how many activity rows of a pass are stored, and which values that rows share are stored in the dictionary. Each attempt
- * to execute a pass needs a new appender. Not thread-safe. */
+/* Appends the activity rows of a pass. Keeps the number of rows that are stored, and the dictionary of the values that rows
+ * share. Each attempt to execute a pass needs a new appender. Not thread-safe. */
 typedef struct rl_activity_appender rl_activity_appender;
 rl_activity_appender *rl_activity_appender_new(void); /* NULL: out of memory */
 void rl_activity_appender_free(rl_activity_appender *appender);
@@ -144,8 +144,8 @@ int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_b
 /* The queries. The file schema/sql/queries/NAME.sql of a query describes its parameters (:job, ...) and its columns; the comments
  * below repeat them briefly. A parameter without a binding is NULL and filters nothing. The first column of a row is JSON text as
  * the API sends it, except for the queries marked "as columns" or "as text". `numbers` is a column with metric values in JSON:
- * [[name, value, reason]...]. A phase is a part of a step, to which launches belong (rl_launch.nvtx_range), or a part of a launch
- * (rl_phase). A level is a length of the intervals in which activity rows are added up (model/activity_levels.h). */
+ * [[name, value, reason]...]. A phase of a step has launches (rl_launch.nvtx_range); a phase of a launch is an rl_phase. A level
+ * is the length of an interval over which activity rows are added up (model/activity_levels.h). */
 typedef enum rl_query {
   RL_QUERY_JOB,    /* job :id */
   RL_QUERY_SOURCE, /* posted code of job :id; no row if the job has none */
@@ -192,10 +192,10 @@ typedef enum rl_query {
   RL_QUERY_SUITE_RUN_VALUES,  /* values of suite run :run, sorted by metric, as columns */
   /* at most :limit runs of :suite on :device before :run that can be a baseline, newest first, as columns */
   RL_QUERY_SUITE_EARLIER_RUNS,
-  RL_QUERY_SUITE_METRIC_MARKS, /* how the verdicts of :run affect the baseline and the history of later runs, as columns */
+  RL_QUERY_SUITE_METRIC_MARKS, /* metrics of :run that later baselines leave out, or that changed, as columns */
   RL_QUERY_SUITE_JOB_VALUES,   /* value of :metric in each run of :job, as columns */
   RL_QUERY_SUITE_JOB_PROBLEM,  /* why :job failed, as text */
-  RL_QUERY_SUITE_CANARIES,     /* rates that the ceilings jobs :before and :after have measured, as columns */
+  RL_QUERY_SUITE_CANARIES,     /* rates measured by the canaries, the ceilings jobs :before and :after, as columns */
   /* mean duration of the newest completed runs of :suite with :sha256 :device :measures_baseline, as columns */
   RL_QUERY_SUITE_RUN_DURATION,
   /* duration of the newest completed job with :workload :variant :nondefault_params :device, as columns */

@@ -21,7 +21,7 @@ typedef struct rl_worker {
   int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
   bool waits_for_open;                             /* the process opens the device after rl_worker_open_device */
   bool is_ready;                                   /* the process has sent HELLO */
-  bool opening_overlapped;                         /* rl_request.opening_overlapped of its requests */
+  bool opening_overlapped;                         /* sent to the process in each request (wire/request.h) */
   int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
   bool may_hold_device;                            /* the worker has executed a pass since the last RELEASE */
@@ -52,7 +52,8 @@ void rl_worker_start_ahead(rl_worker *worker);
  * kept, so that the worker is replaced when the job has ended. */
 void rl_worker_kill(rl_worker *worker);
 /* Kills the process and starts a new one as rl_worker_start_ahead does. The new process initializes its libraries while the old
- * process exits. Call rl_worker_reap_killed before a worker that measures the memory of its context opens the device. */
+ * process exits. If this or another worker then measures the memory of its context, call rl_worker_reap_killed before it opens
+ * the device. */
 void rl_worker_replace(rl_worker *worker);
 /* Waits for the exit of the killed process, so that it no longer holds device memory. Does nothing if there is no killed
  * process. */

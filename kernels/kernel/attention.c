@@ -1,7 +1,7 @@
 /* The operator attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are [batch][heads][sequence][head_size], K
  * and V are [batch][kv_heads][sequence][head_size]: heads / kv_heads consecutive heads share one head of K and V (grouped-query
  * attention). With `causal`, a row attends only to itself and to the rows before it. An output segment (kernel.h) is a row of
- * one head. The variants are those of gemm (gemm.c). */
+ * one head. Variant `heuristic` uses the algorithm that the library proposes, `searched` the fastest of those it offers. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -82,8 +82,9 @@ static double truncation_ulps(const rl_kernel_shape *shape) {
   return 4 * rl_sum_truncation_ulps(shape->size[HEAD_SIZE]) + rl_sum_truncation_ulps(shape->size[SEQUENCE]);
 }
 
-/* Returns the standard deviation of an output element. It is 2/√3, the standard deviation of an element of V, times √Σw², where w
- * are the softmax weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
+/* Returns the standard deviation of an output element, for inputs that are uniform in [-2, 2): 2/√3 (of an element of V) times
+ * √Σw², where w are the softmax weights. Scores then have variance (4/3)². For normally distributed scores with this variance,
+ * Σw² is about exp(16/9) / sequence; it is at most 1. */
 static double output_scale(const rl_kernel_shape *shape) {
   return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)shape->size[SEQUENCE]));
 }

@@ -68,9 +68,10 @@ __device__ static inline double fast_exp2(double x) {
   return exp2_in_range(x);
 }
 
-/* scaled_exp<M>(power)(x) returns exp(x) in units of 2^power, for x up to about power / log2 e. |power| may be up to 2^30 (|x| up
- * to 7e8). Converting a result to another unit multiplies it by a power of two, which is exact. Results below 2^-126 units
- * (float) or 2^-1020 units (double) are zero. For NaN the result is unspecified. */
+/* scaled_exp<M>(power)(x) returns exp(x) / 2^power. The result must not be much larger than 1, so x must be at most about
+ * power / log2 e. |power| may be up to 2^30, and |x| up to 7e8. A result with one power is converted to another by a product with
+ * a power of two, which is exact. Results below 2^-126 (float) or 2^-1020 (double) are zero. The result
+ * for NaN is unspecified. */
 static constexpr int32_t MIN_POWER = -(1 << 30);
 
 __device__ static inline int32_t clamp_power(int32_t power) { return min(max(power, MIN_POWER), -MIN_POWER); }
@@ -86,8 +87,8 @@ template <> struct scaled_exp<float> {
   __device__ float operator()(float x) const { return fast_exp2(fmaf(x, 1.44269504088896340736f, -power)); }
 };
 
-/* Computes as exp2_in_range does. Selects zero if the result underflows, where fast_exp2 branches: without a branch, the compiler
- * interleaves several calls. */
+/* Computes as exp2_in_range does. If the result underflows, a select instruction yields zero. fast_exp2 uses a branch for that,
+ * but without branches the compiler interleaves several calls. */
 template <> struct scaled_exp<double> {
   double shift; /* the shift of exp2_in_range, minus the power */
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}
@@ -109,8 +110,8 @@ template <> __device__ inline double power_of_two<double>(int32_t power) {
 
 /* Returns GELU(v) = v Φ(v) = max(v, 0) - t Φ(-t) for finite v, where t = |v| and
  *   Φ(-t) = s · P(s) · exp(-t² / 2),  s = 1 / (1 + c t)
- * The polynomial P is fitted wherever Φ(-t) does not underflow. So tiny results are accurate too. A formula with 1 + erf
- * would lose their digits by cancellation.
+ * P is a polynomial that approximates all t for which Φ(-t) does not underflow, so tiny results are accurate too. A formula
+ * with 1 + erf would lose their digits by cancellation.
  *   float    t < 14.5, relative error 3e-7, degree 7 in s, c = 0.24
  *   double   t < 38.6, relative error 3e-15, degree 18 in s mapped to [-1, 1], c = 0.22 */
 __device__ static inline float gelu(float v) {

@@ -16,7 +16,7 @@
 
 namespace {
 
-enum { SCALAR = 0 }; /* index of the variant */
+enum { SCALAR = 0 }; /* index into the operator's variants (reduction.c) */
 enum { BLOCK_THREADS = 256, LOADS_IN_FLIGHT = 4 /* loads that a thread has in flight */, BLOCKS_PER_SM = 8 };
 /* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
 enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };

@@ -17,7 +17,7 @@
 
 namespace {
 
-enum { SCALAR = 0 }; /* index of the variant */
+enum { SCALAR = 0 }; /* index into the operator's variants (rope.c) */
 enum {
   BLOCK_THREADS = 256,
   VECTORS_PER_THREAD = 8 /* approximate number of vectors that a thread of `vector` rotates */,
@@ -27,7 +27,7 @@ enum {
 /* State of the engine: device memory in addition to the inputs and the output. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns_per_position; /* [head_size / 2]: full turns of each pair from one position to the next; the sum of x and y */
+  double2 *turns_per_position; /* [head_size / 2]: full turns of a pair from one position to the next, as x + y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }

@@ -20,7 +20,7 @@ extern "C" {
 extern const rl_field rl_source_model_fields[];
 extern const rl_source_request rl_source_request_defaults;
 
-/* Rows for the field table of a struct that begins with an rl_source_request. */
+/* Rows of a field table (fields.h), for a struct that begins with an rl_source_request. */
 #define RL_SOURCE_FIELDS                                                                                                       \
   RL_FIELD(rl_source_request, code, RL_FIELD_STRING, .maximum = RL_SOURCE_CODE_MAX,                                            \
            .summary = "CUDA C++; may include the CUDA headers and no other files"),                                            \
@@ -51,7 +51,7 @@ extern const rl_source_request rl_source_request_defaults;
                .summary = "compulsory bytes and operations of one launch, for rates and floors"),                              \
       RL_FIELD(rl_source_request, expected, RL_FIELD_OBJECT, .fields = rl_source_expected_fields,                              \
                .summary = "contents of an argument after one launch; a result outside the tolerance fails the job")
-extern const rl_field rl_source_fields[]; /* only RL_SOURCE_FIELDS: the members of the text that is stored under its hash */
+extern const rl_field rl_source_fields[]; /* RL_SOURCE_FIELDS: the members of the JSON text that is stored under its hash */
 
 /* Checks a request. Its JSON document must outlive *source. Returns -1 with RL_INPUT and a JSON pointer when the request is
  * invalid; *source then needs no rl_source_clear. */
