@@ -1,11 +1,12 @@
 /* bench_checks FILE...: measures whether the checks after each launch change the time of posted kernels that compute correctly.
  * Each file has a posted program as JSON (`code`, `entry`, `grid`, `arguments`, `expected`, ...). bench_checks opens it several
  * times, each time with other addresses of its buffers, because the addresses change a time of 5 us by several percent. Each
- * opening has rounds of samples with the checks and without them; every second round, the order is reversed.
+ * opening has rounds of samples with the checks and without them; every second round, the order is reversed. Programs whose ratio
+ * varies more are opened more often, until the confidence interval is narrow enough, at most MAX_OPENINGS times.
  *
  * It prints a line of JSON for each file and cache state: the medians of all samples; the mean over the openings of the ratio
- * checked / not checked, and its 95 % confidence interval; the smallest and largest ratio of an opening. Ratios compare means of
- * the samples between the quartiles, because the clock's resolution of 32 ns is 0.6 % of 5 us.
+ * checked / not checked, and its 95 % confidence interval; the smallest and largest ratio of an opening; the number of openings.
+ * Ratios compare means of the samples between the quartiles, because the clock's resolution of 32 ns is 0.6 % of 5 us.
  *
  * bench_checks exits with 77 when there is no GPU, and with 1 on failure or when a launch is wrong. */
 #include <math.h>
@@ -21,11 +22,14 @@
 #include "source/source_cache.h"
 #include "workload.h"
 
-enum { OPENINGS = 10, ROUNDS = 6, ROUND_SAMPLES = 25, OPENING_SAMPLES = ROUNDS * ROUND_SAMPLES, MAX_FILE_BYTES = 8 << 20 };
+enum { MIN_OPENINGS = 10, MAX_OPENINGS = 100, ROUNDS = 6, ROUND_SAMPLES = 25, OPENING_SAMPLES = ROUNDS * ROUND_SAMPLES };
+enum { MAX_FILE_BYTES = 8 << 20 };
+/* The stopping rule depends on the width of the interval only, so it does not favour a verdict. */
+static const double MAX_HALF_WIDTH_RATIO = 0.004;
 static const size_t GAP_BYTES = (size_t)7 << 20; /* by which the addresses of two openings differ */
 
 typedef struct compared_times { /* of one cache state */
-  double with_us[OPENINGS][OPENING_SAMPLES], without_us[OPENINGS][OPENING_SAMPLES];
+  double with_us[MAX_OPENINGS][OPENING_SAMPLES], without_us[MAX_OPENINGS][OPENING_SAMPLES];
 } compared_times;
 
 static char *read_file(const char *path) {
@@ -84,35 +88,38 @@ static double interquartile_mean(double *us, size_t count) {
 
 /* The ratio checked / not checked over the openings. */
 typedef struct check_ratio {
-  double mean, low, high; /* low, high: 95 % confidence interval */
+  double mean, half_width; /* half_width: of the 95 % confidence interval */
   double minimum, maximum;
 } check_ratio;
 
-static check_ratio compute_ratio(compared_times *times) {
-  double ratios[OPENINGS], sum = 0, squares = 0;
-  for (int i = 0; i < OPENINGS; i++) {
+/* Sorts the samples of each opening. */
+static check_ratio compute_ratio(compared_times *times, int openings) {
+  double ratios[MAX_OPENINGS], sum = 0, squares = 0;
+  for (int i = 0; i < openings; i++) {
     ratios[i] =
         interquartile_mean(times->with_us[i], OPENING_SAMPLES) / interquartile_mean(times->without_us[i], OPENING_SAMPLES);
     sum += ratios[i];
   }
-  const double mean = sum / OPENINGS;
-  for (int i = 0; i < OPENINGS; i++) squares += (ratios[i] - mean) * (ratios[i] - mean);
-  const double half_width = rl_student_critical_value(0.05, OPENINGS - 1) * sqrt(squares / (OPENINGS - 1) / OPENINGS);
-  qsort(ratios, OPENINGS, sizeof *ratios, compare_doubles);
-  return (check_ratio){mean, mean - half_width, mean + half_width, ratios[0], ratios[OPENINGS - 1]};
+  const double mean = sum / openings;
+  for (int i = 0; i < openings; i++) squares += (ratios[i] - mean) * (ratios[i] - mean);
+  const double critical_value = rl_student_critical_value(0.05, openings - 1);
+  qsort(ratios, (size_t)openings, sizeof *ratios, compare_doubles);
+  return (check_ratio){mean, critical_value * sqrt(squares / (openings - 1) / openings), ratios[0], ratios[openings - 1]};
 }
 
 /* Reorders the times. */
-static void print_row(const char *path, const char *cache, compared_times *times) {
+static void print_row(const char *path, const char *cache, compared_times *times, int openings) {
   const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-  const check_ratio ratio = compute_ratio(times); /* before the next lines, which reorder samples of different openings */
-  const double with_us = rl_summarize_sample(&times->with_us[0][0], OPENINGS * OPENING_SAMPLES).median,
-               without_us = rl_summarize_sample(&times->without_us[0][0], OPENINGS * OPENING_SAMPLES).median;
+  const size_t samples = (size_t)openings * OPENING_SAMPLES;
+  const check_ratio ratio =
+      compute_ratio(times, openings); /* before the next lines, which reorder samples of different openings */
+  const double with_us = rl_summarize_sample(&times->with_us[0][0], samples).median,
+               without_us = rl_summarize_sample(&times->without_us[0][0], samples).median;
   printf(
       "{\"program\":\"%.*s\",\"cache\":\"%s\",\"checked_us\":%.4f,\"unchecked_us\":%.4f,\"ratio\":%.5f,\"low_ratio\":%.5f,"
-      "\"high_ratio\":%.5f,\"least_ratio\":%.5f,\"most_ratio\":%.5f,\"samples\":%d,\"commit\":\"%s\"}\n",
-      (int)strcspn(name, "."), name, cache, with_us, without_us, ratio.mean, ratio.low, ratio.high, ratio.minimum, ratio.maximum,
-      OPENINGS * OPENING_SAMPLES, RL_COMMIT);
+      "\"high_ratio\":%.5f,\"least_ratio\":%.5f,\"most_ratio\":%.5f,\"openings\":%d,\"samples\":%zu,\"commit\":\"%s\"}\n",
+      (int)strcspn(name, "."), name, cache, with_us, without_us, ratio.mean, ratio.mean - ratio.half_width,
+      ratio.mean + ratio.half_width, ratio.minimum, ratio.maximum, openings, samples, RL_COMMIT);
   fflush(stdout);
 }
 
@@ -130,13 +137,21 @@ static int measure_opening(rl_device *device, const char *text, int opening, com
   return rc;
 }
 
+/* Returns whether the confidence intervals of both cache states are narrow enough. */
+static bool is_decided(compared_times times[2], int openings) {
+  return openings >= MIN_OPENINGS && compute_ratio(&times[RL_CACHE_COLD], openings).half_width <= MAX_HALF_WIDTH_RATIO &&
+         compute_ratio(&times[RL_CACHE_WARM], openings).half_width <= MAX_HALF_WIDTH_RATIO;
+}
+
 static int measure_program(rl_device *device, const char *path, rl_error *err) {
   static compared_times times[2];
   static const char *const cache_names[] = {[RL_CACHE_COLD] = "cold", [RL_CACHE_WARM] = "warm"};
   char *text = read_file(path);
-  int rc = 0;
-  for (int opening = 0; opening < OPENINGS && rc == 0; opening++) rc = measure_opening(device, text, opening, times, err);
-  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM && rc == 0; cache++) print_row(path, cache_names[cache], &times[cache]);
+  int rc = 0, openings = 0;
+  for (; openings < MAX_OPENINGS && !is_decided(times, openings) && rc == 0; openings++)
+    rc = measure_opening(device, text, openings, times, err);
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM && rc == 0; cache++)
+    print_row(path, cache_names[cache], &times[cache], openings);
   free(text);
   return rc;
 }

@@ -352,10 +352,11 @@ def interval(low, high):
 
 
 def check_cost(rows):
-    return table(["program", "cache", "checked, µs", "not checked, µs", "ratio", "95 % interval", "ratios of 10 openings"],
+    return table(["program", "cache", "checked, µs", "not checked, µs", "ratio", "95 % interval", "ratios of openings",
+                  "openings"],
                  [[row["program"], row["cache"], row["checked_us"], row["unchecked_us"], f"{row['ratio']:.3f}",
-                   interval(row["low_ratio"], row["high_ratio"]), interval(row["least_ratio"], row["most_ratio"])]
-                  for row in rows if "checked_us" in row])
+                   interval(row["low_ratio"], row["high_ratio"]), interval(row["least_ratio"], row["most_ratio"]),
+                   row["openings"]] for row in rows if "checked_us" in row])
 
 
 def hostile(rows):
