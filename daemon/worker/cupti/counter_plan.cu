@@ -86,6 +86,15 @@ static int read_config(rl_counter_group *group, rl_error *err) {
 /* A set of metrics: indices into the plan's list of metrics. */
 typedef std::vector<size_t> metric_set;
 
+/* Orders of the units in which metrics are configured. Units with few hardware counters come first. Fewer passes are needed when
+ * L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units (gpu__). The first order needs the fewest
+ * passes for most metric sets. The second order needs as many for plain code on GH100, but fewer of them count in several units.
+ */
+enum { UNIT_COUNT = 8, UNIT_ORDER_COUNT = 2 };
+static const char *const unit_orders[UNIT_ORDER_COUNT][UNIT_COUNT] = {
+    {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"},
+    {"l1tex__m_", "gpu__", "lrc__", "gcc__", "lts__", "l1tex__", "sm__", "smsp__"}};
+
 struct planner {
   CUpti_ProfilerType type;
   const char *chip;
@@ -145,28 +154,25 @@ struct planner {
     return needed;
   }
 
-  /* Returns the position of the metric's unit in the order in which metrics are configured. Units with few hardware counters come
-   * first. Fewer passes are needed when L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units
-   * (gpu__). */
-  size_t unit_rank(size_t metric) const {
-    static const char *const units[] = {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"};
-    const size_t count = sizeof units / sizeof *units;
-    return (size_t)(std::find_if(units, units + count,
+  /* Returns the position of the metric's unit in one of unit_orders. */
+  size_t unit_rank(size_t metric, size_t order) const {
+    const char *const *units = unit_orders[order];
+    return (size_t)(std::find_if(units, units + UNIT_COUNT,
                                  [&](const char *unit) { return strncmp(names[metric], unit, strlen(unit)) == 0; }) -
                     units);
   }
 
-  bool is_harder_to_place(size_t a, size_t b) const {
-    const size_t rank_a = unit_rank(a), rank_b = unit_rank(b);
+  bool is_harder_to_place(size_t a, size_t b, size_t order) const {
+    const size_t rank_a = unit_rank(a, order), rank_b = unit_rank(b, order);
     return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
   }
 
   /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the first
    * pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more specific
    * metrics, which have longer names. On no chip of the catalogue did a metric set need fewer passes in another order. */
-  metric_set hardest_first(const metric_set &metrics) const {
+  metric_set hardest_first(const metric_set &metrics, size_t order) const {
     metric_set ordered = metrics;
-    std::stable_sort(ordered.begin(), ordered.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
+    std::stable_sort(ordered.begin(), ordered.end(), [=](size_t a, size_t b) { return is_harder_to_place(a, b, order); });
     return ordered;
   }
 
@@ -189,7 +195,7 @@ struct planner {
     metric_set together;
     add_fitting(chosen.begin(), chosen.end(), together, rest);
     remaining = rest;
-    return hardest_first(together);
+    return together;
   }
 };
 
@@ -245,21 +251,54 @@ static metric_set known_metrics(void *host, const char *chip, const char *const 
   return found;
 }
 
-/* Adds a group with these metrics. Returns -1 and leaves the plan unchanged when they cannot be collected together. */
-static int add_group(const planner &planner, const metric_set &chosen, rl_counter_plan *plan, rl_error *err) {
+/* Metrics in an order, with the configuration that collects them. */
+struct configuration {
+  metric_set metrics;
+  rl_counter_group group; /* only host, config_image, config_image_size and passes are set */
+};
+
+static int configure_metrics(const planner &planner, const metric_set &metrics, configuration *created, rl_error *err) {
   std::vector<const char *> metric_names;
-  for (size_t metric : chosen) metric_names.push_back(planner.names[metric]);
-  void *host = NULL;
-  if (configure(planner.type, planner.chip, metric_names.data(), metric_names.size(), &host, err) < 0) return -1;
-  rl_counter_group *group = rl_counter_plan_add_group(plan, chosen.size(), err);
+  for (size_t metric : metrics) metric_names.push_back(planner.names[metric]);
+  *created = {metrics, {}};
+  if (configure(planner.type, planner.chip, metric_names.data(), metric_names.size(), &created->group.host, err) == 0 &&
+      read_config(&created->group, err) == 0)
+    return 0;
+  group_clear(&created->group);
+  return -1;
+}
+
+/* Returns whether the passes of the first configuration are expected to take less time: there are fewer of them, or they write
+ * fewer registers, with which the size of the configuration grows. */
+static bool is_faster(const rl_counter_group &a, const rl_counter_group &b) {
+  return a.passes != b.passes ? a.passes < b.passes : a.config_image_size < b.config_image_size;
+}
+
+static int configure_fastest(const planner &planner, const metric_set &metrics, configuration *fastest, rl_error *err) {
+  if (configure_metrics(planner, planner.hardest_first(metrics, 0), fastest, err) < 0) return -1;
+  for (size_t order = 1; order < UNIT_ORDER_COUNT; order++) {
+    configuration other;
+    if (configure_metrics(planner, planner.hardest_first(metrics, order), &other, err) < 0) continue;
+    if (is_faster(other.group, fastest->group)) std::swap(other, *fastest);
+    group_clear(&other.group);
+  }
+  return 0;
+}
+
+/* Adds a group with the configuration, which the plan then owns. */
+static int add_group(const planner &planner, const configuration &chosen, rl_counter_plan *plan, rl_error *err) {
+  rl_counter_group *group = rl_counter_plan_add_group(plan, chosen.metrics.size(), err);
+  rl_counter_group configured = chosen.group;
   if (group == NULL) {
-    host_close(host);
+    group_clear(&configured);
     return -1;
   }
-  group->host = host;
-  std::copy(chosen.begin(), chosen.end(), group->metrics);
-  std::copy(metric_names.begin(), metric_names.end(), group->names);
-  if (read_config(group, err) < 0) return -1;
+  configured.names = group->names;
+  configured.metrics = group->metrics;
+  configured.count = group->count;
+  *group = configured;
+  std::copy(chosen.metrics.begin(), chosen.metrics.end(), group->metrics);
+  for (size_t i = 0; i < group->count; i++) group->names[i] = planner.names[group->metrics[i]];
   plan->passes += group->passes;
   return 0;
 }
@@ -273,11 +312,11 @@ static void set_reason(const planner &planner, size_t metric, const char *why, r
  * fit and because each configuration of hundreds of metrics takes 0.1 s or more. */
 static int add_groups(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set remaining = metrics;
-  rl_error why;
-  if (metrics.empty() || add_group(planner, planner.hardest_first(metrics), plan, &why) == 0) return 0;
-  if (plan->group_count > 0) return rl_fail(err, why.domain, why.code, "%s", why.message);
-  for (metric_set chosen = planner.take_group(remaining); !chosen.empty(); chosen = planner.take_group(remaining))
-    if (add_group(planner, chosen, plan, err) < 0) return -1;
+  configuration chosen;
+  if (metrics.empty()) return 0;
+  if (configure_fastest(planner, metrics, &chosen, NULL) == 0) return add_group(planner, chosen, plan, err);
+  for (metric_set group = planner.take_group(remaining); !group.empty(); group = planner.take_group(remaining))
+    if (configure_fastest(planner, group, &chosen, err) < 0 || add_group(planner, chosen, plan, err) < 0) return -1;
   for (size_t metric : remaining) set_reason(planner, metric, "by ranges", plan);
   return 0;
 }
@@ -285,14 +324,17 @@ static int add_groups(const planner &planner, const metric_set &metrics, rl_coun
 /* Adds one group: takes the metrics in order, and skips each metric that does not fit into one pass with the metrics taken
  * before. */
 static int add_single_pass(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
-  metric_set chosen;
+  metric_set taken;
+  configuration chosen;
   for (size_t metric : metrics) {
-    chosen.push_back(metric);
-    if (planner.count_passes(chosen) == 1) continue;
-    chosen.pop_back();
+    taken.push_back(metric);
+    if (planner.count_passes(taken) == 1) continue;
+    taken.pop_back();
     set_reason(planner, metric, "in one pass with others", plan);
   }
-  return chosen.empty() ? 0 : add_group(planner, chosen, plan, err);
+  return taken.empty() || (configure_metrics(planner, taken, &chosen, err) == 0 && add_group(planner, chosen, plan, err) == 0)
+             ? 0
+             : -1;
 }
 
 typedef int metric_adder(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err);
