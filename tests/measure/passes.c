@@ -62,7 +62,7 @@ static cost cost_of_sections(uint32_t sections, rl_instruction_classes absent) {
 /* --- sets and sections ------------------------------------------------------------------------------------------------- */
 
 static void print_set(const rl_section_set *set) {
-  cost all = cost_of_sections(set->sections, 0), plain = cost_of_sections(set->sections, ~(rl_instruction_classes)0);
+  cost all = cost_of_sections(set->sections, 0), plain = cost_of_sections(set->sections, rl_all_instruction_classes(chip));
   printf("| `%s` | %zu | %zu | %zu | %zu |\n", set->name, all.counters, all.available, all.passes, plain.passes);
 }
 
@@ -71,7 +71,7 @@ static void print_section(size_t index, uint32_t full) {
   cost section_cost = cost_of_sections(section, 0);
   if (section_cost.available == 0) return;
   printf("| %s | %zu | %zu | %zu | %zu | %zu |\n", rl_sections[index].id, section_cost.counters, section_cost.available,
-         section_cost.passes, cost_of_sections(section, ~(rl_instruction_classes)0).passes,
+         section_cost.passes, cost_of_sections(section, rl_all_instruction_classes(chip)).passes,
          cost_of_sections(full & ~section, 0).passes);
   fflush(stdout);
 }

@@ -6,22 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/code/l2_eviction.h"
+
+static bool may_change_l2_eviction(const rl_disassembly *function, const rl_code_environment *environment) {
+  return environment->has_access_policy_window || rl_may_change_l2_eviction(function);
+}
+
+static bool may_access_other_devices(const rl_disassembly *function, const rl_code_environment *environment) {
+  (void)function;
+  return environment->maps_other_devices;
+}
+
 /* The classes of instructions. Only instructions of a class increment the class's counters. An instruction belongs to a class
- * when its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a
- * pattern matches the beginning or the end of a part of the opcode. The opcodes are listed in NVIDIA's "CUDA Binary Utilities"
- * for Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access local memory. "MMA"
- * also matches HFMA2.MMA, which runs on the tensor pipe, but which increments no counter of tensor operations on GH100
- * (docs/measurements/h200-reports.md). */
+ * when its opcode contains one of the class's patterns. A class without patterns has a function instead. The opcode LDG.E.U16 is
+ * searched as " LDG E U16 ", so a space in a pattern matches the beginning or the end of a part of the opcode. The opcodes are
+ * listed in NVIDIA's "CUDA Binary Utilities" for Turing to Blackwell. The generic LD and ST are in the class of local memory,
+ * because they may access local memory. "MMA" also matches HFMA2.MMA, which runs on the tensor pipe, but which increments no
+ * counter of tensor operations on GH100 (docs/measurements/h200-reports.md). */
 static const struct {
   const char *opcode_patterns[10];
+  bool (*may_contain)(const rl_disassembly *function, const rl_code_environment *environment); /* NULL: see opcode_patterns */
   /* Substrings of the names of l1tex__, smsp__ and sm__ metrics. Metrics of pipes are not listed, because a pipe also executes
    * instructions of other classes. */
   const char *sm_metric_patterns[5];
   const char *reason;
+  const char *only_chip; /* CUPTI's name of the only chip on which instructions of this class are recognised; NULL: all */
   /* On exempt_chip, instructions whose opcode contains this pattern do not belong to the class. NULL: no pattern. */
   const char *exempt_opcode_pattern;
   const char *exempt_chip; /* CUPTI's name of the chip */
-  /* Substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*). */
+  /* Substrings of the names of metrics that count requests from L1TEX or, in the last class, also from the constant caches. */
   const char *l2_metric_patterns[3];
 } classes[] = {
     {.opcode_patterns = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
@@ -48,14 +61,27 @@ static const struct {
     {.opcode_patterns = {" LD ", " ST ", " ATOM ", " RED ", " QSPC ", " STAS", " REDAS", " SYNCS", " UBLK", " UTMA"},
      .sm_metric_patterns = {"_mem_dshared", "_op_dshared"},
      .reason = "not counted: the code has no instruction that reaches the shared memory of other blocks"},
+    {.may_contain = may_change_l2_eviction,
+     .only_chip = "GH100",
+     .l2_metric_patterns = {"_evict_first", "_evict_last", "_evict_normal_demote"},
+     .reason = "not counted: the code has no access with an L2 eviction policy other than evict_normal"},
+    {.may_contain = may_access_other_devices,
+     .l2_metric_patterns = {"_aperture_peer"},
+     .reason = "not counted: the code has no access to another device, because the process maps no memory of another device"},
 };
 enum { CLASS_COUNT = sizeof classes / sizeof *classes };
-const rl_instruction_classes rl_all_instruction_classes = (UINT32_C(1) << CLASS_COUNT) - 1;
 
 static bool contains_any(const char *text, const char *const *patterns, size_t capacity) {
   for (size_t i = 0; i < capacity && patterns[i] != NULL; i++)
     if (strstr(text, patterns[i]) != NULL) return true;
   return false;
+}
+
+rl_instruction_classes rl_all_instruction_classes(const char *chip) {
+  rl_instruction_classes all = 0;
+  for (size_t c = 0; c < CLASS_COUNT; c++)
+    if (classes[c].only_chip == NULL || strcmp(chip, classes[c].only_chip) == 0) all |= UINT32_C(1) << c;
+  return all;
 }
 
 enum { SPACED_OPCODE_SIZE = sizeof((rl_sass_instruction *)0)->opcode + 2 };
@@ -75,17 +101,19 @@ static bool is_in_class(size_t class, const char *opcode, const char *chip) {
   return exempt == NULL || strcmp(chip, classes[class].exempt_chip) != 0 || strstr(opcode, exempt) == NULL;
 }
 
-rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const char *chip) {
+rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const rl_code_environment *environment) {
   static const char *const opcodes_leaving_function[] = {" CALL", " JMP", " JMX", " BRX", " RET", " RPC", " RTT", " BPT"};
-  rl_instruction_classes absent = function->count > 0 ? rl_all_instruction_classes : 0;
+  rl_instruction_classes absent = function->count > 0 ? rl_all_instruction_classes(environment->chip) : 0;
   for (size_t i = 0; i < function->count && absent != 0; i++) {
     char opcode[SPACED_OPCODE_SIZE];
     replace_dots_by_spaces(&function->items[i], opcode);
     if (contains_any(opcode, opcodes_leaving_function, sizeof opcodes_leaving_function / sizeof *opcodes_leaving_function))
       return 0; /* the code that it jumps to may contain any instruction */
     for (size_t c = 0; c < CLASS_COUNT; c++)
-      if (is_in_class(c, opcode, chip)) absent &= ~(UINT32_C(1) << c);
+      if (is_in_class(c, opcode, environment->chip)) absent &= ~(UINT32_C(1) << c);
   }
+  for (size_t c = 0; c < CLASS_COUNT && absent != 0; c++)
+    if (classes[c].may_contain != NULL && classes[c].may_contain(function, environment)) absent &= ~(UINT32_C(1) << c);
   return absent;
 }
 
@@ -97,7 +125,8 @@ static bool is_hardware_limit(const char *metric) {
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
   static const char *const sm_metric_prefixes[] = {"l1tex__", "smsp__", "sm__"};
   rl_instruction_classes found = 0;
-  bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 && strstr(metric, "_srcunit_tex_") != NULL;
+  bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 &&
+                              (strstr(metric, "_srcunit_tex_") != NULL || strstr(metric, "_srcunit_gcc_aperture_peer") != NULL);
   for (size_t i = 0; i < sizeof sm_metric_prefixes / sizeof *sm_metric_prefixes; i++)
     is_sm |= strncmp(metric, sm_metric_prefixes[i], strlen(sm_metric_prefixes[i])) == 0;
   for (size_t c = 0; c < CLASS_COUNT && !is_hardware_limit(metric); c++)

@@ -5,14 +5,21 @@
 
 #include "worker/code/disassembly.h"
 
+/* What a kernel's code does not show. */
+typedef struct rl_code_environment {
+  const char *chip;              /* as CUPTI names it ("GH100") */
+  bool has_access_policy_window; /* a stream or a launch of this process has set one, so any access may have its L2 policy */
+  bool maps_other_devices;       /* memory of another device may be mapped into the address space of this process */
+} rl_code_environment;
+
 /* Bit i: instruction class i (texture, surface, tensor core, local memory, ...), in the order of the table in
  * instruction_classes.c. */
 typedef uint32_t rl_instruction_classes;
 
-extern const rl_instruction_classes rl_all_instruction_classes;
-
-/* Returns the classes of which the function has no instruction. chip: the device's chip as CUPTI names it ("GH100"). */
-rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const char *chip);
+/* Returns the classes whose absence rl_absent_instruction_classes can prove on the chip. */
+rl_instruction_classes rl_all_instruction_classes(const char *chip);
+/* Returns those of these classes of which the function has no instruction. */
+rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *function, const rl_code_environment *environment);
 /* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the
  * metric must always be collected. */
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);

@@ -449,8 +449,9 @@ static int add_plan(rl_counters *counters, const rl_profile_options *profile_opt
  * the kernels have. */
 static int collect_all(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                        collection *collected, rl_error *err) {
+  const char *chip = rl_instruction_profiler_chip(counters->instruction_profiler);
   if (rl_instruction_profiler_awaits_sass(counters->instruction_profiler) &&
-      add_plan(counters, profile_options, rl_all_instruction_classes, step, collected, err) < 0)
+      add_plan(counters, profile_options, rl_all_instruction_classes(chip), step, collected, err) < 0)
     return -1;
   const rl_instruction_classes absent_classes =
       rl_instruction_profiler_absent_classes(counters->instruction_profiler, collected->plan_count > 0 ? SASS_TIMEOUT_MS : 0);
@@ -553,10 +554,10 @@ void rl_counters_prepare(rl_counters *counters) {
   rl_error ignored;
   if (open_instruction_profiler(counters, &ignored) < 0) return;
   rl_instruction_profiler_prepare(counters->instruction_profiler);
-  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, rl_all_instruction_classes, NULL,
-                               &common, &ignored) == 0)
-    (void)rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, &full, rl_all_instruction_classes,
-                                   common, &special, &ignored);
+  const rl_instruction_classes all = rl_all_instruction_classes(rl_instruction_profiler_chip(counters->instruction_profiler));
+  rl_prepared_profiles *profiles = &counters->prepared_profiles;
+  if (rl_prepared_profile_find(profiles, counters->device_index, &full, all, NULL, &common, &ignored) == 0)
+    (void)rl_prepared_profile_find(profiles, counters->device_index, &full, all, common, &special, &ignored);
 }
 
 void rl_counters_reset(rl_counters *counters) {

@@ -136,7 +136,10 @@ static rl_instruction_classes kernel_absent_classes(const rl_instruction_profile
       !rl_loaded_function_find_unique(profiler->request->kernels[index].symbol, &unique) ||
       strcmp(unique.sha256, kernel->function.sha256) != 0)
     return 0;
-  return rl_absent_instruction_classes(&kernel->disassembly->sass, profiler->chip);
+  const rl_code_environment environment = {.chip = profiler->chip,
+                                           .has_access_policy_window = rl_process_has_access_policy_window(),
+                                           .maps_other_devices = rl_process_maps_other_devices()};
+  return rl_absent_instruction_classes(&kernel->disassembly->sass, &environment);
 }
 
 /* Returns whether the kernel's SASS is expected soon, so that waiting for it pays. nvdisasm takes longer for the large cubins of
@@ -156,8 +159,10 @@ bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler
   return awaits;
 }
 
+const char *rl_instruction_profiler_chip(const rl_instruction_profiler *profiler) { return profiler->chip; }
+
 rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms) {
-  rl_instruction_classes absent = rl_all_instruction_classes;
+  rl_instruction_classes absent = rl_all_instruction_classes(profiler->chip);
   for (size_t k = 0; k < profiler->request->kernel_count && absent != 0; k++)
     if (rl_kernel_is_selected(&profiler->request->kernels[k])) absent &= kernel_absent_classes(profiler, k, timeout_ms);
   return absent;

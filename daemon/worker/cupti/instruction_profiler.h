@@ -63,6 +63,8 @@ int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_in
 /* Call after begin. Returns true when nvdisasm still runs and will soon have the SASS of all selected kernels, because their
  * cubins are small. */
 bool rl_instruction_profiler_awaits_sass(const rl_instruction_profiler *profiler);
+/* Returns CUPTI's name of the device's chip. */
+const char *rl_instruction_profiler_chip(const rl_instruction_profiler *profiler);
 /* Call after begin. Waits at most timeout_ms for each kernel's SASS. Returns the classes of instructions that no selected kernel
  * has; none when a kernel's SASS is not available or several modules define its symbol with different code. */
 rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms);

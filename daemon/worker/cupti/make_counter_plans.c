@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   }
   for (int set = 0; rl_profile_set_names[set] != NULL; set++)
     if (make_plan(argv[1], argv[2], set, no_classes, &err) < 0 ||
-        make_plan(argv[1], argv[2], set, rl_all_instruction_classes, &err) < 0) {
+        make_plan(argv[1], argv[2], set, rl_all_instruction_classes(argv[2]), &err) < 0) {
       fprintf(stderr, "%s: %s\n", argv[2], err.message);
       return EXIT_FAILURE;
     }

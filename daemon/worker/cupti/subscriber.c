@@ -28,6 +28,8 @@ static struct {
   rl_launch_callback launch_callback;
   void *launch_context; /* argument of launch_callback */
   bool in_callback;     /* launch_callback is running */
+  size_t context_count; /* contexts that this process has created */
+  bool has_access_policy_window;
   pthread_mutex_t lock; /* protects the members below */
   module *modules;      /* sorted by time of loading */
   size_t module_count, bytes;
@@ -65,7 +67,10 @@ static void on_unload(const CUpti_ModuleResourceData *unloaded) {
 }
 
 static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data) {
-  if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) subscriber.on_context_created(data->context);
+  if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    subscriber.context_count++;
+    subscriber.on_context_created(data->context);
+  }
   pthread_mutex_lock(&subscriber.lock);
   if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) subscriber.incomplete |= !keep_module(data->resourceDescriptor);
   else if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) on_unload(data->resourceDescriptor);
@@ -112,6 +117,9 @@ bool rl_loaded_function_find_unique(const char *function, rl_cubin_function *fou
 }
 
 static const CUpti_CallbackId allocation_calls[] = {CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2};
+
+static const CUpti_CallbackId stream_attribute_calls[] = {CUPTI_DRIVER_TRACE_CBID_cuStreamSetAttribute,
+                                                          CUPTI_DRIVER_TRACE_CBID_cuStreamSetAttribute_ptsz};
 
 static void add_allocation(CUdeviceptr address, size_t bytes) {
   rl_device_allocation *grown = realloc(subscriber.allocations, (subscriber.allocation_count + 1) * sizeof *grown);
@@ -188,7 +196,27 @@ static rl_driver_launch driver_launch_of(CUpti_CallbackId id, const void *params
   }
 }
 
+bool rl_process_has_access_policy_window(void) { return subscriber.has_access_policy_window; }
+
+bool rl_process_maps_other_devices(void) { return subscriber.context_count != 1; }
+
+/* Returns false when the call sets no attribute of a stream. */
+static bool on_stream_attribute_call(CUpti_CallbackId id, const CUpti_CallbackData *call) {
+  if (id != stream_attribute_calls[0] && id != stream_attribute_calls[1]) return false;
+  const cuStreamSetAttribute_params *params = call->functionParams; /* the struct of the other call has the same members */
+  subscriber.has_access_policy_window |= params->attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  return true;
+}
+
+static void note_launch_attributes(CUpti_CallbackId id, const void *params) {
+  if (id != CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx && id != CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz) return;
+  const CUlaunchConfig *config = ((const cuLaunchKernelEx_params *)params)->config;
+  for (unsigned i = 0; i < config->numAttrs; i++)
+    subscriber.has_access_policy_window |= config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+}
+
 static void on_launch(CUpti_CallbackId id, const CUpti_CallbackData *call) {
+  note_launch_attributes(id, call->functionParams);
   if (subscriber.launch_callback == NULL || subscriber.in_callback) return;
   const rl_driver_launch launch = driver_launch_of(id, call->functionParams);
   subscriber.in_callback = true;
@@ -221,7 +249,13 @@ void rl_subscriber_unwatch_launches(void) {
 static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info) {
   (void)data;
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) on_resource(id, info);
-  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && !on_allocation_call(id, info)) on_launch(id, info);
+  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && !on_allocation_call(id, info) && !on_stream_attribute_call(id, info))
+    on_launch(id, info);
+}
+
+static void enable_calls(const CUpti_CallbackId *calls, size_t count) {
+  for (size_t i = 0; subscriber.open_result == CUPTI_SUCCESS && i < count; i++)
+    cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_DRIVER_API, calls[i]);
 }
 
 void rl_subscriber_open(rl_context_callback on_context_created) {
@@ -232,8 +266,8 @@ void rl_subscriber_open(rl_context_callback on_context_created) {
   subscriber.open_result = cuptiSubscribe(&subscriber.handle, on_callback, NULL);
   for (size_t i = 0; subscriber.open_result == CUPTI_SUCCESS && i < sizeof resources / sizeof *resources; i++)
     cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_RESOURCE, resources[i]);
-  for (size_t i = 0; subscriber.open_result == CUPTI_SUCCESS && i < sizeof allocation_calls / sizeof *allocation_calls; i++)
-    cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_DRIVER_API, allocation_calls[i]);
+  enable_calls(allocation_calls, sizeof allocation_calls / sizeof *allocation_calls);
+  enable_calls(stream_attribute_calls, sizeof stream_attribute_calls / sizeof *stream_attribute_calls);
 }
 
 void rl_subscriber_close(void) {

@@ -44,6 +44,12 @@ typedef struct rl_device_allocation { /* made by cuMemAlloc, which cudaMalloc ca
  * none, or when memory is out. */
 rl_device_allocation *rl_device_allocations_copy(size_t *count);
 
+/* Returns whether this process has set an access policy window for a stream, or for a launch that rl_subscriber_watch_launches
+ * watched. */
+bool rl_process_has_access_policy_window(void);
+/* Returns whether memory of another device may be mapped: the process has created several contexts. */
+bool rl_process_maps_other_devices(void);
+
 /* Returns a malloc'ed copy of the most recently loaded cubin that has the function (mangled name) and, unless crc is 0, CUPTI's
  * CRC. The caller frees it. NULL: there is none, its cubin was not kept, or memory is out. */
 unsigned char *rl_loaded_module_copy(const char *function, uint64_t crc, size_t *size);

@@ -65,8 +65,8 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
     rl_instruction_classes absent_classes;
     size_t min_metrics, max_passes;
   } cases[] = {{"auto", 0, 94, 9},       {"basic", 0, 82, 9},
-               {"detailed", 0, 374, 17}, {"detailed", rl_all_instruction_classes, 259, 15},
-               {"full", 0, 762, 32},     {"full", rl_all_instruction_classes, 471, 21}};
+               {"detailed", 0, 374, 17}, {"detailed", rl_all_instruction_classes("GH100"), 253, 15},
+               {"full", 0, 762, 32},     {"full", rl_all_instruction_classes("GH100"), 471, 21}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_metric_selection selection = select_without(cases[i].absent_classes, cases[i].set, "");
     rl_counter_plan *plan = make_plan("GH100", counter_names, list_counters(&selection, counter_names));
@@ -98,7 +98,7 @@ static size_t remove_raw_page_names(const char **names, size_t count) {
 static void test_the_raw_page_needs_no_further_passes(void **state) {
   (void)state;
   for (int absent = 0; absent <= 1; absent++) {
-    rl_metric_selection full = select_without(absent ? rl_all_instruction_classes : 0, "full", "");
+    rl_metric_selection full = select_without(absent ? rl_all_instruction_classes("GH100") : 0, "full", "");
     const size_t count = list_counters(&full, counter_names);
     rl_counter_plan *all = make_plan("GH100", counter_names, count);
     const size_t with_rows_count = remove_raw_page_names(counter_names, count);
@@ -135,7 +135,7 @@ static size_t count_left_out(const rl_metric_selection *selection) {
 /* Each counter of the catalogue is collected, skipped with the value 0, or, if only the raw page shows it, left out. */
 static void test_counters_of_absent_instruction_classes_are_not_collected(void **state) {
   (void)state;
-  rl_metric_selection all = select_metrics("full", ""), reduced = select_without(rl_all_instruction_classes, "full", "");
+  rl_metric_selection all = select_metrics("full", ""), reduced = select_without(rl_all_instruction_classes("GH100"), "full", "");
   const size_t left_out = count_left_out(&all);
   assert_true(left_out > 200);
   assert_int_equal(reduced.count + left_out, all.count);
@@ -161,7 +161,7 @@ static void test_counters_of_absent_instruction_classes_are_not_collected(void *
     if (strcmp(reduced.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(reduced.items[i].known_value == 0);
   }
   assert_int_equal(not_on_chip, 2);
-  rl_metric_selection named = select_without(rl_all_instruction_classes, "full", "smsp__inst_executed_op_texture.sum");
+  rl_metric_selection named = select_without(rl_all_instruction_classes("GH100"), "full", "smsp__inst_executed_op_texture.sum");
   assert_int_equal(named.counter_count, reduced.counter_count + 1);
   rl_metric_selection_clear(&named);
   rl_metric_selection_clear(&reduced);
@@ -283,7 +283,7 @@ static void test_plans_come_from_the_build_or_the_cache(void **state) {
   assert_non_null(mkdtemp(cache));
   setenv("ROOFLINED_CACHE_DIR", cache, 1);
   for (rl_instruction_classes absent_classes = 0; absent_classes <= 1; absent_classes++) {
-    rl_metric_selection selection = select_without(absent_classes == 0 ? 0 : rl_all_instruction_classes, "full", "");
+    rl_metric_selection selection = select_without(absent_classes == 0 ? 0 : rl_all_instruction_classes("GH100"), "full", "");
     const size_t count = list_counters(&selection, counter_names);
     rl_counter_plan *shipped = open_files(counter_names, count), *made = make_plan("GH100", counter_names, count);
     assert_int_equal(count_files(cache), 0);
