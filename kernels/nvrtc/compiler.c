@@ -2,8 +2,8 @@
  * standard output. It loads NVRTC, enters the sandbox (base/sandbox.h) and compiles once.
  *
  *   rooflined-nvrtc --version                 prints the version of NVRTC, a hash of the standard headers that posted
- *                                             code can include, and an option of every compilation:
- *                                             "13.0 SHA256 --generate-line-info"
+ *                                             code can include, and options of every compilation:
+ *                                             "13.0 SHA256 --generate-line-info ..."
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...    compiles for the architecture ARCH; ENTRY is the kernel to launch */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 enum {
   MAX_CODE_BYTES = 1 << 20,
   MAX_INCLUDE_OPTIONS = 16,
-  FIXED_OPTIONS = 3 /* options of every compilation: -arch, --ptxas-options and --generate-line-info */
+  FIXED_OPTIONS = 4 /* options of every compilation: -arch, --ptxas-options and the two below */
 };
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
@@ -225,6 +225,8 @@ static int enter_sandbox(const include_folders *folders, rl_error *err) {
 
 /* Adds source lines to the compiled code, for reports. The machine code stays the same. */
 static const char LINE_INFO_OPTION[] = "--generate-line-info";
+/* Functions without __device__ are device functions, which headers such as CUTLASS's need: NVRTC refuses host functions. */
+static const char DEFAULT_DEVICE_OPTION[] = "--device-as-default-execution-space";
 
 /* Compiles the code on standard input and returns the exit status. The options that this function adds follow those of the
  * command line, so that the command line can't change which files NVRTC reads. */
@@ -245,6 +247,7 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   options[option_count++] = arch;
   options[option_count++] = "--ptxas-options=-v";
   options[option_count++] = LINE_INFO_OPTION;
+  options[option_count++] = DEFAULT_DEVICE_OPTION;
   for (int i = 0; i < folders.option_count; i++) options[option_count++] = folders.options[i];
   return compile(api, argv[2], option_count, options);
 }
@@ -268,5 +271,6 @@ int main(int argc, char **argv) {
   api.version(&major, &minor);
   rl_standard_headers_hash(headers_sha256);
   /* The cache of compiled code hashes this line, so it contains what changes the output of the compiler. */
-  return printf("%d.%d %s %s\n", major, minor, headers_sha256, LINE_INFO_OPTION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+  return printf("%d.%d %s %s %s\n", major, minor, headers_sha256, LINE_INFO_OPTION, DEFAULT_DEVICE_OPTION) < 0 ? EXIT_FAILURE
+                                                                                                               : EXIT_SUCCESS;
 }

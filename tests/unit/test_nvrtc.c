@@ -552,6 +552,60 @@ static void cuda_headers_are_readable(void **state) {
   rl_nvrtc_clear(&result);
 }
 
+/* A layout of CuTe, and a matrix product of CUTLASS for tensor cores. Both libraries have host functions. */
+static void cutlass_can_be_included(void **state) {
+  (void)state;
+  static const char layout[] =
+      "#include <cute/tensor.hpp>\n"
+      "extern \"C\" __global__ void k(const float *x, float *y, int n) {\n"
+      "  using namespace cute;\n"
+      "  Tensor in = make_tensor(make_gmem_ptr(x), make_layout(n));\n"
+      "  Tensor out = make_tensor(make_gmem_ptr(y), make_layout(n));\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  if (i < n) out(i) = 2 * in(i);\n"
+      "}\n";
+  static const char product[] =
+      "#include <cutlass/gemm/kernel/default_gemm.h>\n"
+      "using element = cutlass::half_t; using row = cutlass::layout::RowMajor;\n"
+      "using swizzle = cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<>;\n"
+      "using column = cutlass::layout::ColumnMajor;\n"
+      "using product = cutlass::gemm::kernel::DefaultGemm<element, row, 8, element, column, 8, element, row, float,\n"
+      "    cutlass::arch::OpClassTensorOp, cutlass::arch::Sm80, cutlass::gemm::GemmShape<128, 128, 32>,\n"
+      "    cutlass::gemm::GemmShape<64, 64, 32>, cutlass::gemm::GemmShape<16, 8, 16>,\n"
+      "    cutlass::epilogue::thread::LinearCombination<element, 8, float, float>, swizzle, 3, false,\n"
+      "    cutlass::arch::OpMultiplyAdd>::GemmKernel;\n"
+      "extern \"C\" __global__ void k(const element *a, const element *b, element *c, int m, int n, int k) {\n"
+      "  extern __shared__ __align__(16) char shared[];\n"
+      "  cutlass::gemm::GemmCoord size(m, n, k), tiles = swizzle().get_tiled_shape(size, {128, 128, 32}, 1);\n"
+      "  typename product::Params params(size, tiles, {(element *)a, k}, {(element *)b, k}, {c, n}, {c, n}, {1.f, 0.f});\n"
+      "  product()(params, *reinterpret_cast<typename product::SharedStorage *>(shared));\n"
+      "}\n";
+  const char *include = getenv("ROOFLINED_TEST_CUTLASS");
+  if (include == NULL) {
+    print_message("skipped: ROOFLINED_TEST_CUTLASS does not name CUTLASS's include folder\n");
+    skip();
+  }
+  setenv("ROOFLINED_SOURCE_INCLUDES", include, 1);
+  const char *codes[] = {layout, product};
+  for (size_t i = 0; i < 2; i++) {
+    rl_nvrtc_result result;
+    rl_error err = {0};
+    if (compile_code(codes[i], "k", &result, &err) != 0) fail_msg("%s\n%s", err.message, result.log != NULL ? result.log : "");
+    assert_string_equal(result.symbol, "k");
+    rl_nvrtc_clear(&result);
+  }
+  unsetenv("ROOFLINED_SOURCE_INCLUDES");
+}
+
+static void functions_without_device_are_device_functions(void **state) {
+  (void)state;
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  const char code[] = "int twice(int x) { return 2 * x; }\nextern \"C\" __global__ void k(int *x) { *x = twice(*x); }";
+  assert_int_equal(compile_code(code, "k", &result, &err), 0);
+  rl_nvrtc_clear(&result);
+}
+
 static void endless_compilations_are_killed(void **state) {
   (void)state;
   static const char code[] =
@@ -602,6 +656,8 @@ int main(void) {
       cmocka_unit_test(cuda_headers_are_readable),
       cmocka_unit_test(configured_folders_can_be_included),
       cmocka_unit_test(a_library_of_templates_can_be_included),
+      cmocka_unit_test(cutlass_can_be_included),
+      cmocka_unit_test(functions_without_device_are_device_functions),
       cmocka_unit_test(endless_compilations_are_killed),
   };
   rl_nvrtc_result result;
