@@ -5,10 +5,12 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "request/spec.h"
+#include "source/base64.h"
 #include "source/source_cache.h"
 
 static const rl_job_policy allowing_policy = {RL_POSTING_ALLOWED, 1 << 20};
@@ -496,8 +498,63 @@ static void the_cache_keeps_the_last_sources(void **state) {
   assert_int_equal(err.domain, RL_INPUT);
 }
 
+/* Decodes a text with libsodium. Returns the number of bytes; 0: the text is not base64. */
+static size_t decode_with_sodium(const char *text, unsigned char *bytes, size_t capacity) {
+  const char *end = NULL;
+  size_t size = 0;
+  const int rc = sodium_base642bin(bytes, capacity, text, strlen(text), NULL, &size, &end, sodium_base64_VARIANT_ORIGINAL);
+  return rc == 0 && *end == '\0' ? size : 0;
+}
+
+/* Compares with libsodium: texts of each length, and the same texts with one other ASCII character. */
+static void base64_is_decoded_as_by_libsodium(void **state) {
+  (void)state;
+  enum { MAX_SIZE = 64, CHANGES = 400 };
+  unsigned char bytes[MAX_SIZE], expected[2 * MAX_SIZE];
+  size_t accepted = 0, refused = 0;
+  for (size_t size = 1; size <= MAX_SIZE; size++) {
+    char text[2 * MAX_SIZE + 8];
+    randombytes_buf(bytes, size);
+    sodium_bin2base64(text, sizeof text, bytes, size, sodium_base64_VARIANT_ORIGINAL);
+    for (int change = 0; change < CHANGES; change++) {
+      const size_t position = randombytes_uniform((uint32_t)strlen(text));
+      const char original = text[position];
+      if (change > 0) text[position] = (char)(change % 2 == 0 ? randombytes_uniform(127) + 1 : (uint32_t) "A/+=z-_ "[change % 8]);
+      unsigned char *decoded = NULL;
+      size_t decoded_size = 0;
+      rl_error err;
+      const size_t expected_size = decode_with_sodium(text, expected, sizeof expected);
+      const int rc = rl_source_decode_base64(text, sizeof expected, "/bytes", &decoded, &decoded_size, &err);
+      if ((rc == 0) != (expected_size > 0)) fail_msg("\"%s\": %d, libsodium %zu bytes", text, rc, expected_size);
+      if (rc == 0) assert_int_equal(decoded_size, expected_size);
+      if (rc == 0) assert_memory_equal(decoded, expected, expected_size);
+      free(decoded);
+      accepted += rc == 0;
+      refused += rc != 0;
+      text[position] = original;
+    }
+  }
+  assert_true(accepted > 100 && refused > 100);
+}
+
+static void base64_is_bounded(void **state) {
+  (void)state;
+  unsigned char *decoded = NULL;
+  size_t size = 0;
+  rl_error err;
+  assert_int_equal(rl_source_decode_base64("", 3, "/bytes", &decoded, &size, &err), -1);
+  assert_int_equal(rl_source_decode_base64("QUJDRA==", 3, "/bytes", &decoded, &size, &err), -1);
+  assert_non_null(strstr(err.message, "at most 3 bytes"));
+  assert_int_equal(rl_source_decode_base64("\xdfw==", 3, "/bytes", &decoded, &size, &err), -1); /* libsodium accepts it */
+  assert_int_equal(rl_source_decode_base64("QUJDRA==", 4, "/bytes", &decoded, &size, &err), 0);
+  assert_string_equal((char *)decoded, "ABCD");
+  free(decoded);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_minimal_request_is_one_run),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(base64_is_decoded_as_by_libsodium),
+                                     cmocka_unit_test(base64_is_bounded),
+                                     cmocka_unit_test(a_minimal_request_is_one_run),
                                      cmocka_unit_test(errors_in_the_code_name_their_field),
                                      cmocka_unit_test(errors_in_the_launch_name_their_field),
                                      cmocka_unit_test(errors_in_the_arguments_name_their_field),
