@@ -51,8 +51,9 @@ int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
       rl_http_request_job_policy(request, &policy, err) < 0)
     return -1;
   if (rl_job_spec_parse(body, request->body_length, &policy, &spec, err) < 0) return -1;
-  rl_sha256(body, request->body_length, sha256);
-  if (rl_queue_submit_job(server->queue, &spec, idempotency_key, sha256, &id, &existing, err) < 0) return -1;
+  const bool has_key = idempotency_key != NULL;
+  if (has_key) rl_sha256(body, request->body_length, sha256);
+  if (rl_queue_submit_job(server->queue, &spec, idempotency_key, has_key ? sha256 : NULL, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   return rl_http_request_reply_job(request, id, state, existing, err);
 }
