@@ -81,7 +81,7 @@ static void classes_without_an_instruction_are_absent(void **state) {
                {"LDG.E.EF.64 EXIT", EVICTION},
                {"STG.E.EL EXIT", EVICTION},
                {"STG.E.NA EXIT", EVICTION},
-               {"LDG.E.LTC128B EXIT", EVICTION},
+               {"LDG.E.LTC128B EXIT", 0},
                {"CCTL.E.PML2 EXIT", EVICTION},
                {"CCTL.IVALL EXIT", 0},
                {"REDG.E.ADD.STRONG.GPU EXIT", ATOMICS},

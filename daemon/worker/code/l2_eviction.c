@@ -125,7 +125,7 @@ static bool keeps_policy(const rl_sass_instruction *instruction, descriptor_regi
   /* Local memory has the policy evict_first; generic addresses may be local. Textures and the TMA are not analysed. */
   static const char *const other_accesses[] = {"LDL", "STL", "LD", "ST", "ATOM", "RED", "QSPC", "LDGMC", "CCTL", "CCTLL"};
   static const char *const other_families[] = {"TEX", "TLD", "TMML", "TXD", "TXQ", "TXA", "SU", "UBLK", "UTMA"};
-  static const char *const policies[] = {"EF", "EL", "EU", "LU", "NA", "LTC"};
+  static const char *const policies[] = {"EF", "EL", "EU", "LU", "NA"};
   const char *opcode = instruction->opcode, *descriptor = strstr(instruction->text, "desc[");
   if (strcmp(opcode, "CCTL.IVALL") == 0) return true;
   if (IS_ONE_OF(opcode, other_accesses) || BEGINS_WITH_ONE_OF(opcode, other_families)) return false;
