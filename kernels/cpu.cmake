@@ -1,7 +1,7 @@
 # Definitions that the daemon and all workers link, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/launch_request.c source/tensor_map.c source/variants.c
-  source/options.c source/elements.c source/base64.c source/device_launches.c source/executed.c source/source_cache.c
-  source/workload.c kernel/dtype.c
+  source/options.c source/elements.c source/base64.c source/device_launches.c source/fatbin.c source/executed.c
+  source/source_cache.c source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium PkgConfig::libzstd Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c train/mnist_cnn.c ceilings/ceilings.c
   kernel/kernel.c

@@ -16,7 +16,7 @@ rl_library(rl_engines_cuda
     layer/instance.c layer/reference.c layer/check.c layer/elementwise.cu layer/row_product.cu
     layer/decode_attention.cu layer/cuda.cu hopper/product.cu
     kernel/gemm.cu kernel/attention.cu kernel/conv.cu kernel/lombscargle.cu
-    source/argument_values.cu source/engine.cu source/fill.cu source/kernel.cu source/l2_priority.cu
+    source/argument_values.cu source/binary.cu source/engine.cu source/fill.cu source/kernel.cu source/l2_priority.cu
     source/launch_check.cu source/module_variables.cu source/reference.cu
   LIBS rl_workloads rl_data rl_nvrtc rl_base CUDA::cudart_static CUDA::cublasLt ${RL_CUDNN_LIBRARY})
 target_include_directories(rl_engines_cuda PRIVATE ${RL_CUDNN_INCLUDE})

@@ -137,9 +137,7 @@ int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variabl
       continue;
     const char *name = string_at(&elf, &strings, symbol.st_name);
     if (name == NULL) return rl_fail(err, RL_INPUT, 0, "a variable of the GPU code has no name");
-    if (count < capacity)
-      variables[count] =
-          (rl_cubin_variable){.name = name, .section = symbol.st_shndx, .offset = symbol.st_value, .size = symbol.st_size};
+    if (count < capacity) variables[count] = (rl_cubin_variable){.name = name, .size = symbol.st_size};
     count++;
   }
   return count;

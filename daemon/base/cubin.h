@@ -24,8 +24,6 @@ typedef struct rl_cubin_function {
 /* A __device__ or __managed__ variable. */
 typedef struct rl_cubin_variable {
   const char *name; /* mangled; points into the cubin */
-  uint32_t section; /* index of the section that contains the variable */
-  uint64_t offset;  /* offset in that section; the sections are contiguous in device memory */
   uint64_t size;    /* number of bytes */
 } rl_cubin_variable;
 

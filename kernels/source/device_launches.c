@@ -1,10 +1,8 @@
-/* Implements device_launches.h. The layout of fatbin entries (fatbin_entry) is that of fatbins that nvcc 13.0 wrote. */
+/* Implements device_launches.h. */
 #include "source/device_launches.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <zstd.h>
 
@@ -13,7 +11,6 @@
 
 enum {
   MAX_DECOMPRESSED_BYTES = 64 << 20,
-  MAX_WINDOW_LOG = 23, /* of zstd: at most 8 MiB of memory */
   CHUNK_BYTES = 64 << 10,
   MAX_NAME_BYTES = 32 /* no name in runtime_names is longer */
 };
@@ -32,17 +29,6 @@ static int fail_launches(rl_error *err) {
 
 /* --- fatbins ----------------------------------------------------------------------------------------------------------- */
 
-enum { ENTRY_PTX = 1, ENTRY_CUBIN = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
-
-typedef struct fatbin_entry {
-  uint16_t kind, version;
-  uint32_t head_bytes;
-  uint64_t data_bytes;       /* from the end of the head to the next entry */
-  uint32_t compressed_bytes; /* of the data; 0: not compressed */
-  uint32_t unused[5];
-  uint64_t flags;
-} fatbin_entry;
-
 RL_DEFINE_CLEANUP(free_decompressor, ZSTD_DCtx *, (void)ZSTD_freeDCtx, NULL)
 
 static int fail_decompression(rl_error *err) {
@@ -58,7 +44,7 @@ static int search_compressed(const unsigned char *data, size_t size, size_t *tot
   ZSTD_inBuffer in = {data, size, 0};
   RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
   if (decompressor == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
-  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, MAX_WINDOW_LOG);
+  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, RL_FATBIN_MAX_WINDOW_LOG);
   while (hint != 0) {
     ZSTD_outBuffer out = {text + kept, CHUNK_BYTES, 0};
     hint = ZSTD_decompressStream(decompressor, &out, &in);
@@ -73,33 +59,14 @@ static int search_compressed(const unsigned char *data, size_t size, size_t *tot
   return in.pos == in.size ? 0 : fail_decompression(err); /* a second frame would not have been searched */
 }
 
-/* Searches one entry if it is compressed; entries that are not compressed were searched with the whole binary. data: contents of
- * the entry. total: as for search_compressed. */
-static int search_entry(const fatbin_entry *entry, const unsigned char *data, size_t *total, rl_error *err) {
-  if (entry->kind != ENTRY_PTX && entry->kind != ENTRY_CUBIN)
-    return rl_fail_at(err, "/binary", "the fatbin has an entry that is neither PTX nor a cubin");
-  if ((entry->flags & FLAG_LZ4) != 0)
-    return rl_fail_at(err, "/binary", "the fatbin is compressed with LZ4: build it with --no-compress, or post the cubin");
-  if ((entry->flags & FLAG_ZSTD) != 0) return search_compressed(data, entry->compressed_bytes, total, err);
-  const bool is_plain = entry->kind == ENTRY_CUBIN ? entry->data_bytes >= 4 && memcmp(data, ELFMAG, SELFMAG) == 0
-                                                   : memmem(data, entry->data_bytes, ".version", 8) != NULL;
-  return is_plain ? 0 : rl_fail_at(err, "/binary", "the fatbin has an entry whose compression is unknown");
-}
-
-static int search_entries(const unsigned char *entries, size_t size, rl_error *err) {
-  size_t total = 0;
-  for (size_t offset = 0; offset < size;) {
-    fatbin_entry entry;
-    if (size - offset < sizeof entry) return rl_fail_at(err, "/binary", "the fatbin is malformed");
-    memcpy(&entry, entries + offset, sizeof entry);
-    const size_t rest = size - offset;
-    if (entry.head_bytes < sizeof entry || entry.head_bytes > rest || entry.data_bytes > rest - entry.head_bytes ||
-        entry.compressed_bytes > entry.data_bytes)
-      return rl_fail_at(err, "/binary", "the fatbin is malformed");
-    if (search_entry(&entry, entries + offset + entry.head_bytes, &total, err) < 0) return -1;
-    offset += entry.head_bytes + entry.data_bytes;
-  }
-  return 0;
+/* Searches the compressed entries; the others were searched with the whole binary. */
+static int search_entries(const unsigned char *body, size_t size, rl_error *err) {
+  rl_fatbin_entry entry;
+  size_t total = 0, offset = 0;
+  int rc;
+  while ((rc = rl_fatbin_next(body, size, &offset, &entry, err)) > 0)
+    if (entry.is_compressed && search_compressed(entry.data, entry.size, &total, err) < 0) return -1;
+  return rc;
 }
 
 int rl_source_refuse_device_launches(const unsigned char *binary, size_t size, rl_error *err) {

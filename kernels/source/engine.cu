@@ -16,7 +16,7 @@
 #include "source/launch_check.h"
 #include "source/source_cache.h"
 
-enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10 };
+enum { OPEN_MEASUREMENT_COUNT = 8, PRINTF_FIFO_BYTES = 64 << 10 };
 
 typedef struct instance {
   rl_instance base;
@@ -219,7 +219,6 @@ static const rl_instance_ops operations_without_reference = {COMMON_OPS, .read_l
 static void set_open_measurements(instance *self) {
   const bool is_binary = self->source.binary != NULL;
   const char *not_compiled_reason = "a binary was posted",
-             *not_cubin_reason = "the binary is not a cubin, so its variables are unknown and keep their values between launches",
              *spills_unknown_reason = is_binary ? not_compiled_reason : "the compiler did not report it";
   const rl_nvrtc_result *compiled = &self->kernel.compiled;
   const cudaFuncAttributes *attributes = &self->kernel.attributes;
@@ -231,8 +230,7 @@ static void set_open_measurements(instance *self) {
       {"spill_load_bytes", is_binary ? NAN : compiled->spill_load_bytes, spills_unknown_reason},
       {"compile_ms", is_binary ? NAN : compiled->compile_ms, not_compiled_reason},
       {"compile_cached", is_binary ? NAN : compiled->cached, not_compiled_reason},
-      {"restored_variable_bytes", rl_module_variables_restored_bytes(self->kernel.variables), not_cubin_reason},
-      {"unrestored_variable_bytes", rl_module_variables_unrestored_bytes(self->kernel.variables), not_cubin_reason}};
+      {"restored_variable_bytes", rl_module_variables_restored_bytes(self->kernel.variables), NULL}};
   memcpy(self->open_measurements, measured, sizeof measured);
   self->base.open_measurements = self->open_measurements;
   self->base.open_measurement_count = OPEN_MEASUREMENT_COUNT;

@@ -9,22 +9,31 @@
 
 #include "cuda_check.h"
 #include "source/argument_values.h"
+#include "source/binary.h"
 #include "source/executed.h"
 
-enum { JIT_LOG_BYTES = 4 << 10, MAX_ATTRIBUTES = 2, PORTABLE_CLUSTER_BLOCKS = 8 };
+enum { MAX_ATTRIBUTES = 2, PORTABLE_CLUSTER_BLOCKS = 8 };
 
 /* --- compiling and loading --------------------------------------------------------------------------------------------- */
 
-/* Writes the device's compilation target, such as "sm_80". From sm_90 on, it has the suffix "a" (architecture-specific), because
- * the code runs only on this device. */
-static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
+/* Returns the device's compute capability, 90 for 9.0, in *architecture. */
+static int read_architecture(const rl_device *device, int *architecture, rl_error *err) {
   int major, minor;
   if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index),
                     "reading the compute capability", err) < 0 ||
       rl_cuda_check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index),
                     "reading the compute capability", err) < 0)
     return -1;
-  snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
+  *architecture = 10 * major + minor;
+  return 0;
+}
+
+/* Writes the device's compilation target, such as "sm_80". From sm_90 on, it has the suffix "a" (architecture-specific), because
+ * the code runs only on this device. */
+static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
+  int architecture;
+  if (read_architecture(device, &architecture, err) < 0) return -1;
+  snprintf(arch, 16, "sm_%d%s", architecture, architecture >= 90 ? "a" : "");
   return 0;
 }
 
@@ -44,34 +53,44 @@ static int compile(rl_device *device, const rl_source *source, int variant, rl_s
   return rc;
 }
 
-static int fail_with_jit_log(const rl_device *device, cudaError_t status, const char *log, rl_error *err) {
-  if (device->on_compiler_log && log[0]) device->on_compiler_log(log);
-  (void)cudaGetLastError();
-  return rl_fail_at(err, "/binary", "the driver can't load the binary: %s", cudaGetErrorString(status));
-}
-
-static int load(rl_device *device, const rl_source *source, rl_source_kernel *kernel, rl_error *err) {
-  char log[JIT_LOG_BYTES] = "";
-  cudaJitOption option_names[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
+/* Loads the cubin, finds the kernel in it, and saves the module's variables. */
+static int load_cubin(rl_device *device, const rl_source *source, const rl_source_cubin *cubin, rl_source_kernel *kernel,
+                      rl_error *err) {
   const bool is_binary = source->binary != NULL;
   const char *symbol = is_binary ? source->request.entry : kernel->compiled.symbol;
-  const void *image = is_binary ? source->binary : kernel->compiled.image;
-  const size_t image_bytes = is_binary ? source->binary_size : kernel->compiled.image_bytes;
-  if (is_binary) rl_source_set_executed();
   cudaKernel_t function;
-  cudaError_t status = cudaLibraryLoadData(&kernel->library, image, option_names, option_values, 2, NULL, NULL, 0);
+  cudaError_t status = cudaLibraryLoadData(&kernel->library, cubin->bytes, NULL, NULL, 0, NULL, NULL, 0);
   if (status != cudaSuccess) kernel->library = NULL;
-  if (status == cudaSuccess)
-    status = cudaLibraryGetKernel(&function, kernel->library, symbol); /* may fail, because it compiles PTX */
+  if (status == cudaSuccess) status = cudaLibraryGetKernel(&function, kernel->library, symbol);
   if (status == cudaErrorSymbolNotFound) {
     (void)cudaGetLastError();
     return rl_fail_at(err, "/entry", "the compiled code has no kernel %s", symbol);
   }
-  if (status != cudaSuccess && is_binary) return fail_with_jit_log(device, status, log, err);
+  if (status != cudaSuccess && is_binary) {
+    (void)cudaGetLastError();
+    return rl_fail_at(err, "/binary", "the driver can't load the binary: %s", cudaGetErrorString(status));
+  }
   if (rl_cuda_check(status, "loading the compiled kernel", err) < 0) return -1;
   kernel->function = (const void *)function;
-  return rl_module_variables_open(kernel->library, image, image_bytes, device->stream, &kernel->variables, err);
+  rl_error why;
+  if (rl_module_variables_open(kernel->library, cubin->bytes, cubin->size, device->stream, &kernel->variables, &why) == 0)
+    return 0;
+  if (why.domain == RL_INPUT) return rl_fail_at(err, is_binary ? "/binary" : "/code", "%s", why.message);
+  *err = why;
+  return -1;
+}
+
+static int load(rl_device *device, const rl_source *source, rl_source_kernel *kernel, rl_error *err) {
+  rl_source_cubin cubin = {kernel->compiled.image, kernel->compiled.image_bytes, NULL};
+  int architecture, rc = 0;
+  if (source->binary) {
+    rl_source_set_executed();
+    rc = read_architecture(device, &architecture, err);
+    if (rc == 0) rc = rl_source_cubin_open(device, source, architecture, &cubin, err);
+  }
+  if (rc == 0) rc = load_cubin(device, source, &cubin, kernel, err);
+  rl_source_cubin_clear(&cubin);
+  return rc;
 }
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */

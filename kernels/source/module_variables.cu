@@ -1,103 +1,111 @@
-/* Implements module_variables.h. */
+/* Implements module_variables.h. The driver places each variable at a multiple of 256 bytes, whatever its offset in its section
+ * is, so each has its own address and is copied separately. */
 #include "source/module_variables.h"
 
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/cubin.h"
 #include "cuda_check.h"
 
 typedef struct variable {
-  void *memory, *saved; /* device memory of the variable and of its saved contents; memory NULL: the address is unknown */
+  void *memory, *saved; /* device memory of the variable, or managed memory; its saved contents, inside saved_memory */
+  size_t bytes;
 } variable;
 
 struct rl_module_variables {
-  bool is_cubin;
   int64_t count;
-  rl_cubin_variable *symbols; /* names point into the image, which is read only during rl_module_variables_open */
   variable *items;
+  void *saved_memory; /* on the device */
 };
 
-/* Returns the device address of a variable; NULL: the driver does not return it. */
-static void *find_by_name(cudaLibrary_t library, const rl_cubin_variable *symbol) {
-  void *memory = NULL;
+enum { SAVED_ALIGNMENT = 256 }; /* of the saved contents, so that the copies are as fast as those of the driver's variables */
+
+static size_t saved_bytes(const variable *item) {
+  return (item->bytes + SAVED_ALIGNMENT - 1) / SAVED_ALIGNMENT * SAVED_ALIGNMENT;
+}
+
+/* Finds the address of a variable, also of a static one. Returns false if the driver does not return it. */
+static bool find_address(cudaLibrary_t library, const rl_cubin_variable *symbol, variable *found) {
   size_t bytes = 0;
-  if (cudaLibraryGetGlobal(&memory, &bytes, library, symbol->name) != cudaSuccess &&
-      cudaLibraryGetManaged(&memory, &bytes, library, symbol->name) != cudaSuccess)
-    memory = NULL;
+  const bool has_address = cudaLibraryGetGlobal(&found->memory, &bytes, library, symbol->name) == cudaSuccess ||
+                           cudaLibraryGetManaged(&found->memory, &bytes, library, symbol->name) == cudaSuccess;
   (void)cudaGetLastError();
-  return bytes == symbol->size ? memory : NULL;
+  found->bytes = symbol->size;
+  return has_address && bytes == symbol->size;
 }
 
-/* Computes the address of a variable from that of another variable in the same section: a section is contiguous. */
-static void *find_by_section(const rl_module_variables *variables, const rl_cubin_variable *symbol) {
-  for (int64_t i = 0; i < variables->count; i++)
-    if (variables->items[i].memory && variables->symbols[i].section == symbol->section)
-      return (char *)variables->items[i].memory - variables->symbols[i].offset + symbol->offset;
-  return NULL;
+/* Returns whether the compiler made the variable for a string literal ($str, $str$1) or a function's name (__unnamed_1). */
+static bool is_literal(const rl_cubin_variable *symbol) {
+  return strncmp(symbol->name, "$str", 4) == 0 || strncmp(symbol->name, "__unnamed_", 10) == 0;
 }
 
-static void find_addresses(rl_module_variables *variables, cudaLibrary_t library) {
-  for (int64_t i = 0; i < variables->count; i++) variables->items[i].memory = find_by_name(library, &variables->symbols[i]);
-  for (int64_t i = 0; i < variables->count; i++)
-    if (!variables->items[i].memory) variables->items[i].memory = find_by_section(variables, &variables->symbols[i]);
+/* Finds the variables. Returns -1 with RL_INPUT if the address of one that is not a literal is unknown. */
+static int find_variables(rl_module_variables *variables, cudaLibrary_t library, const rl_cubin_variable *symbols, int64_t count,
+                          rl_error *err) {
+  for (int64_t i = 0; i < count; i++) {
+    if (find_address(library, &symbols[i], &variables->items[variables->count])) variables->count++;
+    else if (!is_literal(&symbols[i]))
+      return rl_fail(err, RL_INPUT, 0,
+                     "the variable %.100s can't be restored before every launch, because the driver does not return its address",
+                     symbols[i].name);
+  }
+  return 0;
 }
 
+static int list_variables(rl_module_variables *variables, cudaLibrary_t library, const void *cubin, size_t size, rl_error *err) {
+  const int64_t count = rl_cubin_list_variables(cubin, size, NULL, 0, err);
+  if (count <= 0) return (int)count;
+  variables->items = (variable *)calloc((size_t)count, sizeof *variables->items);
+  rl_cubin_variable *symbols = (rl_cubin_variable *)calloc((size_t)count, sizeof *symbols);
+  int rc = variables->items && symbols ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a module's variables");
+  if (rc == 0) (void)rl_cubin_list_variables(cubin, size, symbols, count, NULL);
+  if (rc == 0) rc = find_variables(variables, library, symbols, count, err);
+  free(symbols);
+  return rc;
+}
+
+/* Allocates memory for the contents of all variables, and saves them. */
 static int save_contents(rl_module_variables *variables, cudaStream_t stream, rl_error *err) {
+  size_t total = 0, offset = 0;
+  for (int64_t i = 0; i < variables->count; i++) total += saved_bytes(&variables->items[i]);
+  if (total == 0) return 0;
+  if (rl_cuda_check(cudaMalloc(&variables->saved_memory, total), "allocating memory for the module's variables", err) < 0)
+    return -1;
   for (int64_t i = 0; i < variables->count; i++) {
     variable *item = &variables->items[i];
-    const size_t bytes = variables->symbols[i].size;
-    if (!item->memory) continue;
-    if (rl_cuda_check(cudaMalloc(&item->saved, bytes), "allocating memory for the module's variables", err) < 0 ||
-        rl_cuda_check(cudaMemcpyAsync(item->saved, item->memory, bytes, cudaMemcpyDefault, stream),
+    item->saved = (char *)variables->saved_memory + offset;
+    offset += saved_bytes(item);
+    if (rl_cuda_check(cudaMemcpyAsync(item->saved, item->memory, item->bytes, cudaMemcpyDefault, stream),
                       "saving the module's variables", err) < 0)
       return -1;
   }
   return rl_cuda_check(cudaStreamSynchronize(stream), "saving the module's variables", err);
 }
 
-static int list_variables(rl_module_variables *variables, const void *image, size_t size, rl_error *err) {
-  int64_t count = rl_cubin_list_variables(image, size, NULL, 0, NULL);
-  variables->is_cubin = count >= 0;
-  if (count <= 0) return 0;
-  variables->symbols = (rl_cubin_variable *)calloc((size_t)count, sizeof *variables->symbols);
-  variables->items = (variable *)calloc((size_t)count, sizeof *variables->items);
-  if (!variables->symbols || !variables->items) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a module's variables");
-  variables->count = rl_cubin_list_variables(image, size, variables->symbols, count, err);
-  return 0;
-}
-
-int rl_module_variables_open(cudaLibrary_t library, const void *image, size_t size, rl_stream stream,
+int rl_module_variables_open(cudaLibrary_t library, const void *cubin, size_t size, rl_stream stream,
                              rl_module_variables **variables, rl_error *err) {
   rl_module_variables *created = (rl_module_variables *)calloc(1, sizeof *created);
   if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a module's variables");
-  int rc = list_variables(created, image, size, err);
-  if (rc == 0) find_addresses(created, library);
-  if (rc == 0) rc = save_contents(created, (cudaStream_t)stream, err);
-  if (rc < 0) rl_module_variables_close(created);
-  else *variables = created;
-  return rc;
+  if (list_variables(created, library, cubin, size, err) < 0 || save_contents(created, (cudaStream_t)stream, err) < 0) {
+    rl_module_variables_close(created);
+    return -1;
+  }
+  *variables = created;
+  return 0;
 }
 
-static double sum_bytes(const rl_module_variables *variables, bool restored) {
+double rl_module_variables_restored_bytes(const rl_module_variables *variables) {
   double bytes = 0;
-  if (!variables->is_cubin) return NAN;
-  for (int64_t i = 0; i < variables->count; i++)
-    if ((variables->items[i].memory != NULL) == restored) bytes += (double)variables->symbols[i].size;
+  for (int64_t i = 0; i < variables->count; i++) bytes += (double)variables->items[i].bytes;
   return bytes;
 }
-
-double rl_module_variables_restored_bytes(const rl_module_variables *variables) { return sum_bytes(variables, true); }
-
-double rl_module_variables_unrestored_bytes(const rl_module_variables *variables) { return sum_bytes(variables, false); }
 
 int rl_module_variables_enqueue_restore(const rl_module_variables *variables, rl_stream stream, rl_error *err) {
   for (int64_t i = 0; i < variables->count; i++) {
     const variable *item = &variables->items[i];
-    if (!item->memory) continue;
-    cudaError_t status =
-        cudaMemcpyAsync(item->memory, item->saved, variables->symbols[i].size, cudaMemcpyDefault, (cudaStream_t)stream);
+    const cudaError_t status = cudaMemcpyAsync(item->memory, item->saved, item->bytes, cudaMemcpyDefault, (cudaStream_t)stream);
     if (rl_cuda_check(status, "restoring the module's variables", err) < 0) return -1;
   }
   return 0;
@@ -105,8 +113,7 @@ int rl_module_variables_enqueue_restore(const rl_module_variables *variables, rl
 
 void rl_module_variables_close(rl_module_variables *variables) {
   if (!variables) return;
-  for (int64_t i = 0; i < variables->count; i++) cudaFree(variables->items[i].saved);
-  free(variables->symbols);
+  cudaFree(variables->saved_memory);
   free(variables->items);
   free(variables);
 }

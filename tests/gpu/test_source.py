@@ -14,6 +14,7 @@ import urllib.request
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or ".gpu")
+CUTLASS = os.environ.get("ROOFLINED_TEST_CUTLASS")
 FINAL = ("completed", "failed", "cancelled")
 ADD = """extern "C" __global__ void add(const float *a, const float *b, float *c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,7 +54,7 @@ class Daemon:
         self.token = created.stdout.split()[-1]
         self.log = folder / "log"
         command = [BUILD / "bin" / "rooflined", "--port", "0", "--state", state, "--allow-source", "--source-buffer-bytes",
-                   str(1 << 42)]
+                   str(1 << 42), *(["--source-includes", CUTLASS] if CUTLASS else [])]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(self.log, "wb"))
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
         line = self.process.stdout.readline().decode() if ready else ""
@@ -194,13 +195,25 @@ def test_random_inits(daemon):
     assert run["values"]["relative_error"] > 0
 
 
-def test_binaries(daemon):
-    compiled = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True,
-                            check=True).stdout
+def compile_cubin(code, entry):
+    compiled = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", entry], input=code.encode(), capture_output=True,
+                              check=True).stdout
     _, status, symbol, log, image = struct.unpack_from("<4sIIII", compiled)
     assert status == 0
-    cubin = compiled[20 + symbol + log:]
-    ptx = b""".version 8.0
+    return compiled[20 + symbol + log:]
+
+
+def make_fatbin(*entries):
+    """Returns a fatbin of (is_ptx, architecture, contents)."""
+    body = b""
+    for is_ptx, architecture, contents in entries:
+        contents += bytes(-len(contents) % 8)
+        body += struct.pack("<HHIQIIIIIIQQQ", 1 if is_ptx else 2, 0x101, 64, len(contents), 0, 0, 0, architecture, 0, 0, 0, 0, 0)
+        body += contents
+    return struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(body)) + body
+
+
+ADD_SEVEN = b""".version 8.0
 .target sm_80
 .address_size 64
 .visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {
@@ -208,14 +221,85 @@ def test_binaries(daemon):
   ld.param.u64 %p, [c]; cvta.to.global.u64 %p, %p; mov.f32 %f, 0f40E00000; st.global.f32 [%p], %f; ret;
 }
 """
+
+
+def test_binaries(daemon):
+    cubin = compile_cubin(ADD, "add")
     binary = add_job(binary=base64.b64encode(cubin).decode(), code=None,
                  expected={"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)])})
     (run,) = daemon.run(binary)
     assert run["values"]["compile_ms"] is None and run["values"]["registers_per_thread"] > 0
-    daemon.run(add_job(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1],
-                   expected={"argument": 2, "values": pack_base64("f", [7.0] + [0.0] * (N - 1))}))
-    daemon.expect_failure(add_job(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
+    seven = {"code": None, "grid": [1], "block": [1],
+             "expected": {"argument": 2, "values": pack_base64("f", [7.0] + [0.0] * (N - 1))}}
+    daemon.run(add_job(binary=base64.b64encode(ADD_SEVEN).decode(), **seven))
+    wrong = ADD_SEVEN.replace(b"mov.f32", b"muv.f32")
+    daemon.expect_failure(add_job(binary=base64.b64encode(wrong).decode(), code=None), "/binary")
     daemon.expect_failure(add_job(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
+    # The cubin for the device is preferred to PTX, and PTX to a cubin for another device.
+    daemon.run({**binary, "binary": base64.b64encode(make_fatbin((True, 80, ADD_SEVEN), (False, 90, cubin))).decode()})
+    daemon.run(add_job(binary=base64.b64encode(make_fatbin((False, 80, cubin), (True, 80, ADD_SEVEN))).decode(), **seven))
+    other = add_job(binary=base64.b64encode(make_fatbin((False, 80, cubin))).decode(), code=None)
+    daemon.expect_failure(other, "neither a cubin nor PTX for sm_90")
+
+
+# Each computes in its first launch only, unless its variables, of every linkage, are restored.
+COUNTED = """static __device__ int launches;
+__device__ int total = 5;
+namespace { __device__ double hidden; }
+extern "C" __global__ void k(float *x) {
+  static __device__ int inner;
+  if (launches == 0 && total == 5 && hidden == 0 && inner == 0) *x = 7;
+  launches++, total++, hidden++, inner++;
+}
+"""
+STATIC_ONLY = "static __device__ int launches = 3; " \
+              'extern "C" __global__ void k(float *x) { if (launches == 3) *x = 7; launches++; }'
+COUNTED_PTX = b""".version 8.0
+.target sm_80
+.address_size 64
+.global .align 4 .u32 launches;
+.visible .global .align 4 .u32 total = 5;
+.visible .entry k(.param .u64 x) {
+  .reg .b64 %p; .reg .f32 %f; .reg .u32 %l, %t; .reg .pred %q;
+  ld.param.u64 %p, [x]; cvta.to.global.u64 %p, %p; ld.global.u32 %l, [launches]; ld.global.u32 %t, [total];
+  add.u32 %t, %t, %l; setp.eq.u32 %q, %t, 5; mov.f32 %f, 0f40E00000;
+  @%q st.global.f32 [%p], %f;
+  add.u32 %l, %l, 1; st.global.u32 [launches], %l; st.global.u32 [total], %l; ret;
+}
+"""
+
+
+def test_variables_are_restored_before_every_launch(daemon):
+    job = {"samples": 20, "expected": {"argument": 0, "values": pack_base64("f", [7.0])}}
+    arguments = [buffer(count=1, access="out")]
+    for code in (COUNTED, STATIC_ONLY):
+        cubin = compile_cubin(code, "k")
+        (run,) = daemon.run(one_block_job(code, arguments, **job))
+        assert run["values"]["restored_variable_bytes"] >= 4
+        for binary in (cubin, make_fatbin((False, 90, cubin))):
+            (run,) = daemon.run(one_block_job(None, arguments, binary=base64.b64encode(binary).decode(), **job))
+            assert run["values"]["restored_variable_bytes"] >= 4
+    for binary in (COUNTED_PTX, make_fatbin((True, 80, COUNTED_PTX))):
+        (run,) = daemon.run(one_block_job(None, arguments, binary=base64.b64encode(binary).decode(), **job))
+        assert run["values"]["restored_variable_bytes"] == 8
+
+
+CUTE_LAYOUT = """#include <cute/tensor.hpp>
+extern "C" __global__ void k(const float *x, float *y, int n) {
+  using namespace cute;
+  Tensor in = make_tensor(make_gmem_ptr(x), make_layout(n));
+  Tensor out = make_tensor(make_gmem_ptr(y), make_layout(n));
+  for (int i = threadIdx.x; i < n; i += blockDim.x) out(i) = 2 * in(i);
+}
+"""
+
+
+@pytest.mark.skipif(not CUTLASS, reason="ROOFLINED_TEST_CUTLASS does not name CUTLASS's include folder")
+def test_cutlass(daemon):
+    (run,) = daemon.run(one_block_job(CUTE_LAYOUT, [buffer(count=64, init="ones", access="in"), buffer(count=64, access="out"),
+                                                    scalar("int32", 64)],
+                                      expected={"argument": 1, "values": pack_base64("f", [2.0] * 64)}))
+    assert run["values"]["relative_error"] == 0
 
 
 TILE = 32

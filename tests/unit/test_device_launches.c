@@ -1,14 +1,18 @@
-/* Tests the search for device-side launches in posted binaries: PTX texts, cubins, and fatbins that the tests compose. */
+/* Tests the search for device-side launches in posted binaries: PTX texts, cubins, and fatbins that the tests compose; and which
+ * entry of a fatbin is selected for a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
 #include "source/device_launches.h"
+#include "source/fatbin.h"
 
 enum { HEAD_BYTES = 16, ENTRY_HEAD_BYTES = 64, PTX = 1, CUBIN = 2, LZ4 = 0x2000, ZSTD = 0x8000, MAX_BYTES = 1 << 20 };
 #define PLAIN_PTX ".version 8.0\n.target sm_90\n.visible .entry k() { ret; }\n"
@@ -179,8 +183,69 @@ static void truncated_fatbins_are_refused(void **state) {
   }
 }
 
+/* The entry that was appended last is for this architecture, or only for it (sm_90a). */
+static void set_architecture(size_t entry_offset, uint32_t architecture, bool only) {
+  uint64_t flags;
+  memcpy(composed.bytes + entry_offset + 28, &architecture, sizeof architecture);
+  memcpy(&flags, composed.bytes + entry_offset + 40, sizeof flags);
+  if (only) flags |= 0x100000;
+  memcpy(composed.bytes + entry_offset + 40, &flags, sizeof flags);
+}
+
+/* Appends an entry whose contents end with the digit. */
+static void add_numbered(uint16_t kind, uint32_t architecture, bool only, char digit, bool compressed) {
+  char text[128];
+  const size_t offset = composed.size,
+               length = (size_t)snprintf(text, sizeof text, "%s%c", kind == PTX ? PLAIN_PTX : "\177ELF ", digit);
+  if (compressed) add_compressed(kind, text, length);
+  else add_entry(kind, 0, text, length);
+  set_architecture(offset, architecture, only);
+}
+
+/* Returns the digit of the selected entry; 0: none. */
+static char selected_for(int architecture) {
+  unsigned char *data = NULL;
+  size_t size = 0;
+  rl_error err = {0};
+  if (rl_fatbin_select(composed.bytes, composed.size, architecture, &data, &size, &err) < 0) {
+    assert_string_equal(err.json_pointer, "/binary");
+    return 0;
+  }
+  assert_int_equal(data[size], 0);
+  const char *digit = strpbrk((char *)data + 4, "123456");
+  while (digit[1] != '\0') digit++;
+  const char found = *digit;
+  free(data);
+  return found;
+}
+
+static void the_entry_for_the_device_is_selected(void **state) {
+  (void)state;
+  begin_fatbin();
+  assert_int_equal(selected_for(90), 0);
+  add_numbered(PTX, 80, false, '1', true);
+  assert_int_equal(selected_for(90), '1');
+  assert_int_equal(selected_for(75), 0);
+  add_numbered(CUBIN, 80, false, '2', false);
+  assert_int_equal(selected_for(86), '2'); /* the same major architecture */
+  assert_int_equal(selected_for(90), '1'); /* another one */
+  add_numbered(PTX, 90, true, '3', true);
+  assert_int_equal(selected_for(90), '3');
+  assert_int_equal(selected_for(100), '1'); /* compute_90a runs on 9.0 only */
+  add_numbered(CUBIN, 90, false, '4', true);
+  assert_int_equal(selected_for(90), '4');
+  add_numbered(CUBIN, 90, true, '5', false);
+  assert_int_equal(selected_for(90), '5');
+  add_numbered(CUBIN, 86, false, '6', true);
+  assert_int_equal(selected_for(80), '2');
+  assert_int_equal(selected_for(89), '6');
+  composed.bytes[composed.size - 9] ^= 0xff; /* damages the compressed entry */
+  assert_int_equal(selected_for(89), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(launches_in_ptx_and_cubins_are_refused),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_entry_for_the_device_is_selected),
+                                     cmocka_unit_test(launches_in_ptx_and_cubins_are_refused),
                                      cmocka_unit_test(fatbins_are_searched),
                                      cmocka_unit_test(names_are_found_between_chunks),
                                      cmocka_unit_test(parts_that_cannot_be_searched_are_refused),

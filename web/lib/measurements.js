@@ -11,7 +11,7 @@ const subjects = [
   ['Memory', /(^|_)(memory|rss)_.*bytes$|^peak_.*_bytes$/],
   ['Result check', /^(relative_error|checked_|algorithm_rank)/],
   ['Launches', /^(launches_|launch_|device_busy|phase_)/],
-  ['Compiled code', /^(registers_|static_shared|local_bytes|spill_|compile_|restored_|unrestored_)/],
+  ['Compiled code', /^(registers_|static_shared|local_bytes|spill_|compile_|restored_)/],
   ['Clocks, temperature, power', /clock|temperature|power|throttled/],
   ['Trace', /^(activity_|completeness_|perturbation_)/],
   ['Time of the profiler', /^spent_/],
