@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "request/spec.h"
+#include "source/fatbin.h"
 #include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -22,10 +23,20 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
 }
 
 /* Checks that a worker can read the source of an accepted job. */
+static void select_entry(const rl_source *source) {
+  rl_fatbin_head head;
+  rl_error err;
+  unsigned char *data;
+  size_t size;
+  if (source->binary == NULL || !rl_fatbin_read_head(source->binary, source->binary_size, &head)) return;
+  if (rl_fatbin_select(source->binary, source->binary_size, 90, &data, &size, &err) == 0) free(data);
+}
+
 static void check_source(rl_job_spec *spec) {
   rl_source source;
   rl_error err;
   if (rl_source_read(spec->source_json, strlen(spec->source_json), &source, &err) < 0) abort();
+  select_entry(&source);
   if (source.variant_count != spec->run_count || source.buffer_bytes != spec->buffer_bytes) abort();
   rl_source_clear(&source);
   rl_job_spec_clear(spec);
