@@ -41,4 +41,7 @@ template <int N> static __device__ __forceinline__ void cp_async_wait_group(void
 /* Waits for all copies of this thread. */
 static __device__ __forceinline__ void cp_async_wait_all(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+/* Makes this thread's writes to shared memory visible to TMA and wgmma (the async proxy). */
+static __device__ __forceinline__ void fence_async_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 #endif

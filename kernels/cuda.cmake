@@ -14,7 +14,7 @@ rl_library(rl_engines_cuda
     kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu
     kernel/softmax.cu kernel/norm.cu kernel/rope.cu kernel/transpose.cu kernel/reduction.cu
     layer/instance.c layer/reference.c layer/check.c layer/elementwise.cu layer/row_product.cu
-    layer/decode_attention.cu layer/cuda.cu hopper/product.cu
+    layer/decode_attention.cu layer/cuda.cu hopper/support.cu hopper/product.cu
     kernel/gemm.cu kernel/attention.cu kernel/conv.cu kernel/lombscargle.cu
     source/argument_values.cu source/binary.cu source/engine.cu source/fill.cu source/kernel.cu source/l2_priority.cu
     source/launch_check.cu source/module_variables.cu source/reference.cu

@@ -8,7 +8,7 @@
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
 #include "hash.h"
-#include "hopper/wgmma.cuh"
+#include "hopper/wgmma_tile.cuh"
 
 enum {
   WARPGROUPS = 2,

@@ -43,8 +43,6 @@ static __device__ __forceinline__ void commit_stores(void) { asm volatile("cp.as
 static __device__ __forceinline__ void wait_stores_read(void) { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 /* Waits until this thread's committed stores have completed. */
 static __device__ __forceinline__ void wait_stores(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/* Makes this thread's writes to shared memory visible to TMA and wgmma (the async proxy). */
-static __device__ __forceinline__ void fence_async_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /* Arrives on the mbarrier of the block `rank` of the cluster. The release has CTA scope, so the other block may not see this
  * thread's earlier stores: use it to report reads (WAR). A release at cluster scope would be slower, because it waits for all

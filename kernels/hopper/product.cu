@@ -26,7 +26,8 @@
 #include "cuda_check.h"
 #include "encode_tiled.h"
 #include "hopper/bulk_copy.cuh"
-#include "hopper/wgmma.cuh"
+#include "hopper/support.h"
+#include "hopper/wgmma_tile.cuh"
 #include "kernel/dtype.h"
 
 namespace {
@@ -70,13 +71,6 @@ struct tile {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-template <int COUNT> __device__ __forceinline__ void raise_register_limit(void) {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
-}
-template <int COUNT> __device__ __forceinline__ void lower_register_limit(void) {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
-}
 
 /* Synchronizes the threads of one consumer warpgroup. */
 __device__ __forceinline__ void warpgroup_barrier(uint32_t warpgroup) {
@@ -319,15 +313,6 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
 #endif
 }
 
-/* Sets *has_wgmma to whether the kernels of this build use wgmma on this device. */
-__global__ void report_wgmma(int *has_wgmma) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  *has_wgmma = 1;
-#else
-  *has_wgmma = 0;
-#endif
-}
-
 typedef void kernel(const tensor_maps maps, const arguments args);
 
 template <class T> kernel *kernel_of(rl_hopper_epilogue epilogue, int64_t head_size) {
@@ -395,25 +380,11 @@ struct rl_hopper_product {
   uint32_t blocks;
 };
 
-/* Returns whether the device runs code for sm_90a, the only target with wgmma: a kernel reports for which target it was
- * compiled. */
-static bool has_wgmma(const rl_device *device) {
-  int major = 0, result = 0, *reported = NULL;
-  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index) != cudaSuccess || major != 9) return false;
-  if (cudaMalloc((void **)&reported, sizeof *reported) != cudaSuccess) return cudaGetLastError(), false;
-  report_wgmma<<<1, 1, 0, (cudaStream_t)device->stream>>>(reported);
-  if (cudaMemcpyAsync(&result, reported, sizeof result, cudaMemcpyDeviceToHost, (cudaStream_t)device->stream) != cudaSuccess ||
-      cudaStreamSynchronize((cudaStream_t)device->stream) != cudaSuccess)
-    result = 0;
-  cudaFree(reported);
-  (void)cudaGetLastError();
-  return result != 0;
-}
-
 bool rl_hopper_product_supports(const rl_device *device, const rl_hopper_shape *s) {
   const bool head_size_is_supported =
       s->epilogue != RL_HOPPER_ROPE || ((s->head_size == 64 || s->head_size == 128) && s->rotated_columns % s->head_size == 0);
-  return head_size_is_supported && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 && has_wgmma(device);
+  return head_size_is_supported && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 &&
+         rl_hopper_has_wgmma(device);
 }
 
 int rl_hopper_product_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err) {

@@ -1,42 +1,37 @@
-/* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B in shared memory
- * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. Whatever the type of its elements, one instruction
- * reads 32 bytes along k of each row of A and B. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+/* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B and adds the
+ * product to 64 rows of sums in registers. A and B are in shared memory; A may also be in registers. Whatever the type of its
+ * elements, one instruction reads 32 bytes along k of each row of A and B. A transposed operand is stored with k as its rows.
+ * Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions". wgmma_tile.cuh has the shapes for large products.
  *
- * Without swizzling, an operand consists of core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). 8 rows of one
- * instruction's operand are two adjacent core matrices; the core matrices of the next 8 rows follow them. */
+ * The layout of the sums: sums[4 · block + 2 · i + j] of a thread is the element in row 16 · warp + lane / 4 + 8 · i and column
+ * 8 · block + 2 · (lane % 4) + j, for i and j in {0, 1}. */
 #ifndef RL_HOPPER_WGMMA_CUH
 #define RL_HOPPER_WGMMA_CUH
 
 #include <cstdint>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "async_copy.cuh"
 
 enum {
-  WGMMA_M = 64,
-  WGMMA_N = 256,
   WGMMA_STEP_BYTES = 32, /* bytes of a row of A or B that one instruction reads */
-  WGMMA_THREADS = 128,
-  WGMMA_SUMS_PER_THREAD = WGMMA_M * WGMMA_N / WGMMA_THREADS
+  WGMMA_THREADS = 128
 };
 
-struct tf32 {
-  float value;
-};
-
-/* Returns the matrix descriptor of an operand without swizzling. It contains the operand's address, and the distances between
- * neighbouring core matrices along k and along the rows, all in units of 16 bytes. */
-__device__ static inline uint64_t wgmma_descriptor(const void *shared) {
-  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), k_distance_bytes = 128, row_distance_bytes = 256;
-  return (address & 0x3ffff) >> 4 | k_distance_bytes >> 4 << 16 | row_distance_bytes >> 4 << 32;
+/* Returns the matrix descriptor of an operand in rows of ROW_BYTES (64 or 128) bytes with the swizzle of this size. A row has one
+ * row of the operand, or, if the operand is transposed, one k. address: shared address of the first row, plus WGMMA_STEP_BYTES
+ * for each instruction along a row. The memory of the operand begins at a multiple of 8 · ROW_BYTES; its first row may be any
+ * row. block_bytes: distance of the next ROW_BYTES bytes of a transposed operand with longer rows. */
+template <int ROW_BYTES>
+__device__ static inline uint64_t wgmma_row_descriptor(uint32_t address, uint32_t block_bytes = WGMMA_STEP_BYTES / 2) {
+  static_assert(ROW_BYTES == 64 || ROW_BYTES == 128, "rows have 64 or 128 bytes");
+  return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(block_bytes >> 4) << 16 | (uint64_t)(8 * ROW_BYTES >> 4) << 32 |
+         (uint64_t)(ROW_BYTES == 128 ? 1 : 2) << 62;
 }
 
-/* Returns the matrix descriptor of an operand whose rows have 128 bytes and the 128-byte swizzle, as TMA stores them. `shared`
- * must be aligned to 1024 bytes, the size of 8 rows. To advance by one instruction along k, add WGMMA_STEP_BYTES to `shared`. */
-__device__ static inline uint64_t wgmma_swizzled_descriptor(const void *shared) {
-  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), row_distance_bytes = 1024, swizzle_128_bytes = 1;
-  const uint64_t ignored_k_distance = 1;
-  return (address & 0x3ffff) >> 4 | ignored_k_distance << 16 | row_distance_bytes >> 4 << 32 | swizzle_128_bytes << 62;
+/* Returns the offset of a vector of 16 bytes in the memory of wgmma_row_descriptor. The eight vectors of 128 bytes are in
+ * different banks, and so are those of eight rows. */
+template <int ROW_BYTES> __device__ static inline uint32_t wgmma_row_offset(uint32_t row, uint32_t vector) {
+  return row * ROW_BYTES + ((vector ^ (row * ROW_BYTES / 128 % (ROW_BYTES / 16))) * 16);
 }
 
 __device__ static inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -46,44 +41,60 @@ template <int PENDING> __device__ static inline void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
+/* Prevents the compiler from moving accesses of sums across the asynchronous instructions that write them. */
+template <int COUNT> __device__ static inline void wgmma_fence_sums(float (&sums)[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+/* Changes the number of registers that each thread of the warpgroup may use. */
+template <int COUNT> __device__ static inline void raise_register_limit(void) {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ static inline void lower_register_limit(void) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
 #define WGMMA_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define WGMMA_16(d, i) WGMMA_4(d, i), WGMMA_4(d, i + 4), WGMMA_4(d, i + 8), WGMMA_4(d, i + 12)
 #define WGMMA_64(d, i) WGMMA_16(d, i), WGMMA_16(d, i + 16), WGMMA_16(d, i + 32), WGMMA_16(d, i + 48)
-#define WGMMA_REGISTERS                                                                          \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
-  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-#define WGMMA_REGISTERS_64                                                           \
+/* WGMMA_REGISTERS_N: the registers of N sums, as the first operands. tests/simt/translate.py expands these macros, too. */
+#define WGMMA_REGISTERS_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WGMMA_REGISTERS_48                                                           \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WGMMA_REGISTERS_56                                                           \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+  "%48, %49, %50, %51, %52, %53, %54, %55"
 
-/* Defines wgmma for element type T: sums += A · B, or sums = A · B if `accumulate` is false. The tile has 64 × 256 elements (128
- * sums per thread) or 64 × 128 (64 sums). IMMEDIATES: A and B are not negated (imm-scale 1) and, for 2-byte types, not transposed
- * (imm-trans 0). */
-#define WGMMA(T, SHAPE, IMMEDIATES)                                                                                             \
-  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD], uint64_t a, uint64_t b, bool accumulate = true) { \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS      \
-                 "}, %128, %129, p, " IMMEDIATES "; }"                                                                          \
-                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                                        \
-                 : "l"(a), "l"(b), "r"((int)accumulate));                                                                       \
-  }                                                                                                                             \
-  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD / 2], uint64_t a, uint64_t b, bool accumulate) {    \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128" SHAPE " {" WGMMA_REGISTERS_64    \
-                 "}, %64, %65, p, " IMMEDIATES "; }"                                                                            \
-                 : WGMMA_64(sums, 0)                                                                                            \
-                 : "l"(a), "l"(b), "r"((int)accumulate));                                                                       \
-  }
-WGMMA(__half, "k16.f32.f16.f16", "1, 1, 0, 0")
-WGMMA(__nv_bfloat16, "k16.f32.bf16.bf16", "1, 1, 0, 0")
-WGMMA(tf32, "k8.f32.tf32.tf32", "1, 1")
-#undef WGMMA
+/* The products below are FP16 with FP32 sums: sums += A · B, or sums = A · B if `accumulate` is false. a, b: descriptors. */
+__device__ static inline void wgmma_m64n96k16(float (&sums)[48], uint64_t a, uint64_t b, bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %50, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" WGMMA_REGISTERS_48
+               "}, %48, %49, p, 1, 1, 0, 0; }"
+               : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32)
+               : "l"(a), "l"(b), "r"((int)accumulate));
+}
+
+/* A is transposed. */
+__device__ static inline void wgmma_m64n112k16(float (&sums)[56], uint64_t a, uint64_t b, bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %58, 0; wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {" WGMMA_REGISTERS_56
+               "}, %56, %57, p, 1, 1, 1, 0; }"
+               : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32), WGMMA_4(sums, 48), WGMMA_4(sums, 52)
+               : "l"(a), "l"(b), "r"((int)accumulate));
+}
+
+/* a: fragments of A; a lane holds rows lane / 4 (a[0], a[2]) and lane / 4 + 8 (a[1], a[3]) of its warp's 16
+ * rows, in columns lane % 4 · 2 and the next one (a[0], a[1]), and in these plus 8 (a[2], a[3]). */
+template <bool B_IS_TRANSPOSED>
+__device__ static inline void wgmma_m64n32k16(float (&sums)[16], const uint32_t a[4], uint64_t b, bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %21, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {" WGMMA_REGISTERS_16
+               "}, {%16, %17, %18, %19}, %20, p, 1, 1, %22; }"
+               : WGMMA_16(sums, 0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate), "n"((int)B_IS_TRANSPOSED));
+}
 
 #endif
