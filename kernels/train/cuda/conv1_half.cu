@@ -15,22 +15,14 @@
  * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 1.2
  * MB of pooled values and argmaxes in each direction, which stay in L2. */
 #include "pdl.cuh"
-#include "train/cuda/conv1_exact.cuh"
-#include "train/cuda/mma.cuh"
+#include "train/cuda/conv1_planes.cuh"
 
 enum {
   IMAGE_ROWS = 4 /* image rows that a pooled row depends on */,
-  POSITIONS = 4 /* positions of a pooling window */,
-  TAPS = 9,
   CONV2_WEIGHTS = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9 /* weights of conv2 */,
   CHANNEL_TILES = RL_CONV1_CHANNELS / 8 /* groups of eight channels, the columns (N) of an mma */,
-  ROW_WORDS = RL_IMAGE_SIDE / 4 /* 32-bit words of an image row */,
-  /* The window of a warp, in shared memory: the IMAGE_ROWS rows of the image that it needs, with the border, as FP16, in four
-   * planes. Element x of plane c is column 2x + c of a row, so most columns are stored twice. Adjacent pooled pixels are two
-   * columns apart; so the pixels that they need for one tap are adjacent elements of one plane, and the loads of the nine taps
-   * for eight pooled pixels are free of bank conflicts. In each plane, rows of ones (for the bias) follow the image rows. */
-  PLANES = 4,
-  PLANE_PITCH = 24 /* FP16 values from a row of a plane to the next */,
+  /* The window of a warp, in shared memory: planes (conv1_planes.cuh) of the IMAGE_ROWS rows of the image that it needs. In each
+   * plane, rows of ones (for the bias) follow the image rows. */
   PLANE_HALVES = 200 /* FP16 values of a plane */,
   WINDOW_HALVES = PLANES * PLANE_HALVES,
   FORWARD_WARPS = 7,
@@ -101,28 +93,10 @@ static __device__ __forceinline__ void clear_window(__half *window) {
   __syncwarp();
 }
 
-/* Returns two bytes of a word as FP16 values, minus PIXEL_MIDDLE. selector: selects the two bytes for __byte_perm, and 0x64 above
- * each, because 0x6400 + byte are the bits of the FP16 value 1024 + byte. */
-static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t selector) {
-  const __half2 plus_1024 = half2_from_bits(__byte_perm(word, 0x64646464u, selector));
-  return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
-}
-
-/* Stores the lane's four pixels in the warp's window, and leaves the border unchanged. w: index of the pixels' word in the image
- * row. With the border, the pixels are columns 4w + 1 to 4w + 4 of the row. odd, even: the two pixels in odd columns, and the two
- * in even columns. */
+/* Stores the lane's four pixels in the warp's window, and leaves the border unchanged. */
 static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
   const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
-  const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
-  __half *row = &window[lane / ROW_WORDS * PLANE_PITCH + 2 * w];
-  if (has_pixels(loop)) {
-    *(__half2 *)&row[PLANE_HALVES] = odd;
-    *(__half2 *)&row[2 * PLANE_HALVES] = even;
-    row[1] = __low2half(even);
-    row[2] = __high2half(even);
-    if (w > 0) row[3 * PLANE_HALVES - 1] = __low2half(odd);
-    row[3 * PLANE_HALVES] = __high2half(odd);
-  }
+  if (has_pixels(loop)) store_word<PLANE_HALVES>(loop.pixels, w, &window[lane / ROW_WORDS * PLANE_PITCH + 2 * w]);
   __syncwarp();
 }
 
@@ -316,47 +290,6 @@ static __device__ __forceinline__ void make_fragments(const lane_gradients &from
     }
 }
 
-/* Adds the products for one position of the windows: gradients whose argmax is this position, times the pixels under the taps.
- * Columns of sum[m][0] are taps 0 to 7. Of the columns of sum[m][1], the first is tap 8, the second has the ones for the bias,
- * and the others are not used. */
-static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t argmax[2][4], int position,
-                                                    const __half *window, float sum[2][2][4]) {
-  const int lane = threadIdx.x % 32, tap = lane / 4;
-  const __half *first = &window[tap % 3 * PLANE_HALVES + tap / 3 * PLANE_PITCH + lane % 4 * 2],
-               *last = &window[2 * PLANE_HALVES + 2 * PLANE_PITCH + lane % 4 * 2];
-  const int shift = position % 2 * PLANE_HALVES + position / 2 * PLANE_PITCH;
-  const __half2 position_bytes = half2_from_bits(position * 0x01010101u), one = __float2half2_rn(1.0f);
-  uint32_t taps[2][2], selected[4];
-  for (int i = 0; i < 2; i++) {
-    taps[0][i] = *(const uint32_t *)&first[shift + i * 8];
-    taps[1][i] = tap == 1 ? half2_bits(one) : *(const uint32_t *)&last[shift + i * 8];
-  }
-  for (int m = 0; m < 2; m++) {
-    for (int i = 0; i < 4; i++) selected[i] = gradient[m][i] & __heq2_mask(half2_from_bits(argmax[m][i]), position_bytes);
-    for (int n = 0; n < 2; n++) mma_m16n8k16(sum[m][n], selected, taps[n]);
-  }
-}
-
-/* Stores the sums of a warp as a row of gradients. Returns whether the sums of the biases are finite; if they are, every gradient
- * was finite. */
-static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[RL_CONV1_PARAMETERS]) {
-  const int lane = threadIdx.x % 32;
-  bool finite = true;
-  for (int m = 0; m < 2; m++)
-    for (int odd = 0; odd < 2; odd++) {
-      const int channel = lane / 4 * 4 + m * 2 + odd;
-      const float bias = __shfl_sync(0xffffffffu, sum[m][1][odd * 2 + 1], lane / 4 * 4);
-      for (int i = 0; i < 2; i++)
-        row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
-      if (lane % 4 == 0) {
-        row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
-        row[RL_CONV1_CHANNELS * TAPS + channel] = bias;
-      }
-      finite &= isfinite(bias);
-    }
-  return finite;
-}
-
 /* Stores a row of partial sums of conv1's gradients for each block. Also checks conv2_weight_gradient[conv2_count] for
  * overflow. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
@@ -380,10 +313,13 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     advance_image_loop(gather, &loop);
     load_argmaxes(argmaxes, min(loop.n, gather.batch - 1), loop.row, &gradients);
     load_gradients(pooled_gradient, min(loop.n, gather.batch - 1), loop.row, &gradients);
-    for (int position = 0; position < POSITIONS; position++) add_position(gradient, argmax, position, window, sum);
+    for (int position = 0; position < POSITIONS; position++)
+      add_position<PLANE_HALVES, 2>(gradient, argmax, position, window, sum);
     __syncwarp();
   }
-  bool overflow = !store_sums(sum, sums[threadIdx.x / 32]);
+  const int first_channel = threadIdx.x % 32 / 4 * 4;
+  bool overflow =
+      !store_sums<2>(sum, sums[threadIdx.x / 32], [&](int tile, int half) { return first_channel + tile * 2 + half; });
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < conv2_count; i += gridDim.x * blockDim.x)
     overflow |= !isfinite(__half2float(conv2_weight_gradient[i]));
   if (overflow) state->overflow = 1;

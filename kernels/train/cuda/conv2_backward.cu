@@ -23,17 +23,17 @@
 #include "cuda_check.h"
 #include "pdl.cuh"
 #include "train/cuda/conv2.cuh"
+#include "train/cuda/unpool.cuh"
 
 enum {
   WARPS = 4, /* warps of a team */
   THREADS = WARPS * 32,
-  CHANNEL_VECTORS = RL_CONV2_CHANNELS / VECTOR, /* 16-byte vectors in a pixel of pooled_gradient */
-  /* Number of 16-byte vectors of pooled_gradient that a thread loads. */
-  VECTORS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
   MAX_PARTIAL_ROWS = 88, /* rows of partial sums; each row is the sum over a set of images */
   MAX_TEAMS = 264,       /* two for each SM of an H200 */
   SPLIT_MAX_IMAGES = 88
 };
+
+static_assert((int)THREADS == (int)UNPOOL_THREADS, "a team must unpool an image");
 
 /* Synchronises a team. A team is the THREADS threads with the same threadIdx.y, which is the team's index in the block. */
 static __device__ __forceinline__ void team_barrier() {
@@ -67,55 +67,15 @@ template <bool SPLIT> struct tile_config {
   };
 };
 
-/* A thread's part of the pooled gradient of an image: up to VECTORS_PER_THREAD vectors, each of eight channels of a pixel. */
-typedef struct pooled_fragment {
-  uint4 gradient[VECTORS_PER_THREAD];
-  uint2 argmax[VECTORS_PER_THREAD];
-} pooled_fragment;
-
-static __device__ __forceinline__ pooled_fragment load_pooled(const __half *pooled_gradient, const uint8_t *argmaxes,
-                                                              uint32_t image) {
-  pooled_fragment pooled;
-  for (int k = 0; k < VECTORS_PER_THREAD; k++) {
-    uint32_t i = threadIdx.x + k * THREADS;
-    size_t offset = ((size_t)image * RL_POOLED2_PIXELS * CHANNEL_VECTORS + i) * VECTOR;
-    pooled.gradient[k] =
-        i < RL_POOLED2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&pooled_gradient[offset] : make_uint4(0, 0, 0, 0);
-    pooled.argmax[k] = i < RL_POOLED2_PIXELS * CHANNEL_VECTORS
-                           ? *(const uint2 *)&argmaxes[offset]
-                           : make_uint2(RL_ARGMAX_RELU_ZERO * 0x01010101u, RL_ARGMAX_RELU_ZERO * 0x01010101u);
-  }
-  return pooled;
-}
-
-/* Replaces each of two FP16 values by 0 unless its argmax is `position`. __byte_perm creates the mask. selector: its four nibbles
- * are the argmax of the low value, twice, and then that of the high value, twice. They select bytes from a word that has 0xff in
- * byte `position` and zeros elsewhere; RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
-static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint32_t selector, uint32_t position) {
-  return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
-}
-
 /* Writes rows first_row … first_row + ROWS - 1 of an image's unpooled gradient to rows 0 … ROWS - 1 of out_gradient. Rows outside
  * of the image stay unchanged. */
 template <int ROWS>
-static __device__ __forceinline__ void unpool(const pooled_fragment &pooled, int first_row, __half *out_gradient) {
-  for (int k = 0; k < VECTORS_PER_THREAD; k++) {
-    const int i = threadIdx.x + k * THREADS, pixel = i / CHANNEL_VECTORS, channel = i % CHANNEL_VECTORS * VECTOR;
-    if (pixel >= RL_POOLED2_PIXELS) continue;
-    const uint4 gradient = pooled.gradient[k];
-    uint32_t selector[4];
-    for (int pair = 0; pair < 4; pair++) {
-      const uint32_t argmaxes = (&pooled.argmax[k].x)[pair / 2] >> pair % 2 * 16;
-      selector[pair] = (argmaxes & 0xf) * 0x11 | (argmaxes >> 8 & 0xf) * 0x1100;
-    }
-    for (uint32_t position = 0; position < 4; position++) {
-      const int y = pixel / RL_POOLED2_SIDE * 2 + (int)position / 2 - first_row, x = pixel % RL_POOLED2_SIDE * 2 + position % 2;
-      if (ROWS >= RL_CONV2_SIDE || (y >= 0 && y < ROWS))
-        *(uint4 *)&out_gradient[(y * RL_POOLED1_SIDE + x) * OUT_PITCH + channel] =
-            make_uint4(select_by_argmax(gradient.x, selector[0], position), select_by_argmax(gradient.y, selector[1], position),
-                       select_by_argmax(gradient.z, selector[2], position), select_by_argmax(gradient.w, selector[3], position));
-    }
-  }
+static __device__ __forceinline__ void unpool(const pooled_part &pooled, int first_row, __half *out_gradient) {
+  unpool_vectors(pooled, threadIdx.x, [&](int pixel, int vector, int position, uint4 values) {
+    const int y = pixel / RL_POOLED2_SIDE * 2 + position / 2 - first_row, x = pixel % RL_POOLED2_SIDE * 2 + position % 2;
+    if (ROWS >= RL_CONV2_SIDE || (y >= 0 && y < ROWS))
+      *(uint4 *)&out_gradient[(y * RL_POOLED1_SIDE + x) * OUT_PITCH + vector * VECTOR] = values;
+  });
 }
 
 typedef struct conv2_backward_args {
@@ -126,20 +86,6 @@ typedef struct conv2_backward_args {
   float *partial_weight, *partial_bias; /* partial sums: [partial_rows][64][288], [partial_rows][64] */
   rl_train_state *state;
 } conv2_backward_args;
-
-/* Adds pooled_gradient to the bias gradient of this thread's eight channels, without the elements where ReLU's output is zero.
- * Returns false if an added element is infinite or NaN. */
-static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &pooled, float sums[VECTOR]) {
-  bool finite = true;
-  for (int k = 0; k < VECTORS_PER_THREAD; k++)
-    for (int c = 0; c < VECTOR; c++) {
-      uint32_t pair = (&pooled.gradient[k].x)[c / 2], argmax = (&pooled.argmax[k].x)[c / 4] >> c % 4 * 8 & 0xff;
-      float value = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
-      sums[c] += value;
-      finite &= isfinite(value);
-    }
-  return finite;
-}
 
 /* Loads the fragments of B for a pair of column groups. `row`: address for ldmatrix. The last pair has only one group if
  * WARP_COLUMN_GROUPS is odd. */
@@ -214,7 +160,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
   bool finite = true;
 
   pdl_wait();
-  pooled_fragment pooled = load_pooled(args.pooled_gradient, args.argmaxes, partial_row);
+  pooled_part pooled = load_pooled(args.pooled_gradient, args.argmaxes, threadIdx.x, partial_row);
   load_image_async<THREADS>(&args.in[(size_t)partial_row * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS], in);
   uint32_t buffer_offset = 0; /* of the current image's buffer in `in`, counted in FP16 values */
   for (uint32_t image = partial_row; image < args.batch;
@@ -224,7 +170,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
     cp_async_wait_all();
     team_barrier();
     if (image + args.partial_rows < args.batch) {
-      pooled = load_pooled(args.pooled_gradient, args.argmaxes, image + args.partial_rows);
+      pooled = load_pooled(args.pooled_gradient, args.argmaxes, threadIdx.x, image + args.partial_rows);
       load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS],
                                 &in[IN_IMAGE_HALVES - buffer_offset]);
     }
@@ -343,7 +289,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
   for (int i = threadIdx.x; i < Config::OUT_GRADIENT_HALVES / VECTOR; i += THREADS)
     ((uint4 *)out_gradient)[i] = make_uint4(0, 0, 0, 0);
   pdl_wait();
-  pooled_fragment pooled = load_pooled(args.pooled_gradient, args.argmaxes, team / Config::INPUT_GRADIENT_PARTS);
+  pooled_part pooled = load_pooled(args.pooled_gradient, args.argmaxes, threadIdx.x, team / Config::INPUT_GRADIENT_PARTS);
   team_barrier();
   uint32_t a_address[Config::WARP_TILES];
   for (int t = 0; t < Config::WARP_TILES; t++) {
@@ -358,7 +304,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
     cp_async_wait_all();
     team_barrier();
     if (i + team_count < part_count)
-      pooled = load_pooled(args.pooled_gradient, args.argmaxes, (i + team_count) / Config::INPUT_GRADIENT_PARTS);
+      pooled = load_pooled(args.pooled_gradient, args.argmaxes, threadIdx.x, (i + team_count) / Config::INPUT_GRADIENT_PARTS);
     const size_t offset =
         ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * RL_POOLED1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_CONV1_CHANNELS;
     float sum[Config::WARP_TILES][4][4] = {};
