@@ -1,7 +1,5 @@
-/* The engine "fused" of the GPU: conv2 runs in two kernels that keep its product on chip: in FP16 those of
- * train/cuda/conv2_forward.cu and conv2_backward.cu, on tensor cores; in FP32 and TF32 those of conv2_float.cu, on FMA units. All
- * other launches are shared with the engine cudnn (train/cuda/training.h). A step is eight launches, by our own kernels ("own")
- * or by a library:
+/* The engine "fused" of the GPU: the convolutions run in kernels that keep conv2's product on chip. All other launches are shared
+ * with the engine cudnn (train/cuda/training.h). A step consists of these launches, by our own kernels ("own") or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
@@ -10,9 +8,29 @@
  *   fc1_backward     weight and input gradient                           cuBLASLt
  *   conv2_backward   unpooling; weight, bias and input gradient          own
  *   conv1_backward   weight and bias gradient                            own
- *   adam             sums of partial gradients, update                   own */
+ *   adam             sums of partial gradients, update                   own
+ *
+ * In FP16, conv2 uses mma.sync (train/cuda/conv2_forward.cu and conv2_backward.cu), in FP32 and TF32 FMA units (conv2_float.cu).
+ * In FP16 on a device with wgmma, each direction of both convolutions is one launch: convolutions_forward and
+ * convolutions_backward. */
+#include "hopper/support.h"
 #include "train/cuda/training.h"
 #include "train/engines.h"
+
+static int convolutions_forward(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  const rl_convolutions convolutions = {.gather = stage->gather,
+                                        .conv1_weights = training->weights,
+                                        .conv2_bias = &training->weights[rl_tensor_offsets[RL_CONV2_B]],
+                                        .conv2_weights = rl_training_weights_for_products(training, RL_CONV2_W),
+                                        .pooled1 = training->pooled1,
+                                        .pooled2 = training->pooled2,
+                                        .argmax1 = training->argmax1,
+                                        .argmax2 = training->argmax2,
+                                        .state = stage->train ? training->state : NULL};
+  return rl_convolutions_forward(&convolutions, (cudaStream_t)stream, err);
+}
 
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
@@ -50,8 +68,49 @@ static const rl_launch_graph_engine engine = {.launches = launches,
                                               .test_batch = 500,
                                               .partial_rows = partial_rows};
 
+static int convolutions_backward(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  const rl_convolutions_gradients gradients = {.gather = stage->gather,
+                                               .pooled1 = training->pooled1,
+                                               .conv2_weights = rl_training_weights_for_products(training, RL_CONV2_W),
+                                               .pooled2_gradient = training->pooled2_gradient,
+                                               .argmax1 = training->argmax1,
+                                               .argmax2 = training->argmax2,
+                                               .partial_conv1 = training->partial_conv1,
+                                               .partial_conv2_weight = (float *)training->conv2_weight_gradient,
+                                               .partial_conv2_bias = training->partial_conv2_bias,
+                                               .pooled1_gradient = training->pooled1_gradient,
+                                               .state = training->state};
+  return rl_convolutions_backward(&gradients, (cudaStream_t)stream, err);
+}
+
+static rl_partial_rows hopper_partial_rows(rl_format, uint32_t batch) {
+  const uint32_t rows = rl_convolutions_partial_rows(batch);
+  return {.conv1 = rows, .conv2_weight = rows, .conv2_bias = rows, .head = rl_head_partial_rows(batch)};
+}
+
+static const rl_launch hopper_launches[] = {
+    {"convolutions_forward", "forward", convolutions_forward, NULL},
+    {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},
+    {"head", "forward", rl_head_launch, NULL},
+    {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},
+    {"convolutions_backward", "backward", convolutions_backward, NULL},
+    {"adam", "optimizer", rl_adam_launch, NULL},
+};
+
+/* FP16 on a device with wgmma. */
+static const rl_launch_graph_engine hopper_engine = {.launches = hopper_launches,
+                                                     .launch_count = sizeof hopper_launches / sizeof *hopper_launches,
+                                                     .forward_count = 3,
+                                                     .channels_last = true,
+                                                     .fuses_convolutions = true,
+                                                     .test_batch = 500,
+                                                     .partial_rows = hopper_partial_rows};
+
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_training_open(&engine, device, params, instance, err);
+  const bool on_hopper = ((const rl_train_params *)params)->precision == RL_FP16 && rl_hopper_has_wgmma(device);
+  return rl_training_open(on_hopper ? &hopper_engine : &engine, device, params, instance, err);
 }
 
 extern "C" {

@@ -23,6 +23,7 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
 /* The CUDA runtime's template converts the kernel to a void pointer, which loses its type. launch_ex keeps the type. */
 #define cudaLaunchKernelEx simt::launch_ex
 
@@ -258,6 +259,10 @@ inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
+inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) {
+  return __floats2half2_rn(std::fma(__low2float(a), __low2float(b), __low2float(c)),
+                           std::fma(__high2float(a), __high2float(b), __high2float(c)));
+}
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) { /* without the modes that replicate a sign */
   const uint64_t bytes = (uint64_t)y << 32 | x;
   unsigned result = 0;

@@ -57,6 +57,7 @@ thread_state &running_thread() {
 }
 
 uint32_t lane() { return running_thread().lane; }
+uint32_t warp() { return (uint32_t)(running_thread().warp - running_thread().warp->block->warps.data()); }
 
 /* --- the lifetime of blocks -------------------------------------------------------------------------------------------- */
 

@@ -24,7 +24,8 @@
  *   once.
  *   Plain loads and stores are no yield points: threads interleave only at waits and yield points.
  *   A cooperative launch never fails for lack of room: all of its blocks are resident.
- *   Features that cuda.h and ptx.h do not implement (wgmma, TMA, textures, …) do not compile. */
+ *   wgmma computes at once when its warp issues it, so a missing wait is not found.
+ *   Features that cuda.h and ptx.h do not implement (TMA, textures, …) do not compile. */
 #ifndef SIMT_EMULATOR_H
 #define SIMT_EMULATOR_H
 
@@ -62,6 +63,7 @@ cudaError_t launch(const launch_config &config, const void *kernel, const std::f
 /* --- functions for the running emulated thread -------------------------------------------------------------------------- */
 
 uint32_t lane();
+uint32_t warp(); /* index in the block */
 
 /* Waits until all lanes of `mask` that have not exited have called sync_lanes with the same name (compared by address). The last
  * of these lanes runs `perform` for all: lanes[i] is the `operand` of lane i, or NULL if lane i does not take part. require_all:

@@ -1,10 +1,13 @@
 /* Replaces kernels/library, which calls cuBLASLt and cuDNN: computes products in plain loops and convolutions by train/oracle.h,
- * and replaces the tuner, so that engines take the first candidate. */
+ * and replaces the tuner, so that engines take the first candidate. Replaces kernels/hopper/support.cu. */
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
+#include "hopper/support.h"
 #include "library/conv.h"
 #include "library/gemm.h"
 #include "library/tune.h"
@@ -24,6 +27,12 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 const char *cublasLtGetStatusName(cublasStatus_t) { return "refused by the emulator of tests/simt"; }
+}
+
+/* The environment variable RL_SIMT_WGMMA=0 selects the kernels for devices without wgmma. */
+bool rl_hopper_has_wgmma(const rl_device *) {
+  const char *choice = getenv("RL_SIMT_WGMMA");
+  return !choice || strcmp(choice, "0") != 0;
 }
 
 static double load(const void *from, int64_t i, cudaDataType_t type) {

@@ -9,7 +9,10 @@
 
 #include <bit>
 #include <cmath>
+#include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "emulator.h"
 
@@ -217,6 +220,107 @@ inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
   const uint32_t bits = std::bit_cast<uint32_t>(from);
   to = std::isfinite(from) ? (bits + 0x1000) & ~0x1fffu : bits;
 }
+
+/* --- wgmma ------------------------------------------------------------------------------------------------------------------ */
+
+/* wgmma of FP16, with operands in shared memory in swizzled rows. A warpgroup computes d[64][N] += a[64][16] · b[16][N]; warp w
+ * has rows 16 w to 16 w + 15, and computes them when its lanes issue the instruction. In these rows a lane holds d as in mma, for
+ * each eight columns.
+ *
+ * A descriptor has the address of an operand (bits 0 to 13), the distance of the next block of a transposed operand (bits 16 to
+ * 29), the distance of the next eight rows (bits 32 to 45), all in units of 16 bytes, and the swizzle (bits 62 and 63): rows have
+ * 128 (1) or 64 bytes (2). The swizzle exchanges the vectors of 16 bytes within 128 or 64 bytes: their index is xored with the
+ * index of the 128 bytes in memory. A row has the values of a row of a (column of b) along k. If the operand is transposed, a row
+ * has the values of one k; a block has the first 64 or 32 rows of a (columns of b). */
+struct wgmma_operand {
+  uint64_t descriptor;
+  bool is_transposed;
+  float at(int index, int k) const { /* index: row of a, or column of b */
+    const uint32_t swizzle = (uint32_t)(descriptor >> 62), row_bytes = swizzle == 1 ? 128 : 64;
+    if (swizzle != 1 && swizzle != 2) die("wgmma with swizzle %u", swizzle);
+    const auto bytes_at = [&](int bit) { return (uint32_t)(descriptor >> bit & 0x3fff) << 4; };
+    const uint32_t row = (uint32_t)(is_transposed ? k : index), byte = (uint32_t)(is_transposed ? index : k) * 2;
+    const uint32_t linear =
+        bytes_at(0) + byte / row_bytes * bytes_at(16) + byte % row_bytes + row / 8 * bytes_at(32) + row % 8 * row_bytes;
+    const uint32_t vector = linear / 16 ^ linear / 128 % (row_bytes / 16);
+    return from_half(((const uint16_t *)shared_pointer(vector * 16, 16))[linear % 16 / 2]);
+  }
+};
+
+template <int N> struct wgmma_operands { /* of one lane */
+  float *d[N / 2];
+  bool accumulates, a_is_shared;
+  uint32_t a[4]; /* fragments as in mma, if a is in registers */
+  wgmma_operand shared_a, shared_b;
+  int first_row; /* of the warp */
+};
+
+template <int N> void multiply_warpgroup(void *const lanes[WARP]) {
+  const wgmma_operands<N> &first = *(const wgmma_operands<N> *)lanes[0];
+  float a[16][16];
+  for (int row = 0; row < 16; row++)
+    for (int k = 0; k < 16; k++) {
+      const wgmma_operands<N> &lane = *(const wgmma_operands<N> *)lanes[row % 8 * 4 + k % 8 / 2];
+      a[row][k] = first.a_is_shared ? first.shared_a.at(first.first_row + row, k)
+                                    : from_half((uint16_t)(lane.a[row / 8 + k / 8 * 2] >> k % 2 * 16));
+    }
+  for (int column = 0; column < N; column++) {
+    float b[16];
+    for (int k = 0; k < 16; k++) b[k] = first.shared_b.at(column, k);
+    for (int row = 0; row < 16; row++) {
+      const wgmma_operands<N> &lane = *(const wgmma_operands<N> *)lanes[row % 8 * 4 + column % 8 / 2];
+      float sum = 0;
+      for (int k = 0; k < 16; k++) sum += a[row][k] * b[k];
+      float *d = lane.d[column / 8 * 4 + row / 8 * 2 + column % 2];
+      *d = (lane.accumulates ? *d : 0) + sum;
+    }
+  }
+}
+
+/* The operands of the PTX text after the sums. */
+template <int N> void wgmma_shared(float *const d[N / 2], uint64_t a, uint64_t b, bool accumulates, int, int, int a_is_transposed,
+                                   int b_is_transposed) {
+  wgmma_operands<N> own = {.accumulates = accumulates, .a_is_shared = true};
+  std::copy(d, d + N / 2, own.d);
+  own.shared_a = {a, a_is_transposed != 0};
+  own.shared_b = {b, b_is_transposed != 0};
+  own.first_row = (int)(warp() % 4 * 16);
+  sync_lanes("wgmma", ~0u, &own, multiply_warpgroup<N>, true);
+}
+template <int N> void wgmma_registers(float *const d[N / 2], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b,
+                                      bool accumulates, int, int, int b_is_transposed) {
+  wgmma_operands<N> own = {.accumulates = accumulates, .a = {a0, a1, a2, a3}};
+  std::copy(d, d + N / 2, own.d);
+  own.shared_b = {b, b_is_transposed != 0};
+  sync_lanes("wgmma", ~0u, &own, multiply_warpgroup<N>, true);
+}
+
+/* Calls function(d, rest...) for operands that begin with COUNT sums. */
+template <int COUNT, class Function, class... Operands> void with_sums(Function function, Operands &&...operands) {
+  auto all = std::forward_as_tuple(operands...);
+  [&]<size_t... SUM, size_t... REST>(std::index_sequence<SUM...>, std::index_sequence<REST...>) {
+    float *const d[] = {&std::get<SUM>(all)...};
+    function(d, std::get<COUNT + REST>(all)...);
+  }
+  (std::make_index_sequence<COUNT>(), std::make_index_sequence<sizeof...(Operands) - COUNT>());
+}
+
+template <class... Operands> void wgmma_mma_async_sync_aligned_m64n96k16_f32_f16_f16(Operands &&...operands) {
+  with_sums<48>(wgmma_shared<96>, operands...);
+}
+template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f16_f16(Operands &&...operands) {
+  with_sums<56>(wgmma_shared<112>, operands...);
+}
+template <class... Operands> void wgmma_mma_async_sync_aligned_m64n32k16_f32_f16_f16(Operands &&...operands) {
+  with_sums<16>(wgmma_registers<32>, operands...);
+}
+inline void wgmma_fence_sync_aligned() {}
+inline void wgmma_commit_group_sync_aligned() {}
+inline void wgmma_wait_group_sync_aligned(int) {}
+inline void fence_proxy_async_shared_cta() {}
+inline void setmaxnreg_inc_sync_aligned_u32(int) {}
+inline void setmaxnreg_dec_sync_aligned_u32(int) {}
+inline void setp_ne_b32(bool &p, int a, int b) { p = a != b; }
 
 /* --- barriers --------------------------------------------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 
 namespace simt {
 
-/* Offsets in the memory of a block: static variables begin at 0, dynamic shared memory at DYNAMIC_OFFSET. POISON fills a variable
- * before its first use: all bytes 0xff are NaN. */
-enum : size_t { DYNAMIC_OFFSET = STATIC_BYTES * 2, ARENA_BYTES = DYNAMIC_OFFSET + MAX_SHARED_BYTES + 4096, POISON = 0xff };
+/* Offsets in the memory of a block: dynamic shared memory begins near 0, because a descriptor of wgmma has only 18 bits of an
+ * address; static variables begin at STATIC_OFFSET. POISON fills a variable before its first use: all bytes 0xff are NaN. */
+enum : size_t { STATIC_OFFSET = MAX_SHARED_BYTES + 4096, ARENA_BYTES = STATIC_OFFSET + STATIC_BYTES * 2, POISON = 0xff };
 static pool arenas = {ARENA_BYTES};
 
 struct variable { /* a shared variable, which has the same offset in every block */
@@ -21,7 +21,7 @@ static size_t static_end;
 
 void reset_shared_layout(size_t dynamic_bytes) {
   variables.assign(1, {NULL, 0, dynamic_bytes});
-  static_end = 0;
+  static_end = STATIC_OFFSET;
 }
 
 void allocate_shared_memory(block_state &block) {
@@ -64,13 +64,13 @@ void *shared_variable(const void *key, size_t bytes, size_t alignment) {
   size_t total = 0;
   variables.push_back({key, offset, bytes});
   for (size_t i = 1; i < variables.size(); i++) total += variables[i].bytes;
-  if (total > STATIC_BYTES || static_end > DYNAMIC_OFFSET) die("%zu bytes of static shared memory", total);
+  if (total > STATIC_BYTES || static_end > ARENA_BYTES) die("%zu bytes of static shared memory", total);
   return memory_of(block, variables.size() - 1);
 }
 
 void *dynamic_shared_memory(size_t alignment) {
   variable &dynamic = variables[0];
-  if (dynamic.offset == 0) dynamic.offset = align_exactly(DYNAMIC_OFFSET + 1, alignment);
+  if (dynamic.offset == 0) dynamic.offset = align_exactly(1, alignment);
   return memory_of(*running_thread().warp->block, 0);
 }
 

@@ -86,6 +86,18 @@ def translate_instruction(text, values):
     return f"simt::ptx::{re.sub(r'[^A-Za-z0-9]+', '_', name)}({rest});"
 
 
+def expand_wgmma_macros(text):
+    """Expands the macros of hopper/wgmma.cuh, whose expansions are parts of asm(): registers, and operands with sums."""
+    def registers(match):
+        return '"' + ", ".join(f"%{i}" for i in range(int(match.group(1)))) + '"'
+
+    def sums(match):
+        count, name, first = int(match.group(1)), match.group(2), int(match.group(3))
+        return ", ".join(f'"+f"({name}[{i}])' for i in range(first, first + count))
+    text = re.sub(r"#define WGMMA_(?:.*\\\n)*.*", lambda match: "\n" * match.group(0).count("\n"), text)
+    return re.sub(r"\bWGMMA_(\d+)\((\w+), (\d+)\)", sums, re.sub(r"\bWGMMA_REGISTERS_(\d+)\b", registers, text))
+
+
 def translate_asm(text):
     translated = []
     while found := re.search(r"\basm\s*(?:volatile)?\s*\(", text):
@@ -103,7 +115,7 @@ def translate(text):
     text = without_comments(text)
     text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", translate_shared_declaration, text)
     text = re.sub(r"(\b[A-Za-z_][\w:]*(?:<[\w\s,:*&]*>)?)\s*<<<(.+?)>>>\s*\(", r"simt::launcher(\2)(\1)(", text, flags=re.S)
-    return translate_asm(text)
+    return translate_asm(expand_wgmma_macros(text))
 
 
 def set_enumerator(text, name, value):

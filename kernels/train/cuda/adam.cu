@@ -203,8 +203,11 @@ static __device__ void update_large_tensors(const rl_adam &adam, const rl_gradie
   float4 weight = load4(&adam.weights[offset]), first_moment = load4(&adam.first_moment[offset]),
          second_moment = load4(&adam.second_moment[offset]);
   load_step_state(adam, gradients, &step);
-  const float4 gradient = load_large_gradient(gradients, offset, &is_owner);
+  const bool needs_previous_kernel = gradients.conv2_is_last && blockIdx.x < conv2_blocks(gradients);
+  float4 gradient;
+  if (!needs_previous_kernel) gradient = load_large_gradient(gradients, offset, &is_owner);
   pdl_wait(); /* the loads above do not depend on the previous kernel */
+  if (needs_previous_kernel) gradient = load_large_gradient(gradients, offset, &is_owner);
   bool is_last;
   const bool skip = read_overflow_and_take_ticket(adam, &is_last);
   const adam_rates rates = adam_rates_of(step.state);
@@ -223,7 +226,8 @@ static __device__ void update_large_tensors(const rl_adam &adam, const rl_gradie
 
 static __device__ void update_small_tensors(const rl_adam &adam, const rl_gradients &gradients) {
   const uint32_t index = blockIdx.x - large_blocks(gradients);
-  const bool needs_previous_kernel = index < CONV1_BLOCKS; /* the previous kernel stores conv1's partial sums */
+  /* The previous kernel stores conv1's partial sums. */
+  const bool needs_previous_kernel = index < CONV1_BLOCKS + (gradients.conv2_is_last ? BIAS_BLOCKS : 0);
   const small_columns columns = small_columns_of(gradients, index);
   const uint32_t offset = columns.offset + min(columns.column, columns.column_count - 1);
   float gradient, weight = adam.weights[offset], first_moment = adam.first_moment[offset],

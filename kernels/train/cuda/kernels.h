@@ -103,6 +103,30 @@ int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const
                       void *in_gradient, float *partial_weight, float *partial_bias, rl_train_state *state, cudaStream_t stream,
                       rl_error *err);
 
+/* convolutions_forward.cu, FP16: conv1 and conv2 in one kernel, on a device with wgmma. Layouts as above. */
+typedef struct rl_convolutions {
+  rl_gather gather;
+  const float *conv1_weights, *conv2_bias;
+  const void *conv2_weights;
+  void *pooled1, *pooled2;
+  uint8_t *argmax1, *argmax2;
+  rl_train_state *state; /* NULL: overflow is not recorded */
+} rl_convolutions;
+int rl_convolutions_forward(const rl_convolutions *convolutions, cudaStream_t stream, rl_error *err);
+/* convolutions_backward.cu, FP16: the gradients of both convolutions in one kernel, on a device with wgmma, as partial sums:
+ * partial_conv1[rows][320], partial_conv2_weight[rows][64][9][32] and partial_conv2_bias[rows][64]. Checks all gradients for
+ * overflow. */
+typedef struct rl_convolutions_gradients {
+  rl_gather gather;
+  const void *pooled1, *conv2_weights, *pooled2_gradient;
+  const uint8_t *argmax1, *argmax2;
+  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias;
+  void *pooled1_gradient; /* NULL: not stored */
+  rl_train_state *state;
+} rl_convolutions_gradients;
+uint32_t rl_convolutions_partial_rows(uint32_t batch);
+int rl_convolutions_backward(const rl_convolutions_gradients *gradients, cudaStream_t stream, rl_error *err);
+
 /* conv2_float.cu: the same functions in FP32, without checks for overflow. */
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
                            uint8_t *argmaxes, cudaStream_t stream, rl_error *err);
@@ -144,6 +168,7 @@ typedef struct rl_gradients {
   const float *fc1_weight; /* NULL: not stored; the gradient is fc1_product_gradientᵀ · fc1_inputs */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
+  bool conv2_is_last; /* the last kernel before Adam stores the gradients of conv2, not only those of conv1 */
   uint32_t batch;
   const void *fc1_product_gradient, *fc1_inputs; /* [batch][128], [batch][2304]; read only if fc1_weight is NULL */
 } rl_gradients;

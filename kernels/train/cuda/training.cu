@@ -58,6 +58,7 @@ static void describe_stage(rl_training *training, int index, uint32_t batch, uin
                       .conv1_rows = rows.conv1,
                       .conv2_bias_rows = rows.conv2_bias,
                       .head_rows = rows.head,
+                      .conv2_is_last = engine->fuses_convolutions,
                       .batch = batch,
                       .fc1_product_gradient = training->fc1_product_gradient,
                       .fc1_inputs = training->pooled2};
@@ -83,6 +84,16 @@ static int open_products(rl_training *training, rl_error *err) {
 static size_t conv2_gradient_bytes(const rl_training *training) {
   const uint32_t rows = training->engine->partial_rows(training->format, rl_training_step_images(training)).conv2_weight;
   return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : training->value_bytes);
+}
+
+static size_t pooled1_gradient_bytes(const rl_training *training) {
+  return rl_training_step_images(training) * training->value_bytes * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS;
+}
+
+static int expose_tensors(rl_training_base *base, rl_error *err) {
+  rl_training *training = (rl_training *)base;
+  const rl_training_buffer buffer = {&training->pooled1_gradient, RL_MEMORY_ACTIVATIONS, pooled1_gradient_bytes(training)};
+  return rl_training_allocate(training, &buffer, 1, err);
 }
 
 static void get_tensors(const rl_training_base *base, rl_training_tensors *tensors) {
@@ -180,7 +191,8 @@ static int allocate_activations(rl_training *training, rl_error *err) {
       {&training->fc1_parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1_OUTPUTS * sizeof(float)},
       {&training->fc1_product_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * value_bytes},
       {&training->pooled2_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * value_bytes},
-      {&training->pooled1_gradient, RL_MEMORY_ACTIVATIONS, batch * pooled1_values * value_bytes},
+      {&training->pooled1_gradient, RL_MEMORY_ACTIVATIONS,
+       training->engine->fuses_convolutions ? 0 : pooled1_gradient_bytes(training)},
       {&training->conv2_weight_gradient, RL_MEMORY_WEIGHTS, conv2_gradient_bytes(training)},
       {&training->fc1_weight_gradient, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
       {&training->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_CONV1_CHANNELS * 10 * sizeof(float)},
@@ -250,7 +262,8 @@ static const rl_instance_ops operations = {.reset = rl_training_reset,
                                            .save = rl_training_save,
                                            .restore = rl_training_restore,
                                            .close = close_engine};
-static const rl_training_ops training_ops = {.get_tensors = get_tensors, .gradients = last_gradients, .choices = choices_of};
+static const rl_training_ops training_ops = {
+    .expose_tensors = expose_tensors, .get_tensors = get_tensors, .gradients = last_gradients, .choices = choices_of};
 
 int rl_training_open(const rl_launch_graph_engine *engine, rl_device *device, const void *params, rl_instance **instance,
                      rl_error *err) {

@@ -44,7 +44,10 @@ typedef struct rl_launch_graph_engine {
   size_t launch_count, forward_count;
   bool channels_last;        /* true: NHWC in every precision; false: NHWC in TF32 and FP16 (for tensor cores), NCHW in FP32 */
   bool stores_conv2_product; /* the engine stores conv2's product, and later its gradient, in conv2_product */
-  uint32_t test_batch;       /* images in a batch of the evaluation */
+  /* One launch computes the gradients of both convolutions: it stores conv1's pooled gradient only after expose_tensors, and it
+   * is the last launch before Adam. */
+  bool fuses_convolutions;
+  uint32_t test_batch; /* images in a batch of the evaluation */
   rl_partial_rows (*partial_rows)(rl_format format, uint32_t batch);
   /* Functions of the engine; NULL: none. open is called after stages and activations have been allocated; it may raise
    * workspace_bytes. bind is called after the workspaces have been allocated; it may set the instance's `deterministic` to false.

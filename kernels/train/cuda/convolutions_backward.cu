@@ -1,0 +1,431 @@
+/* Implements rl_convolutions_backward (kernels.h): the backward passes of conv2 and conv1 in one kernel, in FP16 on the tensor
+ * cores of Hopper. The gradient of conv1's pooled output stays on the chip.
+ *
+ * Division of work: a block processes its images on one SM, with three warpgroups:
+ *
+ *   weight gradient  one warpgroup, for all images: adds up nine products, one for each tap: [64 output channels × pixels] ·
+ * [pixels × 32 channels]. The left operand is unpooled in registers input gradient   two warpgroups, each for every second image.
+ * A warpgroup loads the image into its buffer in shared memory, unpools the gradient of conv2's output, and adds up the gradient
+ * of conv2's bias. It computes conv1's pooled gradient, two image rows in one product: [2 rows × 32 channels, 64 output channels]
+ * · [64 output channels, pixels of row pairs] for each of 12 taps: four rows of conv2's output, three columns. A quarter of the
+ * weights are zeros, because a row depends on three of the four rows. The sums of a lane, rounded to FP16, are its left operand
+ * of the products that give conv1's gradients, which are the same as in conv1_half.cu
+ *
+ * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order. Blocks exchange no data.
+ *
+ * Shared memory: a pixel is a row of 64 bytes (conv1's output) or 128 bytes (the unpooled gradient), so operands that are shifted
+ * by a tap begin at another pixel of the same image (wgmma_row_descriptor). An image row has PITCH pixels. The unpooled gradient
+ * is in two parts, its even and its odd rows, so that the pixels of row pairs are adjacent, with rows and columns of zeros around
+ * it.
+ *
+ * Synchronisation: full[buffer] ends a phase when an image has been loaded (RAW), empty[buffer] when the weight gradient has read
+ * it (WAR).
+ *
+ * Shortest possible time: 10 µs on an H200 at batch 512: 4416 cycles for each image by wgmma. */
+#include "clusters.cuh"
+#include "hopper/wgmma.cuh"
+#include "pdl.cuh"
+#include "train/cuda/conv1_planes.cuh"
+#include "train/cuda/unpool.cuh"
+
+enum {
+  VECTOR = 8,                              /* FP16 values in 16 bytes */
+  BUFFERS = 2,                             /* images in shared memory, and warpgroups for the input gradient */
+  PITCH = 16,                              /* pixels from one row to the next in a plane */
+  INPUT_THREADS = BUFFERS * WGMMA_THREADS, /* threads that compute the input gradient */
+  THREADS = WGMMA_THREADS + INPUT_THREADS,
+  MAX_BLOCKS = 132,                        /* SMs of an H200 */
+  MIN_IMAGES = 2,                          /* of a block */
+  IN_VECTORS = RL_CONV1_CHANNELS / VECTOR, /* of a pixel of conv1's output */
+  IN_PIXEL_BYTES = RL_CONV1_CHANNELS * 2,
+  IN_BYTES = 15 << 10, /* RL_POOLED1_SIDE · PITCH + 2 pixels, because the last operand begins at pixel 2 · PITCH + 2 */
+  OUT_PIXEL_BYTES = RL_CONV2_CHANNELS * 2,
+  ROW_PAIRS = RL_POOLED1_SIDE / 2,
+  OUT_BORDER = 2, /* zero pixels before the first row */
+  /* The even or odd rows: a row of zeros, six rows of the gradient, a row of zeros. */
+  OUT_HALF_BYTES = 17 << 10,
+  OUT_BYTES = 2 * OUT_HALF_BYTES,
+  COLUMNS = ROW_PAIRS * PITCH,                      /* of the product of the input gradient */
+  OUT_ROWS = 4,                                     /* rows of the gradient of conv2's output that a pair of rows depends on */
+  WEIGHT_STEPS = OUT_ROWS * 3 * RL_CONV2_CHANNELS,  /* depth of the product of the input gradient */
+  WEIGHT_ROW_BYTES = WEIGHT_STEPS * IN_PIXEL_BYTES, /* weights of one of the two rows of a pair */
+  WEIGHT_BYTES = 2 * WEIGHT_ROW_BYTES,
+  IMAGE_PLANE_HALVES = 776, /* 30 rows of PLANE_PITCH values; 4 banks more than a multiple of 32 banks */
+  IMAGE_BYTES = 7 << 10,    /* PLANES · IMAGE_PLANE_HALVES values; buffers begin at multiples of 1024 bytes */
+  BUFFER_BYTES = IN_BYTES + OUT_BYTES + IMAGE_BYTES,
+  IMAGE_WORDS = RL_IMAGE_PIXELS / 4,
+  IMAGE_WORDS_PER_THREAD = (IMAGE_WORDS + WGMMA_THREADS - 1) / WGMMA_THREADS,
+  CONV2_COLUMNS = TAPS * RL_CONV1_CHANNELS
+};
+
+static_assert(IN_BYTES >= (RL_POOLED1_SIDE * PITCH + 2) * IN_PIXEL_BYTES &&
+                  OUT_HALF_BYTES >= (OUT_BORDER + (RL_POOLED2_SIDE + 2) * PITCH) * OUT_PIXEL_BYTES,
+              "the buffers must contain all operands");
+
+typedef struct backward_args {
+  rl_gather gather;
+  const __half *pooled1, *conv2_weights, *pooled2_gradient;
+  const uint8_t *argmax1, *argmax2;
+  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias;
+  __half *pooled1_gradient; /* NULL: not stored */
+  rl_train_state *state;
+} backward_args;
+
+/* A buffer for an image in shared memory. */
+typedef struct image_buffer {
+  char in[IN_BYTES], out_gradient[OUT_BYTES];
+  __half image[IMAGE_BYTES / 2];
+} image_buffer;
+static_assert(sizeof(image_buffer) == BUFFER_BYTES, "the members need no padding");
+
+typedef struct shared_memory {
+  char weights[WEIGHT_BYTES];
+  image_buffer buffers[BUFFERS];
+  float conv1_rows[2 * BUFFERS][RL_CONV1_PARAMETERS], bias_sums[INPUT_THREADS][VECTOR];
+} shared_memory;
+
+typedef struct image_barriers {
+  mbarrier full[BUFFERS], empty[BUFFERS];
+} image_barriers;
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* the target has wgmma */
+
+static __device__ __forceinline__ void wait_for(mbarrier *barrier, uint32_t phase) {
+  while (!mbarrier_try_wait_cta(barrier, phase)) {
+  }
+}
+
+template <int ID, int COUNT> static __device__ __forceinline__ void named_barrier() {
+  asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
+}
+
+/* --- images ------------------------------------------------------------------------------------------------------------------
+ */
+
+/* A thread's part of an image in global memory. */
+typedef struct image_part {
+  pooled_part pooled2;
+  uint32_t pixels[IMAGE_WORDS_PER_THREAD];
+} image_part;
+
+/* thread: index in the warpgroup. */
+static __device__ __forceinline__ image_part load_part(const backward_args &args, uint32_t n, int thread) {
+  image_part part;
+  const uint32_t *pixels = (const uint32_t *)image_pixels(args.gather, n);
+  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++)
+    part.pixels[k] = thread + k * WGMMA_THREADS < IMAGE_WORDS ? pixels[thread + k * WGMMA_THREADS] : 0;
+  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread, n);
+  return part;
+}
+
+/* Begins to copy pooled1 of an image. */
+static __device__ __forceinline__ void load_in_async(const __half *pooled1, int thread, char *to) {
+#pragma unroll 1
+  for (int i = thread; i < RL_POOLED1_PIXELS * IN_VECTORS; i += WGMMA_THREADS) {
+    const int pixel = i / IN_VECTORS, unit = pixel / RL_POOLED1_SIDE * PITCH + pixel % RL_POOLED1_SIDE;
+    cp_async_16(&to[wgmma_row_offset<IN_PIXEL_BYTES>(unit, i % IN_VECTORS)], &pooled1[i * VECTOR]);
+  }
+}
+
+/* Stores an image in a buffer. thread: index in the warpgroup. */
+static __device__ __forceinline__ void store_image(const backward_args &args, uint32_t n, const image_part &part, int thread,
+                                                   image_buffer *buffer) {
+  load_in_async(&args.pooled1[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS], thread, buffer->in);
+  unpool_vectors(part.pooled2, thread, [&](int pixel, int vector, int position, uint4 values) {
+    const int unit = OUT_BORDER + (pixel / RL_POOLED2_SIDE + 1) * PITCH + pixel % RL_POOLED2_SIDE * 2 + position % 2;
+    *(uint4 *)&buffer->out_gradient[position / 2 * OUT_HALF_BYTES + wgmma_row_offset<OUT_PIXEL_BYTES>(unit, vector)] = values;
+  });
+  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++) {
+    const int word = thread + k * WGMMA_THREADS, w = word % ROW_WORDS;
+    if (word < IMAGE_WORDS)
+      store_word<IMAGE_PLANE_HALVES>(part.pixels[k], w, &buffer->image[(word / ROW_WORDS + 1) * PLANE_PITCH + 2 * w]);
+  }
+  cp_async_wait_all();
+  fence_async_proxy();
+}
+
+/* Adds up the bias gradients of the INPUT_THREADS threads through scratch, and stores the totals in `row`. */
+static __device__ __forceinline__ void store_bias(const float sums[VECTOR], int thread, float (*scratch)[VECTOR], float *row) {
+  for (int c = 0; c < VECTOR; c++) scratch[thread][c] = sums[c];
+  named_barrier<1, INPUT_THREADS>();
+  if (thread >= RL_CONV2_CHANNELS) return;
+  float total = 0.0f;
+  for (int i = 0; i < INPUT_THREADS / CHANNEL_VECTORS; i++)
+    total += scratch[i * CHANNEL_VECTORS + thread / VECTOR][thread % VECTOR];
+  row[thread] = total;
+}
+
+/* --- weight gradient ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A lane's part of a row of windows: the pooled gradient and the argmax of two adjacent channels, for window lane % 4 and, if
+ * lane % 4 is 0 or 1, for window 4 + lane % 4. */
+typedef struct lane_windows {
+  uint32_t gradient[2], argmax[2];
+} lane_windows;
+
+/* offset: that of the lane's first window of the row and its first channel. */
+static __device__ __forceinline__ lane_windows load_windows(const backward_args &args, size_t offset) {
+  lane_windows windows;
+  for (int group = 0; group < 2; group++) {
+    const size_t from = offset + group * 4 * RL_CONV2_CHANNELS;
+    const bool has_window = group == 0 || threadIdx.x % 4 < 2;
+    windows.gradient[group] = has_window ? *(const uint32_t *)&args.pooled2_gradient[from] : 0;
+    windows.argmax[group] = has_window ? *(const uint16_t *)&args.argmax2[from] : RL_ARGMAX_RELU_ZERO * 0x0101u;
+  }
+  return windows;
+}
+
+/* Unpools a row of windows to two rows of fragments of operand A, whose rows are channels and whose columns are pixels. */
+static __device__ __forceinline__ void unpool_fragments(const lane_windows &windows, uint32_t fragments[2][4]) {
+  for (int group = 0; group < 2; group++)
+    for (int channel = 0; channel < 2; channel++) {
+      const uint32_t argmax = windows.argmax[group] >> channel * 8 & 0xff, gradient = windows.gradient[group];
+      const uint32_t left = channel ? 0x4432 : 0x4410, right = channel ? 0x3244 : 0x1044;
+      for (uint32_t down = 0; down < 2; down++)
+        fragments[down][group * 2 + channel] = __byte_perm(gradient, 0,
+                                                           argmax == down * 2       ? left
+                                                           : argmax == down * 2 + 1 ? right
+                                                                                    : 0x4444);
+    }
+}
+
+static __device__ __forceinline__ void store_weight_gradient(const float (&sums)[TAPS][16], int channel, float *row) {
+  for (int tap = 0; tap < TAPS; tap++)
+    for (int group = 0; group < IN_VECTORS; group++)
+      for (int i = 0; i < 2; i++)
+        *(float2 *)&row[(channel + i) * CONV2_COLUMNS + tap * RL_CONV1_CHANNELS + group * VECTOR + threadIdx.x % 4 * 2] =
+            make_float2(sums[tap][group * 4 + i * 2], sums[tap][group * 4 + i * 2 + 1]);
+}
+
+/* Adds the products of all taps for two rows of pixels; if `first`, sets the sums. in: descriptor of the operand B of the first
+ * row and tap. */
+static __device__ __forceinline__ void multiply_rows(float (&sums)[TAPS][16], const uint32_t fragments[2][4], uint64_t in,
+                                                     bool first) {
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 2 * TAPS; k++) {
+    const int tap = k % TAPS;
+    wgmma_m64n32k16<true>(sums[tap], fragments[k / TAPS], in + ((k / TAPS + tap / 3) * PITCH + tap % 3) * (IN_PIXEL_BYTES / 16),
+                          !first || k >= TAPS);
+  }
+  wgmma_commit_group();
+}
+
+static __device__ __forceinline__ void weight_gradient(const backward_args &args, shared_memory *shared,
+                                                       image_barriers *barriers) {
+  enum { ROW_VALUES = RL_POOLED2_SIDE * RL_CONV2_CHANNELS, IMAGE_VALUES = RL_POOLED2_SIDE * ROW_VALUES };
+  const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 % 4 * 16 + lane / 4 * 2;
+  const size_t lane_offset = lane % 4 * RL_CONV2_CHANNELS + channel;
+  float sums[TAPS][16];
+  lane_windows windows = load_windows(args, blockIdx.x * (size_t)IMAGE_VALUES + lane_offset);
+  uint32_t i = 0;
+  for (uint32_t n = blockIdx.x; n < args.gather.batch; n += gridDim.x, i++) {
+    uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(shared->buffers[i % BUFFERS].in));
+    wait_for(&barriers->full[i % BUFFERS], i / BUFFERS + 1);
+#pragma unroll 1
+    for (int row = 0; row < RL_POOLED2_SIDE; row++, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
+      const bool last = row + 1 == RL_POOLED2_SIDE;
+      const uint32_t next = last && n + gridDim.x < args.gather.batch ? n + gridDim.x : n;
+      uint32_t fragments[2][4];
+      unpool_fragments(windows, fragments);
+      windows = load_windows(args, next * (size_t)IMAGE_VALUES + (last ? 0 : row + 1) * ROW_VALUES + lane_offset);
+      multiply_rows(sums, fragments, in, i == 0 && row == 0);
+      wgmma_wait_group<0>();
+    }
+    for (int tap = 0; tap < TAPS; tap++) wgmma_fence_sums(sums[tap]);
+    if (lane == 0) mbarrier_arrive(&barriers->empty[i % BUFFERS]);
+  }
+  store_weight_gradient(sums, channel, &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS]);
+}
+
+/* --- input gradient, and conv1's gradients -------------------------------------------------------------------------------------
+ */
+
+/* Copies conv2's weights, the transposed operand A. Its k is (row · 3 + column) · 64 + output channel: the weight for row `row` -
+ * 2 of the gradient, relative to the pair, and `column` columns to the left. The INPUT_THREADS threads call it. */
+static __device__ __forceinline__ void load_weights(const __half *weights, int thread, char *to) {
+  for (int i = thread; i < 2 * WEIGHT_STEPS * IN_VECTORS; i += INPUT_THREADS) {
+    const int vector = i % IN_VECTORS, k = i / IN_VECTORS % WEIGHT_STEPS, pair_row = i / (IN_VECTORS * WEIGHT_STEPS),
+              tap_row = pair_row + 2 - k / (3 * RL_CONV2_CHANNELS), tap = tap_row * 3 + k / RL_CONV2_CHANNELS % 3;
+    char *row = &to[pair_row * WEIGHT_ROW_BYTES + wgmma_row_offset<IN_PIXEL_BYTES>(k, vector)];
+    if (tap_row >= 0 && tap_row < 3)
+      cp_async_16(row, &weights[k % RL_CONV2_CHANNELS * CONV2_COLUMNS + tap * RL_CONV1_CHANNELS + vector * VECTOR]);
+    else *(uint4 *)row = make_uint4(0, 0, 0, 0);
+  }
+  cp_async_wait_all();
+  fence_async_proxy();
+  named_barrier<1, INPUT_THREADS>();
+}
+
+/* Computes the input gradient of an image. weights, out_gradient: shared addresses. */
+static __device__ __forceinline__ void multiply_input_gradient(float (&sums)[COLUMNS / 2], uint32_t weights,
+                                                               uint32_t out_gradient) {
+  const uint64_t a = wgmma_row_descriptor<IN_PIXEL_BYTES>(weights, WEIGHT_ROW_BYTES),
+                 b = wgmma_row_descriptor<OUT_PIXEL_BYTES>(out_gradient);
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < WEIGHT_STEPS / 16; k++) {
+    const int out_row = k / 12, column = k / 4 % 3, pixel = OUT_BORDER + out_row / 2 * PITCH - column,
+              bytes = out_row % 2 * OUT_HALF_BYTES + pixel * OUT_PIXEL_BYTES + k % 4 * WGMMA_STEP_BYTES;
+    wgmma_m64n112k16(sums, a + k * 16 * IN_PIXEL_BYTES / 16, b + bytes / 16, k > 0);
+  }
+  wgmma_commit_group();
+  wgmma_wait_group<0>();
+  wgmma_fence_sums(sums);
+}
+
+/* Loads the argmaxes of conv1 that belong to the lane's sums, as the fragments of add_position. offset: that of the image, the
+ * lane's first channel and its first pixel in the first row pair. */
+static __device__ __forceinline__ void load_argmaxes(const uint8_t *argmax1, size_t offset, uint32_t argmax[ROW_PAIRS][1][4]) {
+  for (int pair = 0; pair < ROW_PAIRS; pair++)
+    for (int i = 0; i < 4; i++) {
+      const uint8_t *from = &argmax1[offset + (pair * 2 * RL_POOLED1_SIDE + i / 2 * 8) * RL_CONV1_CHANNELS + i % 2 * 8];
+      const bool is_inside = i < 2 || threadIdx.x % 4 < 3;
+      argmax[pair][0][i] = is_inside ? __byte_perm(from[0], from[RL_CONV1_CHANNELS], 0x4400) : 0;
+    }
+}
+
+/* Stores a lane's rounded gradients of row pair `pair`, for tests. */
+static __device__ __forceinline__ void store_gradient(const uint32_t gradient[4], __half *to) {
+  for (int i = 0; i < 4; i++) {
+    if (i >= 2 && threadIdx.x % 4 == 3) continue;
+    const __half2 pair = half2_from_bits(gradient[i]);
+    __half *pixel = &to[i / 2 * 8 * RL_CONV1_CHANNELS + i % 2 * 8];
+    pixel[0] = __low2half(pair);
+    pixel[RL_CONV1_CHANNELS] = __high2half(pair);
+  }
+}
+
+/* Adds an image's contribution to conv1's gradients. sums: conv1's pooled gradient. offset: that of the lane's first channel and
+ * pixel in the tensors of conv1's pooled output. rows: the image from the first row under the lane's pixels on. */
+static __device__ __forceinline__ void add_conv1_gradients(const backward_args &args, const float (&sums)[COLUMNS / 2],
+                                                           const uint32_t argmax[ROW_PAIRS][1][4], size_t offset,
+                                                           const __half *rows, float conv1_sums[1][2][4]) {
+#pragma unroll
+  for (int pair = 0; pair < ROW_PAIRS; pair++) {
+    uint32_t gradient[1][4];
+    for (int k = 0; k < 4; k++) {
+      const float *two = &sums[(pair * 2 + k / 2) * 4 + k % 2 * 2];
+      gradient[0][k] = half2_bits(__floats2half2_rn(two[0], two[1]));
+    }
+    if (args.pooled1_gradient)
+      store_gradient(gradient[0], &args.pooled1_gradient[offset + pair * 2 * RL_POOLED1_SIDE * RL_CONV1_CHANNELS]);
+    for (int position = 0; position < POSITIONS; position++)
+      add_position<IMAGE_PLANE_HALVES, 1>(gradient, argmax[pair], position, &rows[pair * 4 * PLANE_PITCH], conv1_sums);
+  }
+}
+
+/* Adds up the rows of conv1's gradients and stores the total. */
+static __device__ __forceinline__ void store_conv1_sums(const float (*rows)[RL_CONV1_PARAMETERS], int thread, float *to) {
+  named_barrier<1, INPUT_THREADS>();
+  for (int k = thread; k < RL_CONV1_PARAMETERS; k += INPUT_THREADS) {
+    float sum = 0.0f;
+    for (int r = 0; r < 2 * BUFFERS; r++) sum += rows[r][k];
+    to[k] = sum;
+  }
+}
+
+/* Computes the input gradients, and from them conv1's gradients, of images w, w + 2, … of the block, in buffer w. thread: index
+ * among the INPUT_THREADS. */
+template <int W> static __device__ __forceinline__ void input_gradient(const backward_args &args, int thread,
+                                                                       shared_memory *shared, image_barriers *barriers) {
+  const int lane = thread % 32, warp = thread / 32 % 4, row = warp / 2, channel = warp % 2 * 16;
+  const size_t lane_offset = (row * RL_POOLED1_SIDE + lane % 4 * 2) * RL_CONV1_CHANNELS + channel + lane / 4;
+  const uint32_t stride = BUFFERS * gridDim.x;
+  image_buffer *buffer = &shared->buffers[W];
+  float conv1_sums[1][2][4] = {}, bias[VECTOR] = {};
+  bool finite = true;
+  uint32_t phase = 0;
+  image_part part = load_part(args, min(blockIdx.x + W * gridDim.x, args.gather.batch - 1), thread % WGMMA_THREADS);
+  load_weights(args.conv2_weights, thread, shared->weights);
+  for (uint32_t n = blockIdx.x + W * gridDim.x; n < args.gather.batch; n += stride, phase++) {
+    const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + lane_offset;
+    uint32_t argmax[ROW_PAIRS][1][4];
+    float sums[COLUMNS / 2];
+    if (phase > 0) wait_for(&barriers->empty[W], phase);
+    store_image(args, n, part, thread % WGMMA_THREADS, buffer);
+    named_barrier<2 + W, WGMMA_THREADS>();
+    if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[W]);
+    finite &= accumulate_bias(part.pooled2, bias);
+    load_argmaxes(args.argmax1, offset, argmax);
+    multiply_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
+    part = load_part(args, min(n + stride, args.gather.batch - 1), thread % WGMMA_THREADS);
+    add_conv1_gradients(args, sums, argmax, offset, &buffer->image[row * 2 * PLANE_PITCH], conv1_sums);
+    named_barrier<2 + W, WGMMA_THREADS>(); /* WAR: the buffer */
+  }
+  finite &=
+      store_sums<1>(conv1_sums, shared->conv1_rows[W * 2 + row], [&](int, int half) { return channel + half * 8 + lane / 4; });
+  if (!finite) args.state->overflow = 1;
+  store_conv1_sums(shared->conv1_rows, thread, &args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS]);
+  store_bias(bias, thread, shared->bias_sums, &args.partial_conv2_bias[blockIdx.x * RL_CONV2_CHANNELS]);
+}
+
+/* -----------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Fills the buffers: images with border pixels, the rest with zeros. */
+static __device__ __forceinline__ void clear_buffers(shared_memory *shared) {
+  for (int b = 0; b < BUFFERS; b++) {
+    for (int i = threadIdx.x; i < (IN_BYTES + OUT_BYTES) / 16; i += THREADS)
+      ((uint4 *)&shared->buffers[b])[i] = make_uint4(0, 0, 0, 0);
+    for (int i = threadIdx.x; i < IMAGE_BYTES / 4; i += THREADS)
+      ((__half2 *)shared->buffers[b].image)[i] = __float2half2_rn(BORDER);
+  }
+}
+
+#endif
+
+static __global__ void __launch_bounds__(THREADS, 1) convolutions_backward(const backward_args args) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) char dynamic[];
+  __shared__ image_barriers barriers;
+  shared_memory *shared = (shared_memory *)dynamic;
+  const int warpgroup = threadIdx.x / WGMMA_THREADS;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < BUFFERS; i++) {
+      mbarrier_init(&barriers.full[i]);
+      mbarrier_init(&barriers.empty[i], WGMMA_THREADS / 32);
+    }
+  clear_buffers(shared);
+  fence_async_proxy();
+  __syncthreads();
+  pdl_wait();
+  if (warpgroup == 0) {
+    raise_register_limit<184>();
+    weight_gradient(args, shared, &barriers);
+  } else {
+    lower_register_limit<160>();
+    if (warpgroup == 1) input_gradient<0>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers);
+    else input_gradient<1>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers);
+  }
+#else
+  __trap();
+#endif
+}
+
+/* Returns the number of blocks: as few as have the fewest images on the busiest SM, with at least MIN_IMAGES images each. */
+uint32_t rl_convolutions_partial_rows(uint32_t batch) {
+  const uint32_t images = (batch + MAX_BLOCKS - 1) / MAX_BLOCKS, per_block = images < MIN_IMAGES ? (uint32_t)MIN_IMAGES : images;
+  return (batch + per_block - 1) / per_block;
+}
+
+int rl_convolutions_backward(const rl_convolutions_gradients *g, cudaStream_t stream, rl_error *err) {
+  const backward_args args = {g->gather,
+                              (const __half *)g->pooled1,
+                              (const __half *)g->conv2_weights,
+                              (const __half *)g->pooled2_gradient,
+                              g->argmax1,
+                              g->argmax2,
+                              g->partial_conv1,
+                              g->partial_conv2_weight,
+                              g->partial_conv2_bias,
+                              (__half *)g->pooled1_gradient,
+                              g->state};
+  if (rl_cuda_check(
+          cudaFuncSetAttribute(convolutions_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(shared_memory)),
+          "reserving shared memory", err) < 0)
+    return -1;
+  return rl_pdl_launch("convolutions backward", convolutions_backward, rl_convolutions_partial_rows(g->gather.batch), THREADS,
+                       sizeof(shared_memory), stream, err, args);
+}
