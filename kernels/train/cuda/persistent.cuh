@@ -48,6 +48,7 @@ enum {
   SMALL_VALUES = CONV2_OFFSET + RL_CONV2_CHANNELS + RL_HEAD_PARAMETERS + 1,
   /* Elements of conv1.weight, conv1.bias and conv2.bias: their new values are sent as tagged words (exchange.cuh). */
   TAGGED_WEIGHTS = CONV2_OFFSET + RL_CONV2_CHANNELS,
+  RECEIVING_WARPS = (RL_CONV1_PARAMETERS + TILE_CHANNELS + 127) / 128, /* a lane receives four tagged weights */
   SMALL_PER_BLOCK = (SMALL_VALUES + BLOCKS - 1) / BLOCKS,
   SMALL_PITCH = 16, /* SMALL_PER_BLOCK rounded up to a power of two */
   /* Number of gradients that a warp adds up: of conv1, then of its block's half of conv2.bias. */
@@ -204,6 +205,7 @@ template <class Format> struct block_memory : conv1_memory<Format> {
       tile_second_moment[Format::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<Format>::TILE_UPDATE_THREADS];
   parameter owned_parameters[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* elements of conv2.weight, then small values */
   rl_train_state state;
+  mbarrier conv1_mbarrier;     /* a phase completes when the step's tagged weights have been received */
   mbarrier pooled1_mbarrier;   /* a phase completes when the peer's half of pooled1 has been received */
   mbarrier gradients_mbarrier; /* a phase completes when the peer's part of pooled1_gradient has been received */
 };
@@ -325,6 +327,11 @@ static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tenso
 /* Waits until the mbarrier's phase has completed. Every thread that reads the received data calls it. */
 static __device__ __forceinline__ void mbarrier_wait(mbarrier *barrier, uint32_t phase) {
   for (uint32_t polls = 0; !mbarrier_try_wait(barrier, phase);) trap_on_timeout(&polls);
+}
+
+/* Does the same, but orders the caller only after threads of its own block. */
+static __device__ __forceinline__ void mbarrier_wait_cta(mbarrier *barrier, uint32_t phase) {
+  for (uint32_t polls = 0; !mbarrier_try_wait_cta(barrier, phase);) trap_on_timeout(&polls);
 }
 
 /* Begins to copy `rows` rows of COLUMNS values with cp.async from global memory, where consecutive rows are `stride` values

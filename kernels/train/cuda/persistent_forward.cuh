@@ -56,8 +56,9 @@ static __device__ __forceinline__ void normalise_image(const block_coords &coord
   else store_image(smem.image_bytes, smem.image);
 }
 
-/* Receives tagged weights of a phase: conv1's weights and biases, and the biases of this block's channels of conv2. A thread
- * receives four words. */
+/* Receives the tagged weights of a phase: conv1's weights and biases, and the biases of this block's channels of conv2. Only the
+ * warps that compute conv1 call it (is_conv1_warp). The first RECEIVING_WARPS of them receive; the others wait for these, by an
+ * mbarrier and not by __syncthreads, because the leader may still be at the grid barrier `update`. */
 template <class Format> static __device__ __forceinline__ void receive_tagged_weights(const rl_persistent_args &args,
                                                                                       uint32_t phase, const block_coords &coords,
                                                                                       block_memory<Format> &smem) {
@@ -66,6 +67,9 @@ template <class Format> static __device__ __forceinline__ void receive_tagged_we
   if (channel < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
   else if (channel < TILE_CHANNELS)
     store4(&smem.conv2_bias[channel], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
+  __syncwarp();
+  if (coords.warp < RECEIVING_WARPS && coords.lane == 0) mbarrier_arrive(&smem.conv1_mbarrier);
+  mbarrier_wait_cta(&smem.conv1_mbarrier, phase);
 }
 
 /* Begins to copy the weights of this block's channels of conv2 to shared memory. Only the warps from FIRST_WARP on call it. */

@@ -8,7 +8,7 @@
  *   in the grid  through global memory, with four grid barriers. Between arrive and wait, a block does other work:
  *
  *     barrier    after the barrier, every block can read            computed between arrive and wait
- *     forward    pooled2 and fc1_product_gradient, the operands     conv2's backward pass
+ *     forward    pooled2 and fc1_product_gradient, the operands     fc1's backward pass
  *                of fc1's weight gradient
  *     conv2_sums partial sums of conv2's weight gradient            conv1's backward pass
  *     backward   overflow, partial sums of the other gradients      fc1's weight gradient
@@ -50,10 +50,10 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
     cp_async_wait_all();
     __syncthreads();
     normalise_image(coords, smem);
-  } else if (pair_active) {
+    __syncthreads();
+  } else if (pair_active && is_conv1_warp<Format>()) {
     receive_tagged_weights(args, step + 1, coords, smem);
   }
-  __syncthreads();
   if (Format::CONV1_IS_SPLIT && pair_active && is_leader())
     mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename Format::value));
   if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
@@ -102,11 +102,12 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
+  /* conv2_backward begins with unpool2, in which the leader's warp has no work. */
+  if (is_last_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->forward, step + 1);
   if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
   /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
    * pooled1_gradient. The leader arrives at the grid barrier `conv2_sums` while other warps compute conv1_backward, because its
    * release waits until the block's stores have drained. */
-  if (is_last_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->forward, step + 1);
   __syncthreads();
   if (is_last_microbatch) {
     if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->conv2_sums);
@@ -154,6 +155,7 @@ template <class Format> static __device__ __forceinline__ void init_mbarriers(bl
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
+  mbarrier_init(&smem.conv1_mbarrier, RECEIVING_WARPS);
 }
 
 /* Loads and normalises the pair's first image, and loads the data set index of its second image. */
