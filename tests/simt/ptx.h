@@ -349,6 +349,14 @@ inline void atom_acq_rel_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint
   *to += by;
   yield_point();
 }
+inline void red_release_gpu_global_add_u64(uint64_t *to, uint64_t by) {
+  yield_point();
+  *to += by;
+}
+inline void ld_acquire_gpu_global_u64(uint64_t &to, const uint64_t *from) {
+  yield_point();
+  to = *from;
+}
 inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
   yield_point();
   to = *from;

@@ -5,6 +5,9 @@
  * reached n times the number of blocks. A thread that has waited for the phase (grid_barrier_wait) sees everything that any
  * thread wrote before its block arrived (grid_barrier_arrive): release and acquire at gpu scope.
  *
+ * A grid barrier with votes has a 64-bit counter: the lower half counts arrivals, the upper half the blocks that have voted.
+ * After the wait of a phase, every block knows whether a block voted in this phase, without another load.
+ *
  * Tagged word: a float that one thread writes and any number of threads read, without a barrier. Its lowest bit is the parity of
  * the phase in which it was written. A reader that wants the value of phase n polls until the bit is the parity of n, and then
  * clears the bit. A float that was converted from FP16 has zeros in its low bits and loses nothing; any other float loses its
@@ -56,6 +59,25 @@ static __device__ __forceinline__ void grid_barrier_wait_in_one_thread(const uin
 static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter, uint32_t phase) {
   if (is_leader()) grid_barrier_wait_in_one_thread(counter, phase);
   __syncthreads();
+}
+
+/* Arrives for the block at a grid barrier with votes. One thread calls it, as grid_barrier_arrive_in_one_thread. */
+static __device__ __forceinline__ void grid_barrier_arrive_and_vote(uint64_t *counter, bool vote) {
+  const uint64_t arrival = 1 + ((uint64_t)vote << 32);
+  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(counter), "l"(arrival) : "memory");
+}
+
+/* Waits as grid_barrier_wait_in_one_thread. Returns whether a block voted in this phase. votes: number of votes in all phases
+ * before; is updated. Every phase must be waited for. */
+static __device__ __forceinline__ bool grid_barrier_wait_for_votes(const uint64_t *counter, uint32_t phase, uint32_t *votes) {
+  uint64_t value;
+  for (uint32_t polls = 0;; trap_on_timeout(&polls)) {
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(counter) : "memory");
+    if ((uint32_t)value >= phase * gridDim.x) break;
+  }
+  const uint32_t before = *votes;
+  *votes = (uint32_t)(value >> 32);
+  return *votes != before;
 }
 
 /* Returns the value with the parity of the phase in its lowest bit. */

@@ -77,7 +77,7 @@ template <class Format> struct one_microbatch : Format {
 /* How a block divides its work among its threads and warps. Partial sums of gradients are stored in rows, one row for each pair.
  * To add up the rows, CONV2_ROW_SPLITS threads share those of four neighbouring weights of conv2 (a quad), and SMALL_ROW_SPLITS
  * threads share those of one small value. */
-enum { CONV2_QUADS = CONV2_PER_BLOCK / 4 };
+enum { CONV2_QUADS = CONV2_PER_BLOCK / 4, CONV2_ADDING_WARPS = 9 /* warps that add up the rows of conv2 */ };
 template <class Format> struct step_schedule {
   enum {
     THREADS = Format::THREADS,
@@ -89,7 +89,11 @@ template <class Format> struct step_schedule {
     HAS_LOADING_WARPS = (int)Format::CONV2_FORWARD_WARPS < (int)WARPS,
     /* Number of warps that compute conv1. Meanwhile the other warps poll barriers and load weights. */
     CONV1_WARPS = WARPS - (HAS_LOADING_WARPS ? 2 : 1),
-    CONV2_ROW_SPLITS = THREADS / CONV2_QUADS,
+    POLLING_WARP = WARPS - 2, /* waits at the grid barrier `conv2_sums` while the leader arrives at `backward` */
+    CONV2_ROW_SPLITS = CONV2_ADDING_WARPS * 32 / CONV2_QUADS,
+    /* 1: the tile of fc1.weight is updated while the partial sums of the small values are loaded. If CONV1_IS_SPLIT, conv1
+     * takes longer, so that its new weights are more urgent. */
+    UPDATES_TILE_FIRST = !Format::CONV1_IS_SPLIT,
     SMALL_ROW_SPLITS = THREADS / SMALL_PITCH,
     TILE_UPDATE_THREADS = Format::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
   };
@@ -124,9 +128,9 @@ typedef struct rl_block_exchange {
   uint32_t loaded[32];     /* every block has loaded its parameters into shared memory */
   uint32_t forward[32];    /* the step's pooled2 and fc1_product_gradient are in global memory */
   uint32_t conv2_sums[32]; /* the step's partial sums of conv2.weight's gradient are in global memory */
-  uint32_t backward[32];   /* the step's other partial sums are in global memory */
-  uint32_t update[32];     /* the next step's weights are in global memory */
-  uint32_t overflow;       /* 1 + number of the last step with an infinite or NaN gradient; 0: none */
+  /* The step's other partial sums are in global memory. A block votes if it has computed an infinite or NaN gradient. */
+  alignas(128) uint64_t backward;
+  alignas(128) uint32_t update[32]; /* the next step's weights are in global memory */
 } rl_block_exchange;
 
 /* A parameter with Adam's two moments. */
@@ -205,9 +209,13 @@ template <class Format> struct block_memory : conv1_memory<Format> {
       tile_second_moment[Format::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<Format>::TILE_UPDATE_THREADS];
   parameter owned_parameters[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* elements of conv2.weight, then small values */
   rl_train_state state;
-  mbarrier conv1_mbarrier;     /* a phase completes when the step's tagged weights have been received */
-  mbarrier pooled1_mbarrier;   /* a phase completes when the peer's half of pooled1 has been received */
-  mbarrier gradients_mbarrier; /* a phase completes when the peer's part of pooled1_gradient has been received */
+  bool skip_step;               /* a block has computed a gradient that is not finite */
+  uint32_t overflow_phase;      /* phase of the last step in which this block has computed such a gradient; 0: none */
+  uint32_t overflow_votes;      /* votes at the grid barrier `backward` in all steps */
+  mbarrier conv2_sums_mbarrier; /* a phase completes after the grid barrier `conv2_sums` */
+  mbarrier conv1_mbarrier;      /* a phase completes when the step's tagged weights have been received */
+  mbarrier pooled1_mbarrier;    /* a phase completes when the peer's half of pooled1 has been received */
+  mbarrier gradients_mbarrier;  /* a phase completes when the peer's part of pooled1_gradient has been received */
 };
 
 /* The pair's images that are loaded in advance. During microbatch n, the block loads the pixels and the label of the image of

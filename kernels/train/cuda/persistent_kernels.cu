@@ -129,19 +129,28 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
                                                                            const block_coords &coords, block_memory<Format> &smem,
                                                                            gradient_sums<Format> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
-  const uint32_t step = microbatch.step;
+  const uint32_t step = microbatch.step, phase = step + 1;
   const bool pair_active = has_image({microbatch.step_images, 0, 0, 0}, coords.pair);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
-  if (sums.overflow) exchange->overflow = step + 1;
+  if (sums.overflow) smem.overflow_phase = phase;
   record_timestamp<Format>(args, step, RL_TIMED_store_sums);
-  grid_barrier_arrive(exchange->backward);
-  if (is_leader()) grid_barrier_wait_in_one_thread(exchange->conv2_sums, step + 1);
+  cp_async_wait_all(); /* operands of fc1_weight_gradient_tile, and the next image */
+  __syncthreads();
+  if (is_leader()) grid_barrier_arrive_and_vote(&exchange->backward, smem.overflow_phase == phase);
+  if (threadIdx.x == step_schedule<Format>::POLLING_WARP * 32) {
+    grid_barrier_wait_in_one_thread(exchange->conv2_sums, phase);
+    mbarrier_arrive(&smem.conv2_sums_mbarrier);
+  }
   float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
   fc1_weight_gradient_tile(args, microbatch.step_images, smem, gradient);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
-  add_conv2_rows(args, partial_rows(microbatch.step_images), smem);
+  if (coords.warp < CONV2_ADDING_WARPS) {
+    mbarrier_wait_cta(&smem.conv2_sums_mbarrier, phase);
+    add_conv2_rows(args, partial_rows(microbatch.step_images), smem);
+  }
   normalise_image(coords, smem);
-  grid_barrier_wait(exchange->backward, step + 1);
+  if (is_leader()) smem.skip_step = grid_barrier_wait_for_votes(&exchange->backward, phase, &smem.overflow_votes);
+  __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_backward_barrier);
   update_parameters(args, microbatch, gradient, smem);
   record_timestamp<Format>(args, step, RL_TIMED_adam);
@@ -150,12 +159,15 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
   if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, microbatch.step_images);
 }
 
-/* Initialises the mbarriers. Call it before the first cluster_barrier, after which the peer may use them. */
-template <class Format> static __device__ __forceinline__ void init_mbarriers(block_memory<Format> &smem) {
+/* Initialises the mbarriers and the state of overflows. Call it before the first cluster_barrier, after which the peer may use
+ * them. */
+template <class Format> static __device__ __forceinline__ void init_step_state(block_memory<Format> &smem) {
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
   mbarrier_init(&smem.conv1_mbarrier, RECEIVING_WARPS);
+  mbarrier_init(&smem.conv2_sums_mbarrier);
+  smem.overflow_phase = smem.overflow_votes = 0;
 }
 
 /* Loads and normalises the pair's first image, and loads the data set index of its second image. */
@@ -181,7 +193,7 @@ static __device__ __forceinline__ prefetch_state begin_launch(const rl_persisten
   if constexpr (!Format::CONV1_IS_SPLIT) clear_conv1_memory(smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, microbatch, coords, smem);
-  init_mbarriers(smem);
+  init_step_state(smem);
   grid_barrier_wait(exchange->loaded, 1);
   publish_parameters(args, smem);
   grid_barrier_arrive(exchange->update);

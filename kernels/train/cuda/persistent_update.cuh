@@ -92,7 +92,7 @@ template <class Format> static __device__ __forceinline__ void load_fc1_operands
     smem.tile_pooled2[i] = (value)0.0f;
 }
 
-/* Computes the gradient of the block's tile of fc1.weight over all images of the step. The caller has begun to copy the operands
+/* Computes the gradient of the block's tile of fc1.weight over all images of the step. The caller has copied the operands
  * for the first TILE_BATCH images. */
 template <class Format>
 static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent_args &args, uint32_t batch,
@@ -102,9 +102,9 @@ static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persist
     if (first) {
       __syncthreads();
       load_fc1_operands_async(args, first, batch, smem);
+      cp_async_wait_all();
+      __syncthreads();
     }
-    cp_async_wait_all();
-    __syncthreads();
     if (owns_tile<Format>()) Format::fc1_weight_gradient(smem.tile_fc1_product_gradient, smem.tile_pooled2, gradient);
   }
 }
@@ -141,24 +141,34 @@ static __device__ __forceinline__ void add_conv2_rows(const rl_persistent_args &
   if (row_split < ROW_SPLITS) store4(&smem.conv2_sums[row_split][quad * 4], parts[0]);
 }
 
-/* Does the same for this thread's small value, in smem.small_sums. The caller has waited for the grid barrier `backward`. */
+/* A thread's share of the rows of partial sums of its small value. */
+template <class Format> struct small_rows {
+  enum { SPLITS = step_schedule<Format>::SMALL_ROW_SPLITS, PER_THREAD = (2 * BLOCK_PAIRS + SPLITS - 1) / SPLITS };
+  float parts[PER_THREAD];
+};
+
+/* Loads this thread's share. The caller has waited for the grid barrier `backward`. rows: partial_rows of the step. */
 template <class Format>
-static __device__ __forceinline__ void add_small_rows(const rl_persistent_args &args, uint32_t rows, block_memory<Format> &smem) {
-  enum {
-    ROW_SPLITS = step_schedule<Format>::SMALL_ROW_SPLITS,
-    ROWS_PER_THREAD = (2 * BLOCK_PAIRS + ROW_SPLITS - 1) / ROW_SPLITS
-  };
+static __device__ __forceinline__ small_rows<Format> load_small_rows(const rl_persistent_args &args, uint32_t rows) {
+  typedef small_rows<Format> share;
   const uint32_t row_split = threadIdx.x / SMALL_PITCH, value = threadIdx.x % SMALL_PITCH;
   const partial_sums sums =
       value < SMALL_PER_BLOCK ? small_value_sums(args, blockIdx.x * SMALL_PER_BLOCK + value, rows) : partial_sums{NULL, 0, 0};
-  float parts[ROWS_PER_THREAD];
+  share loaded;
 #pragma unroll
-  for (uint32_t i = 0; i < ROWS_PER_THREAD; i++) {
-    const uint32_t row = row_split + i * ROW_SPLITS;
-    parts[i] = row < sums.rows ? sums.first[row * sums.stride] : 0.0f;
+  for (uint32_t i = 0; i < share::PER_THREAD; i++) {
+    const uint32_t row = row_split + i * share::SPLITS;
+    loaded.parts[i] = row < sums.rows ? __ldcg(&sums.first[row * sums.stride]) : 0.0f;
   }
-  for (int i = 1; i < ROWS_PER_THREAD; i++) parts[0] += parts[i];
-  smem.small_sums[row_split][value] = parts[0];
+  return loaded;
+}
+
+/* Adds up this thread's share and stores the sum in smem.small_sums. */
+template <class Format>
+static __device__ __forceinline__ void add_small_rows(const small_rows<Format> &share, block_memory<Format> &smem) {
+  float sum = share.parts[0];
+  for (int i = 1; i < small_rows<Format>::PER_THREAD; i++) sum += share.parts[i];
+  smem.small_sums[threadIdx.x / SMALL_PITCH][threadIdx.x % SMALL_PITCH] = sum;
 }
 
 /* Returns the gradient of this thread's weight of conv2, multiplied by the loss scale: the total of smem.conv2_sums. */
@@ -223,21 +233,24 @@ static __device__ __forceinline__ void update_owned_parameter(const rl_persisten
       own_parameter.weight); /* also if the step is skipped, because readers wait for the words of this phase */
 }
 
-/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has called add_conv2_rows and has
- * waited for the grid barrier `backward`. Weights that other blocks wait for are updated first, the tile of fc1.weight last. */
+/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has called add_conv2_rows, has
+ * waited for the grid barrier `backward` and has synchronised the block. conv2's weights are updated while the partial sums of
+ * the small values are loaded. */
 template <class Format>
 static __device__ __forceinline__ void update_parameters(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                          const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
                                                          block_memory<Format> &smem) {
-  const bool skip_step = __ldcg(&args.block_exchange->overflow) == microbatch.step + 1;
+  const bool skip_step = smem.skip_step, tile_first = step_schedule<Format>::UPDATES_TILE_FIRST;
   const adam_rates rates = adam_rates_of(smem.state);
-  add_small_rows(args, partial_rows(microbatch.step_images), smem);
-  __syncthreads();
+  const small_rows<Format> small = load_small_rows<Format>(args, partial_rows(microbatch.step_images));
   if (threadIdx.x == 0) smem.state.overflow = skip_step;
   if (owns_conv2_weight()) update_owned_parameter<Format>(args, microbatch, skip_step, conv2_weight_total(smem), rates, smem);
+  if (tile_first && !skip_step) update_tile<Format>(args, gradient, rates, smem);
+  add_small_rows(small, smem);
+  __syncthreads();
   if (owns_small_value()) update_owned_parameter<Format>(args, microbatch, skip_step, small_value_total(smem), rates, smem);
   if (owns_loss()) args.adam.losses[microbatch.step] = small_value_total(smem) / microbatch.step_images;
-  if (!skip_step) update_tile<Format>(args, gradient, rates, smem);
+  if (!tile_first && !skip_step) update_tile<Format>(args, gradient, rates, smem);
 }
 
 /* Loads the block's parameters and moments from global memory, at the start of a launch. */
