@@ -89,12 +89,19 @@ __device__ static inline void wgmma_m64n112k16(float (&sums)[56], uint64_t a, ui
 
 /* a: fragments of A; a lane holds rows lane / 4 (a[0], a[2]) and lane / 4 + 8 (a[1], a[3]) of its warp's 16
  * rows, in columns lane % 4 · 2 and the next one (a[0], a[1]), and in these plus 8 (a[2], a[3]). */
-template <bool B_IS_TRANSPOSED>
 __device__ static inline void wgmma_m64n32k16(float (&sums)[16], const uint32_t a[4], uint64_t b, bool accumulate) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %21, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {" WGMMA_REGISTERS_16
-               "}, {%16, %17, %18, %19}, %20, p, 1, 1, %22; }"
+               "}, {%16, %17, %18, %19}, %20, p, 1, 1, 0; }"
                : WGMMA_16(sums, 0)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate), "n"((int)B_IS_TRANSPOSED));
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
+}
+
+/* B is transposed. */
+__device__ static inline void wgmma_m64n96k16(float (&sums)[48], const uint32_t a[4], uint64_t b, bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %53, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" WGMMA_REGISTERS_48
+               "}, {%48, %49, %50, %51}, %52, p, 1, 1, 1; }"
+               : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
 }
 
 #endif

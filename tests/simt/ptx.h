@@ -305,14 +305,19 @@ template <int COUNT, class Function, class... Operands> void with_sums(Function 
   (std::make_index_sequence<COUNT>(), std::make_index_sequence<sizeof...(Operands) - COUNT>());
 }
 
-template <class... Operands> void wgmma_mma_async_sync_aligned_m64n96k16_f32_f16_f16(Operands &&...operands) {
-  with_sums<48>(wgmma_shared<96>, operands...);
-}
-template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f16_f16(Operands &&...operands) {
-  with_sums<56>(wgmma_shared<112>, operands...);
+/* A in shared memory is one operand, a descriptor; A in registers is four. */
+template <int N, class... Operands> void wgmma(Operands &&...operands) {
+  if constexpr (sizeof...(Operands) == N / 2 + 7) with_sums<N / 2>(wgmma_shared<N>, operands...);
+  else with_sums<N / 2>(wgmma_registers<N>, operands...);
 }
 template <class... Operands> void wgmma_mma_async_sync_aligned_m64n32k16_f32_f16_f16(Operands &&...operands) {
-  with_sums<16>(wgmma_registers<32>, operands...);
+  wgmma<32>(operands...);
+}
+template <class... Operands> void wgmma_mma_async_sync_aligned_m64n96k16_f32_f16_f16(Operands &&...operands) {
+  wgmma<96>(operands...);
+}
+template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f16_f16(Operands &&...operands) {
+  wgmma<112>(operands...);
 }
 inline void wgmma_fence_sync_aligned() {}
 inline void wgmma_commit_group_sync_aligned() {}

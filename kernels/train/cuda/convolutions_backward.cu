@@ -55,7 +55,8 @@ enum {
   BUFFER_BYTES = IN_BYTES + OUT_BYTES + IMAGE_BYTES,
   IMAGE_WORDS = RL_IMAGE_PIXELS / 4,
   IMAGE_WORDS_PER_THREAD = (IMAGE_WORDS + WGMMA_THREADS - 1) / WGMMA_THREADS,
-  CONV2_COLUMNS = TAPS * RL_CONV1_CHANNELS
+  CONV2_COLUMNS = TAPS * RL_CONV1_CHANNELS,
+  TAP_ROW_SUMS = RL_CONV2_CHANNELS * 3 * RL_CONV1_CHANNELS / WGMMA_THREADS /* of the weights of three taps */
 };
 
 static_assert(IN_BYTES >= (RL_POOLED1_SIDE * PITCH + 2) * IN_PIXEL_BYTES &&
@@ -99,8 +100,7 @@ template <int ID, int COUNT> static __device__ __forceinline__ void named_barrie
   asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
 }
 
-/* --- images ------------------------------------------------------------------------------------------------------------------
- */
+/* --- images --------------------------------------------------------------------------------------------------------------- */
 
 /* A thread's part of an image in global memory. */
 typedef struct image_part {
@@ -155,8 +155,7 @@ static __device__ __forceinline__ void store_bias(const float sums[VECTOR], int 
   row[thread] = total;
 }
 
-/* --- weight gradient ---------------------------------------------------------------------------------------------------------
- */
+/* --- weight gradient ------------------------------------------------------------------------------------------------------ */
 
 /* A lane's part of a row of windows: the pooled gradient and the argmax of two adjacent channels, for window lane % 4 and, if
  * lane % 4 is 0 or 1, for window 4 + lane % 4. */
@@ -190,25 +189,22 @@ static __device__ __forceinline__ void unpool_fragments(const lane_windows &wind
     }
 }
 
-static __device__ __forceinline__ void store_weight_gradient(const float (&sums)[TAPS][16], int channel, float *row) {
-  for (int tap = 0; tap < TAPS; tap++)
-    for (int group = 0; group < IN_VECTORS; group++)
+static __device__ __forceinline__ void store_weight_gradient(const float (&sums)[3][TAP_ROW_SUMS], int channel, float *row) {
+  for (int tap_row = 0; tap_row < 3; tap_row++)
+    for (int group = 0; group < 3 * IN_VECTORS; group++)
       for (int i = 0; i < 2; i++)
-        *(float2 *)&row[(channel + i) * CONV2_COLUMNS + tap * RL_CONV1_CHANNELS + group * VECTOR + threadIdx.x % 4 * 2] =
-            make_float2(sums[tap][group * 4 + i * 2], sums[tap][group * 4 + i * 2 + 1]);
+        *(float2 *)&row[(channel + i) * CONV2_COLUMNS + tap_row * 3 * RL_CONV1_CHANNELS + group * VECTOR + threadIdx.x % 4 * 2] =
+            make_float2(sums[tap_row][group * 4 + i * 2], sums[tap_row][group * 4 + i * 2 + 1]);
 }
 
 /* Adds the products of all taps for two rows of pixels; if `first`, sets the sums. in: descriptor of the operand B of the first
- * row and tap. */
-static __device__ __forceinline__ void multiply_rows(float (&sums)[TAPS][16], const uint32_t fragments[2][4], uint64_t in,
+ * row and tap. The three taps of a row are one product: the blocks of its operand B begin at adjacent pixels. */
+static __device__ __forceinline__ void multiply_rows(float (&sums)[3][TAP_ROW_SUMS], const uint32_t fragments[2][4], uint64_t in,
                                                      bool first) {
   wgmma_fence();
 #pragma unroll
-  for (int k = 0; k < 2 * TAPS; k++) {
-    const int tap = k % TAPS;
-    wgmma_m64n32k16<true>(sums[tap], fragments[k / TAPS], in + ((k / TAPS + tap / 3) * PITCH + tap % 3) * (IN_PIXEL_BYTES / 16),
-                          !first || k >= TAPS);
-  }
+  for (int k = 0; k < 6; k++)
+    wgmma_m64n96k16(sums[k % 3], fragments[k / 3], in + (k / 3 + k % 3) * PITCH * (IN_PIXEL_BYTES / 16), !first || k >= 3);
   wgmma_commit_group();
 }
 
@@ -217,11 +213,11 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
   enum { ROW_VALUES = RL_POOLED2_SIDE * RL_CONV2_CHANNELS, IMAGE_VALUES = RL_POOLED2_SIDE * ROW_VALUES };
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 % 4 * 16 + lane / 4 * 2;
   const size_t lane_offset = lane % 4 * RL_CONV2_CHANNELS + channel;
-  float sums[TAPS][16];
+  float sums[3][TAP_ROW_SUMS];
   lane_windows windows = load_windows(args, blockIdx.x * (size_t)IMAGE_VALUES + lane_offset);
   uint32_t i = 0;
   for (uint32_t n = blockIdx.x; n < args.gather.batch; n += gridDim.x, i++) {
-    uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(shared->buffers[i % BUFFERS].in));
+    uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(shared->buffers[i % BUFFERS].in), IN_PIXEL_BYTES);
     wait_for(&barriers->full[i % BUFFERS], i / BUFFERS + 1);
 #pragma unroll 1
     for (int row = 0; row < RL_POOLED2_SIDE; row++, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
@@ -233,14 +229,13 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
       multiply_rows(sums, fragments, in, i == 0 && row == 0);
       wgmma_wait_group<0>();
     }
-    for (int tap = 0; tap < TAPS; tap++) wgmma_fence_sums(sums[tap]);
+    for (int tap_row = 0; tap_row < 3; tap_row++) wgmma_fence_sums(sums[tap_row]);
     if (lane == 0) mbarrier_arrive(&barriers->empty[i % BUFFERS]);
   }
   store_weight_gradient(sums, channel, &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS]);
 }
 
-/* --- input gradient, and conv1's gradients -------------------------------------------------------------------------------------
- */
+/* --- input gradient, and conv1's gradients -------------------------------------------------------------------------------- */
 
 /* Copies conv2's weights, the transposed operand A. Its k is (row · 3 + column) · 64 + output channel: the weight for row `row` -
  * 2 of the gradient, relative to the pair, and `column` columns to the left. The INPUT_THREADS threads call it. */
@@ -258,9 +253,8 @@ static __device__ __forceinline__ void load_weights(const __half *weights, int t
   named_barrier<1, INPUT_THREADS>();
 }
 
-/* Computes the input gradient of an image. weights, out_gradient: shared addresses. */
-static __device__ __forceinline__ void multiply_input_gradient(float (&sums)[COLUMNS / 2], uint32_t weights,
-                                                               uint32_t out_gradient) {
+/* Begins to compute the input gradient of an image. weights, out_gradient: shared addresses. */
+static __device__ __forceinline__ void begin_input_gradient(float (&sums)[COLUMNS / 2], uint32_t weights, uint32_t out_gradient) {
   const uint64_t a = wgmma_row_descriptor<IN_PIXEL_BYTES>(weights, WEIGHT_ROW_BYTES),
                  b = wgmma_row_descriptor<OUT_PIXEL_BYTES>(out_gradient);
   wgmma_fence();
@@ -271,8 +265,6 @@ static __device__ __forceinline__ void multiply_input_gradient(float (&sums)[COL
     wgmma_m64n112k16(sums, a + k * 16 * IN_PIXEL_BYTES / 16, b + bytes / 16, k > 0);
   }
   wgmma_commit_group();
-  wgmma_wait_group<0>();
-  wgmma_fence_sums(sums);
 }
 
 /* Loads the argmaxes of conv1 that belong to the lane's sums, as the fragments of add_position. offset: that of the image, the
@@ -347,10 +339,12 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
     store_image(args, n, part, thread % WGMMA_THREADS, buffer);
     named_barrier<2 + W, WGMMA_THREADS>();
     if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[W]);
+    begin_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
     finite &= accumulate_bias(part.pooled2, bias);
     load_argmaxes(args.argmax1, offset, argmax);
-    multiply_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
     part = load_part(args, min(n + stride, args.gather.batch - 1), thread % WGMMA_THREADS);
+    wgmma_wait_group<0>();
+    wgmma_fence_sums(sums);
     add_conv1_gradients(args, sums, argmax, offset, &buffer->image[row * 2 * PLANE_PITCH], conv1_sums);
     named_barrier<2 + W, WGMMA_THREADS>(); /* WAR: the buffer */
   }
@@ -361,8 +355,7 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
   store_bias(bias, thread, shared->bias_sums, &args.partial_conv2_bias[blockIdx.x * RL_CONV2_CHANNELS]);
 }
 
-/* -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Fills the buffers: images with border pixels, the rest with zeros. */
 static __device__ __forceinline__ void clear_buffers(shared_memory *shared) {

@@ -95,8 +95,7 @@ static __device__ __forceinline__ void wait_empty(ring_barriers *ring, uint32_t 
   }
 }
 
-/* --- pixels ------------------------------------------------------------------------------------------------------------------
- */
+/* --- pixels --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lane_words {
   uint32_t word[WORDS_PER_LANE]; /* four pixels each */
@@ -136,8 +135,7 @@ static __device__ __forceinline__ void load_pixels(const forward_args &args, sha
   }
 }
 
-/* --- conv1 -------------------------------------------------------------------------------------------------------------------
- */
+/* --- conv1 ---------------------------------------------------------------------------------------------------------------- */
 
 /* Returns two k values of a row of conv1's operand B: the two weights themselves, rounded to FP16, or, if `low`, their rounding
  * errors. */
@@ -192,8 +190,8 @@ static __device__ __forceinline__ pooled_window compute_window(uint64_t weights,
   }
   wgmma_fence();
   for (int y = 0; y < 2; y++) {
-    wgmma_m64n32k16<false>(sum[y], a[y], weights + WGMMA_STEP_BYTES / 16, false); /* the low values */
-    wgmma_m64n32k16<false>(sum[y], a[y], weights, true);
+    wgmma_m64n32k16(sum[y], a[y], weights + WGMMA_STEP_BYTES / 16, false); /* the low values */
+    wgmma_m64n32k16(sum[y], a[y], weights, true);
   }
   wgmma_commit_group();
   wgmma_wait_group<0>();
@@ -245,8 +243,7 @@ static __device__ __forceinline__ void compute_conv1(const forward_args &args, i
   }
 }
 
-/* --- conv2 -------------------------------------------------------------------------------------------------------------------
- */
+/* --- conv2 ---------------------------------------------------------------------------------------------------------------- */
 
 /* Copies conv2's weights to shared memory. Row r of a product is the output channel r / 16 · 16 + r % 8 · 2 + r / 8 % 2, so that
  * a lane has two adjacent channels. All consumers call it. */
@@ -322,8 +319,7 @@ static __device__ __forceinline__ void compute_conv2(const forward_args &args, i
   if ((__hisnan(__low2half(overflow)) || __hisnan(__high2half(overflow))) && args.state) args.state->overflow = 1;
 }
 
-/* -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ------------------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void initialise(shared_memory *shared) {
   for (int i = threadIdx.x; i < BUFFERS * PAIRS; i += THREADS)
