@@ -96,8 +96,9 @@ static __device__ __forceinline__ void wait_for(mbarrier *barrier, uint32_t phas
   }
 }
 
+/* barrier.sync, because bar.sync demands that all warps execute the same instruction: input_gradient<0> and <1> have copies. */
 template <int ID, int COUNT> static __device__ __forceinline__ void named_barrier() {
-  asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
+  asm volatile("barrier.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
 }
 
 /* --- images --------------------------------------------------------------------------------------------------------------- */
@@ -230,6 +231,7 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
       wgmma_wait_group<0>();
     }
     for (int tap_row = 0; tap_row < 3; tap_row++) wgmma_fence_sums(sums[tap_row]);
+    __syncwarp();
     if (lane == 0) mbarrier_arrive(&barriers->empty[i % BUFFERS]);
   }
   store_weight_gradient(sums, channel, &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS]);

@@ -129,8 +129,7 @@ static __device__ __forceinline__ void load_pixels(const forward_args &args, sha
       const int word = lane + k * 32, row = word / (RL_IMAGE_SIDE / 4), column = word % (RL_IMAGE_SIDE / 4) * 4;
       if (word < IMAGE_WORDS) store_word(words.word[k], &shared->pixels[i % BUFFERS][(row + 1) * PAIR_PITCH + column + 1]);
     }
-    __syncwarp();
-    if (lane == 0) mbarrier_arrive(&shared->pixel_ring.full[i % BUFFERS]);
+    mbarrier_arrive(&shared->pixel_ring.full[i % BUFFERS]);
     words = next;
   }
 }
@@ -227,6 +226,7 @@ static __device__ __forceinline__ void compute_conv1(const forward_args &args, i
     const pooled_window pooled =
         compute_window(weights, group < 3 && window < RL_POOLED1_PIXELS ? &pixels[(2 * row + group) * PAIR_PITCH + 2 * column]
                                                                         : &pixels[FIRST_ONE]);
+    __syncwarp();
     if (lane == 0) mbarrier_arrive(&shared->pixel_ring.empty[buffer]);
     const uint4 values = make_uint4(pooled.values[0], pooled.values[1], pooled.values[2], pooled.values[3]);
     wait_empty(&shared->pooled1_ring, image);
@@ -312,6 +312,7 @@ static __device__ __forceinline__ void compute_conv2(const forward_args &args, i
     wait_full(&shared->pooled1_ring, i);
     fence_async_proxy();
     multiply_taps(sums, weights, wgmma_row_descriptor<PIXEL_BYTES>(pixels));
+    __syncwarp();
     if (lane == 0) mbarrier_arrive(&shared->pooled1_ring.empty[i % BUFFERS]);
     const size_t to = ((size_t)n * RL_POOLED2_PIXELS + half * (RL_POOLED2_PIXELS / 2)) * RL_CONV2_CHANNELS + channel;
     pool_half(sums, bias, &args.pooled2[to], &args.argmax2[to], &overflow);
@@ -326,7 +327,7 @@ static __device__ __forceinline__ void initialise(shared_memory *shared) {
     ((__half2 *)shared->pixels)[i] = __float2half2_rn(i % PAIRS < FIRST_ONE ? BORDER : 1.0f);
   if (threadIdx.x == 0)
     for (int i = 0; i < BUFFERS; i++) {
-      mbarrier_init(&shared->pixel_ring.full[i], 1);
+      mbarrier_init(&shared->pixel_ring.full[i], 32);
       mbarrier_init(&shared->pixel_ring.empty[i], CONV1_TILES * 4);
       mbarrier_init(&shared->pooled1_ring.full[i], CONV1_TILES * 4);
       mbarrier_init(&shared->pooled1_ring.empty[i], CONSUMER_WARPS);

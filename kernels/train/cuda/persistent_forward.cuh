@@ -67,8 +67,7 @@ template <class Format> static __device__ __forceinline__ void receive_tagged_we
   if (channel < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
   else if (channel < TILE_CHANNELS)
     store4(&smem.conv2_bias[channel], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
-  __syncwarp();
-  if (coords.warp < RECEIVING_WARPS && coords.lane == 0) mbarrier_arrive(&smem.conv1_mbarrier);
+  if (coords.warp < RECEIVING_WARPS) mbarrier_arrive(&smem.conv1_mbarrier);
   mbarrier_wait_cta(&smem.conv1_mbarrier, phase);
 }
 

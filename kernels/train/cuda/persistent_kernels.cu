@@ -165,7 +165,7 @@ template <class Format> static __device__ __forceinline__ void init_step_state(b
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
-  mbarrier_init(&smem.conv1_mbarrier, RECEIVING_WARPS);
+  mbarrier_init(&smem.conv1_mbarrier, RECEIVING_WARPS * 32);
   mbarrier_init(&smem.conv2_sums_mbarrier);
   smem.overflow_phase = smem.overflow_votes = 0;
 }
