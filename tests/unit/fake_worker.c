@@ -2,7 +2,7 @@
  * worker follows the protocol. Each process that serves a device appends its process id as a line to the file FAKE_STARTS when it
  * starts, and to the file FAKE_RELEASES when it receives a RELEASE frame. A process that was started with --wait appends its id
  * to the file FAKE_OPENINGS when it begins to open the device, and again when the device is open. A process appends its id to the
- * file FAKE_OVERLAPS for each request with opening_overlapped. */
+ * file FAKE_OVERLAPS for each request with opening_overlapped. In mode rows-gated, it waits for the file FAKE_GATE. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -54,9 +54,13 @@ static void send_results(void) {
   rl_records_clear(&records);
 }
 
-/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME rows, with a pause before each frame. Kills this process before frame
- * `fatal_frame` (counted from 0); -1: never. */
-static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
+static void wait_for_gate(void) {
+  while (access(read_setting("FAKE_GATE"), F_OK) != 0) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME rows. Kills this process before frame `fatal_frame` (counted from 0),
+ * and calls wait_for_gate before frame `gated_frame`; -1: never. */
+static void send_rows(int64_t fatal_frame, int64_t gated_frame) {
   enum { ROWS_IN_FRAME = 5000 };
   static rl_activity_row rows[ROWS_IN_FRAME];
   rl_run_metadata metadata = {.engine = "fake"};
@@ -65,7 +69,7 @@ static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   rl_frame_write(OUT, RL_FRAME_NAME, "span", 4, &err);
   for (int64_t sent = 0; sent < total; sent += ROWS_IN_FRAME) {
     if (sent / ROWS_IN_FRAME == fatal_frame) raise(SIGKILL);
-    nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+    if (sent / ROWS_IN_FRAME == gated_frame) wait_for_gate();
     int64_t count = total - sent < ROWS_IN_FRAME ? total - sent : ROWS_IN_FRAME;
     for (int64_t i = 0; i < count; i++)
       rows[i] = (rl_activity_row){.kind = RL_ACTIVITY_CPU_SPAN, .start_ns = 10 * (sent + i), .end_ns = 10 * (sent + i) + 5};
@@ -123,9 +127,9 @@ static void serve_request(rl_frame_reader *reader, bool is_profiled) {
     if (rl_frame_write(OUT, RL_FRAME_LOG, log_text, sizeof log_text, &err) < 0) exit(0);
   }
   while (mode_is("ignores-cancel")) pause();
-  if (mode_is("rows")) send_rows(-1, 0);
-  if (mode_is("rows-slowly")) send_rows(-1, 50000000);
-  if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
+  if (mode_is("rows")) send_rows(-1, -1);
+  if (mode_is("rows-gated")) send_rows(-1, 2);
+  if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, -1);
   if (mode_is("slow") || (mode_is("profiled-is-slow") && is_profiled)) wait_for_cancel(reader);
   if (mode_is("profiled-is-slow") && !is_profiled) send_results();
   if (mode_is("late")) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
@@ -172,7 +176,10 @@ int main(int argc, char **argv) {
   if ((mode_is("second-is-mute") && count_starts() == 2) || (mode_is("profiled-is-mute") && is_profiled)) pause();
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
   rl_frame first;
-  if (waits && (rl_frame_read(reader, -1, &first, &err) < 0 || first.type != RL_FRAME_OPEN)) return 65;
+  if (waits && (rl_frame_read(reader, -1, &first, &err) < 0 || first.type != RL_FRAME_OPEN)) {
+    rl_frame_reader_free(reader);
+    return 65;
+  }
   if (waits) {
     append_process_id("FAKE_OPENINGS");
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);

@@ -19,7 +19,7 @@ typedef struct test_state {
   rl_config config;
   rl_queue *jobs;
   rl_supervisor *supervisor;
-  char started_pids_path[96], released_pids_path[96], opening_pids_path[96], overlap_pids_path[96];
+  char started_pids_path[96], released_pids_path[96], opening_pids_path[96], overlap_pids_path[96], gate_path[96];
 } test_state;
 
 static void sleep_10_ms(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
@@ -54,6 +54,8 @@ static int open_test_state(void **state) {
   setenv("FAKE_OPENINGS", created->opening_pids_path, 1);
   snprintf(created->overlap_pids_path, sizeof created->overlap_pids_path, "%s/overlaps", created->store_fixture.folder);
   setenv("FAKE_OVERLAPS", created->overlap_pids_path, 1);
+  snprintf(created->gate_path, sizeof created->gate_path, "%s/gate", created->store_fixture.folder);
+  setenv("FAKE_GATE", created->gate_path, 1);
   set_behaviour("");
   created->config =
       (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .spare_worker_s = 60, .mnist_dir = "/digits"};
@@ -565,11 +567,12 @@ static sqlite3 *lock_database(test_state *test) {
 /* While another program holds the database locked, the daemon keeps rows in memory, and the worker finishes the pass. */
 static void rows_wait_for_a_locked_database(void **state) {
   test_state *test = *state;
-  set_behaviour("rows-slowly");
+  set_behaviour("rows-gated");
   open_supervisor(test);
   int64_t id = submit_activity(test);
   for (int i = 0; i < 1500 && query_integer(&test->store_fixture, "SELECT count(*) FROM activity") == 0; i++) sleep_10_ms();
   sqlite3 *db = lock_database(test);
+  fclose(fopen(test->gate_path, "we"));
   for (int i = 0; i < 1500 && !rl_store_has_unstored_results(test->store_fixture.store, id); i++) sleep_10_ms();
   ASSERT_FAILS(rl_queue_check_results_are_stored(test->jobs, &err), RL_STORAGE, RL_STORAGE_LOCKED);
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM v_activity"), 0);
