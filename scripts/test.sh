@@ -6,6 +6,12 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 trap 'exit 130' INT # ends the script also when Ctrl-C reaches a program that handles SIGINT itself, as pytest does
+shm_folder='' ahead_pid=''
+clean_up() {
+  [ -z "$shm_folder" ] || rm -rf "$shm_folder"
+  [ -z "$ahead_pid" ] || kill -- "-$ahead_pid" 2>/dev/null
+}
+trap clean_up EXIT
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
@@ -19,7 +25,7 @@ fi
 
 logs=build/test-logs
 jobs=$(nproc)
-export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs wait for half of their time
+export CTEST_PARALLEL_LEVEL=$((jobs + 1))
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
@@ -65,7 +71,7 @@ build() { # PRESET
 # the database would wait.
 shm_free_mib=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)
 if [ -z "${TMPDIR:-}" ] && [ "${shm_free_mib:-0}" -ge 2048 ]; then
-  shm_folder=$(mktemp -d /dev/shm/rooflined-test-XXXXXX) && trap 'rm -rf "$shm_folder"' EXIT
+  shm_folder=$(mktemp -d /dev/shm/rooflined-test-XXXXXX)
 fi
 
 suite() { # STEP PRESET CTEST-OPTIONS...
@@ -92,8 +98,9 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
-# Runs all tests of whole programs (worker, api, crash, client, web, packaging and rest) concurrently, because most of them wait.
-programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
+# Runs all tests of whole programs (worker, api, crash, client, web, packaging and rest) concurrently. Most of them wait for two
+# thirds of their time.
+programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs + 1)) suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
 boot() { suite_with_second_attempts boot dev -L boot; } # alone, because its tests check durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
@@ -127,7 +134,34 @@ source() {
 # The other generated files that are kept in the tree must equal what their generators print now.
 generated() { scripts/generated.sh --check build; }
 
-all=(install_all source build_dev generated unit simt programs boot
+# Starts the builds of the steps after `programs` at the lowest priority, so that they use the processor time for which the tests
+# of whole programs wait.
+ahead=()
+build_ahead() {
+  ahead=(build_asan build_tsan build_fuzz cuda_build)
+  rm -f "$logs"/*.ahead "$logs"/*.status
+  set -m # the builds get a process group, which clean_up ends
+  (
+    renice -n 19 "$BASHPID"
+    for name in "${ahead[@]}"; do
+      "$name" >"$logs/$name.ahead" 2>&1
+      echo $? >"$logs/$name.status"
+    done
+  ) &
+  ahead_pid=$!
+  set +m
+}
+
+# Runs the function of a step. If build_ahead runs it, waits for its end, prints its output and returns its status.
+run_or_await() { # STEP
+  [[ " ${ahead[*]} " == *" $1 "* ]] || { "$1"; return; }
+  while [ ! -e "$logs/$1.status" ] && kill -0 "$ahead_pid" 2>/dev/null; do sleep 0.5; done
+  cat "$logs/$1.ahead"
+  return "$(cat "$logs/$1.status" 2>/dev/null || echo 1)"
+}
+
+# boot is before build_ahead, because its tests check durations.
+all=(install_all source build_dev generated boot build_ahead unit simt programs
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
@@ -143,7 +177,7 @@ build_fuzz() { # builds the fuzz targets only, because clang does not build the 
 echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores," \
   "MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
 for name in "${all[@]}"; do
-  step "$name" "$name"
+  step "$name" run_or_await "$name"
   if [ "$name" = install_all ] && [ ${#failed_steps[@]} -gt 0 ]; then break; fi # every other step needs the packages
 done
 python3 scripts/lib/summary.py "$logs"
