@@ -22,6 +22,19 @@ static bool read_bytes(const image *elf, uint64_t offset, void *to, size_t size)
   return true;
 }
 
+static bool contains_table(const image *elf, uint64_t offset, uint64_t entry_size, uint64_t count) {
+  return offset <= elf->size && entry_size * count <= elf->size - offset;
+}
+
+bool rl_cubin_is_complete(const void *cubin, size_t size) {
+  image elf = {.bytes = cubin, .size = size};
+  const Elf64_Ehdr *header = &elf.header;
+  return read_bytes(&elf, 0, &elf.header, sizeof elf.header) && memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+         header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_machine == 190 /* EM_CUDA */ &&
+         contains_table(&elf, header->e_shoff, header->e_shentsize, header->e_shnum) &&
+         contains_table(&elf, header->e_phoff, header->e_phentsize, header->e_phnum);
+}
+
 static bool read_section(const image *elf, uint64_t index, Elf64_Shdr *section) {
   return index < elf->header.e_shnum && elf->header.e_shentsize == sizeof *section && elf->header.e_shoff <= elf->size &&
          read_bytes(elf, elf->header.e_shoff + index * sizeof *section, section, sizeof *section);

@@ -3,6 +3,7 @@
 #ifndef RL_BASE_CUBIN_H
 #define RL_BASE_CUBIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ typedef struct rl_cubin_variable {
   uint64_t size;    /* number of bytes */
 } rl_cubin_variable;
 
+/* Returns whether the bytes are a 64-bit ELF image of GPU code whose section and program header tables are inside the image.
+ * Otherwise the driver, which is not given the size, would read beyond its end. */
+bool rl_cubin_is_complete(const void *cubin, size_t size);
 /* Finds the function with this mangled name. Fails with RL_INPUT when the cubin is malformed or has no such function. */
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
 /* Returns the number of variables in writable memory (sections .nv.global and .nv.global.init), and stores the first `capacity`

@@ -12,7 +12,8 @@
 enum {
   MAX_DECOMPRESSED_BYTES = 64 << 20,
   CHUNK_BYTES = 64 << 10,
-  MAX_NAME_BYTES = 32 /* no name in runtime_names is longer */
+  MAX_WINDOW_LOG = 23, /* of zstd: at most 8 MiB of memory */
+  MAX_NAME_BYTES = 32  /* no name in runtime_names is longer */
 };
 
 static const char *const runtime_names[] = {"__cuda_syscall_cnp", "cudaCDP2", "cudaLaunchDevice"};
@@ -44,7 +45,7 @@ static int search_compressed(const unsigned char *data, size_t size, size_t *tot
   ZSTD_inBuffer in = {data, size, 0};
   RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
   if (decompressor == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
-  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, RL_FATBIN_MAX_WINDOW_LOG);
+  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, MAX_WINDOW_LOG);
   while (hint != 0) {
     ZSTD_outBuffer out = {text + kept, CHUNK_BYTES, 0};
     hint = ZSTD_decompressStream(decompressor, &out, &in);

@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "base/cleanup.h"
+#include "base/cubin.h"
 
 enum { KIND_PTX = 1, KIND_CUBIN = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ONLY_ARCHITECTURE = 0x100000 };
 static const size_t MAX_ENTRY_BYTES = (size_t)64 << 20; /* decompressed */
@@ -22,10 +23,12 @@ typedef struct entry_head {
 
 static int fail_malformed(rl_error *err) { return rl_fail_at(err, "/binary", "the fatbin is malformed"); }
 
+static bool is_ptx_text(const unsigned char *data, size_t size) { return memmem(data, size, ".version", 8) != NULL; }
+
 /* Checks that an entry that is not compressed begins like PTX or a cubin. */
 static int check_plain(const rl_fatbin_entry *entry, rl_error *err) {
-  const bool is_plain = entry->is_ptx ? memmem(entry->data, entry->size, ".version", 8) != NULL
-                                      : entry->size >= SELFMAG && memcmp(entry->data, ELFMAG, SELFMAG) == 0;
+  const bool is_plain =
+      entry->is_ptx ? is_ptx_text(entry->data, entry->size) : entry->size >= SELFMAG && memcmp(entry->data, ELFMAG, SELFMAG) == 0;
   return is_plain ? 0 : rl_fail_at(err, "/binary", "the fatbin has an entry whose compression is unknown");
 }
 
@@ -69,12 +72,18 @@ RL_DEFINE_CLEANUP(free_decompressor, ZSTD_DCtx *, (void)ZSTD_freeDCtx, NULL)
 static int decompress(const rl_fatbin_entry *entry, unsigned char *data, size_t size, rl_error *err) {
   RL_CLEANUP(free_decompressor) ZSTD_DCtx *decompressor = ZSTD_createDCtx();
   if (decompressor == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
-  (void)ZSTD_DCtx_setParameter(decompressor, ZSTD_d_windowLogMax, RL_FATBIN_MAX_WINDOW_LOG);
   if (ZSTD_decompressDCtx(decompressor, data, size, entry->data, entry->size) == size) return 0;
   return rl_fail_at(err, "/binary", "an entry of the fatbin can't be decompressed");
 }
 
-/* Copies or decompresses the contents of the entry into new memory. */
+static int check_contents(const rl_fatbin_entry *entry, const unsigned char *data, size_t size, rl_error *err) {
+  if (entry->is_ptx && !is_ptx_text(data, size)) return rl_fail_at(err, "/binary", "the PTX of the fatbin has no .version");
+  if (!entry->is_ptx && !rl_cubin_is_complete(data, size))
+    return rl_fail_at(err, "/binary", "the cubin of the fatbin is not a complete ELF image of GPU code");
+  return 0;
+}
+
+/* Copies or decompresses the contents of the entry into new memory, and checks them. */
 static int extract(const rl_fatbin_entry *entry, unsigned char **data, size_t *size, rl_error *err) {
   const unsigned long long bytes = entry->is_compressed ? ZSTD_getFrameContentSize(entry->data, entry->size) : entry->size;
   if (bytes > MAX_ENTRY_BYTES) /* so are the values with which zstd reports errors */
@@ -82,11 +91,13 @@ static int extract(const rl_fatbin_entry *entry, unsigned char **data, size_t *s
                       MAX_ENTRY_BYTES >> 20);
   unsigned char *created = malloc(bytes + 1);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a fatbin");
-  if (entry->is_compressed && decompress(entry, created, bytes, err) < 0) {
+  int rc = entry->is_compressed ? decompress(entry, created, bytes, err) : 0;
+  if (!entry->is_compressed) memcpy(created, entry->data, bytes);
+  if (rc == 0) rc = check_contents(entry, created, bytes, err);
+  if (rc < 0) {
     free(created);
     return -1;
   }
-  if (!entry->is_compressed) memcpy(created, entry->data, bytes);
   created[bytes] = '\0';
   *data = created;
   *size = bytes;

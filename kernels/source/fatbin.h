@@ -32,8 +32,6 @@ static inline bool rl_fatbin_is_complete(const rl_fatbin_head *head, size_t size
   return head->head_bytes >= sizeof *head && head->head_bytes <= size && head->body_bytes <= size - head->head_bytes;
 }
 
-enum { RL_FATBIN_MAX_WINDOW_LOG = 23 /* of zstd: at most 8 MiB of memory */ };
-
 typedef struct rl_fatbin_entry {
   bool is_ptx; /* false: a cubin */
   bool is_compressed;
@@ -50,7 +48,8 @@ int rl_fatbin_next(const unsigned char *body, size_t size, size_t *offset, rl_fa
 /* Returns in *data the contents of the entry that a device executes: the cubin of its major architecture with the highest minor
  * one that is not above the device's, or, if there is none, the PTX of the highest architecture that is not above the device's.
  * architecture: 90 for compute capability 9.0. A NUL follows the *size bytes of *data, which the caller frees. Returns -1 with
- * RL_INPUT at /binary if the fatbin has no such entry. */
+ * RL_INPUT at /binary if the fatbin has no such entry, the cubin is incomplete (rl_cubin_is_complete), or the PTX has no
+ * .version. */
 int rl_fatbin_select(const unsigned char *fatbin, size_t fatbin_size, int architecture, unsigned char **data, size_t *size,
                      rl_error *err);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cubin.h"
 #include "base/json.h"
 #include "source/base64.h"
 #include "source/device_launches.h"
@@ -22,16 +23,11 @@ const rl_field rl_source_model_fields[] = {
 const rl_field rl_source_fields[] = {RL_SOURCE_FIELDS, {0}};
 const rl_source_request rl_source_request_defaults = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .cluster = {1, 1, 1}};
 
-/* Returns true for PTX text, and for a cubin or fatbin whose headers describe no more bytes than were posted: otherwise the
- * driver would read beyond the end. */
+/* Returns true for PTX text, and for a cubin or fatbin whose headers describe no more bytes than were posted. The entries of a
+ * fatbin are checked when one is selected. */
 static bool is_complete_binary(const unsigned char *bytes, size_t size) {
   rl_fatbin_head fatbin;
-  if (size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0) {
-    Elf64_Ehdr head;
-    memcpy(&head, bytes, sizeof head);
-    uint64_t sections = (uint64_t)head.e_shentsize * head.e_shnum;
-    return head.e_machine == 190 /* EM_CUDA */ && head.e_shoff <= size && sections <= size - head.e_shoff;
-  }
+  if (size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0) return rl_cubin_is_complete(bytes, size);
   if (rl_fatbin_read_head(bytes, size, &fatbin)) return rl_fatbin_is_complete(&fatbin, size);
   return memchr(bytes, '\0', size) == NULL && strstr((const char *)bytes, ".version") != NULL;
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <elf.h>
 #include <stdint.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -192,11 +193,15 @@ static void set_architecture(size_t entry_offset, uint32_t architecture, bool on
   memcpy(composed.bytes + entry_offset + 40, &flags, sizeof flags);
 }
 
+static const Elf64_Ehdr cubin_header = {
+    .e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64}, .e_machine = 190, .e_shoff = sizeof(Elf64_Ehdr), .e_phoff = sizeof(Elf64_Ehdr)};
+
 /* Appends an entry whose contents end with the digit. */
 static void add_numbered(uint16_t kind, uint32_t architecture, bool only, char digit, bool compressed) {
-  char text[128];
-  const size_t offset = composed.size,
-               length = (size_t)snprintf(text, sizeof text, "%s%c", kind == PTX ? PLAIN_PTX : "\177ELF ", digit);
+  char text[128] = PLAIN_PTX;
+  const size_t offset = composed.size, length = kind == PTX ? strlen(PLAIN_PTX) + 1 : sizeof cubin_header + 1;
+  if (kind == CUBIN) memcpy(text, &cubin_header, sizeof cubin_header);
+  text[length - 1] = digit;
   if (compressed) add_compressed(kind, text, length);
   else add_entry(kind, 0, text, length);
   set_architecture(offset, architecture, only);
@@ -212,9 +217,8 @@ static char selected_for(int architecture) {
     return 0;
   }
   assert_int_equal(data[size], 0);
-  const char *digit = strpbrk((char *)data + 4, "123456");
-  while (digit[1] != '\0') digit++;
-  const char found = *digit;
+  while (data[size - 1] == '\0') size--; /* the padding of the entry */
+  const char found = (char)data[size - 1];
   free(data);
   return found;
 }
@@ -243,8 +247,54 @@ static void the_entry_for_the_device_is_selected(void **state) {
   assert_int_equal(selected_for(89), 0);
 }
 
+/* Selects the entry of a fatbin with this entry only. words: part of the error that is expected; NULL: none. */
+static void assert_selection(uint16_t kind, bool compressed, const void *contents, size_t size, const char *words) {
+  unsigned char *data = NULL;
+  rl_error err = {0};
+  begin_fatbin();
+  if (compressed) add_compressed(kind, contents, size);
+  else add_entry(kind, 0, contents, size);
+  set_architecture(HEAD_BYTES, 90, false);
+  assert_int_equal(rl_fatbin_select(composed.bytes, composed.size, 90, &data, &size, &err), words == NULL ? 0 : -1);
+  free(data);
+  if (words == NULL) return;
+  assert_string_equal(err.json_pointer, "/binary");
+  if (strstr(err.message, words) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, words);
+}
+
+static void an_incomplete_entry_is_not_selected(void **state) {
+  (void)state;
+  static const char INCOMPLETE[] = "not a complete ELF image", magic[8] = "\177ELF";
+  struct {
+    Elf64_Ehdr header;
+    Elf64_Shdr section;
+    Elf64_Phdr segment;
+  } cubin = {.header = cubin_header};
+  assert_selection(CUBIN, false, magic, sizeof magic, INCOMPLETE);
+  assert_int_equal(composed.size, 88);
+  for (int compressed = 0; compressed < 2; compressed++) {
+    assert_selection(CUBIN, compressed, &cubin_header, sizeof cubin_header - 8, INCOMPLETE);
+    assert_selection(CUBIN, compressed, &cubin_header, sizeof cubin_header, NULL);
+    assert_selection(PTX, compressed, PLAIN_PTX, strlen(PLAIN_PTX), NULL);
+  }
+  assert_selection(PTX, true, "\177ELF is not PTX", 16, "no .version");
+  cubin.header.e_shentsize = sizeof cubin.section;
+  cubin.header.e_phentsize = sizeof cubin.segment;
+  cubin.header.e_shnum = cubin.header.e_phnum = 1;
+  cubin.header.e_phoff = sizeof cubin.header + sizeof cubin.section;
+  assert_selection(CUBIN, false, &cubin, sizeof cubin, NULL);
+  assert_selection(CUBIN, false, &cubin, sizeof cubin - 8, INCOMPLETE); /* the program header table ends after the image */
+  cubin.header.e_phoff = sizeof cubin.header;
+  cubin.header.e_shoff = sizeof cubin - sizeof cubin.section;
+  assert_selection(CUBIN, false, &cubin, sizeof cubin, NULL);
+  assert_selection(CUBIN, false, &cubin, sizeof cubin - 8, INCOMPLETE); /* the section header table does */
+  cubin.header.e_machine = EM_X86_64;
+  assert_selection(CUBIN, false, &cubin, sizeof cubin, INCOMPLETE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_entry_for_the_device_is_selected),
+                                     cmocka_unit_test(an_incomplete_entry_is_not_selected),
                                      cmocka_unit_test(launches_in_ptx_and_cubins_are_refused),
                                      cmocka_unit_test(fatbins_are_searched),
                                      cmocka_unit_test(names_are_found_between_chunks),
