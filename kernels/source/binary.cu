@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cuda_check.h"
 #include "source/fatbin.h"
 
 enum { JIT_LOG_BYTES = 4 << 10, LINKER_CUDA_VERSION = 12000 };
@@ -37,6 +38,19 @@ static int find_linker(linker_functions *linker, rl_error *err) {
   return rl_fail(err, RL_CUDA, 0, "this driver has no linker, so PTX can't be compiled");
 }
 
+/* Fails with the client's error if the linker rejects the PTX, otherwise with an error of CUDA. Both enumerations of errors have
+ * the same values. */
+static int fail_compilation(CUresult result, rl_error *err) {
+  static const CUresult rejections[] = {CUDA_ERROR_INVALID_PTX,    CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_IMAGE,
+                                        CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_NO_BINARY_FOR_GPU,       CUDA_ERROR_NOT_FOUND};
+  const cudaError_t status = (cudaError_t)result;
+  for (const CUresult rejection : rejections)
+    if (result == rejection)
+      return rl_fail_at(err, "/binary", "the driver can't compile the PTX: %s (%s)", cudaGetErrorString(status),
+                        cudaGetErrorName(status));
+  return rl_cuda_check(status, "compiling the PTX", err);
+}
+
 static int copy_to_cubin(const void *bytes, size_t size, rl_source_cubin *cubin, rl_error *err) {
   void *copy = malloc(size);
   if (!copy) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a cubin");
@@ -59,8 +73,7 @@ static int compile_ptx(const rl_device *device, rl_source_cubin *cubin, rl_error
   if (result == CUDA_SUCCESS)
     result = linker.add(state, CU_JIT_INPUT_PTX, (void *)cubin->bytes, cubin->size + 1, "binary.ptx", 0, NULL, NULL);
   if (result == CUDA_SUCCESS) result = linker.complete(state, &compiled, &size);
-  const int rc = result == CUDA_SUCCESS ? copy_to_cubin(compiled, size, cubin, err)
-                                        : rl_fail_at(err, "/binary", "the driver can't compile the PTX: error %d", (int)result);
+  const int rc = result == CUDA_SUCCESS ? copy_to_cubin(compiled, size, cubin, err) : fail_compilation(result, err);
   if (state) linker.destroy(state);
   if (device->on_compiler_log && log[0]) device->on_compiler_log(log);
   return rc;
