@@ -3,7 +3,9 @@
 #include "base/cubin.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/sha256.h"
@@ -129,13 +131,112 @@ static const char *string_at(const image *elf, const Elf64_Shdr *strings, uint32
   return memchr(text, '\0', strings->sh_size - offset) != NULL ? text : NULL;
 }
 
-/* Returns whether the section contains variables, according to its name in the section name string table. */
-static bool contains_variables(const image *elf, uint32_t index) {
-  Elf64_Shdr section, names;
-  if (!read_section(elf, index, &section) || !read_section(elf, elf->header.e_shstrndx, &names) || !contains_section(elf, &names))
-    return false;
-  const char *name = string_at(elf, &names, section.sh_name);
+static const char *section_name(const image *elf, const Elf64_Shdr *section) {
+  Elf64_Shdr names;
+  return read_section(elf, elf->header.e_shstrndx, &names) && contains_section(elf, &names)
+             ? string_at(elf, &names, section->sh_name)
+             : NULL;
+}
+
+/* Returns whether the section contains variables, according to its name. */
+static bool contains_variables(const image *elf, const Elf64_Shdr *section) {
+  const char *name = section_name(elf, section);
   return name != NULL && (strcmp(name, ".nv.global") == 0 || strcmp(name, ".nv.global.init") == 0);
+}
+
+enum { STT_RELOCATABLE_OBJECT = 13 /* a variable in relocatable code */ };
+
+/* Returns whether the symbol is a variable of one of the sections of variables. */
+static bool is_variable(const image *elf, const Elf64_Sym *symbol) {
+  Elf64_Shdr section;
+  const int type = ELF64_ST_TYPE(symbol->st_info);
+  return (type == STT_OBJECT || type == STT_RELOCATABLE_OBJECT) && symbol->st_size > 0 &&
+         read_section(elf, symbol->st_shndx, &section) && contains_variables(elf, &section);
+}
+
+/* --- whether the symbols describe all variables ------------------------------------------------------------------------ */
+
+/* Relocatable code has these types of sections for .nv.global and .nv.global.init. */
+enum { SHT_GLOBAL = 0x70000007, SHT_GLOBAL_INIT = 0x70000008, MAX_PADDING_BYTES = 255 };
+
+static bool begins_with(const char *text, const char *beginning) { return strncmp(text, beginning, strlen(beginning)) == 0; }
+
+/* Returns whether the section may be memory that keeps its contents after a launch. Code for Blackwell has a second form of its
+ * sections (.nv.merc.), with types of its own. */
+static bool may_be_persistent(const image *elf, const Elf64_Shdr *section) {
+  const char *name = section_name(elf, section);
+  const bool has_own_type = section->sh_type >= SHT_LOPROC && section->sh_type <= SHT_HIPROC;
+  if (section->sh_size == 0 || (name != NULL && has_own_type && begins_with(name, ".nv.merc."))) return false;
+  if (section->sh_type == SHT_GLOBAL || section->sh_type == SHT_GLOBAL_INIT) return true;
+  if ((section->sh_flags & SHF_WRITE) == 0) return false;
+  return name == NULL || section->sh_type == SHT_PROGBITS ||
+         (!begins_with(name, ".nv.shared.") && !begins_with(name, ".nv.local."));
+}
+
+static int check_sections(const image *elf, rl_error *err) {
+  Elf64_Shdr section;
+  int symbol_tables = 0;
+  for (uint64_t i = 0; read_section(elf, i, &section); i++) {
+    symbol_tables += section.sh_type == SHT_SYMTAB;
+    if (symbol_tables > 1) return rl_fail(err, RL_INPUT, 0, "the GPU code has several symbol tables: it must have one");
+    if (may_be_persistent(elf, &section) && !contains_variables(elf, &section))
+      return rl_fail(err, RL_INPUT, 0,
+                     "section %d of the GPU code is writable: only .nv.global, .nv.global.init, .nv.shared and .nv.local may be",
+                     (int)i);
+  }
+  return 0;
+}
+
+typedef struct variable_range {
+  uint64_t section, begin, bytes;
+} variable_range;
+
+static int compare_ranges(const void *a, const void *b) {
+  const variable_range *x = a, *y = b;
+  if (x->section != y->section) return x->section < y->section ? -1 : 1;
+  return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Returns whether the alignment of the next variable, which begins at `begin`, explains the bytes before it. The limit of their
+ * number is independent of the image. */
+static bool is_padding(uint64_t bytes, uint64_t begin, uint64_t section_alignment) {
+  const uint64_t alignment = begin & -begin;
+  return bytes <= MAX_PADDING_BYTES && bytes < alignment && bytes < section_alignment;
+}
+
+/* Checks one section of variables. ranges: of this and later sections, sorted. Moves *next to the later ones. */
+static int check_section_coverage(uint64_t index, const Elf64_Shdr *section, const variable_range *ranges, size_t count,
+                                  size_t *next, rl_error *err) {
+  uint64_t covered = 0;
+  for (; *next < count && ranges[*next].section == index; ++*next) {
+    const variable_range *range = &ranges[*next];
+    if (range->begin > section->sh_size || range->bytes > section->sh_size - range->begin)
+      return rl_fail(err, RL_INPUT, 0, "a variable of the GPU code is not inside its section");
+    if (range->begin > covered && !is_padding(range->begin - covered, range->begin, section->sh_addralign)) break;
+    if (covered < range->begin + range->bytes) covered = range->begin + range->bytes;
+  }
+  if (covered == section->sh_size) return 0;
+  return rl_fail(err, RL_INPUT, 0, "the bytes at offset %llu of section %d of the GPU code belong to no variable",
+                 (unsigned long long)covered, (int)index);
+}
+
+/* Checks that variables contain every byte of their sections, except padding. */
+static int check_coverage(const image *elf, const Elf64_Shdr *symbols, rl_error *err) {
+  Elf64_Sym symbol;
+  Elf64_Shdr section;
+  size_t count = 0, next = 0;
+  int rc = 0;
+  const uint64_t symbol_count = symbols->sh_size / sizeof symbol;
+  variable_range *ranges = calloc(symbol_count + 1, sizeof *ranges);
+  if (ranges == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the variables of the GPU code");
+  for (uint64_t i = 0; i < symbol_count; i++)
+    if (read_bytes(elf, symbols->sh_offset + i * sizeof symbol, &symbol, sizeof symbol) && is_variable(elf, &symbol))
+      ranges[count++] = (variable_range){symbol.st_shndx, symbol.st_value, symbol.st_size};
+  qsort(ranges, count, sizeof *ranges, compare_ranges);
+  for (uint64_t i = 0; rc == 0 && read_section(elf, i, &section); i++)
+    if (contains_variables(elf, &section)) rc = check_section_coverage(i, &section, ranges, count, &next, err);
+  free(ranges);
+  return rc;
 }
 
 int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err) {
@@ -143,11 +244,12 @@ int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variabl
   Elf64_Shdr symbols, strings;
   Elf64_Sym symbol;
   int64_t count = 0;
-  if (open_image(cubin, size, &elf, &symbols, &strings, err) < 0) return -1;
+  if (open_image(cubin, size, &elf, &symbols, &strings, err) < 0 || check_sections(&elf, err) < 0 ||
+      check_coverage(&elf, &symbols, err) < 0)
+    return -1;
   for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
     if (!read_bytes(&elf, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
-    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || !contains_variables(&elf, symbol.st_shndx))
-      continue;
+    if (!is_variable(&elf, &symbol)) continue;
     const char *name = string_at(&elf, &strings, symbol.st_name);
     if (name == NULL) return rl_fail(err, RL_INPUT, 0, "a variable of the GPU code has no name");
     if (count < capacity) variables[count] = (rl_cubin_variable){.name = name, .size = symbol.st_size};

@@ -34,7 +34,9 @@ bool rl_cubin_is_complete(const void *cubin, size_t size);
 /* Finds the function with this mangled name. Fails with RL_INPUT when the cubin is malformed or has no such function. */
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
 /* Returns the number of variables in writable memory (sections .nv.global and .nv.global.init), and stores the first `capacity`
- * of them in `variables`. Fails with RL_INPUT when the cubin is malformed. */
+ * of them in `variables`. Fails with RL_INPUT when the cubin is malformed, or when it may have variables that are not listed: it
+ * has several symbol tables, another writable section, or bytes between variables that are not padding. The padding is at most
+ * 255 bytes, so variables with a larger alignment may be refused. */
 int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err);
 
 #ifdef __cplusplus

@@ -120,6 +120,84 @@ static int64_t list_variables_in_copy(const void *bytes, size_t size) {
   return count;
 }
 
+/* A cubin with initialized variables of 4 and 8 bytes, 4 bytes of padding between them, and a variable of 4 bytes that is not
+ * initialized. */
+enum { INIT = 1, GLOBAL, SHARED, SYMBOLS, STRINGS, VARIABLE_SECTIONS };
+typedef struct variables_image {
+  Elf64_Ehdr header;
+  Elf64_Shdr sections[VARIABLE_SECTIONS];
+  Elf64_Sym symbols[4]; /* none, a, b, c */
+  char contents[16], strings[64];
+} variables_image;
+
+static variables_image make_variables_image(void) {
+  static const char strings[] = "\0.nv.global.init\0.nv.global\0.nv.shared.k\0a\0b\0c";
+  enum { INIT_NAME = 1, GLOBAL_NAME = 17, SHARED_NAME = 28, A = 41, B = 43, C = 45, VARIABLE = SHF_WRITE | SHF_ALLOC };
+  const unsigned char object = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT);
+  variables_image elf = {
+      .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+                 .e_shoff = offsetof(variables_image, sections),
+                 .e_shentsize = sizeof(Elf64_Shdr),
+                 .e_shnum = VARIABLE_SECTIONS,
+                 .e_shstrndx = STRINGS},
+      .sections = {[INIT] = {INIT_NAME, SHT_PROGBITS, VARIABLE, 0, offsetof(variables_image, contents), 16, 0, 0, 8, 0},
+                   [GLOBAL] = {GLOBAL_NAME, SHT_NOBITS, VARIABLE, 0, 0, 4, 0, 0, 4, 0},
+                   [SHARED] = {SHARED_NAME, SHT_NOBITS, VARIABLE, 0, 0, 1024, 0, 0, 4, 0},
+                   [SYMBOLS] = {0, SHT_SYMTAB, 0, 0, offsetof(variables_image, symbols), 4 * sizeof(Elf64_Sym), STRINGS, 0, 8, 0},
+                   [STRINGS] = {0, SHT_STRTAB, 0, 0, offsetof(variables_image, strings), 64, 0, 0, 1, 0}},
+      .symbols = {[1] = {B, object, 0, INIT, 8, 8}, [2] = {A, object, 0, INIT, 0, 4}, [3] = {C, object, 0, GLOBAL, 0, 4}}};
+  memcpy(elf.strings, strings, sizeof strings);
+  return elf;
+}
+
+/* Lists the variables of the edited image. words: part of the error that is expected. */
+static void assert_edit_is_refused(const variables_image *elf, const char *words) {
+  assert_int_equal(list_variables_in_copy(elf, sizeof *elf), -1);
+  assert_int_equal(err.domain, RL_INPUT);
+  if (strstr(err.message, words) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, words);
+}
+
+static void a_cubin_that_hides_variables_is_refused(void **state) {
+  (void)state;
+  static const char UNLISTED[] = "belong to no variable", WRITABLE[] = "is writable";
+  const variables_image honest = make_variables_image();
+  assert_int_equal(list_variables_in_copy(&honest, sizeof honest), 3);
+#define EDITED(EDIT, WORDS)              \
+  do {                                   \
+    variables_image elf = honest;        \
+    EDIT;                                \
+    assert_edit_is_refused(&elf, WORDS); \
+  } while (0)
+  EDITED(elf.symbols[1].st_size = 0, UNLISTED);
+  EDITED(elf.symbols[2].st_size = 0, UNLISTED);
+  EDITED(elf.symbols[3].st_info = ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE), UNLISTED);
+  EDITED(elf.symbols[1].st_size = 4, UNLISTED);
+  EDITED(elf.symbols[1].st_size = 16, "not inside its section");
+  EDITED(elf.sections[INIT].sh_addralign = 4, UNLISTED); /* which does not explain 4 bytes of padding */
+  EDITED((elf.symbols[1].st_value = 12, elf.symbols[1].st_size = 4), UNLISTED);
+  EDITED(elf.sections[INIT].sh_name++, WRITABLE);
+  EDITED(elf.sections[GLOBAL].sh_name = 0, WRITABLE);
+  EDITED((elf.sections[GLOBAL].sh_name = 0, elf.sections[GLOBAL].sh_flags = 0, elf.sections[GLOBAL].sh_type = 0x70000007),
+         WRITABLE);
+  EDITED(elf.sections[SHARED].sh_type = SHT_PROGBITS, WRITABLE);
+  EDITED((elf.sections[SHARED] = elf.sections[SYMBOLS], elf.sections[SHARED].sh_size = 0), "several symbol tables");
+}
+
+/* At most 255 bytes are padding, whatever alignment the image states. */
+static void padding_is_bounded(void **state) {
+  (void)state;
+  variables_image elf = make_variables_image();
+  elf.sections[GLOBAL].sh_size = 516;
+  elf.sections[GLOBAL].sh_addralign = 512;
+  elf.symbols[1] = elf.symbols[3];
+  elf.symbols[1].st_value = 512;
+  elf.symbols[2].st_size = 16;
+  elf.symbols[3].st_size = 257;
+  assert_int_equal(list_variables_in_copy(&elf, sizeof elf), 3);
+  elf.symbols[3].st_size = 256;
+  assert_edit_is_refused(&elf, "belong to no variable");
+}
+
 /* Overwrites 1, 2, 4 and 8 bytes at each offset, so that fields point past the end. The function need not be found, but every
  * read stays inside the image. */
 static void no_field_leads_out_of_the_image(void **state) {
@@ -306,14 +384,22 @@ static int remove_program_folder(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_function_is_found_and_hashed),    cmocka_unit_test(barriers_are_read_from_attributes_or_flags),
-      cmocka_unit_test(a_missing_function_is_named),       cmocka_unit_test(a_truncated_image_is_refused),
-      cmocka_unit_test(no_field_leads_out_of_the_image),   cmocka_unit_test(instructions_are_read),
-      cmocka_unit_test(long_instructions_are_truncated),   cmocka_unit_test(output_with_two_functions_is_refused),
-      cmocka_unit_test(the_program_gets_the_cubin),        cmocka_unit_test(a_failing_program_is_reported),
-      cmocka_unit_test(an_endless_program_is_killed),      cmocka_unit_test(output_can_be_read_after_the_time_limit),
-      cmocka_unit_test(several_disassemblers_run_at_once), cmocka_unit_test(an_exit_is_detected_without_waiting),
-      cmocka_unit_test(a_missing_program_is_reported)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_is_found_and_hashed),
+                                     cmocka_unit_test(barriers_are_read_from_attributes_or_flags),
+                                     cmocka_unit_test(a_missing_function_is_named),
+                                     cmocka_unit_test(a_truncated_image_is_refused),
+                                     cmocka_unit_test(a_cubin_that_hides_variables_is_refused),
+                                     cmocka_unit_test(padding_is_bounded),
+                                     cmocka_unit_test(no_field_leads_out_of_the_image),
+                                     cmocka_unit_test(instructions_are_read),
+                                     cmocka_unit_test(long_instructions_are_truncated),
+                                     cmocka_unit_test(output_with_two_functions_is_refused),
+                                     cmocka_unit_test(the_program_gets_the_cubin),
+                                     cmocka_unit_test(a_failing_program_is_reported),
+                                     cmocka_unit_test(an_endless_program_is_killed),
+                                     cmocka_unit_test(output_can_be_read_after_the_time_limit),
+                                     cmocka_unit_test(several_disassemblers_run_at_once),
+                                     cmocka_unit_test(an_exit_is_detected_without_waiting),
+                                     cmocka_unit_test(a_missing_program_is_reported)};
   return cmocka_run_group_tests(tests, make_program_folder, remove_program_folder);
 }
