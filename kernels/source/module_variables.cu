@@ -2,6 +2,7 @@
  * is, so each has its own address and is copied separately. */
 #include "source/module_variables.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -36,9 +37,23 @@ static bool find_address(cudaLibrary_t library, const rl_cubin_variable *symbol,
   return has_address && bytes == symbol->size;
 }
 
-/* Returns whether the compiler made the variable for a string literal ($str, $str$1) or a function's name (__unnamed_1). */
+static bool is_number(const char *text) { return *text != '\0' && text[strspn(text, "0123456789")] == '\0'; }
+
+/* Returns whether the variable has a name that the compiler gives to string literals ($str, $str$1) and to functions' names
+ * (__unnamed_1). */
 static bool is_literal(const rl_cubin_variable *symbol) {
-  return strncmp(symbol->name, "$str", 4) == 0 || strncmp(symbol->name, "__unnamed_", 10) == 0;
+  const char *name = symbol->name;
+  return strcmp(name, "$str") == 0 || (strncmp(name, "$str$", 5) == 0 && is_number(name + 5)) ||
+         (strncmp(name, "__unnamed_", 10) == 0 && is_number(name + 10));
+}
+
+/* Checks that every variable has its own address: the driver finds only one of two that have the same name. Sorts them. */
+static int check_addresses(rl_module_variables *variables, rl_error *err) {
+  variable *end = variables->items + variables->count;
+  std::sort(variables->items, end, [](const variable &a, const variable &b) { return a.memory < b.memory; });
+  const auto is_same = [](const variable &a, const variable &b) { return a.memory == b.memory; };
+  if (std::adjacent_find(variables->items, end, is_same) == end) return 0;
+  return rl_fail(err, RL_INPUT, 0, "the module can't be restored before every launch, because two variables have the same name");
 }
 
 /* Finds the variables. Returns -1 with RL_INPUT if the address of one that is not a literal is unknown. */
@@ -51,7 +66,7 @@ static int find_variables(rl_module_variables *variables, cudaLibrary_t library,
                      "the variable %.100s can't be restored before every launch, because the driver does not return its address",
                      symbols[i].name);
   }
-  return 0;
+  return check_addresses(variables, err);
 }
 
 static int list_variables(rl_module_variables *variables, cudaLibrary_t library, const void *cubin, size_t size, rl_error *err) {
