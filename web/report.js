@@ -51,7 +51,8 @@ function drawHead(report, kernel) {
   document.title = `${kernelLabel(kernel)} · rooflined`;
   byId('kernel-title').textContent = kernelLabel(kernel);
   byId('kernel-name').textContent = kernel.launch ? kernel.name : '';
-  byId('run-properties').textContent = [report.workload, report.variant, `run ${report.run}`,
+  const variant = report.variant === report.workload ? null : report.variant; // those of a sequence are the same word
+  byId('run-properties').textContent = [report.workload, variant, `run ${report.run}`,
     `on ${report.device_properties?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
     report.cache === 'empty' ? 'L2 empty before each kernel' : null, format.dateTime(report.at)].filter(Boolean).join(' · ');
   byId('job-link').href = `/job.html?id=${report.job}`;
