@@ -232,6 +232,7 @@ static __device__ __forceinline__ void compute_conv1(const forward_args &args, i
     wait_empty(&shared->pooled1_ring, image);
     if (window < RL_POOLED1_PIXELS)
       *(uint4 *)&shared->pooled1[buffer][wgmma_row_offset<PIXEL_BYTES>(row * PITCH + column, vector)] = values;
+    fence_async_proxy();
     __syncwarp();
     if (lane == 0) mbarrier_arrive(&shared->pooled1_ring.full[buffer]);
     if (window >= RL_POOLED1_PIXELS) continue;
@@ -310,7 +311,6 @@ static __device__ __forceinline__ void compute_conv2(const forward_args &args, i
     const uint32_t pixels = shared_address(&shared->pooled1[i % BUFFERS][half * HALF_ROWS * PITCH * PIXEL_BYTES]);
     float sums[SUMS];
     wait_full(&shared->pooled1_ring, i);
-    fence_async_proxy();
     multiply_taps(sums, weights, wgmma_row_descriptor<PIXEL_BYTES>(pixels));
     __syncwarp();
     if (lane == 0) mbarrier_arrive(&shared->pooled1_ring.empty[i % BUFFERS]);

@@ -17,6 +17,7 @@
 enum { MIN_WORKSPACE_BYTES = 2 << 20 /* minimum size of each workspace, for fc1's products */ };
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static rl_training *training_of(void *instance) { return (rl_training *)rl_training_base_of(instance); }
 
 void *rl_training_weights_for_products(const rl_training *training, rl_tensor tensor) {
@@ -80,9 +81,21 @@ static int open_products(rl_training *training, rl_error *err) {
   return 0;
 }
 
+/* Returns the most rows of partial sums that a step stores. The tail may store more rows than the steps with more images. */
+static rl_partial_rows most_partial_rows(const rl_training *training) {
+  const rl_launch_graph_engine *engine = training->engine;
+  const rl_partial_rows step = engine->partial_rows(training->format, rl_training_step_images(training));
+  if (training->base.tail == 0) return step;
+  const rl_partial_rows tail = engine->partial_rows(training->format, training->base.tail);
+  return {.conv1 = max_u32(step.conv1, tail.conv1),
+          .conv2_weight = max_u32(step.conv2_weight, tail.conv2_weight),
+          .conv2_bias = max_u32(step.conv2_bias, tail.conv2_bias),
+          .head = max_u32(step.head, tail.head)};
+}
+
 /* Returns the size of conv2.weight's gradient, which is stored as rows of partial sums or as one sum. */
 static size_t conv2_gradient_bytes(const rl_training *training) {
-  const uint32_t rows = training->engine->partial_rows(training->format, rl_training_step_images(training)).conv2_weight;
+  const uint32_t rows = most_partial_rows(training).conv2_weight;
   return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : training->value_bytes);
 }
 
@@ -181,7 +194,7 @@ static int allocate_activations(rl_training *training, rl_error *err) {
   const size_t pooled1_values = RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE,
                conv2_product_values =
                    training->engine->stores_conv2_product ? max_batch * RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE : 0;
-  const rl_partial_rows rows = training->engine->partial_rows(training->format, (uint32_t)batch);
+  const rl_partial_rows rows = most_partial_rows(training);
   const rl_training_buffer buffers[] = {
       {&training->pooled1, RL_MEMORY_ACTIVATIONS, max_batch * pooled1_values * value_bytes},
       {&training->argmax1, RL_MEMORY_ACTIVATIONS, max_batch * pooled1_values},
