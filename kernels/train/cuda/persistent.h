@@ -13,12 +13,12 @@ enum {
 };
 
 /* The phases of a step in order, each with the NVTX range to which it belongs. In TF32, the phase conv2_input_gradient includes
- * the weight gradient, which is computed after the input gradient. */
+ * the weight gradient, which is computed after the input gradient. forward_barrier is the leader's wait. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
-  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_weight_gradient, backward) \
-  X(conv2_input_gradient, backward) X(forward_barrier, backward) X(conv1_backward, backward) X(store_sums, backward) \
+  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(forward_barrier, backward) X(unpool2, backward) \
+  X(conv2_weight_gradient, backward) X(conv2_input_gradient, backward) X(conv1_backward, backward) X(store_sums, backward) \
   X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
 /* clang-format on */
 #define RL_TIMED_PHASE(NAME, NVTX_RANGE) RL_TIMED_##NAME,

@@ -104,6 +104,7 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   __syncthreads();
   /* conv2_backward begins with unpool2, in which the leader's warp has no work. */
   if (is_last_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->forward, step + 1);
+  record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
   if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
   /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
    * pooled1_gradient. The leader arrives at the grid barrier `conv2_sums` while other warps compute conv1_backward, because its
@@ -113,7 +114,6 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
     if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->conv2_sums);
     load_fc1_operands_async(args, 0, microbatch.step_images, smem);
   }
-  record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
   if constexpr (Format::RECORDS && !Format::CONV1_IS_SPLIT)
     if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
   if (pair_active && is_conv1_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
