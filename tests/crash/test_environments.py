@@ -320,12 +320,12 @@ def wait_for_spill_file(daemon):
 
 
 def rows_worker(folder, rows):
-    """Returns the options and the environment of a daemon whose worker (fake_worker.c) takes seconds to send this number of
-    activity rows."""
-    workers = folder / "workers"
+    """Returns the options and the environment of a daemon whose worker (fake_worker.c) sends this number of activity rows: the
+    first of them at once, the others when the returned file exists."""
+    workers, gate = folder / "workers", folder / "gate"
     workers.mkdir()
     (workers / "rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
-    return ("--workers", str(workers)), {"FAKE_WORKER": "rows-slowly", "FAKE_ROWS": str(rows)}
+    return ("--workers", str(workers)), {"FAKE_WORKER": "rows-gated", "FAKE_ROWS": str(rows), "FAKE_GATE": str(gate)}, gate
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -333,11 +333,12 @@ def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, 
     """The daemon stores slices of the rows while the worker sends them. Then another program takes the lock, the pass ends, and
     the daemon ends. The next start stores the rest and does not run the pass again."""
     rows = 150000
-    options, env = rows_worker(tmp_path, rows)
+    options, env, gate = rows_worker(tmp_path, rows)
     daemon = start(*options, env=env)
     number = daemon.submit(job(passes=["activity"]))
     wait_until(lambda: daemon.rows("SELECT max(activity_stored) FROM passes")[0][0], 60, "a stored slice")
     with locked_database(daemon):
+        gate.touch()
         daemon.wait_for(number, "storing")
         [(stored,)] = daemon.rows("SELECT max(activity_stored) FROM passes")
         if end == "stop":
@@ -505,13 +506,14 @@ def test_a_pass_whose_rows_fill_the_disk_survives(start, small_disk, tmp_path, e
     """The first slices are stored, and the spill file takes the rest. Then there is space for a few more slices, but not for all,
     and the daemon ends. A start on the full disk fails and stores nothing; a start on a disk with space stores the rest."""
     rows = 150000
-    options, env = rows_worker(tmp_path, rows)
+    options, env, gate = rows_worker(tmp_path, rows)
     options += ("--spill-bytes", "20000000")
     first = start(*options, state=small_disk / "state", env=env)
     stored_rows = lambda: first.rows("SELECT count(*) FROM activity")[0][0]  # noqa: E731
     number = first.submit(job(passes=["activity"]))
     wait_until(stored_rows, 60, "a stored slice")
     fill(small_disk)
+    gate.touch()
     first.wait_for(number, "storing")
     wait_for_spill_file(first)
     before = stored_rows()

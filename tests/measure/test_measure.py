@@ -188,6 +188,7 @@ def test_a_hung_step_is_killed_with_its_children_and_keeps_its_rows(host, tmp_pa
 def test_a_terminated_session_keeps_the_rows_of_its_running_step(host, tmp_path):
     def signals(context):
         yield {"kept": 1}
+        time.sleep(0.5)  # Python ignores what a signal handler raises inside of os.fork
         os.kill(os.getppid(), signal.SIGTERM)
         time.sleep(60)
 
@@ -299,11 +300,11 @@ def test_a_page_is_filled_between_its_comments():
 
 def test_the_best_engine_is_compared_with_the_targets():
     rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms}
-            for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
+            for engine, ms in (("fused", 35.3), ("persistent", 15.5))]
     found = list(training.compare_with_targets(rows))
-    assert [row["holds"] for row in found if "check" in row] == [False, False, True, False]
+    assert [row["holds"] for row in found if "check" in row] == [False, False, True, False, False]
     steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
-    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.fill_page("<!-- targets -->\n<!-- /targets -->\n", steps)
+    assert "| 64 | fp16 | persistent | 15.5 | 16 | yes | 14 |" in tables.fill_page("<!-- targets -->\n<!-- /targets -->\n", steps)
 
 
 def test_training_times_over_http_and_by_bench_train_share_a_table():
