@@ -23,6 +23,11 @@ static bool accesses_global_memory(const char *opcode) {
          strncmp(opcode, "REDG", 4) == 0;
 }
 
+static const char *operands_of(const char *opcode) {
+  if (strncmp(opcode, "HGMMA", 5) == 0) return "R24, gdesc[UR8], R24";
+  return accesses_global_memory(opcode) ? "R0, desc[UR4][R2.64]" : "R0";
+}
+
 /* Returns the absent classes, on a chip, of a function with these opcodes, separated by spaces. Accesses to global memory use the
  * default memory descriptor. */
 static rl_instruction_classes absent_classes_on(const char *chip, const char *opcodes) {
@@ -31,8 +36,8 @@ static rl_instruction_classes absent_classes_on(const char *chip, const char *op
   int64_t offset = 16;
   if (opcodes[0] == '\0') text[0] = '\0';
   for (int length; sscanf(opcodes, "%31s%n", word, &length) == 1; opcodes += length, offset += 16)
-    used += (size_t)snprintf(text + used, sizeof text - used, "/*%04x*/ @P0 %s R0%s ;\n", (unsigned)offset, word,
-                             accesses_global_memory(word) ? ", desc[UR4][R2.64]" : "");
+    used +=
+        (size_t)snprintf(text + used, sizeof text - used, "/*%04x*/ @P0 %s %s ;\n", (unsigned)offset, word, operands_of(word));
   return absent_classes_of_text(text, &(rl_code_environment){.chip = chip});
 }
 
@@ -121,6 +126,8 @@ static void a_descriptor_that_is_not_the_default_may_change_the_eviction_policy(
       {LOAD_DEFAULT "/*0010*/ ULDC.128 UR0, c[0x0][0x210] ;\n" ACCESS, true},
       {LOAD_DEFAULT "/*0010*/ UIADD3 UR6, UP0, UR4, UR5, URZ ;\n" ACCESS, true}, /* reads the registers */
       {"/*0000*/ R2UR UR4, R6 ;\n/*0010*/ R2UR UR5, R7 ;\n/*0020*/ ULDC.64 UR4, c[0x0][0x208] ;\n" ACCESS, true},
+      {LOAD_DEFAULT "/*0010*/ HGMMA.64x8x16.F32 R24, R28, gdesc[UR8], R24, gsb0 ;\n" ACCESS, true}, /* a matrix descriptor */
+      {LOAD_DEFAULT "/*0010*/ UNKNOWN R24, gdesc[UR8], desc[UR4][R2.64] ;\n" ACCESS, false},
       {LOAD_DEFAULT ".L_x_0:\n" ACCESS "/*0110*/ @P0 BRA `(.L_x_0) ;\n/*0120*/ EXIT ;\n", true},
       {LOAD_DEFAULT ".L_x_0:\n" ACCESS "/*0110*/ R2UR UR4, R6 ;\n/*0120*/ @P0 BRA `(.L_x_0) ;\n", false},
       {"/*0000*/ @P0 BRA `(.L_x_0) ;\n/*0010*/ ULDC.64 UR4, c[0x0][0x208] ;\n.L_x_0:\n" ACCESS, false},

@@ -119,6 +119,13 @@ static descriptor_registers registers_at_ends(const rl_disassembly *function, de
   return at_end;
 }
 
+/* Returns the memory descriptor of the instruction; NULL: none. The matrix descriptors of HGMMA, gdesc[UR8], are none. */
+static const char *find_memory_descriptor(const char *text) {
+  for (const char *found = text; (found = strstr(found, "desc[")) != NULL; found++)
+    if (found > text && (found[-1] == ' ' || found[-1] == ',')) return found;
+  return NULL;
+}
+
 /* Returns whether the instruction accesses global memory only with a descriptor in the registers, or does not access L2. */
 static bool keeps_policy(const rl_sass_instruction *instruction, descriptor_registers registers) {
   static const char *const global_accesses[] = {"LDG", "STG", "ATOMG", "REDG", "LDGSTS"};
@@ -126,7 +133,7 @@ static bool keeps_policy(const rl_sass_instruction *instruction, descriptor_regi
   static const char *const other_accesses[] = {"LDL", "STL", "LD", "ST", "ATOM", "RED", "QSPC", "LDGMC", "CCTL", "CCTLL"};
   static const char *const other_families[] = {"TEX", "TLD", "TMML", "TXD", "TXQ", "TXA", "SU", "UBLK", "UTMA"};
   static const char *const policies[] = {"EF", "EL", "EU", "LU", "NA"};
-  const char *opcode = instruction->opcode, *descriptor = strstr(instruction->text, "desc[");
+  const char *opcode = instruction->opcode, *descriptor = find_memory_descriptor(instruction->text);
   if (strcmp(opcode, "CCTL.IVALL") == 0) return true;
   if (IS_ONE_OF(opcode, other_accesses) || BEGINS_WITH_ONE_OF(opcode, other_families)) return false;
   if (!IS_ONE_OF(opcode, global_accesses)) return descriptor == NULL;
