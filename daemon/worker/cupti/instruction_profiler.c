@@ -137,7 +137,7 @@ static rl_instruction_classes kernel_absent_classes(const rl_instruction_profile
       strcmp(unique.sha256, kernel->function.sha256) != 0)
     return 0;
   const rl_code_environment environment = {.chip = profiler->chip,
-                                           .has_access_policy_window = rl_process_has_access_policy_window(),
+                                           .has_access_policy_window = rl_process_may_have_access_policy_window(),
                                            .maps_other_devices = rl_process_maps_other_devices()};
   return rl_absent_instruction_classes(&kernel->disassembly->sass, &environment);
 }

@@ -5,6 +5,7 @@
 #include <cupti.h>
 #include <cupti_pcsampling.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +27,10 @@ static struct {
   CUpti_SubscriberHandle handle;
   rl_context_callback on_context_created;
   rl_launch_callback launch_callback;
-  void *launch_context; /* argument of launch_callback */
-  bool in_callback;     /* launch_callback is running */
-  size_t context_count; /* contexts that this process has created */
-  bool has_access_policy_window;
+  void *launch_context;        /* argument of launch_callback */
+  bool in_callback;            /* launch_callback is running */
+  atomic_size_t context_count; /* contexts that this process has created */
+  atomic_bool may_have_access_policy_window;
   pthread_mutex_t lock; /* protects the members below */
   module *modules;      /* sorted by time of loading */
   size_t module_count, bytes;
@@ -196,7 +197,7 @@ static rl_driver_launch driver_launch_of(CUpti_CallbackId id, const void *params
   }
 }
 
-bool rl_process_has_access_policy_window(void) { return subscriber.has_access_policy_window; }
+bool rl_process_may_have_access_policy_window(void) { return subscriber.may_have_access_policy_window; }
 
 bool rl_process_maps_other_devices(void) { return subscriber.context_count != 1; }
 
@@ -204,7 +205,7 @@ bool rl_process_maps_other_devices(void) { return subscriber.context_count != 1;
 static bool on_stream_attribute_call(CUpti_CallbackId id, const CUpti_CallbackData *call) {
   if (id != stream_attribute_calls[0] && id != stream_attribute_calls[1]) return false;
   const cuStreamSetAttribute_params *params = call->functionParams; /* the struct of the other call has the same members */
-  subscriber.has_access_policy_window |= params->attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  if (params->attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) subscriber.may_have_access_policy_window = true;
   return true;
 }
 
@@ -212,7 +213,7 @@ static void note_launch_attributes(CUpti_CallbackId id, const void *params) {
   if (id != CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx && id != CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz) return;
   const CUlaunchConfig *config = ((const cuLaunchKernelEx_params *)params)->config;
   for (unsigned i = 0; i < config->numAttrs; i++)
-    subscriber.has_access_policy_window |= config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) subscriber.may_have_access_policy_window = true;
 }
 
 static void on_launch(CUpti_CallbackId id, const CUpti_CallbackData *call) {
@@ -253,9 +254,12 @@ static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_
     on_launch(id, info);
 }
 
-static void enable_calls(const CUpti_CallbackId *calls, size_t count) {
+/* Returns whether all of the calls are now reported. */
+static bool enable_calls(const CUpti_CallbackId *calls, size_t count) {
+  bool all = subscriber.open_result == CUPTI_SUCCESS;
   for (size_t i = 0; subscriber.open_result == CUPTI_SUCCESS && i < count; i++)
-    cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_DRIVER_API, calls[i]);
+    if (cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_DRIVER_API, calls[i]) != CUPTI_SUCCESS) all = false;
+  return all;
 }
 
 void rl_subscriber_open(rl_context_callback on_context_created) {
@@ -266,8 +270,9 @@ void rl_subscriber_open(rl_context_callback on_context_created) {
   subscriber.open_result = cuptiSubscribe(&subscriber.handle, on_callback, NULL);
   for (size_t i = 0; subscriber.open_result == CUPTI_SUCCESS && i < sizeof resources / sizeof *resources; i++)
     cuptiEnableCallback(1, subscriber.handle, CUPTI_CB_DOMAIN_RESOURCE, resources[i]);
-  enable_calls(allocation_calls, sizeof allocation_calls / sizeof *allocation_calls);
-  enable_calls(stream_attribute_calls, sizeof stream_attribute_calls / sizeof *stream_attribute_calls);
+  (void)enable_calls(allocation_calls, sizeof allocation_calls / sizeof *allocation_calls);
+  if (!enable_calls(stream_attribute_calls, sizeof stream_attribute_calls / sizeof *stream_attribute_calls))
+    subscriber.may_have_access_policy_window = true;
 }
 
 void rl_subscriber_close(void) {

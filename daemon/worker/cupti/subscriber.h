@@ -44,9 +44,10 @@ typedef struct rl_device_allocation { /* made by cuMemAlloc, which cudaMalloc ca
  * none, or when memory is out. */
 rl_device_allocation *rl_device_allocations_copy(size_t *count);
 
-/* Returns whether this process has set an access policy window for a stream, or for a launch that rl_subscriber_watch_launches
- * watched. */
-bool rl_process_has_access_policy_window(void);
+/* Returns whether this process may have set an access policy window for a stream, or for a launch that
+ * rl_subscriber_watch_launches watched: true also when CUPTI does not report the calls that set attributes of streams. Attributes
+ * of graph nodes are not seen; no code of this repository sets them. */
+bool rl_process_may_have_access_policy_window(void);
 /* Returns whether memory of another device may be mapped: the process has created several contexts. */
 bool rl_process_maps_other_devices(void);
 
