@@ -22,7 +22,7 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
     abort();
 }
 
-/* Checks that a worker can read the source of an accepted job. */
+/* Selects the entry of a posted fatbin, as a worker with compute capability 9.0 does. It may have none. */
 static void select_entry(const rl_source *source) {
   rl_fatbin_head head;
   rl_error err;
@@ -32,6 +32,7 @@ static void select_entry(const rl_source *source) {
   if (rl_fatbin_select(source->binary, source->binary_size, 90, &data, &size, &err) == 0) free(data);
 }
 
+/* Checks that a worker can read the source of an accepted job. */
 static void check_source(rl_job_spec *spec) {
   rl_source source;
   rl_error err;

@@ -87,9 +87,9 @@ static int read_config(rl_counter_group *group, rl_error *err) {
 typedef std::vector<size_t> metric_set;
 
 /* Orders of the units in which metrics are configured. Units with few hardware counters come first. Fewer passes are needed when
- * L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units (gpu__). The first order needs the fewest
- * passes for most metric sets. The second order needs as many for plain code on GH100, but fewer of them count in several units.
- */
+ * L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units (gpu__). Both orders are
+ * tried, and the faster plan is kept. The first order needs fewer passes for most metric sets. The second order needs as many for
+ * plain code on GH100, but its configuration is smaller. */
 enum { UNIT_COUNT = 8, UNIT_ORDER_COUNT = 2 };
 static const char *const unit_orders[UNIT_ORDER_COUNT][UNIT_COUNT] = {
     {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"},
@@ -169,7 +169,7 @@ struct planner {
 
   /* Returns the metrics in the order of is_harder_to_place. CUPTI takes the metrics in order and puts each counter into the first
    * pass with space for it, so metrics that fit into few passes should come first. Within a unit, these are the more specific
-   * metrics, which have longer names. On no chip of the catalogue did a metric set need fewer passes in another order. */
+   * metrics, which have longer names. */
   metric_set hardest_first(const metric_set &metrics, size_t order) const {
     metric_set ordered = metrics;
     std::stable_sort(ordered.begin(), ordered.end(), [=](size_t a, size_t b) { return is_harder_to_place(a, b, order); });

@@ -25,9 +25,9 @@ typedef struct rl_prepared_profiles { /* a cache; a new entry replaces the least
   uint64_t use_count;
 } rl_prepared_profiles;
 
-/* Finds or prepares the profile of these options. collected: NULL, or the profile of the same options for code without any of
- * the special instructions (rl_all_instruction_classes are absent), whose counters were collected already; the new plan then
- * excludes these counters. *found stays valid during the next RL_MAX_PREPARED_PROFILES - 1 calls. */
+/* Finds or prepares the profile of these options. collected: NULL, or the profile of the same options for code that lacks all
+ * classes that rl_all_instruction_classes() returns, whose counters were collected already; the new plan then excludes these
+ * counters. *found stays valid during the next RL_MAX_PREPARED_PROFILES - 1 calls. */
 int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
                              rl_instruction_classes absent_classes, const rl_prepared_profile *collected,
                              const rl_prepared_profile **found, rl_error *err);
