@@ -155,7 +155,7 @@ build_ahead() {
 # Runs the function of a step. If build_ahead runs it, waits for its end, prints its output and returns its status.
 run_or_await() { # STEP
   [[ " ${ahead[*]} " == *" $1 "* ]] || { "$1"; return; }
-  while [ ! -e "$logs/$1.status" ] && kill -0 "$ahead_pid" 2>/dev/null; do sleep 0.5; done
+  while [ ! -s "$logs/$1.status" ] && kill -0 "$ahead_pid" 2>/dev/null; do sleep 0.5; done
   cat "$logs/$1.ahead"
   return "$(cat "$logs/$1.status" 2>/dev/null || echo 1)"
 }

@@ -7,6 +7,7 @@ import base64
 import collections
 import concurrent.futures
 import functools
+import http.client
 import json
 import os
 import random
@@ -205,7 +206,7 @@ def post(daemon, device, body):
     ("unanswered", message) if the daemon does not end the job or cannot be reached."""
     try:
         return await_end(daemon, device, body)
-    except (Failed, OSError) as failure:
+    except (Failed, OSError, http.client.HTTPException) as failure:
         return "unanswered", f"{type(failure).__name__}: {failure}"
 
 
