@@ -170,7 +170,7 @@ static bool may_be_persistent(const image *elf, const Elf64_Shdr *section) {
   if (section->sh_type == SHT_GLOBAL || section->sh_type == SHT_GLOBAL_INIT) return true;
   if ((section->sh_flags & SHF_WRITE) == 0) return false;
   return name == NULL || section->sh_type == SHT_PROGBITS ||
-         (!begins_with(name, ".nv.shared.") && !begins_with(name, ".nv.local."));
+         (!begins_with(name, ".nv.shared.") && !begins_with(name, ".nv.local.") && strcmp(name, ".nv_debug.shared") != 0);
 }
 
 static int check_sections(const image *elf, rl_error *err) {
