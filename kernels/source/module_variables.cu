@@ -13,6 +13,7 @@
 typedef struct variable {
   void *memory, *saved; /* device memory of the variable, or managed memory; its saved contents, inside saved_memory */
   size_t bytes;
+  bool is_literal;
 } variable;
 
 struct rl_module_variables {
@@ -27,16 +28,6 @@ static size_t saved_bytes(const variable *item) {
   return (item->bytes + SAVED_ALIGNMENT - 1) / SAVED_ALIGNMENT * SAVED_ALIGNMENT;
 }
 
-/* Finds the address of a variable, also of a static one. Returns false if the driver does not return it. */
-static bool find_address(cudaLibrary_t library, const rl_cubin_variable *symbol, variable *found) {
-  size_t bytes = 0;
-  const bool has_address = cudaLibraryGetGlobal(&found->memory, &bytes, library, symbol->name) == cudaSuccess ||
-                           cudaLibraryGetManaged(&found->memory, &bytes, library, symbol->name) == cudaSuccess;
-  (void)cudaGetLastError();
-  found->bytes = symbol->size;
-  return has_address && bytes == symbol->size;
-}
-
 static bool is_number(const char *text) { return *text != '\0' && text[strspn(text, "0123456789")] == '\0'; }
 
 /* Returns whether the variable has a name that the compiler gives to string literals ($str, $str$1) and to functions' names
@@ -47,11 +38,25 @@ static bool is_literal(const rl_cubin_variable *symbol) {
          (strncmp(name, "__unnamed_", 10) == 0 && is_number(name + 10));
 }
 
-/* Checks that every variable has its own address: the driver finds only one of two that have the same name. Sorts them. */
+/* Finds the address of a variable, also of a static one. Returns false if the driver does not return it. */
+static bool find_address(cudaLibrary_t library, const rl_cubin_variable *symbol, variable *found) {
+  size_t bytes = 0;
+  const bool has_address = cudaLibraryGetGlobal(&found->memory, &bytes, library, symbol->name) == cudaSuccess ||
+                           cudaLibraryGetManaged(&found->memory, &bytes, library, symbol->name) == cudaSuccess;
+  (void)cudaGetLastError();
+  found->bytes = symbol->size;
+  found->is_literal = is_literal(symbol);
+  return has_address && bytes == symbol->size;
+}
+
+/* Checks that every variable has its own address: the driver finds only one of two that have the same name, as the literals of
+ * linked objects do. Sorts the variables. */
 static int check_addresses(rl_module_variables *variables, rl_error *err) {
   variable *end = variables->items + variables->count;
   std::sort(variables->items, end, [](const variable &a, const variable &b) { return a.memory < b.memory; });
-  const auto is_same = [](const variable &a, const variable &b) { return a.memory == b.memory; };
+  const auto is_same = [](const variable &a, const variable &b) {
+    return a.memory == b.memory && !(a.is_literal && b.is_literal);
+  };
   if (std::adjacent_find(variables->items, end, is_same) == end) return 0;
   return rl_fail(err, RL_INPUT, 0, "the module can't be restored before every launch, because two variables have the same name");
 }
