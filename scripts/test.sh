@@ -100,7 +100,7 @@ packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
 # Runs all tests of whole programs (worker, api, crash, client, web, packaging and rest) concurrently. Most of them wait for two
 # thirds of their time.
-programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs + 1)) suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
+programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs)) suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
 boot() { suite_with_second_attempts boot dev -L boot; } # alone, because its tests check durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
