@@ -133,6 +133,12 @@ static __device__ __forceinline__ void st_async(uint32_t rank, uint4 *to, uint4 
 
 #endif
 
+/* Waits until the phase has ended, as mbarrier_try_wait_cta does. */
+static __device__ __forceinline__ void mbarrier_spin_cta(mbarrier *barrier, uint32_t phase) {
+  while (!mbarrier_try_wait_cta(barrier, phase)) {
+  }
+}
+
 static __device__ __forceinline__ void cluster_barrier(void) {
   cluster_arrive();
   cluster_wait();

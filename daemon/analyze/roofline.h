@@ -54,8 +54,9 @@ typedef struct rl_classification {
   double memory_pct, compute_pct; /* percentages of the peaks; without counters: of the measured ceilings */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
-  double intensity, ridge;        /* operations per byte of DRAM: of the kernel, and of the ridge point of `unit` */
-  char why[160];                  /* the reason for the bound, as text */
+  double intensity,
+      ridge;     /* operations per byte of DRAM: of the kernel, and at the ridge point of `unit`; of the model without counters */
+  char why[160]; /* the reason for the bound, as text */
 } rl_classification;
 
 typedef struct rl_roofline {

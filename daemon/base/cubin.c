@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "base/text.h"
 
 typedef struct image {
   const unsigned char *bytes;
@@ -159,18 +160,16 @@ static bool is_variable(const image *elf, const Elf64_Sym *symbol) {
 /* Relocatable code has these types of sections for .nv.global and .nv.global.init. */
 enum { SHT_GLOBAL = 0x70000007, SHT_GLOBAL_INIT = 0x70000008, MAX_PADDING_BYTES = 255 };
 
-static bool begins_with(const char *text, const char *beginning) { return strncmp(text, beginning, strlen(beginning)) == 0; }
-
-/* Returns whether the section may be memory that keeps its contents after a launch. Code for Blackwell has a second form of its
- * sections (.nv.merc.), with types of its own. */
+/* Returns whether the section may be memory that keeps its contents after a launch. Code for Blackwell contains
+ * sections a second time, under names that begin with .nv.merc. and with processor-specific types. */
 static bool may_be_persistent(const image *elf, const Elf64_Shdr *section) {
   const char *name = section_name(elf, section);
   const bool has_own_type = section->sh_type >= SHT_LOPROC && section->sh_type <= SHT_HIPROC;
-  if (section->sh_size == 0 || (name != NULL && has_own_type && begins_with(name, ".nv.merc."))) return false;
+  if (section->sh_size == 0 || (name != NULL && has_own_type && rl_begins_with(name, ".nv.merc."))) return false;
   if (section->sh_type == SHT_GLOBAL || section->sh_type == SHT_GLOBAL_INIT) return true;
   if ((section->sh_flags & SHF_WRITE) == 0) return false;
   return name == NULL || section->sh_type == SHT_PROGBITS ||
-         (!begins_with(name, ".nv.shared.") && !begins_with(name, ".nv.local.") && strcmp(name, ".nv_debug.shared") != 0);
+         (!rl_begins_with(name, ".nv.shared.") && !rl_begins_with(name, ".nv.local.") && strcmp(name, ".nv_debug.shared") != 0);
 }
 
 static int check_sections(const image *elf, rl_error *err) {

@@ -46,11 +46,11 @@ void rl_queue_set_default_time_limit(rl_queue *queue, int64_t time_limit_s);
  * ceilings were measured. Default: false. */
 void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refreshes_ceilings);
 
-/* Stores a new job and sets *id. key: the Idempotency-Key, or NULL. If a job with this key and body hash exists, stores nothing,
- * sets *existing to true and *id to that job. Fills in spec->device if it is "". Fails with RL_INPUT at /device (the device is
- * unknown or unusable, or the job needs a GPU and none is usable), with RL_HTTP 422 (a job has the key but another body), 429
- * (the queue is full) or 503 (the daemon is stopping), and with RL_STORAGE (RL_STORAGE_FULL: the disk is full;
- * RL_STORAGE_LOCKED). */
+/* Stores a new job and sets *id. key: the Idempotency-Key, or NULL; then body_sha256 may be NULL. If a job with this key and body
+ * hash exists, stores nothing, sets *existing to true and *id to that job. Fills in spec->device if it is "". Fails with RL_INPUT
+ * at /device (the device is unknown or unusable, or the job needs a GPU and none is usable), with RL_HTTP 422 (a job has the key
+ * but another body), 429 (the queue is full) or 503 (the daemon is stopping), and with RL_STORAGE (RL_STORAGE_FULL: the disk is
+ * full; RL_STORAGE_LOCKED). */
 int rl_queue_submit_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                         rl_error *err);
 /* Checks the job's device, engines and variants as rl_queue_submit_job does, but stores nothing. Fills in spec->device. */

@@ -21,7 +21,7 @@ typedef struct rl_worker {
   int64_t started_ns;                              /* rl_monotonic_ns at which the process was started */
   bool waits_for_open;                             /* the process opens the device after rl_worker_open_device */
   bool is_ready;                                   /* the process has sent HELLO */
-  bool opening_overlapped;                         /* sent to the process in each request (wire/request.h) */
+  bool opening_overlapped;                         /* sent to the process in each request (rl_request) */
   int64_t posted_code_job_id;                      /* id of the job whose posted code the process may have executed; 0: none */
   int64_t last_job_id;                             /* id of the job whose pass the process executed last; 0: none */
   bool may_hold_device;                            /* the worker has executed a pass since the last RELEASE */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/commit.h"
 #include "base/fields.h"
+#include "base/text.h"
 #include "device/cpu.h"
 #include "device/device.h"
 
@@ -69,7 +70,7 @@ static void cpuinfo_value(const char *key, char *value, size_t size) {
   size_t capacity = 0;
   while (getline(&line, &capacity, file) > 0) {
     char *colon = strchr(line, ':');
-    if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
+    if (!colon || !rl_begins_with(line, key)) continue;
     colon += strspn(colon, ": \t");
     colon[strcspn(colon, "\n")] = '\0';
     snprintf(value, size, "%s", colon);

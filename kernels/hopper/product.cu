@@ -77,11 +77,6 @@ __device__ __forceinline__ void warpgroup_barrier(uint32_t warpgroup) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + warpgroup), "n"((int)WGMMA_THREADS) : "memory");
 }
 
-__device__ __forceinline__ void wait_phase(mbarrier *barrier, uint32_t phase) {
-  while (!mbarrier_try_wait_cta(barrier, phase)) {
-  }
-}
-
 /* Number of columns of `out` that a tile with COLUMNS columns of the product yields. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS> constexpr int OUT_COLUMNS =
     EPILOGUE == RL_HOPPER_GATE ? COLUMNS / 2 : COLUMNS;
@@ -117,7 +112,7 @@ __device__ __forceinline__ void load_tiles(const tensor_maps &maps, const argume
     for (uint32_t step = 0; step < args.steps; step++, stage_count++) {
       const uint32_t stage = stage_count % STAGES;
       char *x = stages + stage * STAGE_BYTES, *weights = x + X_BYTES + rank * LOADED_BYTES;
-      if (stage_count >= STAGES) wait_phase(&empty[stage], stage_count / STAGES);
+      if (stage_count >= STAGES) mbarrier_spin_cta(&empty[stage], stage_count / STAGES);
       mbarrier_arrive_expect_tx(&full[stage], X_BYTES + CLUSTER_BLOCKS * LOADED_BYTES);
       load_box(x, &maps.x, &full[stage], (int32_t)(step * STEP), (int32_t)t.row);
 #pragma unroll
@@ -235,7 +230,7 @@ template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float
                                                                            uint32_t &stage_count) {
   for (uint32_t step = 0; step < steps; step++, stage_count++) {
     const uint64_t offset = stage_count % STAGES * (STAGE_BYTES >> 4);
-    wait_phase(&full[stage_count % STAGES], stage_count / STAGES + 1);
+    mbarrier_spin_cta(&full[stage_count % STAGES], stage_count / STAGES + 1);
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < STEP * 2 / WGMMA_STEP_BYTES; k++)

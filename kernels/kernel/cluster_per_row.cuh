@@ -192,8 +192,7 @@ template <class CONFIG, class STATE, class OUTPUT> struct exchange_ring {
   }
   /* Waits until the mbarrier of the slot of row n has completed the phase of row n. */
   __device__ static void wait_until_full(mbarrier *barriers, uint32_t n) {
-    while (!mbarrier_try_wait_cta(&barriers[n % SLOTS], n / SLOTS + 1)) {
-    }
+    mbarrier_spin_cta(&barriers[n % SLOTS], n / SLOTS + 1);
   }
 
   /* --- called by compute warps */

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "nvrtc/output.h"
 #include "nvrtc/cache.h"
 
@@ -131,7 +132,7 @@ static int fail_with_first_error(const char *log, rl_error *err) {
   while (line > log && line[-1] != '\n') line--;
   int length = (int)strcspn(line, "\n");
   if (length > MAX_LINE_LENGTH) length = MAX_LINE_LENGTH;
-  if (strncmp(line, entry_message_prefix, strlen(entry_message_prefix)) == 0) {
+  if (rl_begins_with(line, entry_message_prefix)) {
     const char *reason = strstr(line, "error: ");
     if (reason == NULL || reason >= line + length) reason = line;
     return rl_fail_at(err, "/entry", "the code has no such kernel: %.*s", (int)(line + length - reason), reason);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "worker/code/l2_eviction.h"
 
 static bool may_change_l2_eviction(const rl_disassembly *function, const rl_code_environment *environment) {
@@ -128,7 +129,7 @@ rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
   bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 &&
                               (strstr(metric, "_srcunit_tex_") != NULL || strstr(metric, "_srcunit_gcc_aperture_peer") != NULL);
   for (size_t i = 0; i < sizeof sm_metric_prefixes / sizeof *sm_metric_prefixes; i++)
-    is_sm |= strncmp(metric, sm_metric_prefixes[i], strlen(sm_metric_prefixes[i])) == 0;
+    is_sm |= rl_begins_with(metric, sm_metric_prefixes[i]);
   for (size_t c = 0; c < CLASS_COUNT && !is_hardware_limit(metric); c++)
     if ((is_sm && contains_any(metric, classes[c].sm_metric_patterns,
                                sizeof classes[c].sm_metric_patterns / sizeof *classes[c].sm_metric_patterns)) ||

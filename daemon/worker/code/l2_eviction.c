@@ -1,12 +1,14 @@
 /* On GH100, an instruction that accesses global memory names a memory descriptor in two uniform registers, which contains the
  * eviction policy: LDG.E R0, desc[UR4][R2.64]. The driver stores its default descriptor in constant bank 0, from where the
- * compiler loads it: ULDC.64 UR4, c[0x0][0x208]. Code with a policy of its own (createpolicy and L2::cache_hint in PTX) computes
+ * compiler loads it: ULDC.64 UR4, c[0x0][0x208]. Code that sets another policy (createpolicy and L2::cache_hint in PTX) computes
  * the descriptor or loads it from elsewhere. The functions below track which registers contain the default descriptor. */
 #include "worker/code/l2_eviction.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static const char DEFAULT_DESCRIPTOR[] = "c[0x0][0x208]";
 
@@ -28,7 +30,7 @@ static bool has_part(const char *opcode, const char *text) {
 
 static bool begins_with_one_of(const char *text, const char *const *beginnings, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (strncmp(text, beginnings[i], strlen(beginnings[i])) == 0) return true;
+    if (rl_begins_with(text, beginnings[i])) return true;
   return false;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "worker/cupti/counter_plan_internal.h"
 #include "worker/cupti/check.h"
 
@@ -157,9 +158,9 @@ struct planner {
   /* Returns the position of the metric's unit in one of unit_orders. */
   size_t unit_rank(size_t metric, size_t order) const {
     const char *const *units = unit_orders[order];
-    return (size_t)(std::find_if(units, units + UNIT_COUNT,
-                                 [&](const char *unit) { return strncmp(names[metric], unit, strlen(unit)) == 0; }) -
-                    units);
+    return (
+        size_t)(std::find_if(units, units + UNIT_COUNT, [&](const char *unit) { return rl_begins_with(names[metric], unit); }) -
+                units);
   }
 
   bool is_harder_to_place(size_t a, size_t b, size_t order) const {

@@ -4,17 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "worker/code/operands.h"
 #include "worker/cupti/sass_metrics.h"
 #include "worker/cupti/instruction_profiler_internal.h"
 
-static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
-
 rl_collector rl_collector_of_metric(const char *metric) {
-  if (has_prefix(metric, "numa__") || has_prefix(metric, "nvlink__") || has_prefix(metric, "c2clink__"))
+  if (rl_begins_with(metric, "numa__") || rl_begins_with(metric, "nvlink__") || rl_begins_with(metric, "c2clink__"))
     return RL_COLLECTOR_INTERCONNECT_TOPOLOGY;
-  if (has_prefix(metric, "smsp__pcsamp_")) return RL_COLLECTOR_PC_SAMPLING;
-  if (has_prefix(metric, "profiler__pmsampler_")) return RL_COLLECTOR_PM_SAMPLING;
+  if (rl_begins_with(metric, "smsp__pcsamp_")) return RL_COLLECTOR_PC_SAMPLING;
+  if (rl_begins_with(metric, "profiler__pmsampler_")) return RL_COLLECTOR_PM_SAMPLING;
   return RL_COLLECTOR_SASS_METRICS;
 }
 
@@ -193,7 +192,7 @@ static int append_histogram(rl_instruction_profiler *profiler, size_t index, con
 static int append_topology(rl_instruction_profiler *profiler, size_t index, const char *name, rl_error *err) {
   for (size_t i = 0; i < profiler->interconnect_topology.count; i++) {
     const rl_kernel_metric *item = &profiler->interconnect_topology.items[i];
-    if (has_prefix(item->metric, name) && item->metric[strlen(name)] == ':' &&
+    if (rl_begins_with(item->metric, name) && item->metric[strlen(name)] == ':' &&
         append_metric(profiler, index, item->metric, item->value, NULL, err) < 0)
       return -1;
   }
@@ -201,7 +200,7 @@ static int append_topology(rl_instruction_profiler *profiler, size_t index, cons
 }
 
 static int append_instances(rl_instruction_profiler *profiler, size_t index, const char *name, rl_error *err) {
-  if (has_prefix(name, "sass__inst_executed_per_opcode")) return append_histogram(profiler, index, name, err);
+  if (rl_begins_with(name, "sass__inst_executed_per_opcode")) return append_histogram(profiler, index, name, err);
   return rl_collector_of_metric(name) == RL_COLLECTOR_INTERCONNECT_TOPOLOGY ? append_topology(profiler, index, name, err) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "worker/cupti/counter_plan.h"
 
 /* Returns the origin of a metric that the catalogue does not have. */
@@ -36,8 +37,7 @@ static bool contains(const rl_metric_selection *selection, size_t count, const c
 static const char *link_skip_reason(const char *name) {
   static const char *const units[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-    if (strncmp(name, units[i], strlen(units[i])) == 0)
-      return "counters of links are collected only when they are requested by name";
+    if (rl_begins_with(name, units[i])) return "counters of links are collected only when they are requested by name";
   return NULL;
 }
 

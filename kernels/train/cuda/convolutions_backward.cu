@@ -91,11 +91,6 @@ typedef struct image_barriers {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* the target has wgmma */
 
-static __device__ __forceinline__ void wait_for(mbarrier *barrier, uint32_t phase) {
-  while (!mbarrier_try_wait_cta(barrier, phase)) {
-  }
-}
-
 /* barrier.sync, because bar.sync demands that all warps execute the same instruction: input_gradient<0> and <1> have copies. */
 template <int ID, int COUNT> static __device__ __forceinline__ void named_barrier() {
   asm volatile("barrier.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
@@ -219,7 +214,7 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
   uint32_t i = 0;
   for (uint32_t n = blockIdx.x; n < args.gather.batch; n += gridDim.x, i++) {
     uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(shared->buffers[i % BUFFERS].in), IN_PIXEL_BYTES);
-    wait_for(&barriers->full[i % BUFFERS], i / BUFFERS + 1);
+    mbarrier_spin_cta(&barriers->full[i % BUFFERS], i / BUFFERS + 1);
 #pragma unroll 1
     for (int row = 0; row < RL_POOLED2_SIDE; row++, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
       const bool last = row + 1 == RL_POOLED2_SIDE;
@@ -337,7 +332,7 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
     const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + lane_offset;
     uint32_t argmax[ROW_PAIRS][1][4];
     float sums[COLUMNS / 2];
-    if (phase > 0) wait_for(&barriers->empty[W], phase);
+    if (phase > 0) mbarrier_spin_cta(&barriers->empty[W], phase);
     store_image(args, n, part, thread % WGMMA_THREADS, buffer);
     named_barrier<2 + W, WGMMA_THREADS>();
     if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[W]);

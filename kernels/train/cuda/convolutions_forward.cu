@@ -85,14 +85,12 @@ typedef struct shared_memory {
 
 /* Waits until the i-th image has been written to its buffer. */
 static __device__ __forceinline__ void wait_full(ring_barriers *ring, uint32_t i) {
-  while (!mbarrier_try_wait_cta(&ring->full[i % BUFFERS], i / BUFFERS + 1)) {
-  }
+  mbarrier_spin_cta(&ring->full[i % BUFFERS], i / BUFFERS + 1);
 }
 
 /* Waits until the buffer of the i-th image is empty. */
 static __device__ __forceinline__ void wait_empty(ring_barriers *ring, uint32_t i) {
-  while (i >= BUFFERS && !mbarrier_try_wait_cta(&ring->empty[i % BUFFERS], i / BUFFERS)) {
-  }
+  if (i >= BUFFERS) mbarrier_spin_cta(&ring->empty[i % BUFFERS], i / BUFFERS);
 }
 
 /* --- pixels --------------------------------------------------------------------------------------------------------------- */

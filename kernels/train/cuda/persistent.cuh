@@ -337,7 +337,7 @@ static __device__ __forceinline__ void mbarrier_wait(mbarrier *barrier, uint32_t
   for (uint32_t polls = 0; !mbarrier_try_wait(barrier, phase);) trap_on_timeout(&polls);
 }
 
-/* Does the same, but orders the caller only after threads of its own block. */
+/* Waits likewise, but acquires only at CTA scope: the caller sees what threads of its own block wrote before they arrived. */
 static __device__ __forceinline__ void mbarrier_wait_cta(mbarrier *barrier, uint32_t phase) {
   for (uint32_t polls = 0; !mbarrier_try_wait_cta(barrier, phase);) trap_on_timeout(&polls);
 }
