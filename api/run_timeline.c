@@ -8,6 +8,7 @@
 #include "base/array.h"
 
 void rl_run_timeline_clear(rl_run_timeline *timeline) {
+  rl_step_launches_clear(&timeline->launches);
   rl_critical_path_clear(&timeline->path);
   rl_launch_queue_clear(&timeline->queue);
   rl_range_times_clear(&timeline->ranges);
@@ -83,10 +84,14 @@ int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeli
   rl_thread_times_compute(index, &timeline->classes, &timeline->threads);
   timeline->queue_reason = rl_launch_queue_reason(index, &timeline->queue);
   timeline->path_reason = rl_critical_path_reason(index, &timeline->classes);
+  if (rl_step_launches_read(store, run_id, timeline->trace.events.incomplete_reason, &timeline->launches, err) < 0) return -1;
   return read_copies(store, run_id, timeline, err);
 }
 
-enum { METRIC_COUNT = RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT + RL_PATH_METRIC_COUNT + RL_COPY_METRIC_COUNT };
+enum {
+  METRIC_COUNT =
+      RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT + RL_PATH_METRIC_COUNT + RL_COPY_METRIC_COUNT + RL_INDEPENDENT_METRIC_COUNT
+};
 
 rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline) {
   rl_metric_value metrics[METRIC_COUNT];
@@ -96,6 +101,7 @@ rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline) {
   count += rl_launch_queue_metrics(&timeline->queue, classes, timeline->queue_reason, metrics + count);
   count += rl_critical_path_metrics(&timeline->path, classes, timeline->path_reason, metrics + count);
   count += rl_copy_metrics(timeline->copies, timeline->copy_count, classes->end_ns - classes->start_ns, metrics + count);
+  count += rl_independent_metrics(&timeline->launches.found, classes->end_ns - classes->start_ns, metrics + count);
   rl_metric_values_sort(metrics, count);
   return rl_report_apply_rules(&(rl_metric_values){metrics, count}, false);
 }

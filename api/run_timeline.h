@@ -11,6 +11,7 @@
 #include "api/http_request.h"
 #include "api/report.h"
 #include "api/run_trace.h"
+#include "api/step_launches.h"
 
 enum { RL_MAX_COPY_GROUPS = 64 };
 
@@ -22,6 +23,7 @@ typedef struct rl_run_timeline {
   rl_launch_queue queue;
   rl_critical_path path;
   rl_thread_times threads;
+  rl_step_launches launches;
   rl_copy_group copies[RL_MAX_COPY_GROUPS];
   size_t copy_count;
   const char *queue_reason, *path_reason; /* why `queue` and `path` are unknown; NULL: they are known */

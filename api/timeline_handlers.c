@@ -1,5 +1,5 @@
 /* GET /runs/{id}/timeline/findings. The reply explains the trace of a run: classes of time, NVTX ranges, phases, the launch
- * queue, the critical path, threads, copies, and findings. */
+ * queue, the critical path, threads, copies, independent launches, and findings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,13 +268,26 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   add_path(document, events, timeline);
   add_threads(document, &timeline->threads);
   add_copies(document, timeline);
+  cJSON_AddItemToObject(document, "independent_launches", rl_step_launches_json(&timeline->launches));
   add_findings(document, timeline);
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window",           "operations", "kernels", "unrecorded_launches", "classes", "ranges",
-                                        "ranges_truncated", "phases",     "queue",   "critical_path",       "threads", "copies",
-                                        "findings",         NULL};
+  static const char *const members[] = {"window",
+                                        "operations",
+                                        "kernels",
+                                        "unrecorded_launches",
+                                        "classes",
+                                        "ranges",
+                                        "ranges_truncated",
+                                        "phases",
+                                        "queue",
+                                        "critical_path",
+                                        "threads",
+                                        "copies",
+                                        "independent_launches",
+                                        "findings",
+                                        NULL};
   rl_json_add_nulls(document, members);
 }
 

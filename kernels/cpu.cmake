@@ -7,7 +7,7 @@ rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engine
   kernel/kernel.c
   kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
   kernel/reduction.c kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c
-  layer/layer.c layer/tensors.c
+  layer/layer.c layer/launch_data.c layer/tensors.c
   LIBS rl_source rl_base m)
 # -O3 vectorises the loops over products and sums.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c layer/reference.c layer/cpu.c

@@ -61,6 +61,13 @@ typedef struct rl_multi_value_parameter {
   bool default_skips_unsupported_values;
 } rl_multi_value_parameter;
 
+/* The data that a launch reads and writes, as sets. Each bit is a buffer, or a part of one, that no other bit shares; its meaning
+ * is the workload's. */
+typedef struct rl_launch_data {
+  uint32_t reads, writes;
+  double bytes; /* size of all data in the sets; data that is read and written counts twice */
+} rl_launch_data;
+
 typedef struct rl_workload {
   const char *name;     /* "mnist_cnn" */
   const char *job_kind; /* kind of job that runs it: "train" "kernel" "layer" "ceilings" "source" */
@@ -76,6 +83,9 @@ typedef struct rl_workload {
    * parameter. */
   const rl_engine_description *const *engines;
   const rl_multi_value_parameter *multi_value_parameter; /* NULL: a request is one set of parameters */
+  /* Sets *data to the data of the launch with this name, in a step with these parameters. Returns false if no launch has the
+   * name. NULL: the workload's launches do not declare their data. */
+  bool (*launch_data)(const void *params, const char *launch, rl_launch_data *data);
 } rl_workload;
 
 extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */

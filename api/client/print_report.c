@@ -286,6 +286,21 @@ static void print_path(FILE *out, const cJSON *timeline) {
   }
 }
 
+/* Prints the launches of each group of independent launches. */
+static void print_independent_launches(FILE *out, const cJSON *found) {
+  const cJSON *group, *launch;
+  char time[RL_CELL_SIZE], least[RL_CELL_SIZE];
+  cJSON_ArrayForEach (group, rl_json_at(found, "groups")) {
+    fprintf(out, "\nindependent launches: %s one after another, at least %s at once\n",
+            rl_format_us(time, rl_json_number(group, "time_ns") / 1000),
+            rl_format_us(least, rl_json_number(group, "least_ns") / 1000));
+    cJSON_ArrayForEach (launch, rl_json_at(group, "launches"))
+      fprintf(out, "  %s: %s, %.0f blocks of the %.0f that fit, %s of the memory's rate\n", rl_json_text(launch, "launch"),
+              rl_format_us(time, rl_json_number(launch, "time_ns") / 1000), rl_json_number(launch, "blocks"),
+              rl_json_number(launch, "resident_blocks"), rl_format_percent(least, rl_json_number(launch, "memory_ratio")));
+  }
+}
+
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   const char *reason = rl_json_text(timeline, "reason"), *incomplete_reason = rl_json_text(timeline, "incomplete_reason");
   const cJSON *item;
@@ -305,6 +320,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   print_window_parts(out, "NVTX range", rl_json_at(timeline, "ranges"), "name", "(outside of ranges)");
   print_queue(out, rl_json_at(timeline, "queue"));
   print_path(out, timeline);
+  print_independent_launches(out, rl_json_at(timeline, "independent_launches"));
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) rl_print_finding(out, "!", item);

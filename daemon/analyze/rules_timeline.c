@@ -141,6 +141,25 @@ const rl_rule rl_rules_timeline[] = {
          "Of the copies of 1 MiB or more in this trace, copies of pageable memory reach {rate / 1000000000} GB/s, and copies of "
          "pinned memory in the same direction {pinned / 1000000000} GB/s. At the rate of pinned memory, the copies of pageable "
          "memory would take {100 * (1 - rate / pinned)} % less time."},
+    {.id = "timeline_independent_launches",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Successive launches do not need each other",
+     .inputs = {{"launches", "timeline__independent_launches"},
+                {"time", "timeline__independent_pct"},
+                {"blocks", "timeline__independent_blocks_pct"},
+                {"memory", "timeline__independent_memory_pct"},
+                {"saving", "timeline__independent_saving_pct"}},
+     .condition = "time >= 5",
+     .speedup = "saving",
+     .scope = RL_SPEEDUP_LOCAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message =
+         "{launches:0} launches of the step run one after another, {time} % of the window, although none of them reads what "
+         "another writes. Their blocks fill {blocks} % of the device, and their data needs {memory} % of the memory's rate. "
+         "Computing them at once saves at most {saving} % of their time. Compute them in one launch, such as one product of "
+         "joined "
+         "weights. Streams save less, because a fork and a join take several µs; each then needs its own workspace."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

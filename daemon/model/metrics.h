@@ -5,7 +5,7 @@
  *   sass__, derived__               counts of executed instructions
  *   model__bytes, model__operations the minimum work of the workload
  *   timing__, activity__            measurements of the run in the timing and activity passes
- *   timeline__                      the time classes of a run's trace (analyze/time_classes.h)
+ *   timeline__                      the analyses of a run's trace, such as its time classes (analyze/time_classes.h)
  *   ceiling__                       measured ceilings of the device */
 #ifndef RL_MODEL_METRICS_H
 #define RL_MODEL_METRICS_H

@@ -163,6 +163,8 @@ typedef enum rl_query {
   RL_QUERY_TIMELINE_NAMES,      /* names in the activity rows of :run, as text */
   RL_QUERY_TIMELINE_VALUES,     /* dictionary of the values that activity rows of :run share, sorted by entry, as columns */
   RL_QUERY_TIMELINE_PHASES,     /* phases to which the operations of each name in :run belong, as columns */
+  RL_QUERY_TIMELINE_KERNELS,    /* kernels in the trace of :run by launch, in the order of their first start, as columns */
+  RL_QUERY_TIMELINE_RUN,        /* workload and device of :run, as columns */
   RL_QUERY_TIMELINE_COPIES,     /* copies in the trace of :run, grouped by direction and kinds of memory, as columns */
   RL_QUERY_TIMELINE_EVENTS,     /* operations, API calls, NVTX ranges and overheads in the trace of :run, as columns */
   RL_QUERY_TIMELINE_ROWS,       /* rows of :run between :from and :to that are in no interval of :level, as columns */

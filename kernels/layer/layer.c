@@ -162,4 +162,5 @@ const rl_workload rl_transformer_layer = {
     .iteration_counts = iteration_counts,
     .timing_mode = RL_TIMING_LAUNCHES,
     .engines = engines,
-    .multi_value_parameter = &variants};
+    .multi_value_parameter = &variants,
+    .launch_data = rl_layer_launch_data};

@@ -65,6 +65,9 @@ static inline int64_t rl_layer_qkv_row(const rl_layer_params *p, int64_t row) {
   return row / p->tokens * rl_layer_context(p) + rl_layer_position(p, row);
 }
 
+/* Implements rl_workload.launch_data (launch_data.c). */
+bool rl_layer_launch_data(const void *params, const char *launch, rl_launch_data *data);
+
 /* Checks that the sizes are consistent and not too large. Fails with RL_INPUT if they are not. */
 int rl_layer_check_sizes(const rl_layer_params *params, rl_error *err);
 /* Returns the number of operations of the products with weights, that is, without attention. */

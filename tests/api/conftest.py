@@ -1,6 +1,7 @@
 """Fixtures of the API tests: daemons, a finished job, a certificate, and the recovery of daemons after a failed test."""
 
 import contextlib
+import lzma
 import pathlib
 import subprocess
 import sys
@@ -11,7 +12,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from contract import Contract  # noqa: E402
-from daemon import DOCUMENT, Daemon, job, make_token  # noqa: E402
+from daemon import DOCUMENT, SOURCE, Daemon, job, make_token  # noqa: E402
 from digits import mnist  # noqa: E402
 
 
@@ -57,6 +58,14 @@ def certificate(tmp_path_factory):
 def daemon(start):
     """The daemon that most tests share. Each test leaves its queue empty."""
     return start()
+
+
+@pytest.fixture(scope="session")
+def h200(start, tmp_path_factory):
+    """A daemon with the database of an H200."""
+    state = tmp_path_factory.mktemp("h200")
+    (state / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
+    return start(state=state)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@ reports that `nsys stats` of Nsight Systems 2025.3.1 printed for the export of r
 installed where the tests run. So the tests query the export as nsys does, and compare the results and the API's numbers with the
 reports; they must be equal to the digit."""
 import csv
-import lzma
 import re
 import sqlite3
 
@@ -19,14 +18,6 @@ REPORTS = SOURCE / "tests/data/nsys_stats"
 def report(name):
     with open(REPORTS / f"{name}.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-@pytest.fixture(scope="module")
-def h200(start, tmp_path_factory):
-    """A daemon with the database of an H200."""
-    state = tmp_path_factory.mktemp("h200")
-    (state / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
-    return start(state=state)
 
 
 @pytest.fixture(scope="module")

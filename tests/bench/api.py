@@ -459,6 +459,14 @@ def measure_exports(daemon, names):
     daemon.streaming.set()
 
 
+def measure_findings(daemon):
+    """Measures the findings of the longest trace."""
+    before, begin = cpu_seconds(daemon.process), time.monotonic()
+    daemon.get(f"/runs/{daemon.grown['trace_run']}/timeline/findings")
+    seconds, cpu = time.monotonic() - begin, cpu_seconds(daemon.process) - before
+    print(f"Findings of {daemon.grown['trace_rows']:,} rows (target 1 s): {seconds:.2f} s, CPU {cpu:.2f} s\n")
+
+
 # --- all ------------------------------------------------------------------------------------------------------------------
 
 
@@ -520,6 +528,7 @@ def main():
             print_conditions(daemon.grown)
             if options.exports != "no":
                 measure_exports(daemon, options.exports.split(","))
+                measure_findings(daemon)
             if options.routes != "none":
                 measure_speed(daemon, [name for name in options.routes.split(",") if name], options.seconds)
                 print(f"Peak resident memory of the daemon after the routes (target 200 MB): {daemon.memory_mb():.0f} MB\n")

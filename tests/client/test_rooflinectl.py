@@ -3,6 +3,7 @@ import contextlib
 import csv
 import http.server
 import json
+import lzma
 import os
 import pathlib
 import pty
@@ -456,6 +457,21 @@ def test_timelines_are_printed_and_compared(daemon):
     assert re.search(r"^gemm +60\.0 µs +40\.0 µs +-20\.0 µs  shorter$", out, re.M), out
     assert re.search(r"^idle_host_work before gemm +25\.0 µs +35\.0 µs +10\.0 µs  longer$", out, re.M), out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_independent_launches_are_printed(tmp_path):
+    (tmp_path / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
+    h200 = Daemon(tmp_path)
+    try:
+        decode, _ = ctl("report", "16", "--all", url=h200.url)  # the layer's decode, variant baseline
+        prefill, _ = ctl("report", "10", "--all", url=h200.url)
+    finally:
+        h200.stop()
+    assert re.search(r"^independent launches: 186\.1 µs one after another, at least 123\.6 µs at once\n"
+                     r"  q: 61\.9 µs, 96 blocks of the 132 that fit, 58\.\d\d % of the memory's rate\n"
+                     r"  k: .*\n  v: ", decode, re.M), decode
+    assert "Successive launches do not need each other" in decode
+    assert "independent launches" not in prefill
 
 
 def test_errors_name_the_field(daemon):

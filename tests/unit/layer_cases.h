@@ -106,6 +106,14 @@ static inline double *read_output(rl_layer_instance *layer) {
   return values;
 }
 
+/* Fails the test unless every launch of the step declares its data. */
+static inline void assert_data_is_declared(const rl_layer_instance *layer) {
+  rl_launch_data data;
+  for (size_t i = 0; i < layer->step.launch_count; i++)
+    if (!rl_layer_launch_data(&layer->params, layer->launches[i].name, &data))
+      fail_msg("%s: launch_data.c lacks the launch %s", describe_layer(&layer->params), layer->launches[i].name);
+}
+
 /* Opens a layer and fails the test unless the engine's own check passes and the whole output is close to the result of
  * compute_whole_layer. The accepted error is 6 epsilons, because about twenty intermediate results of the layer are rounded to
  * its element type. */
@@ -113,6 +121,7 @@ static inline void assert_layer_is_correct(rl_device *target, rl_layer_params pa
   rl_error err = {0};
   rl_check check = {NAN, NAN, NAN};
   rl_layer_instance *layer = open_layer_case(target, &params);
+  assert_data_is_declared(layer);
   if (layer->base.ops->check(&layer->base, &check, &err) < 0) fail_msg("%s: %s", describe_layer(&params), err.message);
   assert_true(check.relative_error <= check.tolerance && check.checked_ratio > 0 && check.checked_ratio <= 1);
   double *expected = compute_whole_layer(layer), *result = read_output(layer), squared_error = 0, squared_norm = 0;

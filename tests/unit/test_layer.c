@@ -98,6 +98,83 @@ static void a_causal_row_does_not_see_later_tokens(void **state) {
   close_layer(unmasked);
 }
 
+/* Executes the step with launches `first` and first + 1 in exchanged order; launch_count exchanges none. */
+static void execute_step(rl_layer_instance *layer, size_t first) {
+  rl_error err = {0};
+  assert_int_equal(rl_layer_poison(layer, &err), 0);
+  for (size_t i = 0; i < layer->step.launch_count; i++) {
+    const rl_launch *launch = &layer->launches[i == first ? i + 1 : i == first + 1 ? i - 1 : i];
+    assert_int_equal(launch->enqueue(launch->arg, layer->base.device->stream, &err), 0);
+  }
+}
+
+static void reverse_x(rl_layer_instance *layer) {
+  const int64_t elements = rl_layer_input_elements(&layer->params, RL_LAYER_X);
+  float *x = layer->inputs[RL_LAYER_X];
+  for (int64_t i = 0; i < elements / 2; i++) {
+    const float first = x[i];
+    x[i] = x[elements - 1 - i];
+    x[elements - 1 - i] = first;
+  }
+}
+
+/* Copies all results of a step with two exchanged launches to `results`. Executes the step with another x before, so that a
+ * launch that runs too early reads other values. */
+static void read_exchanged(rl_layer_instance *layer, size_t first, float *results) {
+  reverse_x(layer);
+  execute_step(layer, layer->step.launch_count);
+  reverse_x(layer);
+  execute_step(layer, first);
+  for (int stage = 0; stage < RL_LAYER_STAGE_COUNT; stage++) {
+    const int64_t count = rl_layer_stage_elements(&layer->params, stage);
+    memcpy(results, layer->stages[stage], (size_t)count * sizeof *results);
+    results += count;
+  }
+}
+
+/* Returns the number of pairs of successive launches whose declared data is independent. Fails the test if one of these pairs has
+ * other results in exchanged order, or if another pair has the same. */
+static size_t count_exchangeable(int variant) {
+  const rl_layer_params params = layer_params((layer_shape){2, 5, 0, 48, 3, 40, 1}, 0, variant, fresh_seed());
+  rl_layer_instance *layer = open_layer_case(device, &params);
+  size_t count = 0, independent = 0;
+  for (int stage = 0; stage < RL_LAYER_STAGE_COUNT; stage++) count += (size_t)rl_layer_stage_elements(&params, stage);
+  float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
+  read_exchanged(layer, layer->step.launch_count, expected);
+  for (size_t i = 0; i + 1 < layer->step.launch_count; i++) {
+    rl_launch_data a, b;
+    assert_true(rl_layer_launch_data(&params, layer->launches[i].name, &a) &&
+                rl_layer_launch_data(&params, layer->launches[i + 1].name, &b));
+    const bool depends = (a.writes & (b.reads | b.writes)) != 0 || (a.reads & b.writes) != 0;
+    read_exchanged(layer, i, found);
+    if ((memcmp(expected, found, count * sizeof *found) != 0) != depends)
+      fail_msg("%s: %s and %s", describe_layer(&params), layer->launches[i].name, layer->launches[i + 1].name);
+    independent += !depends;
+  }
+  free(expected), free(found);
+  close_layer(layer);
+  return independent;
+}
+
+static void declared_data_says_which_launches_can_be_exchanged(void **state) {
+  (void)state;
+  assert_int_equal(count_exchangeable(RL_LAYER_BASELINE), 4); /* q and k, k and v, v and rope, gate and up */
+  assert_int_equal(count_exchangeable(RL_LAYER_FUSED), 0);
+}
+
+static void declared_bytes_are_those_of_the_tensors(void **state) {
+  (void)state;
+  rl_layer_params params = default_layer();
+  rl_launch_data data;
+  params.tokens = 1, params.cached_tokens = 2047;
+  assert_true(rl_layer_launch_data(&params, "q", &data) && data.bytes == 2 * (4096.0 * 4096 + 2 * 4096));
+  assert_true(rl_layer_launch_data(&params, "gate_up", &data) && data.bytes == 2 * (2 * 11008.0 * 4096 + 4096 + 2 * 11008));
+  assert_true(rl_layer_launch_data(&params, "attention", &data) && data.bytes == 2 * (4 * 4096 + 2 * 2047.0 * 4096));
+  assert_true(rl_layer_launch_data(&params, "rope", &data) && data.bytes == 2 * 4 * 4096);
+  assert_true(rl_layer_launch_data(&params, "norm1", &data) && data.bytes == 2 * (2 + 2) * 4096);
+  assert_false(rl_layer_launch_data(&params, "conv1", &data));
+}
+
 /* Executes a launch of damaged_layer, whose own function is damaged_enqueue, then changes an element of its result. */
 static int (*damaged_enqueue)(void *, rl_stream, rl_error *);
 static rl_layer_instance *damaged_layer;
@@ -182,6 +259,8 @@ int main(void) {
                                      cmocka_unit_test(sizes_that_do_not_fit_are_refused_with_a_pointer),
                                      cmocka_unit_test(every_variant_computes_the_layer),
                                      cmocka_unit_test(a_causal_row_does_not_see_later_tokens),
+                                     cmocka_unit_test(declared_data_says_which_launches_can_be_exchanged),
+                                     cmocka_unit_test(declared_bytes_are_those_of_the_tensors),
                                      cmocka_unit_test(the_check_finds_a_wrong_element_of_each_result),
                                      cmocka_unit_test(the_check_finds_missing_results),
                                      cmocka_unit_test(the_baseline_is_enqueued_launch_by_launch)};

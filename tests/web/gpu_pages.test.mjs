@@ -138,6 +138,23 @@ test('long names of kernels hide no numbers of the timeline', async () => {
   await page.close();
 });
 
+test('launches that do not need each other are listed with their blocks', async () => {
+  const { 'Layer, decode': decode, 'Layer, prefill of 2048 tokens': prefill } = ids.jobs;
+  const page = await openPage(`${daemon.url}/job.html?id=${decode}#run=${ids.runs['Layer, decode'].baseline}`);
+  await page.locator('#independent-table tbody tr').first().waitFor();
+  const rows = await page.locator('#independent-table tbody tr').evaluateAll((all) =>
+    all.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  assert.deepEqual(rows.map(([name, , blocks, resident]) => [name, blocks, resident]), [
+    ['q', '96', '132'], ['k', '96', '132'], ['v', '96', '132'],
+    ['Together', 'one after another; at least 123.6 µs at once', undefined]]);
+  assert.ok((await page.locator('#timeline-findings').innerText()).includes('Successive launches do not need each other'));
+  await page.close();
+  const filled = await openPage(`${daemon.url}/job.html?id=${prefill}`);
+  await filled.locator('#time-class-table tbody tr').first().waitFor();
+  assert.ok(await filled.locator('#independent').isHidden(), 'each product fills the device');
+  await filled.close();
+});
+
 test('source and SASS are side by side, with the samples of each line', async () => {
   const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`);
   await page.locator('body[data-loaded]').waitFor();

@@ -2,6 +2,7 @@
 import { get } from '/lib/api.js';
 import { drawCriticalPath } from '/lib/critical_path.js';
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
+import { drawIndependentLaunches } from '/lib/independent_launches.js';
 import { shareCell } from '/lib/share_cell.js';
 import { drawLaunchQueue } from '/lib/launch_queue.js';
 import * as format from '/lib/format.js';
@@ -87,6 +88,7 @@ export async function drawTimeClasses(run, show) {
   drawParts('range-times', 'NVTX range', response.ranges, ({ name }) => name ?? 'outside of ranges');
   drawLaunchQueue(response.queue, response.window);
   drawCriticalPath(response.critical_path, response.window);
+  drawIndependentLaunches(response.independent_launches);
   byId('timeline-findings').replaceChildren(
     ...response.findings.map((finding) => timelineFinding(finding, response.classes, show)));
   return response;

@@ -1,0 +1,164 @@
+/* Adds up the kernels of each launch, then collects successive launches that are independent and do not fill the device. */
+#include "analyze/independent_launches.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WARP_THREADS = 32 };
+
+double rl_multiprocessor_threads(const char *compute_capability) {
+  static const struct {
+    const char *capability;
+    double threads;
+  } known[] = {{"7.5", 1024},  {"8.0", 2048},  {"8.6", 1536},  {"8.7", 1536},  {"8.9", 1536}, {"9.0", 2048},
+               {"10.0", 2048}, {"10.3", 2048}, {"11.0", 1536}, {"12.0", 1536}, {"12.1", 1536}};
+  for (size_t i = 0; compute_capability != NULL && i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].capability, compute_capability) == 0) return known[i].threads;
+  return NAN;
+}
+
+/* Returns how many blocks of the kernel the device holds at once; NAN: unknown. */
+static double resident_blocks(const rl_traced_kernel *kernel, const rl_device_capacity *capacity) {
+  const double block_warps = ceil(kernel->block_threads / WARP_THREADS);
+  const double resident_warps = kernel->occupancy_ratio * capacity->multiprocessor_threads / WARP_THREADS;
+  return round(resident_warps / block_warps) * capacity->multiprocessors;
+}
+
+/* Returns the launch of this name, which is added if the step does not have it yet; NULL: there are too many. */
+static rl_step_launch *launch_named(rl_independent_launches *found, const char *name) {
+  for (size_t i = 0; i < found->launch_count; i++)
+    if (strcmp(found->launches[i].name, name) == 0) return &found->launches[i];
+  if (found->launch_count == RL_MAX_STEP_LAUNCHES) return NULL;
+  rl_step_launch *launch = &found->launches[found->launch_count++];
+  *launch = (rl_step_launch){.name = name, .executions = INFINITY};
+  return launch;
+}
+
+/* Adds a kernel to its launch. Until all are added, longest_us[i] is the longest time of a kernel of launch i, and device_ratio
+ * is the sum of the kernels' times multiplied by their shares of the device. */
+static bool add_kernel(rl_independent_launches *found, const rl_traced_kernel *kernel, const rl_device_capacity *capacity,
+                       double longest_us[RL_MAX_STEP_LAUNCHES]) {
+  rl_step_launch *launch = launch_named(found, kernel->launch);
+  if (launch == NULL) return false;
+  const double resident = resident_blocks(kernel, capacity);
+  if (!(resident > 0)) return false;
+  launch->executions = fmin(launch->executions, kernel->executions);
+  launch->total_us += kernel->total_us;
+  launch->device_ratio += kernel->total_us * fmin(1, kernel->blocks / resident);
+  if (kernel->blocks >= resident) launch->fills_device = true;
+  double *longest = &longest_us[launch - found->launches];
+  if (kernel->total_us <= *longest) return true;
+  *longest = kernel->total_us;
+  launch->kernel = kernel->name;
+  launch->blocks = kernel->blocks;
+  launch->resident_blocks = resident;
+  return true;
+}
+
+static bool depends(const rl_launch_data *earlier, const rl_launch_data *later) {
+  return (earlier->writes & (later->reads | later->writes)) != 0 || (earlier->reads & later->writes) != 0;
+}
+
+/* Returns the end of the group that begins with launch `first`: the first launch after it that fills the device or depends on one
+ * of the group. */
+static size_t end_of_group(const rl_independent_launches *found, size_t first) {
+  size_t end = first;
+  for (; end < found->launch_count && !found->launches[end].fills_device; end++)
+    for (size_t i = first; i < end; i++)
+      if (depends(&found->launches[i].data, &found->launches[end].data)) return end;
+  return end;
+}
+
+static rl_launch_group group_of(const rl_independent_launches *found, size_t first, size_t count) {
+  rl_launch_group group = {first, count, 0, 0};
+  double device_us = 0, memory_us = 0;
+  for (size_t i = first; i < first + count; i++) {
+    const rl_step_launch *launch = &found->launches[i];
+    group.total_us += launch->total_us;
+    group.least_us = fmax(group.least_us, launch->total_us);
+    device_us += launch->total_us * launch->device_ratio;
+    memory_us += launch->total_us * launch->memory_ratio;
+  }
+  group.least_us = fmax(group.least_us, fmax(device_us, memory_us));
+  return group;
+}
+
+static void find_groups(rl_independent_launches *found) {
+  for (size_t first = 0, end; first < found->launch_count; first = end) {
+    end = end_of_group(found, first);
+    if (end - first >= 2) {
+      const rl_launch_group group = group_of(found, first, end - first);
+      if (group.least_us <= (1 - RL_MIN_GROUP_SAVING_RATIO) * group.total_us) found->groups[found->group_count++] = group;
+    }
+    if (end == first) end++;
+  }
+}
+
+/* Adds the declared data to each launch. Returns the name of a launch that declares none; NULL: all declare it. */
+static const char *add_data(rl_independent_launches *found, const rl_workload *workload, const void *params,
+                            double read_bytes_per_s) {
+  for (size_t i = 0; i < found->launch_count; i++) {
+    rl_step_launch *launch = &found->launches[i];
+    if (!workload->launch_data(params, launch->name, &launch->data)) return launch->name;
+    launch->device_ratio /= launch->total_us;
+    launch->memory_ratio = launch->data.bytes * launch->executions / (launch->total_us * 1e-6) / read_bytes_per_s;
+    if (!(launch->memory_ratio < RL_FILLED_MEMORY_RATIO)) launch->fills_device = true;
+  }
+  return NULL;
+}
+
+#define FAIL(...) (snprintf(found->reason, sizeof found->reason, __VA_ARGS__), found->launch_count = 0)
+
+void rl_independent_launches_find(const rl_traced_kernel *kernels, size_t count, const rl_workload *workload, const void *params,
+                                  const rl_device_capacity *capacity, rl_independent_launches *found) {
+  double longest_us[RL_MAX_STEP_LAUNCHES] = {0};
+  *found = (rl_independent_launches){0};
+  if (workload->launch_data == NULL) {
+    FAIL("launches of the workload %s do not declare which data they read and write", workload->name);
+    return;
+  }
+  if (!(capacity->read_bytes_per_s > 0)) {
+    FAIL("the rate of this device's memory is not measured; run a job of the kind ceilings");
+    return;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (kernels[i].launch[0] != '\0' && kernels[i].total_us > 0 && add_kernel(found, &kernels[i], capacity, longest_us)) continue;
+    FAIL("it is unknown which launch a kernel belongs to, or how many of its blocks the device holds at once: %.64s",
+         kernels[i].name);
+    return;
+  }
+  const char *undeclared = add_data(found, workload, params, capacity->read_bytes_per_s);
+  if (undeclared == NULL) find_groups(found);
+  else FAIL("the launch %s does not declare which data it reads and writes", undeclared);
+}
+
+size_t rl_independent_metrics(const rl_independent_launches *found, int64_t window_ns,
+                              rl_metric_value metrics[RL_INDEPENDENT_METRIC_COUNT]) {
+  double launches = 0, total_us = 0, least_us = 0, device_us = 0, memory_us = 0;
+  for (size_t g = 0; g < found->group_count; g++) {
+    const rl_launch_group *group = &found->groups[g];
+    launches += (double)group->count;
+    total_us += group->total_us;
+    least_us += group->least_us;
+    for (size_t i = group->first; i < group->first + group->count; i++) {
+      device_us += found->launches[i].total_us * found->launches[i].device_ratio;
+      memory_us += found->launches[i].total_us * found->launches[i].memory_ratio;
+    }
+  }
+  const bool is_unknown = found->reason[0] != '\0';
+  const char *reason = is_unknown     ? found->reason
+                       : total_us > 0 ? NULL
+                                      : "no launches are independent and leave the device unfilled";
+  const rl_metric_value values[RL_INDEPENDENT_METRIC_COUNT] = {
+      {"timeline__independent_blocks_pct", 100 * device_us / total_us, reason},
+      {"timeline__independent_launches", is_unknown ? NAN : launches, is_unknown ? found->reason : NULL},
+      {"timeline__independent_memory_pct", 100 * memory_us / total_us, reason},
+      {"timeline__independent_pct", is_unknown || window_ns <= 0 ? NAN : 1e5 * total_us / (double)window_ns,
+       is_unknown       ? found->reason
+       : window_ns <= 0 ? "the window is empty"
+                        : NULL},
+      {"timeline__independent_saving_pct", 100 * (1 - least_us / total_us), reason}};
+  memcpy(metrics, values, sizeof values);
+  return RL_INDEPENDENT_METRIC_COUNT;
+}

@@ -1,0 +1,90 @@
+/* Finds successive launches of a step that do not need each other's results and leave most of the device unused, so that
+ * computing them at once could save time. A trace does not show this: CUPTI records no arguments of kernels. The workload
+ * declares which data its launches read and write (rl_workload.launch_data). All functions are pure.
+ *
+ * The launches of a step are enqueued to one stream. A launch fills the device if one of its kernels has at least as many blocks
+ * as the device holds at once, or if its data crosses the memory at RL_FILLED_MEMORY_RATIO of the rate that a ceilings job
+ * measured for reads. A group is a list of successive launches of which none fills the device and none depends on another.
+ * Computed at once, a group takes at least
+ *
+ *   the time of its longest launch,
+ *   the sum of its launches' times, each multiplied by the share of the device that the launch's blocks fill, and
+ *   the time in which its data crosses the memory at the measured rate.
+ *
+ * Data counts as if it came from memory, although a cache can hold some of it. The estimate is rather too small for that reason.
+ */
+#ifndef RL_ANALYZE_INDEPENDENT_LAUNCHES_H
+#define RL_ANALYZE_INDEPENDENT_LAUNCHES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/metrics.h"
+#include "model/records.h"
+#include "workload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of the layer with one token on an H200, gate and up used 77 to 84 % of the memory's rate, and gained nothing on two streams or
+ * as one product. q, k and v used 58 %, and one product for all three took 26 % less time (docs/measurements/h200-layer.md). */
+#define RL_FILLED_MEMORY_RATIO 0.7
+/* A group that could save less than this share of its time is not listed. */
+#define RL_MIN_GROUP_SAVING_RATIO 0.1
+
+enum { RL_MAX_STEP_LAUNCHES = 64 };
+
+typedef struct rl_traced_kernel { /* the executions of a kernel by one launch of the step */
+  char launch[RL_NAME_SIZE];      /* "": unknown */
+  char name[RL_KERNEL_NAME_SIZE];
+  double executions, total_us, blocks, block_threads, occupancy_ratio;
+} rl_traced_kernel;
+
+/* NAN: unknown. */
+typedef struct rl_device_capacity {
+  double multiprocessors, multiprocessor_threads, read_bytes_per_s;
+} rl_device_capacity;
+
+/* Returns the maximum number of threads on a multiprocessor; NAN: unknown. compute_capability: "9.0"; NULL: unknown. */
+double rl_multiprocessor_threads(const char *compute_capability);
+
+typedef struct rl_step_launch {
+  const char *name, *kernel; /* kernel: the name of the kernel that takes most of the launch's time */
+  rl_launch_data data;
+  double executions, total_us;
+  double blocks, resident_blocks; /* blocks of that kernel, and the number of them that the device holds at once */
+  double device_ratio;            /* share of the device that its blocks fill, as a mean over its time */
+  double memory_ratio;            /* rate of its data divided by the measured rate of reads */
+  bool fills_device;
+} rl_step_launch;
+
+typedef struct rl_launch_group {
+  size_t first, count; /* launches of the step */
+  double total_us;     /* time of all executions of its launches */
+  double least_us;     /* lower bound of the time when they are computed at once */
+} rl_launch_group;
+
+typedef struct rl_independent_launches {
+  rl_step_launch launches[RL_MAX_STEP_LAUNCHES]; /* in the order in which the step enqueues them */
+  rl_launch_group groups[RL_MAX_STEP_LAUNCHES];
+  size_t launch_count, group_count;
+  char reason[RL_REASON_SIZE]; /* why it is unknown whether there are groups; then there are none. "": it is known */
+} rl_independent_launches;
+
+/* kernels: all kernels of the trace, in the order of their first start. params: the parameters of the workload. The result points
+ * to the names of the kernels. */
+void rl_independent_launches_find(const rl_traced_kernel *kernels, size_t count, const rl_workload *workload, const void *params,
+                                  const rl_device_capacity *capacity, rl_independent_launches *found);
+
+/* The metrics that the rules of the timeline read: of all groups together. */
+enum { RL_INDEPENDENT_METRIC_COUNT = 5 };
+/* Writes the metrics, sorted by name, and returns their number. Names are static; reasons belong to `found`. */
+size_t rl_independent_metrics(const rl_independent_launches *found, int64_t window_ns,
+                              rl_metric_value metrics[RL_INDEPENDENT_METRIC_COUNT]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

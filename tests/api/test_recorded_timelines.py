@@ -1,0 +1,65 @@
+"""Tests the timelines of all traces that were recorded on an H200 (tests/data/h200.sqlite.xz): the classes add up, the savings do
+not exceed the idle time, and only launches that were faster as one launch are called independent."""
+import collections
+
+import pytest
+
+LAYER = {"prefill": range(10, 16), "decode": range(16, 18)}  # runs of the layer
+
+
+def timeline(h200, run):
+    return h200.get(f"/runs/{run}/timeline/findings").json()
+
+
+@pytest.fixture(scope="module")
+def timelines(h200):
+    """The timeline of each run that has a trace."""
+    runs = [run["id"] for item in h200.get("/jobs?limit=500").json()["items"] for run in item["runs"]]
+    found = {run: timeline(h200, run) for run in runs}
+    return {run: document for run, document in found.items() if document["classes"] is not None}
+
+
+def test_classes_and_parts_of_every_trace_add_up(timelines):
+    assert len(timelines) >= 16 and {run for runs in LAYER.values() for run in runs} <= set(timelines)
+    for run, found in timelines.items():
+        window_ns = found["window"]["end_ns"] - found["window"]["start_ns"]
+        totals = collections.Counter({item["class"]: item["time_ns"] for item in found["classes"]})
+        assert totals.total() == window_ns, run
+        for parts in (found["ranges"] if not found["ranges_truncated"] else [], found["phases"]):
+            assert not parts or sum(part.get("own_ns", part["time_ns"]) for part in parts) == window_ns, run
+        if found["critical_path"]["reason"] is None:
+            assert sum(found["critical_path"]["parts"].values()) == window_ns, run
+
+
+def test_savings_of_every_trace_are_at_most_its_idle_time(timelines):
+    for run, found in timelines.items():
+        window_ns = found["window"]["end_ns"] - found["window"]["start_ns"]
+        idle_ns = sum(item["time_ns"] for item in found["classes"] if item["class"].startswith("idle_"))
+        saved_pct = sum(finding["speedup_pct"] for finding in found["findings"] if finding["scope"] == "global")
+        assert saved_pct <= 100 * idle_ns / window_ns + 1e-9, run
+
+
+def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
+    """Of the recorded layers, only the step `baseline` for one token has products that leave the device unfilled. Gate and up
+    leave multiprocessors unused too, but not the memory: on two streams they were not faster."""
+    rule = "timeline_independent_launches"
+    with_groups = {run for run, found in timelines.items() if found["independent_launches"]["groups"]}
+    assert with_groups == {16}
+    assert {run for run, found in timelines.items() if rule in {finding["rule"] for finding in found["findings"]}} == {16}
+    group, = timelines[16]["independent_launches"]["groups"]
+    assert [(item["launch"], item["executions"], item["blocks"], item["resident_blocks"]) for item in group["launches"]] == [
+        (name, 5, 96, 132) for name in ("q", "k", "v")]
+    assert all("nvjet" in item["kernel"] and 0.5 < item["memory_ratio"] < 0.7 for item in group["launches"])
+    assert group["time_ns"] == pytest.approx(sum(item["time_ns"] for item in group["launches"]), abs=2)
+    finding, = (finding for finding in timelines[16]["findings"] if finding["rule"] == rule)
+    assert finding["scope"] == "local" and finding["version"] == 1
+    assert finding["speedup_pct"] == pytest.approx(100 * (1 - group["least_ns"] / group["time_ns"]), abs=1e-3)
+
+
+def test_workloads_without_declared_data_have_a_reason(timelines):
+    for run, found in timelines.items():
+        reason = found["independent_launches"]["reason"]
+        if any(run in runs for runs in LAYER.values()):
+            assert reason is None
+        else:
+            assert "do not declare which data" in reason and found["independent_launches"]["groups"] is None

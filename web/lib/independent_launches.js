@@ -1,0 +1,25 @@
+// Groups of successive launches that do not need each other's results and leave most of the device unused.
+import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
+import { shareCell } from '/lib/share_cell.js';
+import * as format from '/lib/format.js';
+
+const columns = [['Independent launches'], ['Time', 'n'], ['Blocks', 'n'], ['Blocks that fit', 'n'],
+  ['Of the memory’s rate', 'n']];
+
+const launchRow = (item) => createElement('tr', {},
+  createElement('th', { scope: 'row', class: 'name', title: item.kernel }, item.launch),
+  numberCell(format.us(item.time_ns / 1000)), numberCell(format.count(item.blocks)),
+  numberCell(format.count(item.resident_blocks)), shareCell({ share_ratio: item.memory_ratio }));
+
+/** Creates the rows of a group: its launches, then their sum. */
+function groupRows(group) {
+  const sum = `one after another; at least ${format.us(group.least_ns / 1000)} at once`;
+  return [...group.launches.map(launchRow), createElement('tr', {}, createElement('th', { scope: 'row' }, 'Together'),
+    numberCell(format.us(group.time_ns / 1000)), createElement('td', { class: 'words', colspan: 3 }, sum))];
+}
+
+/** Draws the groups {reason, groups}. Without a group, nothing is shown. */
+export function drawIndependentLaunches({ groups }) {
+  byId('independent').hidden = !groups?.length;
+  byId('independent-table').replaceChildren(headOf(columns), createElement('tbody', {}, ...(groups ?? []).flatMap(groupRows)));
+}
