@@ -63,11 +63,12 @@ static int compute_range_and_phase_times(rl_store *store, int64_t run_id, rl_run
   RL_CLEANUP(free_shares) phase_shares shares = {0};
   RL_CLEANUP(rl_name_times_clear) rl_name_times names = {0};
   const rl_trace_index *index = &timeline->trace.index;
+  const int64_t *path_ns = timeline->path.operation_ns;
   if (read_shares(store, run_id, &shares, err) < 0) return -1;
-  if (shares.count == 0) return rl_range_times_compute(index, NULL, &timeline->classes, &timeline->ranges, err);
-  if (rl_name_times_begin(index, &names, err) < 0) return -1;
+  if (shares.count == 0) return rl_range_times_compute(index, NULL, path_ns, &timeline->classes, &timeline->ranges, err);
+  if (rl_name_times_begin(index, path_ns, &names, err) < 0) return -1;
   const rl_time_observer observer = rl_name_times_observer(&names);
-  if (rl_range_times_compute(index, &observer, &timeline->classes, &timeline->ranges, err) < 0) return -1;
+  if (rl_range_times_compute(index, &observer, path_ns, &timeline->classes, &timeline->ranges, err) < 0) return -1;
   rl_phase_times_compute(&names, shares.items, shares.count, &timeline->phases);
   return 0;
 }
@@ -78,9 +79,9 @@ int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeli
   const rl_trace_index *index = &timeline->trace.index;
   if (rl_run_trace_read(store, &request->budget, run_id, &timeline->trace, err) < 0) return -1;
   if (timeline->trace.state.reason[0] != '\0') return 0;
+  if (rl_critical_path_compute(index, &timeline->path, err) < 0) return -1;
   if (compute_range_and_phase_times(store, run_id, timeline, err) < 0) return -1;
   if (rl_launch_queue_compute(index, &timeline->classes, &timeline->queue, err) < 0) return -1;
-  if (rl_critical_path_compute(index, &timeline->path, err) < 0) return -1;
   rl_thread_times_compute(index, &timeline->classes, &timeline->threads);
   timeline->queue_reason = rl_launch_queue_reason(index, &timeline->queue);
   timeline->path_reason = rl_critical_path_reason(index, &timeline->classes);

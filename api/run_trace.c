@@ -32,6 +32,7 @@ void rl_run_trace_clear(rl_run_trace *trace) {
   atomic_fetch_sub(&loaded_rows, trace->claimed_rows);
   for (size_t i = 0; i < trace->name_count; i++) free(trace->names[i]);
   free(trace->names);
+  free(trace->sizes);
   free(trace->items);
   rl_trace_index_clear(&trace->index);
   *trace = (rl_run_trace){0};
@@ -102,18 +103,22 @@ typedef struct value_dictionary {
 
 static void free_dictionary(value_dictionary *dictionary) { free(dictionary->entries); }
 
-static int read_dictionary(rl_store *store, const rl_binding *run, value_dictionary *dictionary, rl_error *err) {
+/* Reads the values that rows share. The number of an entry is also the index of its size. */
+static int read_dictionary(rl_store *store, const rl_binding *run, value_dictionary *dictionary, rl_run_trace *trace,
+                           rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *unused;
   int found;
   if (rl_store_query(store, RL_QUERY_TIMELINE_VALUES, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0) {
-    if (rl_array_reserve(&dictionary->entries, dictionary->count, &dictionary->capacity, sizeof *dictionary->entries, err) < 0)
+    if (rl_array_reserve(&dictionary->entries, dictionary->count, &dictionary->capacity, sizeof *dictionary->entries, err) < 0 ||
+        rl_array_reserve(&trace->sizes, trace->size_count, &trace->size_capacity, sizeof *trace->sizes, err) < 0)
       return -1;
     dictionary->entries[dictionary->count++] = (shared_values){.name = (uint32_t)rl_cursor_integer(cursor, 2),
                                                                .graph_node = (uint32_t)rl_cursor_integer(cursor, 3),
                                                                .stream = (uint32_t)rl_cursor_integer(cursor, 4),
                                                                .thread = (uint32_t)rl_cursor_integer(cursor, 5)};
+    trace->sizes[trace->size_count++] = rl_cursor_integer(cursor, 6);
   }
   return found;
 }
@@ -125,14 +130,16 @@ static int add_event(rl_run_trace *trace, const value_dictionary *dictionary, rl
     return rl_fail(err, RL_STORAGE, 0, "an activity row refers to entry %lld of the dictionary, which does not exist",
                    (long long)entry);
   const shared_values *shared = &dictionary->entries[entry];
-  trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
-                                                  .end_ns = start_ns + rl_cursor_integer(cursor, 2),
-                                                  .kind = (uint32_t)rl_cursor_integer(cursor, 3),
-                                                  .name = shared->name,
-                                                  .correlation = (uint32_t)rl_cursor_integer(cursor, 4),
-                                                  .graph_node = shared->graph_node,
-                                                  .stream = shared->stream,
-                                                  .thread = shared->thread};
+  rl_trace_event *event = &trace->items[trace->count++];
+  *event = (rl_trace_event){.start_ns = start_ns,
+                            .end_ns = start_ns + rl_cursor_integer(cursor, 2),
+                            .kind = (uint32_t)rl_cursor_integer(cursor, 3),
+                            .name = shared->name,
+                            .correlation = (uint32_t)rl_cursor_integer(cursor, 4),
+                            .graph_node = shared->graph_node,
+                            .stream = shared->stream,
+                            .thread = shared->thread};
+  if (event->kind == RL_ACTIVITY_MEMCPY) event->size = (uint32_t)entry;
   return 0;
 }
 
@@ -141,7 +148,7 @@ static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *tra
   RL_CLEANUP(free_dictionary) value_dictionary dictionary = {0};
   const char *unused;
   int found;
-  if (read_dictionary(store, run, &dictionary, err) < 0) return -1;
+  if (read_dictionary(store, run, &dictionary, trace, err) < 0) return -1;
   if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0)
     if (add_event(trace, &dictionary, cursor, err) < 0) return -1;
@@ -164,8 +171,13 @@ int rl_run_trace_read(rl_store *store, rl_request_budget *budget, int64_t run_id
   if (rl_trace_state_read(store, run_id, &trace->state, err) < 0 || rl_trace_state_check_size(&trace->state, err) < 0) return -1;
   if (read_trace(store, budget, run_id, trace, err) < 0) return -1;
   const char *incomplete_reason = trace->state.incomplete_reason;
-  trace->events = (rl_trace_events){trace->items, trace->count, (const char *const *)trace->names, trace->name_count,
-                                    incomplete_reason[0] != '\0' ? incomplete_reason : NULL};
+  trace->events = (rl_trace_events){.items = trace->items,
+                                    .count = trace->count,
+                                    .names = (const char *const *)trace->names,
+                                    .name_count = trace->name_count,
+                                    .incomplete_reason = incomplete_reason[0] != '\0' ? incomplete_reason : NULL,
+                                    .sizes = trace->sizes,
+                                    .size_count = trace->size_count};
   if (rl_trace_index_build(&trace->events, &trace->index, err) < 0) return -1;
   free(rl_take_ownership(&trace->items)); /* the index has a copy */
   trace->events.items = NULL;

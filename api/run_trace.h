@@ -23,6 +23,8 @@ typedef struct rl_run_trace {
   size_t count, capacity;
   char **names;
   size_t name_count, name_capacity;
+  int64_t *sizes; /* of copies, in bytes */
+  size_t size_count, size_capacity;
   rl_trace_state state;
   int64_t claimed_rows;   /* rows of this trace that count towards RL_MAX_LOADED_ROWS */
   rl_trace_events events; /* points to the members above */

@@ -88,9 +88,16 @@ static cJSON *class_times_json(const int64_t class_ns[RL_TIME_CLASS_COUNT]) {
   return object;
 }
 
-static cJSON *range_json(const char *name, const rl_range_time *range, const rl_time_classes *window) {
+static void add_totals(cJSON *object, const rl_run_timeline *timeline, const int64_t totals[RL_OPERATION_TOTAL_COUNT]) {
+  for (int i = 0; i < RL_OPERATION_TOTAL_COUNT; i++) {
+    const bool is_unknown = i == RL_TOTAL_CRITICAL_PATH_NS && timeline->path_reason != NULL;
+    rl_json_add_number(object, rl_operation_total_names[i], is_unknown ? NAN : (double)totals[i]);
+  }
+}
+
+static cJSON *range_json(const char *name, const rl_range_time *range, const rl_run_timeline *timeline) {
   cJSON *object = cJSON_CreateObject();
-  double window_ns = (double)(window->end_ns - window->start_ns);
+  double window_ns = (double)(timeline->classes.end_ns - timeline->classes.start_ns);
   rl_json_add_text(object, "name", name);
   cJSON_AddNumberToObject(object, "depth", range->depth);
   cJSON_AddNumberToObject(object, "ranges", (double)range->range_count);
@@ -100,34 +107,37 @@ static cJSON *range_json(const char *name, const rl_range_time *range, const rl_
   rl_json_add_number(object, "ratio", window_ns > 0 ? (double)range->time_ns / window_ns : NAN);
   rl_json_add_number(object, "projected_ns", name != NULL ? (double)range->projected_ns : NAN);
   rl_json_add_number(object, "host_ns", name != NULL ? (double)range->host_ns : NAN);
+  add_totals(object, timeline, range->totals);
   cJSON_AddItemToObject(object, "classes", class_times_json(range->class_ns));
   return object;
 }
 
-static void add_ranges(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes,
-                       const rl_range_times *times) {
+static void add_ranges(cJSON *document, const rl_run_timeline *timeline) {
+  const rl_range_times *times = &timeline->ranges;
   cJSON *array = cJSON_AddArrayToObject(document, "ranges");
   int64_t least_ns = min_listed_ns(times);
   size_t listed = 0;
   for (size_t i = 0; i < times->count && listed < MAX_RANGE_NAMES; i++) {
     const rl_range_time *range = &times->items[i];
     if (range->time_ns < least_ns) continue;
-    cJSON_AddItemToArray(array, range_json(events->names[range->name], range, classes));
+    cJSON_AddItemToArray(array, range_json(timeline->trace.events.names[range->name], range, timeline));
     listed++;
   }
-  if (times->count > 0) cJSON_AddItemToArray(array, range_json(NULL, &times->outside, classes));
+  if (times->count > 0) cJSON_AddItemToArray(array, range_json(NULL, &times->outside, timeline));
   cJSON_AddBoolToObject(document, "ranges_truncated", listed < times->count);
 }
 
-static void add_phases(cJSON *document, const rl_time_classes *classes, const rl_phase_times *phases) {
+static void add_phases(cJSON *document, const rl_run_timeline *timeline) {
   cJSON *array = cJSON_AddArrayToObject(document, "phases");
-  double window_ns = (double)(classes->end_ns - classes->start_ns);
+  const rl_phase_times *phases = &timeline->phases;
+  double window_ns = (double)(timeline->classes.end_ns - timeline->classes.start_ns);
   for (size_t i = 0; i < phases->count; i++) {
     const rl_phase_time *phase = &phases->items[i];
     cJSON *object = cJSON_CreateObject();
     rl_json_add_text(object, "phase", phase->phase);
     cJSON_AddNumberToObject(object, "time_ns", (double)phase->time_ns);
     rl_json_add_number(object, "ratio", window_ns > 0 ? (double)phase->time_ns / window_ns : NAN);
+    add_totals(object, timeline, phase->totals);
     cJSON_AddItemToObject(object, "classes", class_times_json(phase->class_ns));
     cJSON_AddItemToArray(array, object);
   }
@@ -262,8 +272,8 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernel_count);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launch_count);
   add_classes(document, events, classes);
-  add_ranges(document, events, classes, &timeline->ranges);
-  add_phases(document, classes, &timeline->phases);
+  add_ranges(document, timeline);
+  add_phases(document, timeline);
   add_queue(document, timeline);
   add_path(document, events, timeline);
   add_threads(document, &timeline->threads);

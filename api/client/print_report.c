@@ -226,6 +226,7 @@ static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   rl_print_cell(out, rl_format_us(cell, rl_json_number(part, "time_ns") / 1000), TIME_COLUMNS);
   rl_print_cell(out, rl_format_percent(cell, rl_json_number(part, "ratio")), SHARE_COLUMNS);
   rl_print_cell(out, rl_format_us(cell, idle_ns(part) / 1000), INTERVALS_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(part, "critical_path_ns") / 1000), INTERVALS_COLUMNS);
   if (longest != NULL) fprintf(out, "  %s %s", longest->string, rl_format_us(cell, longest->valuedouble / 1000));
   fputc('\n', out);
 }
@@ -240,6 +241,7 @@ static void print_window_parts(FILE *out, const char *title, const cJSON *parts,
   rl_print_cell(out, "time", TIME_COLUMNS);
   rl_print_cell(out, "share", SHARE_COLUMNS);
   rl_print_cell(out, "idle", INTERVALS_COLUMNS);
+  rl_print_cell(out, "on path", INTERVALS_COLUMNS);
   fputs("  most idle time\n", out);
   cJSON_ArrayForEach (part, parts) {
     const char *text = rl_json_text(part, name);

@@ -185,7 +185,8 @@ static int prepare(path_search *s, rl_error *err) {
                                      {&s->event_records, RL_CALL_RECORDS_EVENT, event_key, false}};
   s->row_of_name = calloc(s->index->events->name_count + 1, sizeof *s->row_of_name);
   s->path->names = calloc(s->index->events->name_count + 1, sizeof *s->path->names);
-  if (s->row_of_name == NULL || s->path->names == NULL) return out_of_memory(err);
+  s->path->operation_ns = calloc(s->index->operation_count + 1, sizeof *s->path->operation_ns);
+  if (s->row_of_name == NULL || s->path->names == NULL || s->path->operation_ns == NULL) return out_of_memory(err);
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     if (list_calls(s, &lists[i], err) < 0) return -1;
   return list_launches(s, err) < 0 ? -1 : list_operations(s, err);
@@ -236,7 +237,8 @@ static void add_operation(path_search *s) {
   }
   path->operation_count++;
   path->names[*row - 1].count++;
-  path->names[*row - 1].time_ns += larger(s->covered_from_ns - operation->start_ns, 0);
+  path->operation_ns[s->operation] = larger(s->covered_from_ns - operation->start_ns, 0);
+  path->names[*row - 1].time_ns += path->operation_ns[s->operation];
   extend(s, rl_trace_is_copy(operation) ? RL_PATH_COPIES : RL_PATH_KERNELS, operation->start_ns);
 }
 
@@ -408,6 +410,7 @@ int rl_critical_path_compute(const rl_trace_index *index, rl_critical_path *path
 
 void rl_critical_path_clear(rl_critical_path *path) {
   free(path->names);
+  free(path->operation_ns);
   *path = (rl_critical_path){0};
 }
 

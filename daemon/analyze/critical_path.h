@@ -47,6 +47,9 @@ typedef struct rl_path_operations { /* the operations with this name on the path
 typedef struct rl_critical_path {
   int64_t part_ns[RL_PATH_PART_COUNT]; /* the parts add up to the window */
   rl_path_operations *names;           /* sorted by time_ns, the largest first */
+  /* operation_ns[i]: time of operation i on the path; i is an index into rl_trace_index.operations. 0: the operation is not on
+   * the path, or takes no time. These times add up to the parts RL_PATH_KERNELS and RL_PATH_COPIES. */
+  int64_t *operation_ns;
   size_t name_count;
   size_t operation_count;
   /* Number of operations whose predecessor is known from the order in time alone, because it or its predecessor belongs to a

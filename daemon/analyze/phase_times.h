@@ -4,10 +4,11 @@
  * The activity rows do not record to which launch of the iteration a kernel belongs, but the summaries of the kernels do
  * (rl_kernel, and rl_phase for a kernel that executes several phases). So the time of all operations with a name is divided in
  * proportion to the totals of its summaries. If all launches of a kernel belong to one phase, the result is exact; else each
- * class of the kernel's time is divided in the same proportion. All functions are pure. */
+ * class of the kernel's time, and each total, is divided in the same proportion. All functions are pure. */
 #ifndef RL_ANALYZE_PHASE_TIMES_H
 #define RL_ANALYZE_PHASE_TIMES_H
 
+#include "analyze/operation_totals.h"
 #include "analyze/time_classes.h"
 #include "model/records.h"
 
@@ -24,9 +25,12 @@ typedef struct rl_phase_share { /* part of the time of the operations with a nam
 /* Receives the times of the operations of each name. */
 typedef struct rl_name_times {
   const rl_trace_index *index;
-  int64_t (*class_ns)[RL_TIME_CLASS_COUNT]; /* class_ns[name][class] */
+  int64_t (*class_ns)[RL_TIME_CLASS_COUNT];    /* class_ns[name][class] */
+  int64_t (*totals)[RL_OPERATION_TOTAL_COUNT]; /* totals[name][total] */
 } rl_name_times;
-int rl_name_times_begin(const rl_trace_index *index, rl_name_times *times, rl_error *err); /* RL_ERRNO: out of memory */
+/* Computes the totals; the observer adds the times. path_ns: rl_critical_path.operation_ns; NULL: unknown. The caller clears
+ * *times, even after a failure. Fails with RL_ERRNO if memory is exhausted. */
+int rl_name_times_begin(const rl_trace_index *index, const int64_t *path_ns, rl_name_times *times, rl_error *err);
 rl_time_observer rl_name_times_observer(rl_name_times *times);
 void rl_name_times_clear(rl_name_times *times);
 
@@ -34,6 +38,7 @@ typedef struct rl_phase_time {
   char phase[RL_NAME_SIZE]; /* "": operations without a phase, such as copies */
   int64_t time_ns;          /* sum of class_ns */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
+  int64_t totals[RL_OPERATION_TOTAL_COUNT];
 } rl_phase_time;
 
 enum { RL_MAX_PHASES = 32 };
@@ -43,7 +48,8 @@ typedef struct rl_phase_times {
   size_t count;                       /* 0: no share has a phase */
 } rl_phase_times;
 
-/* shares: sorted by name. The classes of all phases add up to the classes of the window. */
+/* shares: sorted by name. The classes of all phases add up to the classes of the window, and the totals of
+ * all phases to those of the trace. */
 void rl_phase_times_compute(const rl_name_times *times, const rl_phase_share *shares, size_t count, rl_phase_times *phases);
 
 #ifdef __cplusplus

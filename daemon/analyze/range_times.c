@@ -39,6 +39,7 @@ RL_DEFINE_CLEANUP(free_thread_ranges, thread_range *, free, NULL)
 typedef struct projection {
   const rl_trace_index *index;
   const rl_time_observer *observer; /* NULL: none */
+  const int64_t *path_ns;           /* rl_critical_path.operation_ns; NULL: unknown */
   range *ranges;                    /* sorted by start, outer ranges first; the last item is for the time outside of ranges */
   size_t count;
   range_change *changes; /* sorted by thread, then by time */
@@ -204,12 +205,27 @@ static void add_range(projection *p, const range *r, rl_range_times *times) {
   if (!r->in_same_name) add_classes(r, row);
 }
 
+/* Adds the totals of each operation to the names of its range and of the ranges around it, each name once. */
+static void add_totals(const projection *p, rl_range_times *times) {
+  for (size_t i = 0; i < p->index->operation_count; i++) {
+    int64_t totals[RL_OPERATION_TOTAL_COUNT] = {0};
+    rl_operation_totals_add(p->index, p->path_ns, i, totals);
+    for (uint32_t number = p->range_of[i]; number != NO_RANGE; number = p->ranges[number].parent) {
+      const range *r = &p->ranges[number];
+      if (r->in_same_name) continue;
+      rl_range_time *row = r->event == NULL ? &times->outside : &times->items[p->row_of_name[r->event->name] - 1];
+      for (int k = 0; k < RL_OPERATION_TOTAL_COUNT; k++) row->totals[k] += totals[k];
+    }
+  }
+}
+
 static int add_names(projection *p, rl_range_times *times, rl_error *err) {
   times->items = malloc((p->count + 1) * sizeof *times->items);
   if (times->items == NULL) return out_of_memory(err);
   for (size_t i = 0; i < p->count; i++) add_range(p, &p->ranges[i], times);
   add_classes(&p->ranges[p->count], &times->outside);
   times->outside.own_ns = times->outside.time_ns;
+  add_totals(p, times);
   return 0;
 }
 
@@ -222,6 +238,7 @@ static int allocate(projection *p, rl_error *err) {
   p->row_of_name = calloc(p->index->events->name_count + 1, sizeof *p->row_of_name);
   p->range_of = malloc((p->index->operation_count + 1) * sizeof *p->range_of);
   for (size_t i = 0; i < p->count && p->ranges != NULL; i++) p->ranges[i] = (range){.event = events[i], .parent = NO_RANGE};
+  if (p->ranges != NULL) p->ranges[p->count].parent = NO_RANGE;
   free((void *)events);
   return p->ranges == NULL || p->open == NULL || p->open_of_name == NULL || p->row_of_name == NULL || p->range_of == NULL
              ? out_of_memory(err)
@@ -237,9 +254,9 @@ static int compute(projection *p, rl_time_classes *classes, rl_range_times *time
   return add_names(p, times, err);
 }
 
-int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
-                           rl_range_times *times, rl_error *err) {
-  projection p = {.index = index, .observer = observer};
+int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, const int64_t *path_ns,
+                           rl_time_classes *classes, rl_range_times *times, rl_error *err) {
+  projection p = {.index = index, .observer = observer, .path_ns = path_ns};
   *classes = (rl_time_classes){0};
   *times = (rl_range_times){0};
   int rc = compute(&p, classes, times, err);

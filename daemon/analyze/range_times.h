@@ -8,6 +8,7 @@
 #ifndef RL_ANALYZE_RANGE_TIMES_H
 #define RL_ANALYZE_RANGE_TIMES_H
 
+#include "analyze/operation_totals.h"
 #include "analyze/time_classes.h"
 
 #ifdef __cplusplus
@@ -25,6 +26,7 @@ typedef struct rl_range_time {
   int64_t projected_ns;   /* sum over the ranges: from the first operation's start to the last one's end; nsys's total */
   int64_t host_ns;        /* sum of the ranges' durations on the host */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
+  int64_t totals[RL_OPERATION_TOTAL_COUNT]; /* over the operations launched inside these ranges */
 } rl_range_time;
 
 typedef struct rl_range_times {
@@ -33,10 +35,10 @@ typedef struct rl_range_times {
   rl_range_time outside; /* the time outside of ranges; name, depth, range_count, projected_ns and host_ns are 0 */
 } rl_range_times;
 
-/* Also computes the time classes of the window. observer: receives the parts of the window; NULL: none. The caller clears both
- * results. Fails with RL_ERRNO if memory is exhausted. */
-int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
-                           rl_range_times *times, rl_error *err);
+/* Also computes the time classes of the window. observer: receives the parts of the window; NULL: none. path_ns:
+ * rl_critical_path.operation_ns; NULL: unknown. The caller clears both results. Fails with RL_ERRNO if memory is exhausted. */
+int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, const int64_t *path_ns,
+                           rl_time_classes *classes, rl_range_times *times, rl_error *err);
 void rl_range_times_clear(rl_range_times *times);
 
 #ifdef __cplusplus

@@ -25,8 +25,11 @@ typedef struct rl_trace_event {
     uint32_t event;      /* event that an API call records or waits for; 0: none, or unknown */
   };
   uint32_t stream; /* stream of an operation, or the stream that an API call about events or synchronisation names; 0: none */
-  uint32_t thread; /* thread of an API call, a range or a CPU span (a launch on the CPU); 0: unknown, or a range of the whole
-                      process */
+  union {
+    uint32_t thread; /* thread of an API call, a range or a CPU span (a launch on the CPU); 0: unknown, or a range of the whole
+                        process */
+    uint32_t size;   /* size of a copy: index into rl_trace_events.sizes */
+  };
 } rl_trace_event;
 
 typedef struct rl_trace_events {
@@ -35,6 +38,8 @@ typedef struct rl_trace_events {
   const char *const *names;
   size_t name_count;
   const char *incomplete_reason; /* reason why records are missing; NULL: the trace has them all */
+  const int64_t *sizes;          /* in bytes; NULL: the sizes of copies are not known, and size_count is 0 */
+  size_t size_count;
 } rl_trace_events;
 
 enum {

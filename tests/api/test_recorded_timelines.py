@@ -28,7 +28,20 @@ def test_classes_and_parts_of_every_trace_add_up(timelines):
         for parts in (found["ranges"] if not found["ranges_truncated"] else [], found["phases"]):
             assert not parts or sum(part.get("own_ns", part["time_ns"]) for part in parts) == window_ns, run
         if found["critical_path"]["reason"] is None:
-            assert sum(found["critical_path"]["parts"].values()) == window_ns, run
+            parts = found["critical_path"]["parts"]
+            assert sum(parts.values()) == window_ns, run
+            if found["phases"]:
+                assert sum(row["critical_path_ns"] for row in found["phases"]) == parts["kernels"] + parts["copies"], run
+
+
+def test_ranges_and_phases_divide_the_operations(timelines):
+    """The outermost ranges, and the time outside of them, have all copies, and so have the phases together."""
+    for run, found in timelines.items():
+        copies = [sum(group[name] for group in found["copies"]) for name in ("count", "bytes", "time_ns")]
+        for parts in ([row for row in found["ranges"] if row["depth"] == 0], found["phases"]):
+            if parts and not found["ranges_truncated"]:
+                names = ("copies", "copies_bytes", "copies_ns")
+                assert [sum(row[name] for row in parts) for name in names] == copies, run
 
 
 def test_savings_of_every_trace_are_at_most_its_idle_time(timelines):

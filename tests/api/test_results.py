@@ -146,6 +146,11 @@ def insert_trace_with_gap(rows):
                                     {"kind": "range", "name": "forward", "start_ns": 2_500, "end_ns": 20_000}]))
 
 
+# Members of ranges and phases: totals over their operations.
+OPERATION_TOTALS = ("small_kernels", "small_kernels_ns", "copies", "copies_bytes", "copies_ns", "blocking_copies",
+                    "blocking_copies_ns", "critical_path_ns")
+
+
 def test_a_late_launch_is_a_finding(daemon):
     rows = report_fixture.Rows(daemon)
     run = insert_trace_with_gap(rows)
@@ -163,13 +168,14 @@ def test_a_late_launch_is_a_finding(daemon):
         {"start_ns": 36_000, "end_ns": 86_000, "before": "k2", "after": "k3", "call": None}]
     assert classes["idle_launch_latency"]["longest"][0]["call"] == "cudaLaunchKernel_v7000"
     assert classes["compute"]["longest"] is None and classes["idle_copy"]["longest"] == []
+    totals = dict.fromkeys(OPERATION_TOTALS, 0)
     assert [{name: value for name, value in found_range.items() if name != "classes"} for found_range in found["ranges"]] == [
         {"name": "epoch 0", "depth": 0, "ranges": 1, "operations": 2, "time_ns": 31_000, "own_ns": 15_000,
-         "ratio": pytest.approx(31 / 105), "projected_ns": 31_000, "host_ns": 80_000},
+         "ratio": pytest.approx(31 / 105), "projected_ns": 31_000, "host_ns": 80_000, **totals},
         {"name": "forward", "depth": 1, "ranges": 1, "operations": 1, "time_ns": 16_000, "own_ns": 16_000,
-         "ratio": pytest.approx(16 / 105), "projected_ns": 15_000, "host_ns": 17_500},
+         "ratio": pytest.approx(16 / 105), "projected_ns": 15_000, "host_ns": 17_500, **totals},
         {"name": None, "depth": 0, "ranges": 0, "operations": 1, "time_ns": 74_000, "own_ns": 74_000,
-         "ratio": pytest.approx(74 / 105), "projected_ns": None, "host_ns": None}]
+         "ratio": pytest.approx(74 / 105), "projected_ns": None, "host_ns": None, **totals, "critical_path_ns": 15_000}]
     outside = {name: time for name, time in found["ranges"][2]["classes"].items() if time}
     assert outside == {"compute": 15_000, "idle_host_work": 50_000, "idle_launch_latency": 9_000}
     assert found["ranges_truncated"] is False
@@ -216,6 +222,9 @@ def test_findings_name_the_phases(daemon):
     found = daemon.get(f"/runs/{run}/timeline/findings").json()
     assert [(row["phase"], row["time_ns"], row["classes"]["compute"]) for row in found["phases"]] == [
         ("forward", 20_750, 20_000), ("backward", 62_250, 60_000), ("optimizer", 11_000, 10_000), (None, 1_000, 0)]
+    assert [row["critical_path_ns"] for row in found["phases"]] == [20_000, 60_000, 10_000, 1_000]
+    copies = [(row["copies"], row["copies_ns"], row["small_kernels"]) for row in found["phases"]]
+    assert copies == [*3 * [(0, 0, 0)], (1, 1_000, 0)]
     assert sum(row["ratio"] for row in found["phases"]) == pytest.approx(1)
     assert daemon.get(f"/runs/{insert_trace_with_gap(report_fixture.Rows(daemon))}/timeline/findings").json()["phases"] == []
 
@@ -246,7 +255,9 @@ def test_copies_of_pageable_memory_are_a_finding(daemon):
              {**copy, "start_ns": 420_000, "end_ns": 520_000, "correlation": 2, "source_memory": 2},
              {"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": 416_000, "end_ns": 417_000, "correlation": 3,
               "thread": 52},
-             {"kind": "kernel", "name": "k", "start_ns": 520_000, "end_ns": 530_000, "stream": 7, "correlation": 3, **shape}]
+             {"kind": "kernel", "name": "k", "start_ns": 520_000, "end_ns": 529_999, "stream": 7, "correlation": 3, **shape},
+             {"kind": "range", "name": "load", "start_ns": 0, "end_ns": 411_000, "thread": 51},
+             {"kind": "range", "name": "step", "start_ns": 412_000, "end_ns": 418_000, "thread": 52}]
     found = daemon.get(f"/runs/{report_fixture.Rows(daemon).run([], trace=([], trace))}/timeline/findings").json()
     assert found["copies"] == [
         {"name": "memcpy HtoD", "source_memory": "pageable", "destination_memory": "device", "count": 1, "bytes": 2 << 20,
@@ -259,6 +270,8 @@ def test_copies_of_pageable_memory_are_a_finding(daemon):
          "idle_ns": 0},
         {"thread": 52, "launches": {"count": 1, "time_ns": 1_000}, "synchronizations": none, "blocking_copies": none,
          "idle_ns": 10_000}]
+    assert {row["name"]: tuple(row[name] for name in OPERATION_TOTALS[:-1]) for row in found["ranges"]} == {
+        "load": (0, 0, 1, 2 << 20, 400_000, 1, 400_000), "step": (1, 9_999, 1, 2 << 20, 100_000, 0, 0), None: (0,) * 7}
     findings = {finding["rule"]: (finding["speedup_pct"], finding["scope"]) for finding in found["findings"]}
     assert findings["timeline_pageable_copies"] == (None, None)
     assert findings["timeline_pinned_rate"] == (pytest.approx(75), "local")
@@ -293,6 +306,7 @@ def test_a_timeline_with_dropped_records_has_no_causes(daemon):
         "compute": 45_000, "idle_unknown": 60_000}
     assert found["queue"]["reason"] == found["incomplete_reason"] and found["queue"]["total"] is None
     assert found["critical_path"]["reason"] == found["incomplete_reason"] and found["critical_path"]["parts"] is None
+    assert {row["critical_path_ns"] for row in found["ranges"]} == {None}
     assert [finding["rule"] for finding in found["findings"]] == ["timeline_unknown"]
 
 

@@ -190,6 +190,14 @@ static void check_that_parts_add_up(const rl_trace_index *index, const rl_critic
   assert_int_equal(sum_ns, index->end_ns - index->start_ns);
   assert_int_equal(names_ns, path->part_ns[RL_PATH_KERNELS] + path->part_ns[RL_PATH_COPIES]);
   assert_int_equal(operations, path->operation_count);
+  sum_ns = 0, operations = 0;
+  for (size_t i = 0; i < index->operation_count; i++) {
+    assert_true(path->operation_ns[i] >= 0);
+    sum_ns += path->operation_ns[i];
+    operations += path->operation_ns[i] > 0;
+  }
+  assert_int_equal(sum_ns, names_ns);
+  assert_true(operations <= path->operation_count);
 }
 
 static void compute_path(const rl_trace_events *events, rl_trace_index *index, rl_critical_path *path) {

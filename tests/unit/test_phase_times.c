@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/critical_path.h"
 #include "analyze/phase_times.h"
 
 enum { CONV, CONV_GRAD, GEMM, COPY, LAUNCH, NAME_COUNT };
@@ -22,14 +23,17 @@ static rl_time_classes compute_phase_times(const rl_trace_event *items, size_t c
   rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
   rl_trace_index index;
   rl_name_times times;
+  rl_critical_path path;
   rl_time_classes classes;
   rl_error err = {0};
   assert_return_code(rl_trace_index_build(&events, &index, &err), 0);
-  assert_return_code(rl_name_times_begin(&index, &times, &err), 0);
+  assert_return_code(rl_critical_path_compute(&index, &path, &err), 0);
+  assert_return_code(rl_name_times_begin(&index, path.operation_ns, &times, &err), 0);
   const rl_time_observer observer = rl_name_times_observer(&times);
   assert_return_code(rl_time_classes_compute(&index, &observer, &classes, &err), 0);
   rl_phase_times_compute(&times, shares, share_count, phases);
   rl_name_times_clear(&times);
+  rl_critical_path_clear(&path);
   rl_trace_index_clear(&index);
   return classes;
 }
@@ -52,6 +56,12 @@ static void a_phase_has_the_time_of_its_operations_and_the_idle_time_before_them
   assert_phase(&phases, 0, "forward", 31, 31);
   assert_phase(&phases, 1, "backward", 10, 15);
   assert_phase(&phases, 2, "", 0, 10);
+  const int64_t *forward = phases.items[0].totals, *backward = phases.items[1].totals, *without = phases.items[2].totals;
+  assert_true(forward[RL_TOTAL_SHORT_KERNELS] == 2 && forward[RL_TOTAL_SHORT_KERNELS_NS] == 31);
+  assert_true(backward[RL_TOTAL_SHORT_KERNELS] == 1 && backward[RL_TOTAL_SHORT_KERNELS_NS] == 10);
+  assert_true(without[RL_TOTAL_COPIES] == 1 && without[RL_TOTAL_COPIES_NS] == 10 && without[RL_TOTAL_BLOCKING_COPIES] == 0);
+  assert_int_equal(forward[RL_TOTAL_CRITICAL_PATH_NS] + backward[RL_TOTAL_CRITICAL_PATH_NS] + without[RL_TOTAL_CRITICAL_PATH_NS],
+                   51); /* all operations; the window has 5 ns more */
   rl_time_classes_clear(&classes);
 }
 
@@ -65,6 +75,8 @@ static void the_time_of_a_kernel_is_divided_among_its_phases(void **state) {
   assert_int_equal(phases.count, 2);
   assert_phase(&phases, 0, "forward", 5, 5);
   assert_phase(&phases, 1, "backward", 2, 2);
+  assert_int_equal(phases.items[0].totals[RL_TOTAL_SHORT_KERNELS_NS], 5);
+  assert_int_equal(phases.items[1].totals[RL_TOTAL_CRITICAL_PATH_NS], 2);
   rl_time_classes_clear(&classes);
 }
 
@@ -100,6 +112,12 @@ static void phases_add_up_to_the_window(void **state) {
       for (size_t i = 0; i < phases.count; i++) sum += phases.items[i].class_ns[k];
       assert_int_equal(sum, classes.class_ns[k]);
     }
+    int64_t kernels = 0, path_ns = 0;
+    for (size_t i = 0; i < phases.count; i++) {
+      kernels += phases.items[i].totals[RL_TOTAL_SHORT_KERNELS];
+      path_ns += phases.items[i].totals[RL_TOTAL_CRITICAL_PATH_NS];
+    }
+    assert_true(phases.count == 0 || (kernels == 40 && path_ns > 0 && path_ns <= classes.end_ns - classes.start_ns));
     rl_time_classes_clear(&classes);
   }
 }

@@ -8,13 +8,16 @@
 
 #include <cmocka.h>
 
+#include "analyze/critical_path.h"
 #include "analyze/range_times.h"
+#include "analyze/thresholds.h"
 #include "model/records.h"
 #include "random_numbers.h"
 
-enum { KERNEL_NAME, COPY, LAUNCH, SYNC, EPOCH, DATA, FORWARD, NAME_COUNT };
+enum { KERNEL_NAME, COPY, LAUNCH, SYNC, EPOCH, DATA, FORWARD, BLOCKING_COPY, ASYNC_COPY, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {
-    "kernel", "memcpy HtoD", "cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020", "epoch", "data", "forward"};
+    "kernel", "memcpy HtoD", "cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020", "epoch",
+    "data",   "forward",     "cudaMemcpy_v3020",       "cudaMemcpyAsync_v3020"};
 
 #define EVENT(kind_, name_, start, end, correlation_) \
   { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_) }
@@ -25,21 +28,28 @@ static const char *const names[NAME_COUNT] = {
 
 typedef struct analysis {
   rl_trace_index index;
+  rl_critical_path path;
   rl_time_classes classes;
   rl_range_times times;
 } analysis;
 
+static const int64_t copy_sizes[] = {0, 4096, 65536}; /* in bytes; rl_trace_event.size is an index */
+enum { SIZE_COUNT = sizeof copy_sizes / sizeof *copy_sizes };
+
 static void analyze_trace(const rl_trace_event *items, size_t count, analysis *results) {
   static rl_trace_events events;
   rl_error err = {0};
-  events = (rl_trace_events){items, count, names, NAME_COUNT, NULL};
+  events = (rl_trace_events){items, count, names, NAME_COUNT, NULL, copy_sizes, SIZE_COUNT};
   assert_return_code(rl_trace_index_build(&events, &results->index, &err), 0);
-  assert_return_code(rl_range_times_compute(&results->index, NULL, &results->classes, &results->times, &err), 0);
+  assert_return_code(rl_critical_path_compute(&results->index, &results->path, &err), 0);
+  assert_return_code(
+      rl_range_times_compute(&results->index, NULL, results->path.operation_ns, &results->classes, &results->times, &err), 0);
 }
 
 static void clear_analysis(analysis *results) {
   rl_range_times_clear(&results->times);
   rl_time_classes_clear(&results->classes);
+  rl_critical_path_clear(&results->path);
   rl_trace_index_clear(&results->index);
 }
 
@@ -77,6 +87,42 @@ static void an_operation_belongs_to_the_range_that_launches_it(void **state) {
   assert_int_equal(forward->depth, 1);
   assert_int_equal(results.times.outside.time_ns, 30);
   assert_int_equal(results.times.outside.operation_count, 1);
+  clear_analysis(&results);
+}
+
+static void assert_totals(const int64_t found[RL_OPERATION_TOTAL_COUNT], const int64_t expected[RL_OPERATION_TOTAL_COUNT]) {
+  for (int i = 0; i < RL_OPERATION_TOTAL_COUNT; i++)
+    if (found[i] != expected[i])
+      fail_msg("%s is %lld, not %lld", rl_operation_total_names[i], (long long)found[i], (long long)expected[i]);
+}
+
+/* "data" has a blocking copy and an asynchronous one, "forward" a kernel just below and one just above the limit of short
+ * kernels. The second kernel was queued when the first one ended. Both launches, the copies before them and the host work between
+ * them are on the critical path: 1000 ns of the window belong to the copies, the rest to the kernels. */
+static void a_range_has_the_totals_of_its_operations(void **state) {
+  (void)state;
+  enum { SHORT_NS = RL_SHORT_KERNEL_NS - 1, LONG_NS = RL_SHORT_KERNEL_NS };
+  rl_trace_event items[] = {RANGE(EPOCH, 0, 3000),
+                            RANGE(DATA, 0, 1500),
+                            EVENT(RL_ACTIVITY_RUNTIME, BLOCKING_COPY, 100, 1100, 1),
+                            COPY_OF(500, 1100, 1),
+                            EVENT(RL_ACTIVITY_RUNTIME, ASYNC_COPY, 1100, 1150, 2),
+                            COPY_OF(1100, 1500, 2),
+                            RANGE(FORWARD, 1500, 3000),
+                            CALL(1600, 1700, 3),
+                            CALL(1700, 1800, 4),
+                            KERNEL(2000, 2000 + SHORT_NS, 3),
+                            KERNEL(2000 + SHORT_NS, 2000 + SHORT_NS + LONG_NS, 4)};
+  analysis results;
+  items[3].size = 1, items[5].size = 2;
+  analyze_trace(items, sizeof items / sizeof *items, &results);
+  const int64_t data[] = {0, 0, 2, 4096 + 65536, 1000, 1, 600, 600}, forward[] = {1, SHORT_NS, 0, 0, 0, 0, 0, SHORT_NS + LONG_NS},
+                epoch[] = {1, SHORT_NS, 2, 4096 + 65536, 1000, 1, 600, 600 + SHORT_NS + LONG_NS},
+                none[RL_OPERATION_TOTAL_COUNT] = {0};
+  assert_totals(time_of_range(&results, DATA)->totals, data);
+  assert_totals(time_of_range(&results, FORWARD)->totals, forward);
+  assert_totals(time_of_range(&results, EPOCH)->totals, epoch);
+  assert_totals(results.times.outside.totals, none);
   clear_analysis(&results);
 }
 
@@ -188,6 +234,20 @@ static size_t owner_at(const analysis *results, int64_t time_ns, rl_time_class *
   return owner;
 }
 
+/* Adds the operation to each name with a range around its call. The last array is for the time outside of ranges. */
+static void add_operation(const analysis *results, const rl_trace_event *items, size_t count, size_t operation, int64_t call_ns,
+                          int64_t expected[NAME_COUNT + 1][RL_OPERATION_TOTAL_COUNT]) {
+  bool counted[NAME_COUNT] = {false}, is_inside = false;
+  for (size_t i = 0; i < count; i++) {
+    const rl_trace_event *range = &items[i];
+    if (range->kind != RL_ACTIVITY_NVTX_RANGE || range->start_ns > call_ns || range->end_ns <= call_ns) continue;
+    if (!counted[range->name])
+      rl_operation_totals_add(&results->index, results->path.operation_ns, operation, expected[range->name]);
+    counted[range->name] = is_inside = true;
+  }
+  if (!is_inside) rl_operation_totals_add(&results->index, results->path.operation_ns, operation, expected[NAME_COUNT]);
+}
+
 /* Returns the start of the first call with the correlation id; -1: there is none. */
 static int64_t call_start(const rl_trace_event *items, size_t count, uint32_t correlation) {
   int64_t start_ns = -1;
@@ -226,6 +286,10 @@ static void check_random_trace(void) {
     const rl_trace_event *owner = results.index.operations[owner_at(&results, t, &time_class)];
     add_nanosecond(items, count, call_start(items, count, owner->correlation), time_class, expected, own);
   }
+  int64_t totals[NAME_COUNT + 1][RL_OPERATION_TOTAL_COUNT] = {{0}};
+  for (size_t i = 0; i < results.index.operation_count; i++)
+    add_operation(&results, items, count, i, call_start(items, count, results.index.operations[i]->correlation), totals);
+  assert_totals(results.times.outside.totals, totals[NAME_COUNT]);
   int64_t sum_ns = results.times.outside.time_ns;
   assert_int_equal(results.times.outside.time_ns, own[KERNEL_NAME]);
   for (size_t i = 0; i < results.times.count; i++) {
@@ -236,6 +300,7 @@ static void check_random_trace(void) {
       classes_ns += row->class_ns[k];
     }
     assert_int_equal(row->time_ns, classes_ns);
+    assert_totals(row->totals, totals[row->name]);
     assert_int_equal(row->own_ns, own[row->name]);
     sum_ns += row->own_ns;
   }
@@ -272,6 +337,7 @@ static void own_times_add_up_for_any_ranges(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_operation_belongs_to_the_range_that_launches_it),
+                                     cmocka_unit_test(a_range_has_the_totals_of_its_operations),
                                      cmocka_unit_test(overlapping_operations_share_the_window),
                                      cmocka_unit_test(ranges_may_repeat_a_name_and_overlap),
                                      cmocka_unit_test(ranges_nest_by_thread),

@@ -190,8 +190,8 @@ test('the time of ranges is nested, with their idle time', async () => {
   const rows = await page.locator('#range-times tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows, [
-    ['epoch', '90.00 µs', '100.00 %', '30.00 µs', '25.00 µs: Idle: the host works between launches'],
-    ['forward', '60.00 µs', '66.67 %', '30.00 µs', '25.00 µs: Idle: the host works between launches']]);
+    ['epoch', '90.00 µs', '100.00 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches'],
+    ['forward', '60.00 µs', '66.67 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches']]);
   await takeScreenshot(page, 'timeline-ranges');
   await page.close();
   const other = await openJob(inserted.job);

@@ -28,7 +28,8 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
   item.intervals === null ? createElement('td') : numberCell(format.count(item.intervals)),
   longestCell(item.longest ?? [], show));
 
-const partColumns = (title) => [[title], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
+const partColumns = (title) => [[title], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Critical path', 'n'],
+  ['Most idle time']];
 
 /** Returns the idle classes with a time above zero in a part of the window, the longest first. */
 const idleClasses = (part) => Object.entries(part.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
@@ -42,6 +43,8 @@ function partRow(title, part) {
   return createElement('tr', {}, name, numberCell(format.us(part.time_ns / 1000)),
     shareCell({ share_ratio: part.ratio, reason: 'the window is empty' }),
     numberCell(format.us(idle.reduce((sum, [, time]) => sum + time, 0) / 1000)),
+    part.critical_path_ns === null ? numberCell(null, 'the critical path is unknown')
+      : numberCell(format.us(part.critical_path_ns / 1000)),
     createElement('td', { class: 'words' }, longest ? `${format.us(longest[1] / 1000)}: ${classNames[longest[0]]}` : ''));
 }
 
