@@ -557,6 +557,43 @@ def test_the_layer_and_torch_are_timed_in_alternation():
     assert "| prefill | fp16 | 1.110 | 1.020 |" in shown
 
 
+@pytest.mark.parametrize(("second", "rounds"), [(100.4, 2), (100.6, 3)])
+def test_a_third_round_is_left_out_if_two_agree(second, rounds):
+    times = iter([100, second, 100])
+
+    def run_results(_):
+        time_us = next(times)
+        return [{"measurements": [{"pass": "timing", "name": f"time_{mode}_us_median", "value": time_us}
+                                  for mode in ("cold", "warm")]}]
+
+    answers = TORCH_ANSWERS.replace(" + number", "")  # every round takes as long
+    with subprocess.Popen([sys.executable, "-c", answers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as torch:
+        rows = list(layer.compare_with_torch(types.SimpleNamespace(run_results=run_results), torch, "decode", {"dtype": "bf16"}))
+        torch.stdin.close()
+    (ratios,) = (row["rounds"] for row in rows if "rounds" in row)
+    assert len(ratios) == rounds
+
+
+def test_findings_of_each_variant_are_listed():
+    finding = {"rule": "timeline_launch_latency", "title": "The device waits for launch calls", "message": "…",
+               "speedup_pct": 5.33, "scope": "global",
+               "inputs": [{"name": "timeline__idle_launch_latency_us", "value": 51.8},
+                          {"name": "timeline__idle_launch_latency_pct", "value": 5.33}]}
+    local = {**finding, "title": "Successive launches do not need each other", "speedup_pct": 33.6, "scope": "local",
+             "inputs": [{"name": "timeline__independent_launches", "value": 3},
+                        {"name": "timeline__independent_pct", "value": 19.1}]}
+    unestimated = {**finding, "title": "The queue is empty", "speedup_pct": None, "scope": None}
+    rows = [{"phase": "decode", "dtype": "fp16", "variant": "baseline",
+             "findings": [layer.describe_finding(item) for item in (finding, local, unestimated)]},
+            {"phase": "decode", "dtype": "fp16", "variant": "graph", "findings": []},
+            {"phase": "decode", "dtype": "bf16", "variant": "graph", "findings": []}]
+    assert tables.layer_findings(rows).splitlines()[2:] == [
+        "| decode | baseline | The device waits for launch calls | 5.3 % | 5.3 % of the window |",
+        "| decode | baseline | Successive launches do not need each other | 19.1 % | 33.6 % of it |",
+        "| decode | baseline | The queue is empty | 5.3 % | – |",
+        "| decode | graph | – | – | – |"]
+
+
 def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):
     command = [str(SOURCE / "scripts" / "gpu-test.sh"), "--device", "cpu", "--build", str(BUILD), "--out", str(tmp_path / "out"),
                "--keep", str(tmp_path / "kept.json"), "--steps", "device,speed,rules"]

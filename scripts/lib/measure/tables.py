@@ -340,6 +340,19 @@ def layer_timeline(rows):
                        lambda cell: percent(cell["share"], 1))
 
 
+def layer_findings(rows):
+    """Formats the findings of the timeline of each variant, for the FP16 runs. A variant without findings has one line."""
+    lines = []
+    for row in (row for row in rows if "findings" in row and row["dtype"] == "fp16"):
+        for finding in row["findings"] or [None]:
+            told = [MISSING] * 3 if finding is None else [
+                finding["title"], percent(finding["share_pct"] / 100, 1),
+                MISSING if finding["saving_pct"] is None
+                else f"{percent(finding['saving_pct'] / 100, 1)} of {'it' if finding['scope'] == 'local' else 'the window'}"]
+            lines.append([row["phase"], row["variant"], *told])
+    return table(["phase", "variant", "finding", "share of the window", "saves at most"], lines)
+
+
 def layer_launches(rows):
     """Formats the microseconds of each launch in the activity pass, for the FP16 runs."""
     cells = [{"launch": launch, "run": f"{row['phase']} {row['variant']}", "us": us} for row in rows
@@ -376,7 +389,8 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
 
 # Further tables: name, then the step whose rows it shows, and the function that formats it.
 VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts),
-         "layer_timeline": ("layer", layer_timeline), "layer_launches": ("layer", layer_launches),
+         "layer_timeline": ("layer", layer_timeline), "layer_findings": ("layer", layer_findings),
+         "layer_launches": ("layer", layer_launches),
          "decode_launches": ("decode", layer_launches)}
 
 

@@ -21,7 +21,8 @@ PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "norm1_qkv_rope", "o", "o_residual
 LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # the products of the layer are compared with the rate of this one
 PAUSE_MS = 10
 TRACED = 6  # layers in the activity pass
-ROUNDS = 3  # in which PyTorch and our variant `best` alternate
+ROUNDS = 3  # at most, in which PyTorch and our variant `best` alternate
+MAX_ROUND_DIFFERENCE = 0.005  # a third round is left out if the ratios of the first two differ by no more than this share
 MIN_SPEEDUP = 1.05  # of the variant `best` over torch.compile
 TORCH_MIN_S = 45  # time to start PyTorch, to measure its eager layer and to compile
 MIN_PRODUCT_RATIO = 0.85  # rate of the layer's products over that of LARGE_PRODUCT
@@ -81,8 +82,15 @@ def measure_variants(daemon, phase, shape, dtype):
                "suspect": any(sample["suspect"] for sample in run["samples"]),
                "clock_mhz": values.get("sm_clock_least_mhz"), "throttled_ratio": values.get("throttled_ratio"),
                "classes": {item["class"]: item["time_ns"] for item in timeline["classes"] or ()},
-               "findings": [finding["message"] for finding in timeline["findings"] or ()]}
+               "findings": [describe_finding(finding) for finding in timeline["findings"] or ()]}
         before = cold_us
+
+
+def describe_finding(finding):
+    """Returns the finding with the share of the window that it is about: its first input that is a percentage of the window."""
+    shares = [item["value"] for item in finding["inputs"] if item["name"].endswith("_pct")]
+    return {"rule": finding["rule"], "title": finding["title"], "message": finding["message"], "share_pct": shares[0],
+            "saving_pct": finding["speedup_pct"], "scope": finding["scope"]}
 
 
 def product_operations(params):
@@ -123,8 +131,14 @@ def torch_rows(process, request):
         yield row
 
 
+def rounds_agree(round_ratios):
+    """Returns whether the ratios of the last two rounds are nearly equal."""
+    return all(abs(a / b - 1) <= MAX_ROUND_DIFFERENCE for a, b in zip(*round_ratios[-2:], strict=True))
+
+
 def compare_with_torch(daemon, torch, phase, layer_request):
-    """Times the compiled layer and the variant `best` in alternation, each ROUNDS times, and yields the rows and the ratios."""
+    """Times the compiled layer and the variant `best` in alternation, each until two rounds agree or ROUNDS times, and yields the
+    rows and the ratios."""
     round_ratios = []  # for each round PyTorch's time divided by ours, [cold, warm]
     for number in range(ROUNDS):
         compiled = []
@@ -140,6 +154,8 @@ def compare_with_torch(daemon, torch, phase, layer_request):
         if not compiled:
             return
         round_ratios.append([min(row[time] for row in compiled) / ours[time] for time in ("cold_us", "warm_us")])
+        if number > 0 and rounds_agree(round_ratios):
+            break
     ratios = [statistics.median(cache_ratios) for cache_ratios in zip(*round_ratios)]
     yield {"phase": phase, "dtype": layer_request["dtype"], "speedup_cold": ratios[0], "speedup_warm": ratios[1],
            "rounds": round_ratios}
