@@ -100,7 +100,7 @@ static void add_rule(cJSON *object, const rl_finding *finding, const cJSON *inst
   cJSON_AddItemToObject(object, "lines", lines_json(finding->rule, instructions));
 }
 
-/* Makes the JSON of a finding with an empty list of parts. */
+/* Makes the JSON of a finding with empty lists of intervals, names and parts. */
 static cJSON *finding_json(const rl_finding *finding, const cJSON *instructions) {
   cJSON *object = cJSON_CreateObject();
   rl_cause_id cause = finding->rule->cause;
@@ -108,6 +108,8 @@ static cJSON *finding_json(const rl_finding *finding, const cJSON *instructions)
   rl_json_add_number(object, "speedup_pct", finding->speedup_pct);
   rl_json_add_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
   rl_json_add_text(object, "cause", cause == RL_CAUSE_NONE ? NULL : rl_causes[cause].name);
+  cJSON_AddArrayToObject(object, "intervals");
+  cJSON_AddArrayToObject(object, "names");
   cJSON_AddArrayToObject(object, "parts");
   return object;
 }

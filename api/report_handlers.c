@@ -9,8 +9,8 @@
 #include "api/reply.h"
 #include "api/report_csv.h"
 #include "api/report_stream.h"
-#include "api/run_timeline.h"
 #include "api/server_internal.h"
+#include "api/timeline_evidence.h"
 #include "base/array.h"
 #include "base/json_members.h"
 #include "base/sorted_names.h"
@@ -255,13 +255,11 @@ static int add_timeline(rl_http_request *request, const report_query *query, cJS
     return 0;
   }
   if (read_timeline(request, &timeline, err) < 0) return -1;
-  rl_findings findings = rl_run_timeline_findings(&timeline);
   bool has_trace = timeline.trace.state.reason[0] == '\0';
   cJSON *object = cJSON_AddObjectToObject(run, "timeline");
   rl_json_add_text(object, "reason", timeline.trace.state.reason);
   rl_json_add_text(object, "incomplete_reason", timeline.trace.events.incomplete_reason);
-  cJSON_AddItemToObject(object, "findings", has_trace ? rl_report_findings_json(&findings, NULL) : cJSON_CreateNull());
-  free(findings.items);
+  cJSON_AddItemToObject(object, "findings", has_trace ? rl_timeline_findings_json(&timeline) : cJSON_CreateNull());
   return 0;
 }
 

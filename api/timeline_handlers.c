@@ -9,47 +9,15 @@
 #include "api/report.h"
 #include "api/run_timeline.h"
 #include "api/server_internal.h"
+#include "api/timeline_evidence.h"
 #include "base/json_members.h"
 
-enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64, MAX_PATH_NAMES = 64 };
+enum { MAX_RANGE_NAMES = 256, MAX_STREAMS = 64, MAX_PATH_NAMES = 64 };
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
-static void add_name(cJSON *object, const char *member, const rl_trace_events *events, const rl_trace_event *event) {
-  rl_json_add_text(object, member, event != NULL ? events->names[event->name] : NULL);
-}
-
-static cJSON *interval_json(const rl_trace_events *events, const rl_idle_interval *interval) {
-  cJSON *object = cJSON_CreateObject();
-  cJSON_AddNumberToObject(object, "start_ns", (double)interval->start_ns);
-  cJSON_AddNumberToObject(object, "end_ns", (double)interval->end_ns);
-  add_name(object, "before", events, interval->before);
-  add_name(object, "after", events, interval->after);
-  add_name(object, "call", events, interval->call);
-  return object;
-}
-
-static int64_t duration_ns(const rl_idle_interval *interval) { return interval->end_ns - interval->start_ns; }
-
-/* Returns the longest intervals of a class, the longest first. */
-static cJSON *longest_json(const rl_trace_events *events, const rl_time_classes *classes, rl_time_class time_class) {
-  const rl_idle_interval *longest[LONGEST_INTERVALS + 1];
-  size_t count = 0;
-  for (size_t i = 0; i < classes->idle_count; i++) {
-    const rl_idle_interval *interval = &classes->idle[i];
-    if (interval->time_class != time_class) continue;
-    size_t position = count;
-    for (; position > 0 && duration_ns(longest[position - 1]) < duration_ns(interval); position--)
-      longest[position] = longest[position - 1];
-    longest[position] = interval;
-    if (count < LONGEST_INTERVALS) count++;
-  }
-  cJSON *array = cJSON_CreateArray();
-  for (size_t i = 0; i < count; i++) cJSON_AddItemToArray(array, interval_json(events, longest[i]));
-  return array;
-}
-
-static void add_classes(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes) {
+static void add_classes(cJSON *document, const rl_run_timeline *timeline) {
+  const rl_time_classes *classes = &timeline->classes;
   cJSON *array = cJSON_AddArrayToObject(document, "classes");
   double window_ns = (double)(classes->end_ns - classes->start_ns);
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
@@ -59,7 +27,8 @@ static void add_classes(cJSON *document, const rl_trace_events *events, const rl
     cJSON_AddNumberToObject(item, "time_ns", (double)classes->class_ns[i]);
     rl_json_add_number(item, "ratio", window_ns > 0 ? (double)classes->class_ns[i] / window_ns : NAN);
     rl_json_add_number(item, "intervals", is_idle ? (double)classes->interval_counts[i] : NAN);
-    cJSON_AddItemToObject(item, "longest", is_idle ? longest_json(events, classes, (rl_time_class)i) : cJSON_CreateNull());
+    cJSON_AddItemToObject(item, "longest",
+                          is_idle ? rl_timeline_longest_intervals(timeline, (rl_time_class)i) : cJSON_CreateNull());
     cJSON_AddItemToArray(array, item);
   }
 }
@@ -256,12 +225,6 @@ static void add_copies(cJSON *document, const rl_run_timeline *timeline) {
   }
 }
 
-static void add_findings(cJSON *document, const rl_run_timeline *timeline) {
-  rl_findings findings = rl_run_timeline_findings(timeline);
-  cJSON_AddItemToObject(document, "findings", rl_report_findings_json(&findings, NULL));
-  free(findings.items);
-}
-
 static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   const rl_time_classes *classes = &timeline->classes;
   const rl_trace_events *events = &timeline->trace.events;
@@ -271,7 +234,7 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   cJSON_AddNumberToObject(document, "operations", (double)classes->operation_count);
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernel_count);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launch_count);
-  add_classes(document, events, classes);
+  add_classes(document, timeline);
   add_ranges(document, timeline);
   add_phases(document, timeline);
   add_queue(document, timeline);
@@ -279,7 +242,7 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   add_threads(document, &timeline->threads);
   add_copies(document, timeline);
   cJSON_AddItemToObject(document, "independent_launches", rl_step_launches_json(&timeline->launches));
-  add_findings(document, timeline);
+  cJSON_AddItemToObject(document, "findings", rl_timeline_findings_json(timeline));
 }
 
 static void add_missing_trace(cJSON *document) {

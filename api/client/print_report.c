@@ -86,6 +86,25 @@ static void print_part(FILE *out, const cJSON *part) {
   print_lines(out, 4, part);
 }
 
+enum { EVIDENCE_NAME_BYTES = 40, EVIDENCE_BYTES = 512 };
+
+/* Prints the idle intervals and the names that a finding of a timeline is about. */
+static void print_evidence(FILE *out, const cJSON *finding) {
+  const cJSON *interval, *name;
+  char duration[RL_CELL_SIZE], start[RL_CELL_SIZE], text[EVIDENCE_BYTES] = "";
+  cJSON_ArrayForEach (interval, rl_json_at(finding, "intervals")) {
+    const double start_ns = rl_json_number(interval, "start_ns");
+    fprintf(out, "  %s from %s before %.*s\n", rl_format_us(duration, (rl_json_number(interval, "end_ns") - start_ns) / 1000),
+            rl_format_us(start, start_ns / 1000), EVIDENCE_NAME_BYTES, rl_json_text(interval, "after"));
+  }
+  cJSON_ArrayForEach (name, rl_json_at(finding, "names")) {
+    const size_t length = strlen(text);
+    snprintf(text + length, sizeof text - length, "%s%.*s", length > 0 ? "; " : "", EVIDENCE_NAME_BYTES,
+             cJSON_GetStringValue(name));
+  }
+  if (text[0] != '\0') rl_print_wrapped(out, 2, text);
+}
+
 void rl_print_finding(FILE *out, const char *mark, const cJSON *finding) {
   const double speedup = rl_json_number(finding, "speedup_pct");
   const bool local = strcmp(rl_json_text(finding, "scope"), "local") == 0;
@@ -98,6 +117,7 @@ void rl_print_finding(FILE *out, const char *mark, const cJSON *finding) {
   fputs(")\n", out);
   rl_print_wrapped(out, 2, rl_json_text(finding, "message"));
   print_lines(out, 2, finding);
+  print_evidence(out, finding);
   cJSON_ArrayForEach (part, rl_json_at(finding, "parts")) print_part(out, part);
 }
 

@@ -65,7 +65,7 @@ def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
     assert all("nvjet" in item["kernel"] and 0.5 < item["memory_ratio"] < 0.7 for item in group["launches"])
     assert group["time_ns"] == pytest.approx(sum(item["time_ns"] for item in group["launches"]), abs=2)
     finding, = (finding for finding in timelines[16]["findings"] if finding["rule"] == rule)
-    assert finding["scope"] == "local" and finding["version"] == 1
+    assert finding["scope"] == "local" and finding["version"] == 1 and finding["names"] == ["q", "k", "v"]
     assert finding["speedup_pct"] == pytest.approx(100 * (1 - group["least_ns"] / group["time_ns"]), abs=1e-3)
 
 

@@ -190,6 +190,11 @@ def test_a_late_launch_is_a_finding(daemon):
     assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
                         "timeline_launch_latency": pytest.approx(100 * 9 / 105), "timeline_empty_queue": None,
                         "timeline_critical_path": None}
+    evidence = {finding["rule"]: (finding["intervals"], finding["names"]) for finding in found["findings"]}
+    host_work, latency = ({"start_ns": start, "end_ns": end, "before": "k2", "after": "k3", "call": call}
+                          for start, end, call in ((36_000, 86_000, None), (86_000, 95_000, "cudaLaunchKernel_v7000")))
+    assert evidence == {"timeline_host_work": ([host_work], []), "timeline_launch_latency": ([latency], []),
+                        "timeline_empty_queue": ([host_work, latency], []), "timeline_critical_path": ([], ["k3"])}
     report = daemon.get(f"/runs/{run}/report").json()
     assert report["timeline"] == {"reason": None, "incomplete_reason": None, "findings": found["findings"]}
     assert daemon.get(f"/runs/{run}/report?kernel=0").json()["timeline"] is None
@@ -272,6 +277,9 @@ def test_copies_of_pageable_memory_are_a_finding(daemon):
          "idle_ns": 10_000}]
     assert {row["name"]: tuple(row[name] for name in OPERATION_TOTALS[:-1]) for row in found["ranges"]} == {
         "load": (0, 0, 1, 2 << 20, 400_000, 1, 400_000), "step": (1, 9_999, 1, 2 << 20, 100_000, 0, 0), None: (0,) * 7}
+    names = {finding["rule"]: finding["names"] for finding in found["findings"]}
+    assert names["timeline_pageable_copies"] == names["timeline_pinned_rate"] == ["memcpy HtoD, pageable to device"]
+    assert names["timeline_copies_alone"] == ["memcpy HtoD, pageable to device", "memcpy HtoD, pinned to device"]
     findings = {finding["rule"]: (finding["speedup_pct"], finding["scope"]) for finding in found["findings"]}
     assert findings["timeline_pageable_copies"] == (None, None)
     assert findings["timeline_pinned_rate"] == (pytest.approx(75), "local")

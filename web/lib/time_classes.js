@@ -58,19 +58,11 @@ function drawParts(id, title, parts, titleOf) {
 const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
 ${incomplete ? ` Causes of idle time are unknown: ${incomplete}.` : ''}`;
 
-// The class of idle time that each rule is about.
-const classOfRule = {
-  timeline_host_work: 'idle_host_work', timeline_launch_latency: 'idle_launch_latency',
-  timeline_first_launch: 'idle_first_launch', timeline_synchronization: 'idle_synchronization',
-  timeline_blocking_copies: 'idle_copy', timeline_graph_gaps: 'idle_graph', timeline_small_kernels: 'idle_device_latency',
-  timeline_profiler: 'idle_profiler', timeline_unknown: 'idle_unknown',
-};
-
-/** Creates a finding, with a button that shows the longest interval of its class. */
-function timelineFinding(finding, classes, show) {
-  const item = findingItem(finding), timeClass = classes.find((one) => one.class === classOfRule[finding.rule]);
-  if (!timeClass?.longest?.length) return item;
-  const [interval] = timeClass.longest;
+/** Creates a finding with the names that it is about, and a button that shows its longest interval. */
+function timelineFinding(finding, show) {
+  const item = findingItem(finding), [interval] = finding.intervals;
+  if (finding.names.length > 0) item.append(createElement('p', { class: 'quiet' }, finding.names.join(' · ')));
+  if (!interval) return item;
   item.append(createElement('button', { class: 'plain', title: describeInterval(interval), click: () => show(interval) },
     `Show the longest interval, ${us(interval)}`));
   return item;
@@ -93,6 +85,6 @@ export async function drawTimeClasses(run, show) {
   drawCriticalPath(response.critical_path, response.window);
   drawIndependentLaunches(response.independent_launches);
   byId('timeline-findings').replaceChildren(
-    ...response.findings.map((finding) => timelineFinding(finding, response.classes, show)));
+    ...response.findings.map((finding) => timelineFinding(finding, show)));
   return response;
 }
