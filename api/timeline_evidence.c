@@ -94,8 +94,8 @@ static void add_path_names(const rl_run_timeline *timeline, cJSON *names) {
 
 static void add_independent_launches(const rl_run_timeline *timeline, cJSON *names) {
   const rl_independent_launches *found = &timeline->launches.found;
-  for (size_t g = 0; g < found->group_count; g++)
-    for (size_t i = 0; i < found->groups[g].count; i++) add_text(names, found->launches[found->groups[g].first + i].name);
+  const rl_launch_group *group = rl_independent_launches_largest(found);
+  for (size_t i = 0; group != NULL && i < group->count; i++) add_text(names, found->launches[group->first + i].name);
 }
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */

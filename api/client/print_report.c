@@ -311,9 +311,11 @@ static void print_path(FILE *out, const cJSON *timeline) {
 /* Prints the launches of each group of independent launches. */
 static void print_independent_launches(FILE *out, const cJSON *found) {
   const cJSON *group, *launch;
+  const char *reason = rl_json_text(found, "reason");
+  if (reason[0] != '\0') fprintf(out, "\n— independent launches are unknown: %s\n", reason);
   char time[RL_CELL_SIZE], least[RL_CELL_SIZE];
   cJSON_ArrayForEach (group, rl_json_at(found, "groups")) {
-    fprintf(out, "\nindependent launches: %s one after another, at least %s at once\n",
+    fprintf(out, "\nindependent launches: %s one after another, about %s at once\n",
             rl_format_us(time, rl_json_number(group, "time_ns") / 1000),
             rl_format_us(least, rl_json_number(group, "least_ns") / 1000));
     cJSON_ArrayForEach (launch, rl_json_at(group, "launches"))

@@ -11,8 +11,8 @@ double rl_multiprocessor_threads(const char *compute_capability) {
   static const struct {
     const char *capability;
     double threads;
-  } known[] = {{"7.5", 1024},  {"8.0", 2048},  {"8.6", 1536},  {"8.7", 1536},  {"8.9", 1536}, {"9.0", 2048},
-               {"10.0", 2048}, {"10.3", 2048}, {"11.0", 1536}, {"12.0", 1536}, {"12.1", 1536}};
+  } known[] = {{"7.5", 1024}, {"8.0", 2048}, {"8.6", 1536},  {"8.7", 1536},
+               {"8.9", 1536}, {"9.0", 2048}, {"10.0", 2048}, {"12.0", 1536}};
   for (size_t i = 0; compute_capability != NULL && i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i].capability, compute_capability) == 0) return known[i].threads;
   return NAN;
@@ -31,24 +31,27 @@ static rl_step_launch *launch_named(rl_independent_launches *found, const char *
     if (strcmp(found->launches[i].name, name) == 0) return &found->launches[i];
   if (found->launch_count == RL_MAX_STEP_LAUNCHES) return NULL;
   rl_step_launch *launch = &found->launches[found->launch_count++];
-  *launch = (rl_step_launch){.name = name, .executions = INFINITY};
+  *launch = (rl_step_launch){.name = name};
   return launch;
 }
 
+#define FAIL(...) (snprintf(found->reason, sizeof found->reason, __VA_ARGS__), false)
+
 /* Adds a kernel to its launch. Until all are added, longest_us[i] is the longest time of a kernel of launch i, and device_ratio
- * is the sum of the kernels' times multiplied by their shares of the device. */
+ * is the sum of the kernels' times multiplied by their shares of the device. Returns false with a reason if that is impossible.
+ */
 static bool add_kernel(rl_independent_launches *found, const rl_traced_kernel *kernel, const rl_device_capacity *capacity,
                        double longest_us[RL_MAX_STEP_LAUNCHES]) {
+  if (kernel->launch[0] == '\0') return FAIL("it is unknown which launch executes the kernel %.64s", kernel->name);
   rl_step_launch *launch = launch_named(found, kernel->launch);
-  if (launch == NULL) return false;
+  if (launch == NULL) return FAIL("the step has more than %d launches", RL_MAX_STEP_LAUNCHES);
   const double resident = resident_blocks(kernel, capacity);
-  if (!(resident > 0)) return false;
-  launch->executions = fmin(launch->executions, kernel->executions);
+  if (!(resident > 0)) return FAIL("the occupancy of the kernel %.64s is unknown", kernel->name);
+  found->steps = fmin(found->steps, kernel->executions);
   launch->total_us += kernel->total_us;
   launch->device_ratio += kernel->total_us * fmin(1, kernel->blocks / resident);
-  if (kernel->blocks >= resident) launch->fills_device = true;
   double *longest = &longest_us[launch - found->launches];
-  if (kernel->total_us <= *longest) return true;
+  if (kernel->total_us < *longest) return true;
   *longest = kernel->total_us;
   launch->kernel = kernel->name;
   launch->blocks = kernel->blocks;
@@ -95,70 +98,72 @@ static void find_groups(rl_independent_launches *found) {
   }
 }
 
-/* Adds the declared data to each launch. Returns the name of a launch that declares none; NULL: all declare it. */
-static const char *add_data(rl_independent_launches *found, const rl_workload *workload, const void *params,
-                            double read_bytes_per_s) {
+/* Adds the declared data to each launch. Returns false with a reason if a launch declares none. */
+static bool add_data(rl_independent_launches *found, const rl_workload *workload, const void *params, double read_bytes_per_s) {
   for (size_t i = 0; i < found->launch_count; i++) {
     rl_step_launch *launch = &found->launches[i];
-    if (!workload->launch_data(params, launch->name, &launch->data)) return launch->name;
+    if (!workload->launch_data(params, launch->name, &launch->data))
+      return FAIL("the launch %s does not declare which data it reads and writes", launch->name);
     launch->device_ratio /= launch->total_us;
-    launch->memory_ratio = launch->data.bytes * launch->executions / (launch->total_us * 1e-6) / read_bytes_per_s;
-    if (!(launch->memory_ratio < RL_FILLED_MEMORY_RATIO)) launch->fills_device = true;
+    launch->memory_ratio = launch->data.bytes * found->steps / (launch->total_us * 1e-6) / read_bytes_per_s;
+    launch->fills_device = !(launch->device_ratio < RL_FILLED_DEVICE_RATIO) || !(launch->memory_ratio < RL_FILLED_MEMORY_RATIO);
   }
-  return NULL;
+  return true;
 }
 
-#define FAIL(...) (snprintf(found->reason, sizeof found->reason, __VA_ARGS__), found->launch_count = 0)
+/* Adds all kernels to their launches. Returns false with a reason if the workload, a launch or the device lacks what is needed.
+ */
+static bool add_launches(rl_independent_launches *found, const rl_traced_kernel *kernels, size_t count,
+                         const rl_workload *workload, const rl_device_capacity *capacity) {
+  double longest_us[RL_MAX_STEP_LAUNCHES] = {0};
+  if (workload->launch_data == NULL)
+    return FAIL("launches of the workload %s do not declare which data they read and write", workload->name);
+  if (!(capacity->read_bytes_per_s > 0))
+    return FAIL("the rate of this device's memory was not measured before the run; run a job of the kind ceilings");
+  if (!(capacity->multiprocessors > 0) || !(capacity->multiprocessor_threads > 0))
+    return FAIL("the number of threads on a multiprocessor of this device is unknown");
+  for (size_t i = 0; i < count; i++)
+    if (!add_kernel(found, &kernels[i], capacity, longest_us)) return false;
+  return true;
+}
 
 void rl_independent_launches_find(const rl_traced_kernel *kernels, size_t count, const rl_workload *workload, const void *params,
                                   const rl_device_capacity *capacity, rl_independent_launches *found) {
-  double longest_us[RL_MAX_STEP_LAUNCHES] = {0};
-  *found = (rl_independent_launches){0};
-  if (workload->launch_data == NULL) {
-    FAIL("launches of the workload %s do not declare which data they read and write", workload->name);
-    return;
-  }
-  if (!(capacity->read_bytes_per_s > 0)) {
-    FAIL("the rate of this device's memory is not measured; run a job of the kind ceilings");
-    return;
-  }
-  for (size_t i = 0; i < count; i++) {
-    if (kernels[i].launch[0] != '\0' && kernels[i].total_us > 0 && add_kernel(found, &kernels[i], capacity, longest_us)) continue;
-    FAIL("it is unknown which launch a kernel belongs to, or how many of its blocks the device holds at once: %.64s",
-         kernels[i].name);
-    return;
-  }
-  const char *undeclared = add_data(found, workload, params, capacity->read_bytes_per_s);
-  if (undeclared == NULL) find_groups(found);
-  else FAIL("the launch %s does not declare which data it reads and writes", undeclared);
+  *found = (rl_independent_launches){.steps = INFINITY};
+  if (add_launches(found, kernels, count, workload, capacity) && add_data(found, workload, params, capacity->read_bytes_per_s))
+    find_groups(found);
+  if (found->reason[0] != '\0') found->launch_count = 0;
+}
+
+static double saving_us(const rl_launch_group *group) { return group->total_us - group->least_us; }
+
+const rl_launch_group *rl_independent_launches_largest(const rl_independent_launches *found) {
+  const rl_launch_group *largest = NULL;
+  for (const rl_launch_group *group = found->groups; group < found->groups + found->group_count; group++)
+    if (largest == NULL || saving_us(group) > saving_us(largest)) largest = group;
+  return largest;
 }
 
 size_t rl_independent_metrics(const rl_independent_launches *found, int64_t window_ns,
                               rl_metric_value metrics[RL_INDEPENDENT_METRIC_COUNT]) {
-  double launches = 0, total_us = 0, least_us = 0, device_us = 0, memory_us = 0;
-  for (size_t g = 0; g < found->group_count; g++) {
-    const rl_launch_group *group = &found->groups[g];
-    launches += (double)group->count;
-    total_us += group->total_us;
-    least_us += group->least_us;
-    for (size_t i = group->first; i < group->first + group->count; i++) {
-      device_us += found->launches[i].total_us * found->launches[i].device_ratio;
-      memory_us += found->launches[i].total_us * found->launches[i].memory_ratio;
-    }
-  }
+  static const char none[] = "no successive launches are independent and leave the device unfilled",
+                    empty[] = "the window is empty";
+  const rl_launch_group *group = rl_independent_launches_largest(found);
   const bool is_unknown = found->reason[0] != '\0';
-  const char *reason = is_unknown     ? found->reason
-                       : total_us > 0 ? NULL
-                                      : "no launches are independent and leave the device unfilled";
+  const char *reason = is_unknown ? found->reason : group == NULL ? none : NULL;
+  double total_us = group != NULL ? group->total_us : 0, device_us = 0, memory_us = 0;
+  for (size_t i = 0; group != NULL && i < group->count; i++) {
+    const rl_step_launch *launch = &found->launches[group->first + i];
+    device_us += launch->total_us * launch->device_ratio;
+    memory_us += launch->total_us * launch->memory_ratio;
+  }
+  const double window_pct = window_ns > 0 ? 1e5 * total_us / (double)window_ns : NAN;
   const rl_metric_value values[RL_INDEPENDENT_METRIC_COUNT] = {
-      {"timeline__independent_blocks_pct", 100 * device_us / total_us, reason},
-      {"timeline__independent_launches", is_unknown ? NAN : launches, is_unknown ? found->reason : NULL},
-      {"timeline__independent_memory_pct", 100 * memory_us / total_us, reason},
-      {"timeline__independent_pct", is_unknown || window_ns <= 0 ? NAN : 1e5 * total_us / (double)window_ns,
-       is_unknown       ? found->reason
-       : window_ns <= 0 ? "the window is empty"
-                        : NULL},
-      {"timeline__independent_saving_pct", 100 * (1 - least_us / total_us), reason}};
+      {"timeline__independent_blocks_pct", group != NULL ? 100 * device_us / total_us : NAN, reason},
+      {"timeline__independent_launches", group != NULL ? (double)group->count : NAN, reason},
+      {"timeline__independent_memory_pct", group != NULL ? 100 * memory_us / total_us : NAN, reason},
+      {"timeline__independent_pct", group != NULL ? window_pct : NAN, group != NULL && window_ns <= 0 ? empty : reason},
+      {"timeline__independent_saving_pct", group != NULL ? 100 * saving_us(group) / total_us : NAN, reason}};
   memcpy(metrics, values, sizeof values);
   return RL_INDEPENDENT_METRIC_COUNT;
 }

@@ -97,6 +97,7 @@ void rl_phase_times_compute(const rl_name_times *times, const rl_phase_share *sh
   }
   add_up_classes(&without_phase);
   for (size_t k = 0; k < phases->count; k++) add_up_classes(&phases->items[k]);
-  const bool has_rest = without_phase.time_ns > 0 || without_phase.totals[RL_TOTAL_COPIES] > 0;
+  bool has_rest = without_phase.time_ns > 0;
+  for (int k = 0; k < RL_OPERATION_TOTAL_COUNT; k++) has_rest |= without_phase.totals[k] > 0;
   if (phases->count > 0 && has_rest) phases->items[phases->count++] = without_phase;
 }

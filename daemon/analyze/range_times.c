@@ -21,6 +21,7 @@ typedef struct range {
   int64_t first_ns, last_ns, own_ns;
   size_t operation_count;
   int64_t class_ns[RL_TIME_CLASS_COUNT];
+  int64_t totals[RL_OPERATION_TOTAL_COUNT];
 } range;
 
 typedef struct range_change { /* from time_ns on, `range` is the thread's innermost open range */
@@ -158,7 +159,9 @@ static void project_operations(projection *p) {
   for (size_t i = 0; i < p->index->operation_count; i++) {
     const rl_trace_event *operation = p->index->operations[i];
     p->range_of[i] = range_of_operation(p, i);
-    extend(&p->ranges[p->range_of[i]], operation->start_ns, operation->end_ns, 1);
+    range *r = &p->ranges[p->range_of[i]];
+    extend(r, operation->start_ns, operation->end_ns, 1);
+    rl_operation_totals_add(p->index, p->path_ns, i, r->totals);
   }
 }
 
@@ -177,13 +180,15 @@ static void add_to_parents(projection *p) {
     range *outer = &p->ranges[inner->parent];
     extend(outer, inner->first_ns, inner->last_ns, inner->operation_count);
     for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) outer->class_ns[k] += inner->class_ns[k];
+    for (int k = 0; k < RL_OPERATION_TOTAL_COUNT; k++) outer->totals[k] += inner->totals[k];
   }
 }
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
-static void add_classes(const range *r, rl_range_time *row) {
+static void add_operations(const range *r, rl_range_time *row) {
   row->operation_count += r->operation_count;
+  for (int k = 0; k < RL_OPERATION_TOTAL_COUNT; k++) row->totals[k] += r->totals[k];
   for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) {
     row->class_ns[k] += r->class_ns[k];
     row->time_ns += r->class_ns[k];
@@ -202,30 +207,15 @@ static void add_range(projection *p, const range *r, rl_range_times *times) {
   row->own_ns += r->own_ns;
   row->projected_ns += r->last_ns - r->first_ns;
   row->host_ns += r->event->end_ns - r->event->start_ns;
-  if (!r->in_same_name) add_classes(r, row);
-}
-
-/* Adds the totals of each operation to the names of its range and of the ranges around it, each name once. */
-static void add_totals(const projection *p, rl_range_times *times) {
-  for (size_t i = 0; i < p->index->operation_count; i++) {
-    int64_t totals[RL_OPERATION_TOTAL_COUNT] = {0};
-    rl_operation_totals_add(p->index, p->path_ns, i, totals);
-    for (uint32_t number = p->range_of[i]; number != NO_RANGE; number = p->ranges[number].parent) {
-      const range *r = &p->ranges[number];
-      if (r->in_same_name) continue;
-      rl_range_time *row = r->event == NULL ? &times->outside : &times->items[p->row_of_name[r->event->name] - 1];
-      for (int k = 0; k < RL_OPERATION_TOTAL_COUNT; k++) row->totals[k] += totals[k];
-    }
-  }
+  if (!r->in_same_name) add_operations(r, row);
 }
 
 static int add_names(projection *p, rl_range_times *times, rl_error *err) {
   times->items = malloc((p->count + 1) * sizeof *times->items);
   if (times->items == NULL) return out_of_memory(err);
   for (size_t i = 0; i < p->count; i++) add_range(p, &p->ranges[i], times);
-  add_classes(&p->ranges[p->count], &times->outside);
+  add_operations(&p->ranges[p->count], &times->outside);
   times->outside.own_ns = times->outside.time_ns;
-  add_totals(p, times);
   return 0;
 }
 
@@ -238,7 +228,6 @@ static int allocate(projection *p, rl_error *err) {
   p->row_of_name = calloc(p->index->events->name_count + 1, sizeof *p->row_of_name);
   p->range_of = malloc((p->index->operation_count + 1) * sizeof *p->range_of);
   for (size_t i = 0; i < p->count && p->ranges != NULL; i++) p->ranges[i] = (range){.event = events[i], .parent = NO_RANGE};
-  if (p->ranges != NULL) p->ranges[p->count].parent = NO_RANGE;
   free((void *)events);
   return p->ranges == NULL || p->open == NULL || p->open_of_name == NULL || p->row_of_name == NULL || p->range_of == NULL
              ? out_of_memory(err)

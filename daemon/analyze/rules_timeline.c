@@ -155,11 +155,13 @@ const rl_rule rl_rules_timeline[] = {
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
-         "{launches:0} launches of the step run one after another, {time} % of the window, although none of them reads what "
-         "another writes. Their blocks fill {blocks} % of the device, and their data needs {memory} % of the memory's rate. "
-         "Computing them at once saves at most {saving} % of their time. Compute them in one launch, such as one product of "
-         "joined "
-         "weights. Streams save less, because a fork and a join take several µs; each then needs its own workspace."},
+         "{launches:0} successive launches of the step run one after another, {time} % of the window, although none of them "
+         "reads "
+         "what another writes. Their blocks fill {blocks} % of the device, and their data needs {memory} % of the memory's rate. "
+         "Computing them at once could save about {saving} % of their time. Compute them in one launch, for instance in one "
+         "product "
+         "of joined weights. A stream for each saves less, because a fork and a join take several µs. Products of a library then "
+         "need a workspace each."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

@@ -38,6 +38,7 @@ struct rl_trace {
   size_t gpu_count;
   int64_t skipped[RL_SKIPPED_KIND_COUNT];
   int64_t untimed;
+  int64_t total_ns, total_bytes; /* sums over the rows */
   char engine[16], producer[64], version[64];
   bool has_only_shared_memory_sum;
 };
@@ -144,6 +145,15 @@ uint32_t rl_trace_graph_node(int64_t number) {
   return number >> 32 != 0 ? (uint32_t)number + 1 : (uint32_t)number;
 }
 
+/* Adds up the durations and the bytes of all rows. If these sums fit into 64 bits, the sums of every analysis do. */
+static int add_up(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
+  if (__builtin_add_overflow(trace->total_ns, row->end_ns - row->start_ns, &trace->total_ns))
+    return rl_fail(err, RL_INPUT, 0, "the durations of all events add up to more than %lld ns", (long long)INT64_MAX);
+  if (__builtin_add_overflow(trace->total_bytes, row->bytes, &trace->total_bytes))
+    return rl_fail(err, RL_INPUT, 0, "the sizes of all copies add up to more than %lld bytes", (long long)INT64_MAX);
+  return 0;
+}
+
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
   if (row->start_ns < 0 || row->start_ns > MAX_TIME_NS || row->end_ns > MAX_TIME_NS)
     return rl_fail(err, RL_INPUT, 0, "%s starts at %lld ns and ends at %lld ns: times must be from 0 to %lld ns",
@@ -154,7 +164,7 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
   if (trace->records.row_count == RL_TRACE_MAX_ROWS)
     return rl_fail(err, RL_INPUT, 0, "the trace has more than %d events: record a shorter time or fewer activities",
                    RL_TRACE_MAX_ROWS);
-  if (is_operation(row) && count_operation(trace, row, err) < 0) return -1;
+  if (add_up(trace, row, err) < 0 || (is_operation(row) && count_operation(trace, row, err) < 0)) return -1;
   return rl_records_add(&trace->records, RL_RECORD_ROW, row, 1, err);
 }
 

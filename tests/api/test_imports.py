@@ -342,6 +342,10 @@ def event(**changes):
     return json.dumps([{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1, **changes}]).encode()
 
 
+def several(count, **changes):
+    return json.dumps(count * json.loads(event(**changes))).encode()
+
+
 @pytest.mark.parametrize("data, message", [
     (b"[" * 100_000, "nested deeper than 64"),
     (b'{"a":' * 100_000, "nested deeper than 64"),
@@ -356,6 +360,8 @@ def event(**changes):
     (event(ts="soon"), "64 bits"), (event(ts=None), "no ts"), (event(dur=None), "no dur"),
     (event().replace(b'"ts": 1', b'"ts": NaN'), "malformed JSON"),
     (event(name="n" * 60_001), "60000"),
+    (several(5, dur=2.2e15), "durations of all events add up to more than"),
+    (several(2, cat="gpu_memcpy", name="Memcpy HtoD", args={"bytes": 1 << 62}), "sizes of all copies add up to more than"),
     (event(cat="rendering"), "no kernel"),
     (json.dumps([{"ph": "B", "cat": "cpu_op", "name": "b", "ts": i} for i in range(5000)]).encode(), "4096 events of phase B"),
     (b"\x1f\x8b" + b"garbage", "gzip data is damaged"),

@@ -528,7 +528,7 @@ def main():
             print_conditions(daemon.grown)
             if options.exports != "no":
                 measure_exports(daemon, options.exports.split(","))
-                measure_findings(daemon)
+            measure_findings(daemon)
             if options.routes != "none":
                 measure_speed(daemon, [name for name in options.routes.split(",") if name], options.seconds)
                 print(f"Peak resident memory of the daemon after the routes (target 200 MB): {daemon.memory_mb():.0f} MB\n")

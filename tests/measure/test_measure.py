@@ -586,12 +586,21 @@ def test_findings_of_each_variant_are_listed():
     rows = [{"phase": "decode", "dtype": "fp16", "variant": "baseline",
              "findings": [layer.describe_finding(item) for item in (finding, local, unestimated)]},
             {"phase": "decode", "dtype": "fp16", "variant": "graph", "findings": []},
-            {"phase": "decode", "dtype": "bf16", "variant": "graph", "findings": []}]
+            {"phase": "decode", "dtype": "bf16", "variant": "graph", "findings": []},
+            {"phase": "decode", "dtype": "fp16", "variant": "fused", "findings": ["a message of an earlier version"]}]
     assert tables.layer_findings(rows).splitlines()[2:] == [
         "| decode | baseline | The device waits for launch calls | 5.3 % | 5.3 % of the window |",
         "| decode | baseline | Successive launches do not need each other | 19.1 % | 33.6 % of it |",
         "| decode | baseline | The queue is empty | 5.3 % | – |",
         "| decode | graph | – | – | – |"]
+
+
+def test_the_share_of_small_kernels_is_their_idle_time():
+    inputs = [{"name": f"timeline__small_kernels{part}", "value": value}
+              for part, value in (("", 60), ("_pct", 30), ("_latency_pct", 9))]
+    found = layer.describe_finding({"rule": "timeline_small_kernels", "title": "…", "message": "…", "speedup_pct": 9,
+                                    "scope": "global", "inputs": inputs})
+    assert (found["share_pct"], found["saving_pct"]) == (9, 9)
 
 
 def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):

@@ -80,6 +80,19 @@ static void the_time_of_a_kernel_is_divided_among_its_phases(void **state) {
   rl_time_classes_clear(&classes);
 }
 
+/* A short kernel without a phase runs while another kernel does, so it has no time of the window. */
+static void an_operation_without_time_keeps_its_totals(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {KERNEL_EVENT(CONV, 0, 40), KERNEL_EVENT(GEMM, 10, 20)};
+  const rl_phase_share shares[] = {{CONV, "forward", 1}};
+  rl_phase_times phases;
+  rl_time_classes classes = compute_phase_times(items, 2, shares, 1, &phases);
+  assert_int_equal(phases.count, 2);
+  assert_phase(&phases, 1, "", 0, 0);
+  assert_true(phases.items[1].totals[RL_TOTAL_SHORT_KERNELS] == 1 && phases.items[1].totals[RL_TOTAL_SHORT_KERNELS_NS] == 10);
+  rl_time_classes_clear(&classes);
+}
+
 static void a_trace_without_phases_has_none(void **state) {
   (void)state;
   const rl_trace_event items[] = {KERNEL_EVENT(GEMM, 0, 7)};
@@ -125,6 +138,7 @@ static void phases_add_up_to_the_window(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_has_the_time_of_its_operations_and_the_idle_time_before_them),
                                      cmocka_unit_test(the_time_of_a_kernel_is_divided_among_its_phases),
+                                     cmocka_unit_test(an_operation_without_time_keeps_its_totals),
                                      cmocka_unit_test(a_trace_without_phases_has_none),
                                      cmocka_unit_test(phases_add_up_to_the_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -124,6 +125,27 @@ static void a_range_has_the_totals_of_its_operations(void **state) {
   assert_totals(time_of_range(&results, EPOCH)->totals, epoch);
   assert_totals(results.times.outside.totals, none);
   clear_analysis(&results);
+}
+
+/* Each of NESTED ranges contains the next one and launches a kernel. The time must not grow with the square of the depth: adding
+ * each kernel to all ranges around it would take half a minute. */
+static void deeply_nested_ranges_take_little_time(void **state) {
+  (void)state;
+  enum { NESTED = 100000, LIMIT_S = 5 };
+  rl_trace_event *items = malloc(3 * NESTED * sizeof *items);
+  analysis results;
+  for (int i = 0; i < NESTED; i++) {
+    items[3 * i] = (rl_trace_event)RANGE((uint32_t)(EPOCH + i % 3), 10 * i, 100 * NESTED - i);
+    items[3 * i + 1] = (rl_trace_event)CALL(10 * i + 1, 10 * i + 2, (uint32_t)i + 1);
+    items[3 * i + 2] = (rl_trace_event)KERNEL(10 * i + 3, 10 * i + 8, (uint32_t)i + 1);
+  }
+  const clock_t begin = clock();
+  analyze_trace(items, 3 * NESTED, &results);
+  assert_true(clock() - begin < (clock_t)LIMIT_S * CLOCKS_PER_SEC);
+  assert_int_equal(time_of_range(&results, EPOCH)->totals[RL_TOTAL_SHORT_KERNELS], NESTED);
+  assert_int_equal(time_of_range(&results, DATA)->totals[RL_TOTAL_SHORT_KERNELS], NESTED - 1);
+  clear_analysis(&results);
+  free(items);
 }
 
 /* While two kernels run, the time belongs to the kernel that started first. */
@@ -338,6 +360,7 @@ static void own_times_add_up_for_any_ranges(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_operation_belongs_to_the_range_that_launches_it),
                                      cmocka_unit_test(a_range_has_the_totals_of_its_operations),
+                                     cmocka_unit_test(deeply_nested_ranges_take_little_time),
                                      cmocka_unit_test(overlapping_operations_share_the_window),
                                      cmocka_unit_test(ranges_may_repeat_a_name_and_overlap),
                                      cmocka_unit_test(ranges_nest_by_thread),

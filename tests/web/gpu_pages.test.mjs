@@ -146,7 +146,7 @@ test('launches that do not need each other are listed with their blocks', async 
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows.map(([name, , blocks, resident]) => [name, blocks, resident]), [
     ['q', '96', '132'], ['k', '96', '132'], ['v', '96', '132'],
-    ['Together', 'one after another; at least 123.6 µs at once', undefined]]);
+    ['Together', 'one after another; about 123.6 µs at once', undefined]]);
   assert.ok((await page.locator('#timeline-findings').innerText()).includes('Successive launches do not need each other'));
   await page.close();
   const filled = await openPage(`${daemon.url}/job.html?id=${prefill}`);

@@ -13,13 +13,15 @@ const launchRow = (item) => createElement('tr', {},
 
 /** Creates the rows of a group: its launches, then their sum. */
 function groupRows(group) {
-  const sum = `one after another; at least ${format.us(group.least_ns / 1000)} at once`;
+  const sum = `one after another; about ${format.us(group.least_ns / 1000)} at once`;
   return [...group.launches.map(launchRow), createElement('tr', {}, createElement('th', { scope: 'row' }, 'Together'),
     numberCell(format.us(group.time_ns / 1000)), createElement('td', { class: 'words', colspan: 3 }, sum))];
 }
 
-/** Draws the groups {reason, groups}. Without a group, nothing is shown. */
-export function drawIndependentLaunches({ groups }) {
-  byId('independent').hidden = !groups?.length;
-  byId('independent-table').replaceChildren(headOf(columns), createElement('tbody', {}, ...(groups ?? []).flatMap(groupRows)));
+/** Draws the groups {reason, groups}. Without a group and a reason, nothing is shown. */
+export function drawIndependentLaunches({ reason, groups }) {
+  byId('independent').hidden = !reason && groups.length === 0;
+  byId('independent-note').textContent = reason ? `Unknown: ${reason}.` : '';
+  byId('independent-table').replaceChildren(...(groups?.length ? [headOf(columns), createElement('tbody', {},
+    ...groups.flatMap(groupRows))] : []));
 }

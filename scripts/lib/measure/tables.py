@@ -341,16 +341,17 @@ def layer_timeline(rows):
 
 
 def layer_findings(rows):
-    """Formats the findings of the timeline of each variant, for the FP16 runs. A variant without findings has one line."""
+    """Formats the findings of the timeline of each variant, for the FP16 runs. A variant without findings has one line. Rows of
+    earlier versions have only the messages of findings and are left out."""
     lines = []
     for row in (row for row in rows if "findings" in row and row["dtype"] == "fp16"):
-        for finding in row["findings"] or [None]:
+        for finding in [item for item in row["findings"] if isinstance(item, dict)] or [None][:not row["findings"]]:
             told = [MISSING] * 3 if finding is None else [
                 finding["title"], percent(finding["share_pct"] / 100, 1),
                 MISSING if finding["saving_pct"] is None
                 else f"{percent(finding['saving_pct'] / 100, 1)} of {'it' if finding['scope'] == 'local' else 'the window'}"]
             lines.append([row["phase"], row["variant"], *told])
-    return table(["phase", "variant", "finding", "share of the window", "saves at most"], lines)
+    return table(["phase", "variant", "finding", "share of the window", "saves about"], lines)
 
 
 def layer_launches(rows):
