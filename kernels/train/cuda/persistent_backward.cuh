@@ -178,6 +178,14 @@ template <class Format> static __device__ __forceinline__ void store_conv1_sums(
   }
 }
 
+/* Returns the sum of element i of ROWS rows. ROWS is a constant, so that all loads are issued before the first addition. */
+template <int ROWS> static __device__ __forceinline__ float sum_of_rows(const float (*rows)[WARP_SUMS], int i) {
+  float sum = rows[0][i];
+#pragma unroll
+  for (int row = 1; row < ROWS; row++) sum += rows[row][i];
+  return sum;
+}
+
 /* Stores the step's gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums. Those of conv1 and conv2.bias
  * are first added up over the warps of the block. */
 template <class Format>
@@ -202,13 +210,13 @@ static __device__ __forceinline__ void store_partial_sums(const rl_persistent_ar
     if (coords.lane < 8) warp_row[RL_CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
-#pragma unroll 1
-  for (int i = threadIdx.x; i < WARP_SUMS; i += Format::THREADS) {
-    const int rows = i < RL_CONV1_PARAMETERS ? (int)conv1_memory<Format>::SUM_ROWS : (int)step_schedule<Format>::WARPS;
-    float sum = 0.0f;
-    for (int row = 0; row < rows; row++) sum += smem.warp_sums[row][i];
-    if (i < RL_CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum;
-    else args.partial_conv2_bias[coords.pair * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] = sum;
+  static_assert((int)WARP_SUMS <= (int)Format::THREADS && RL_CONV1_PARAMETERS % 32 == 0, "every sum must have a thread");
+  const int i = threadIdx.x;
+  if (i < RL_CONV1_PARAMETERS) {
+    args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum_of_rows<conv1_memory<Format>::SUM_ROWS>(smem.warp_sums, i);
+  } else if (i < WARP_SUMS) {
+    args.partial_conv2_bias[coords.pair * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] =
+        sum_of_rows<step_schedule<Format>::WARPS>(smem.warp_sums, i);
   }
 }
 

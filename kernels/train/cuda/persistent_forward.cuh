@@ -278,6 +278,14 @@ typedef struct class_result {
   bool has_class;
 } class_result;
 
+/* Maps the bits of floats to integers that have the order of the floats, and such integers to the bits. */
+static __device__ __forceinline__ int32_t ordered_integer(int32_t bits) { return bits ^ (bits >> 31 & 0x7fffffff); }
+
+/* Returns the maximum of the lanes' values with one redux.sync, which warp_max has for integers, instead of five shuffles. */
+static __device__ __forceinline__ float max_of_warp(float x) {
+  return __int_as_float(ordered_integer(warp_max(ordered_integer(__float_as_int(x)))));
+}
+
 /* Computes fc2, softmax and cross-entropy. Each of the first ten warps computes one logit; then every warp computes the
  * probabilities of all classes and the loss. hidden: the lane's result of hidden_values. */
 template <class Format> static __device__ __forceinline__ class_result classify(const block_coords &coords, float4 hidden,
@@ -292,7 +300,7 @@ template <class Format> static __device__ __forceinline__ class_result classify(
   class_result result;
   result.has_class = coords.lane < RL_CLASSES;
   result.logit = result.has_class ? smem.logits[coords.lane] : -INFINITY;
-  const float shifted_logit = result.logit - warp_max(result.logit), /* at most 0, so that the exponential is finite */
+  const float shifted_logit = result.logit - max_of_warp(result.logit), /* at most 0, so that the exponential is finite */
       exponential = result.has_class ? __expf(shifted_logit) : 0.0f, sum = warp_sum(exponential);
   result.probability = __fdividef(exponential, sum); /* error of up to 2 ulp; an exact division would take 0.2 µs */
   result.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted_logit, label);

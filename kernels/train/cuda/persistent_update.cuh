@@ -181,10 +181,13 @@ template <class Format> static __device__ __forceinline__ float conv2_weight_tot
 /* Returns the total of smem.small_sums for this thread's small value: its gradient, multiplied by the loss scale, or the sum of
  * the losses (owns_loss). */
 template <class Format> static __device__ __forceinline__ float small_value_total(const block_memory<Format> &smem) {
-  float total = 0.0f;
+  enum { CHAINS = 4 }; /* independent sums, to hide the latency of additions */
+  static_assert((int)step_schedule<Format>::SMALL_ROW_SPLITS % CHAINS == 0, "the chains must have equal lengths");
+  float totals[CHAINS] = {};
+#pragma unroll
   for (int i = 0; i < step_schedule<Format>::SMALL_ROW_SPLITS; i++)
-    total += smem.small_sums[i][owned_parameter_index() - CONV2_PER_BLOCK];
-  return total;
+    totals[i % CHAINS] += smem.small_sums[i][owned_parameter_index() - CONV2_PER_BLOCK];
+  return (totals[0] + totals[1]) + (totals[2] + totals[3]);
 }
 
 /* Updates a parameter and its moments by Adam. */
