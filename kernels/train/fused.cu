@@ -78,9 +78,10 @@ static int convolutions_backward(void *arg, rl_stream stream, rl_error *err) {
                                                .argmax1 = training->argmax1,
                                                .argmax2 = training->argmax2,
                                                .partial_conv1 = training->partial_conv1,
-                                               .partial_conv2_weight = (float *)training->conv2_weight_gradient,
+                                               .partial_conv2_weight = training->conv2_weight_gradient,
                                                .partial_conv2_bias = training->partial_conv2_bias,
                                                .pooled1_gradient = training->pooled1_gradient,
+                                               .epoch_images = training->base.images,
                                                .state = training->state};
   return rl_convolutions_backward(&gradients, (cudaStream_t)stream, err);
 }
@@ -105,6 +106,7 @@ static const rl_launch_graph_engine hopper_engine = {.launches = hopper_launches
                                                      .forward_count = 3,
                                                      .channels_last = true,
                                                      .fuses_convolutions = true,
+                                                     .serialises_fc1 = true,
                                                      .test_batch = 500,
                                                      .partial_rows = hopper_partial_rows};
 

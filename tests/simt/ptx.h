@@ -323,6 +323,7 @@ inline void wgmma_fence_sync_aligned() {}
 inline void wgmma_commit_group_sync_aligned() {}
 inline void wgmma_wait_group_sync_aligned(int) {}
 inline void fence_proxy_async_shared_cta() {}
+inline void prefetch_global_L2(const void *) {}
 inline void setmaxnreg_inc_sync_aligned_u32(int) {}
 inline void setmaxnreg_dec_sync_aligned_u32(int) {}
 inline void setp_ne_b32(bool &p, int a, int b) { p = a != b; }

@@ -22,7 +22,9 @@ enum {
   /* If a gradient is stored as partial sums, a block adds up COLUMNS columns (small tensors), or COLUMNS groups of four
    * neighbouring columns (conv2.weight). Its threads share the rows. */
   COLUMNS = 32,
-  ROW_SPLITS = THREADS / COLUMNS,               /* conv2.weight: threads that share the rows of a group of columns */
+  ROW_SPLITS = THREADS / COLUMNS, /* conv2.weight: threads that share the rows of a group of columns */
+  HALF_VECTORS = COLUMNS / 2,     /* conv2.weight in FP16: groups of eight columns that a block has */
+  HALF_ROW_SPLITS = THREADS / HALF_VECTORS,
   COLUMN_QUADS = COLUMNS / 4,                   /* small tensors: groups of four columns that a block has */
   CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,     /* if conv2.weight's gradient is stored as one sum */
   CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS, /* if it is stored as partial sums */
@@ -72,6 +74,25 @@ static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t
   return sum;
 }
 
+/* The same for partial sums in FP16. A thread adds up eight columns, and HALF_ROW_SPLITS threads share the rows of these. */
+static __device__ float4 conv2_half_sum(const __half *partial, uint32_t rows, uint32_t first_column) {
+  __shared__ float4 sums[HALF_ROW_SPLITS][COLUMNS];
+  const uint32_t vector = threadIdx.x % HALF_VECTORS, split = threadIdx.x / HALF_VECTORS;
+  float4 low = make_float4(0, 0, 0, 0), high = low;
+#pragma unroll 8
+  for (uint32_t row = split; row < rows; row += HALF_ROW_SPLITS) {
+    const uint4 eight = *(const uint4 *)&partial[(size_t)row * CONV2_COUNT + first_column + vector * 8];
+    low = add4(low, load4((const __half *)&eight.x));
+    high = add4(high, load4((const __half *)&eight.z));
+  }
+  sums[split][vector * 2] = low;
+  sums[split][vector * 2 + 1] = high;
+  __syncthreads();
+  float4 sum = sums[0][threadIdx.x % COLUMNS];
+  for (int i = 1; i < HALF_ROW_SPLITS; i++) sum = add4(sum, sums[i][threadIdx.x % COLUMNS]);
+  return sum;
+}
+
 /* Returns the gradients of four neighbouring weights of fc1, from weight i on, computed as fc1_product_gradientᵀ · fc1_inputs. */
 template <class T> static __device__ float4 fc1_product(const rl_gradients &gradients, uint32_t i) {
   const T *fc1_product_gradient = (const T *)gradients.fc1_product_gradient + i / RL_FC1_INPUTS,
@@ -91,6 +112,8 @@ static __device__ __forceinline__ float4 load_large_gradient(const rl_gradients 
   uint32_t i = offset - CONV2_OFFSET;
   if (gradients.conv2_rows) {
     *is_owner = threadIdx.x < COLUMNS;
+    if (gradients.conv2_rows_fp16)
+      return conv2_half_sum((const __half *)gradients.conv2_weight, gradients.conv2_rows, blockIdx.x * COLUMNS * 4);
     return conv2_sum((const float *)gradients.conv2_weight, gradients.conv2_rows, i);
   }
   return gradients.fp16 ? load4((const __half *)gradients.conv2_weight + i) : load4((const float *)gradients.conv2_weight + i);

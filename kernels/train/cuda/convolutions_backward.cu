@@ -11,7 +11,11 @@
  * weights are zeros, because a row depends on three of the four rows. The sums of a lane, rounded to FP16, are its left operand
  * of the products that give conv1's gradients, which are the same as in conv1_half.cu
  *
- * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order. Blocks exchange no data.
+ * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order; those of conv2's weights are
+ * stored in FP16, so that Adam reads half as many bytes. Blocks exchange no data.
+ *
+ * Everything that the previous kernel does not write is loaded before the wait for it: weights, and pooled1 and the pixels of the
+ * first images.
  *
  * Shared memory: a pixel is a row of 64 bytes (conv1's output) or 128 bytes (the unpooled gradient), so operands that are shifted
  * by a tap begin at another pixel of the same image (wgmma_row_descriptor). An image row has PITCH pixels. The unpooled gradient
@@ -26,6 +30,7 @@
 #include "hopper/wgmma.cuh"
 #include "pdl.cuh"
 #include "train/cuda/conv1_planes.cuh"
+#include "train/cuda/gather.cuh"
 #include "train/cuda/unpool.cuh"
 
 enum {
@@ -67,8 +72,11 @@ typedef struct backward_args {
   rl_gather gather;
   const __half *pooled1, *conv2_weights, *pooled2_gradient;
   const uint8_t *argmax1, *argmax2;
-  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias;
+  float *partial_conv1;
+  __half *partial_conv2_weight;
+  float *partial_conv2_bias;
   __half *pooled1_gradient; /* NULL: not stored */
+  uint32_t epoch_images;    /* images of an epoch */
   rl_train_state *state;
 } backward_args;
 
@@ -104,18 +112,23 @@ typedef struct image_part {
   uint32_t pixels[IMAGE_WORDS_PER_THREAD];
 } image_part;
 
-/* thread: index in the warpgroup. */
+/* index: in the data set. thread: index in the warpgroup. */
+static __device__ __forceinline__ void load_pixels(const backward_args &args, uint32_t index, int thread, image_part *part) {
+  const uint32_t *pixels = (const uint32_t *)&args.gather.images[(size_t)index * RL_IMAGE_PIXELS];
+  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++)
+    part->pixels[k] = thread + k * WGMMA_THREADS < IMAGE_WORDS ? pixels[thread + k * WGMMA_THREADS] : 0;
+}
+
 static __device__ __forceinline__ image_part load_part(const backward_args &args, uint32_t n, int thread) {
   image_part part;
-  const uint32_t *pixels = (const uint32_t *)image_pixels(args.gather, n);
-  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++)
-    part.pixels[k] = thread + k * WGMMA_THREADS < IMAGE_WORDS ? pixels[thread + k * WGMMA_THREADS] : 0;
+  load_pixels(args, dataset_index_of(args.gather, n), thread, &part);
   part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread, n);
   return part;
 }
 
-/* Begins to copy pooled1 of an image. */
-static __device__ __forceinline__ void load_in_async(const __half *pooled1, int thread, char *to) {
+/* Begins to copy pooled1 of image n. */
+static __device__ __forceinline__ void load_in_async(const backward_args &args, uint32_t n, int thread, char *to) {
+  const __half *pooled1 = &args.pooled1[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS];
 #pragma unroll 1
   for (int i = thread; i < RL_POOLED1_PIXELS * IN_VECTORS; i += WGMMA_THREADS) {
     const int pixel = i / IN_VECTORS, unit = pixel / RL_POOLED1_SIDE * PITCH + pixel % RL_POOLED1_SIDE;
@@ -123,10 +136,8 @@ static __device__ __forceinline__ void load_in_async(const __half *pooled1, int 
   }
 }
 
-/* Stores an image in a buffer. thread: index in the warpgroup. */
-static __device__ __forceinline__ void store_image(const backward_args &args, uint32_t n, const image_part &part, int thread,
-                                                   image_buffer *buffer) {
-  load_in_async(&args.pooled1[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS], thread, buffer->in);
+/* Stores an image in a buffer, and waits for pooled1. thread: index in the warpgroup. */
+static __device__ __forceinline__ void store_image(const image_part &part, int thread, image_buffer *buffer) {
   unpool_vectors(part.pooled2, thread, [&](int pixel, int vector, int position, uint4 values) {
     const int unit = OUT_BORDER + (pixel / RL_POOLED2_SIDE + 1) * PITCH + pixel % RL_POOLED2_SIDE * 2 + position % 2;
     *(uint4 *)&buffer->out_gradient[position / 2 * OUT_HALF_BYTES + wgmma_row_offset<OUT_PIXEL_BYTES>(unit, vector)] = values;
@@ -185,12 +196,29 @@ static __device__ __forceinline__ void unpool_fragments(const lane_windows &wind
     }
 }
 
-static __device__ __forceinline__ void store_weight_gradient(const float (&sums)[3][TAP_ROW_SUMS], int channel, float *row) {
+/* Stores the sums, rounded to FP16. Four lanes exchange pairs of columns, so that each stores eight adjacent columns. Returns
+ * false if a stored sum is infinite or NaN. */
+static __device__ __forceinline__ bool store_weight_gradient(const float (&sums)[3][TAP_ROW_SUMS], int channel, __half *row) {
+  __half2 zero_or_nan = __float2half2_rn(0.0f);
+#pragma unroll
   for (int tap_row = 0; tap_row < 3; tap_row++)
-    for (int group = 0; group < 3 * IN_VECTORS; group++)
-      for (int i = 0; i < 2; i++)
-        *(float2 *)&row[(channel + i) * CONV2_COLUMNS + tap_row * 3 * RL_CONV1_CHANNELS + group * VECTOR + threadIdx.x % 4 * 2] =
-            make_float2(sums[tap_row][group * 4 + i * 2], sums[tap_row][group * 4 + i * 2 + 1]);
+#pragma unroll
+    for (int first = 0; first < 3 * IN_VECTORS; first += 4)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        uint32_t values[4];
+        for (int k = 0; k < 4; k++) {
+          const float *two = &sums[tap_row][(first + k) * 4 + i * 2];
+          const __half2 pair = __floats2half2_rn(two[0], two[1]);
+          zero_or_nan = __hfma2(pair, __float2half2_rn(0.0f), zero_or_nan);
+          values[k] = half2_bits(pair);
+        }
+        transpose_among_four(values);
+        const int group = first + threadIdx.x % 4;
+        *(uint4 *)&row[(channel + i) * CONV2_COLUMNS + tap_row * 3 * RL_CONV1_CHANNELS + group * VECTOR] =
+            make_uint4(values[0], values[1], values[2], values[3]);
+      }
+  return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
 }
 
 /* Adds the products of all taps for two rows of pixels; if `first`, sets the sums. in: descriptor of the operand B of the first
@@ -204,12 +232,24 @@ static __device__ __forceinline__ void multiply_rows(float (&sums)[3][TAP_ROW_SU
   wgmma_commit_group();
 }
 
+/* Begins to load the images of the next step into L2, where convolutions_forward finds them. The warpgroup calls it. */
+static __device__ __forceinline__ void prefetch_next_images(const backward_args &args) {
+  const uint32_t first = epoch_position(args.gather, 0) + args.gather.stride, line = threadIdx.x % 8 * 128;
+  for (uint32_t n = blockIdx.x + threadIdx.x / 8 * gridDim.x; n < args.gather.stride; n += WGMMA_THREADS / 8 * gridDim.x)
+    if (first + n < args.epoch_images) {
+      const uint8_t *image = args.gather.images + (size_t)dataset_index_at(args.gather, first + n) * RL_IMAGE_PIXELS;
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(&image[min(line, RL_IMAGE_PIXELS - 1)]));
+    }
+}
+
 static __device__ __forceinline__ void weight_gradient(const backward_args &args, shared_memory *shared,
                                                        image_barriers *barriers) {
   enum { ROW_VALUES = RL_POOLED2_SIDE * RL_CONV2_CHANNELS, IMAGE_VALUES = RL_POOLED2_SIDE * ROW_VALUES };
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 % 4 * 16 + lane / 4 * 2;
   const size_t lane_offset = lane % 4 * RL_CONV2_CHANNELS + channel;
   float sums[3][TAP_ROW_SUMS];
+  prefetch_next_images(args);
+  pdl_wait();
   lane_windows windows = load_windows(args, blockIdx.x * (size_t)IMAGE_VALUES + lane_offset);
   uint32_t i = 0;
   for (uint32_t n = blockIdx.x; n < args.gather.batch; n += gridDim.x, i++) {
@@ -218,7 +258,7 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
 #pragma unroll 1
     for (int row = 0; row < RL_POOLED2_SIDE; row++, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
       const bool last = row + 1 == RL_POOLED2_SIDE;
-      const uint32_t next = last && n + gridDim.x < args.gather.batch ? n + gridDim.x : n;
+      const uint32_t next = last ? min(n + gridDim.x, args.gather.batch - 1) : n;
       uint32_t fragments[2][4];
       unpool_fragments(windows, fragments);
       windows = load_windows(args, next * (size_t)IMAGE_VALUES + (last ? 0 : row + 1) * ROW_VALUES + lane_offset);
@@ -229,7 +269,8 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
     __syncwarp();
     if (lane == 0) mbarrier_arrive(&barriers->empty[i % BUFFERS]);
   }
-  store_weight_gradient(sums, channel, &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS]);
+  __half *row = &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS];
+  if (!store_weight_gradient(sums, channel, row)) args.state->overflow = 1;
 }
 
 /* --- input gradient, and conv1's gradients -------------------------------------------------------------------------------- */
@@ -245,9 +286,6 @@ static __device__ __forceinline__ void load_weights(const __half *weights, int t
       cp_async_16(row, &weights[k % RL_CONV2_CHANNELS * CONV2_COLUMNS + tap * RL_CONV1_CHANNELS + vector * VECTOR]);
     else *(uint4 *)row = make_uint4(0, 0, 0, 0);
   }
-  cp_async_wait_all();
-  fence_async_proxy();
-  named_barrier<1, INPUT_THREADS>();
 }
 
 /* Begins to compute the input gradient of an image. weights, out_gradient: shared addresses. */
@@ -315,10 +353,16 @@ static __device__ __forceinline__ void store_conv1_sums(const float (*rows)[RL_C
   }
 }
 
+/* Returns the first image of an input warpgroup, or the last image of the batch if it has none. */
+static __device__ __forceinline__ uint32_t first_image(const backward_args &args, int w) {
+  return min(blockIdx.x + w * gridDim.x, args.gather.batch - 1);
+}
+
 /* Computes the input gradients, and from them conv1's gradients, of images w, w + 2, … of the block, in buffer w. thread: index
- * among the INPUT_THREADS. */
+ * among the INPUT_THREADS. part: has the pixels of the first image. */
 template <int W> static __device__ __forceinline__ void input_gradient(const backward_args &args, int thread,
-                                                                       shared_memory *shared, image_barriers *barriers) {
+                                                                       shared_memory *shared, image_barriers *barriers,
+                                                                       image_part part) {
   const int lane = thread % 32, warp = thread / 32 % 4, row = warp / 2, channel = warp % 2 * 16;
   const size_t lane_offset = (row * RL_POOLED1_SIDE + lane % 4 * 2) * RL_CONV1_CHANNELS + channel + lane / 4;
   const uint32_t stride = BUFFERS * gridDim.x;
@@ -326,16 +370,21 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
   float conv1_sums[1][2][4] = {}, bias[VECTOR] = {};
   bool finite = true;
   uint32_t phase = 0;
-  image_part part = load_part(args, min(blockIdx.x + W * gridDim.x, args.gather.batch - 1), thread % WGMMA_THREADS);
-  load_weights(args.conv2_weights, thread, shared->weights);
+  load_in_async(args, first_image(args, W), thread % WGMMA_THREADS, buffer->in);
+  pdl_wait(); /* the loads before do not depend on the previous kernel */
+  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread % WGMMA_THREADS, first_image(args, W));
   for (uint32_t n = blockIdx.x + W * gridDim.x; n < args.gather.batch; n += stride, phase++) {
     const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + lane_offset;
     uint32_t argmax[ROW_PAIRS][1][4];
     float sums[COLUMNS / 2];
-    if (phase > 0) mbarrier_spin_cta(&barriers->empty[W], phase);
-    store_image(args, n, part, thread % WGMMA_THREADS, buffer);
+    if (phase > 0) {
+      mbarrier_spin_cta(&barriers->empty[W], phase);
+      load_in_async(args, n, thread % WGMMA_THREADS, buffer->in);
+    }
+    store_image(part, thread % WGMMA_THREADS, buffer);
     named_barrier<2 + W, WGMMA_THREADS>();
     if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[W]);
+    if (phase == 0) named_barrier<1, INPUT_THREADS>(); /* RAW: the weights */
     begin_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
     finite &= accumulate_bias(part.pooled2, bias);
     load_argmaxes(args.argmax1, offset, argmax);
@@ -344,6 +393,11 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
     wgmma_fence_sums(sums);
     add_conv1_gradients(args, sums, argmax, offset, &buffer->image[row * 2 * PLANE_PITCH], conv1_sums);
     named_barrier<2 + W, WGMMA_THREADS>(); /* WAR: the buffer */
+  }
+  if (phase == 0) { /* a block with one image: the other warpgroup waits for the weights */
+    cp_async_wait_all();
+    fence_async_proxy();
+    named_barrier<1, INPUT_THREADS>();
   }
   finite &=
       store_sums<1>(conv1_sums, shared->conv1_rows[W * 2 + row], [&](int, int half) { return channel + half * 8 + lane / 4; });
@@ -354,13 +408,22 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
 
 /* ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Fills the buffers: images with border pixels, the rest with zeros. */
+/* Fills the parts of the buffers that images do not set: image planes with border pixels, the rest with zeros. */
 static __device__ __forceinline__ void clear_buffers(shared_memory *shared) {
+  const uint4 zeros = make_uint4(0, 0, 0, 0);
+  const uint32_t border = half2_bits(__float2half2_rn(BORDER));
   for (int b = 0; b < BUFFERS; b++) {
-    for (int i = threadIdx.x; i < (IN_BYTES + OUT_BYTES) / 16; i += THREADS)
-      ((uint4 *)&shared->buffers[b])[i] = make_uint4(0, 0, 0, 0);
-    for (int i = threadIdx.x; i < IMAGE_BYTES / 4; i += THREADS)
-      ((__half2 *)shared->buffers[b].image)[i] = __float2half2_rn(BORDER);
+    for (int i = threadIdx.x; i < IN_BYTES / 16; i += THREADS) {
+      const int pixel = i / IN_VECTORS;
+      if (pixel % PITCH >= RL_POOLED1_SIDE || pixel >= RL_POOLED1_SIDE * PITCH) ((uint4 *)shared->buffers[b].in)[i] = zeros;
+    }
+    for (int i = threadIdx.x; i < OUT_BYTES / 16; i += THREADS) {
+      const int pixel = i / CHANNEL_VECTORS % (OUT_HALF_BYTES / OUT_PIXEL_BYTES) - OUT_BORDER - PITCH;
+      if (pixel < 0 || pixel >= RL_POOLED2_SIDE * PITCH || pixel % PITCH >= RL_CONV2_SIDE)
+        ((uint4 *)shared->buffers[b].out_gradient)[i] = zeros;
+    }
+    for (int i = threadIdx.x; i < IMAGE_BYTES / 16; i += THREADS)
+      ((uint4 *)shared->buffers[b].image)[i] = make_uint4(border, border, border, border);
   }
 }
 
@@ -377,17 +440,24 @@ static __global__ void __launch_bounds__(THREADS, 1) convolutions_backward(const
       mbarrier_init(&barriers.full[i]);
       mbarrier_init(&barriers.empty[i], WGMMA_THREADS / 32);
     }
+  image_part part;
+  uint32_t index = 0;
+  if (warpgroup > 0) {
+    const uint32_t position = epoch_position(args.gather, first_image(args, warpgroup - 1));
+    load_weights(args.conv2_weights, threadIdx.x - WGMMA_THREADS, shared->weights);
+    index = dataset_index_at(args.gather, position);
+  }
   clear_buffers(shared);
+  if (warpgroup > 0) load_pixels(args, index, threadIdx.x % WGMMA_THREADS, &part);
   fence_async_proxy();
   __syncthreads();
-  pdl_wait();
   if (warpgroup == 0) {
     raise_register_limit<184>();
     weight_gradient(args, shared, &barriers);
   } else {
     lower_register_limit<160>();
-    if (warpgroup == 1) input_gradient<0>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers);
-    else input_gradient<1>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers);
+    if (warpgroup == 1) input_gradient<0>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
+    else input_gradient<1>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
   }
 #else
   __trap();
@@ -408,9 +478,10 @@ int rl_convolutions_backward(const rl_convolutions_gradients *g, cudaStream_t st
                               g->argmax1,
                               g->argmax2,
                               g->partial_conv1,
-                              g->partial_conv2_weight,
+                              (__half *)g->partial_conv2_weight,
                               g->partial_conv2_bias,
                               (__half *)g->pooled1_gradient,
+                              g->epoch_images,
                               g->state};
   if (rl_cuda_check(
           cudaFuncSetAttribute(convolutions_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(shared_memory)),

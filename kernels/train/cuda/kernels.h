@@ -114,14 +114,18 @@ typedef struct rl_convolutions {
 } rl_convolutions;
 int rl_convolutions_forward(const rl_convolutions *convolutions, cudaStream_t stream, rl_error *err);
 /* convolutions_backward.cu, FP16: the gradients of both convolutions in one kernel, on a device with wgmma, as partial sums:
- * partial_conv1[rows][320], partial_conv2_weight[rows][64][9][32] and partial_conv2_bias[rows][64]. Checks all gradients for
+ * partial_conv1[rows][320], partial_conv2_weight[rows][64][9][32] (FP16) and partial_conv2_bias[rows][64]. Also begins to load
+ * the images of the next step into L2. Checks all gradients for
  * overflow. */
 typedef struct rl_convolutions_gradients {
   rl_gather gather;
   const void *pooled1, *conv2_weights, *pooled2_gradient;
   const uint8_t *argmax1, *argmax2;
-  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias;
+  float *partial_conv1;
+  void *partial_conv2_weight; /* FP16 */
+  float *partial_conv2_bias;
   void *pooled1_gradient; /* NULL: not stored */
+  uint32_t epoch_images;  /* images of an epoch */
   rl_train_state *state;
 } rl_convolutions_gradients;
 uint32_t rl_convolutions_partial_rows(uint32_t batch);
@@ -163,7 +167,8 @@ int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_tr
 /* adam.cu: the gradients of a step, all multiplied by the loss scale. */
 typedef struct rl_gradients {
   const void *conv2_weight;
-  uint32_t conv2_rows;     /* rows of FP32 partial sums in conv2_weight; 0: it is the gradient itself */
+  uint32_t conv2_rows;     /* rows of partial sums in conv2_weight; 0: it is the gradient itself */
+  bool conv2_rows_fp16;    /* the partial sums are FP16, else FP32 */
   bool fp16;               /* fc1_product_gradient, fc1_inputs, and conv2_weight if conv2_rows is 0, are FP16; else FP32 */
   const float *fc1_weight; /* NULL: not stored; the gradient is fc1_product_gradientᵀ · fc1_inputs */
   const float *conv1, *conv2_bias, *head; /* partial sums */

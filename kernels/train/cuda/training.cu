@@ -51,6 +51,7 @@ static void describe_stage(rl_training *training, int index, uint32_t batch, uin
   const rl_partial_rows rows = engine->partial_rows(training->format, batch);
   stage->gradients = {.conv2_weight = training->conv2_weight_gradient,
                       .conv2_rows = rows.conv2_weight,
+                      .conv2_rows_fp16 = engine->fuses_convolutions,
                       .fp16 = training->format.fp16,
                       .fc1_weight = training->fc1_weight_gradient,
                       .conv1 = training->partial_conv1,
@@ -96,7 +97,8 @@ static rl_partial_rows most_partial_rows(const rl_training *training) {
 /* Returns the size of conv2.weight's gradient, which is stored as rows of partial sums or as one sum. */
 static size_t conv2_gradient_bytes(const rl_training *training) {
   const uint32_t rows = most_partial_rows(training).conv2_weight;
-  return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : training->value_bytes);
+  const bool stores_floats = rows && !training->engine->fuses_convolutions;
+  return rl_tensor_sizes[RL_CONV2_W] * max_u32(rows, 1) * (stores_floats ? sizeof(float) : training->value_bytes);
 }
 
 static size_t pooled1_gradient_bytes(const rl_training *training) {

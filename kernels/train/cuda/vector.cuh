@@ -40,4 +40,19 @@ static __device__ __forceinline__ float4 scale4(float4 v, float factor) {
   return make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor);
 }
 
+/* Exchanges 4 × 4 values among four lanes: lane l of the four receives value l of each of them, in the order of the lanes. */
+static __device__ __forceinline__ void transpose_among_four(uint32_t (&values)[4]) {
+#pragma unroll
+  for (int step = 1; step <= 2; step *= 2) {
+    const bool keeps_second = threadIdx.x & step;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (i & step) continue;
+      const uint32_t received = __shfl_xor_sync(0xffffffffu, keeps_second ? values[i] : values[i | step], step);
+      if (keeps_second) values[i] = received;
+      else values[i | step] = received;
+    }
+  }
+}
+
 #endif
