@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]: runs
+# scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|gpu1|cpu] [--build DIR]: runs
 # measurement steps on a device and writes their results to DIR. --help explains the options and lists the steps. On a GPU host,
 # the script uses the build in .gpu/, which scripts/gpu-pack.sh packed into .gpu.tar.xz; it unpacks that file when it is newer.
 set -euo pipefail

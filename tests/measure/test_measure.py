@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev")
 sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
 from measure import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
-from measure.host import Host, Skip  # noqa: E402
+from measure.host import Host, Skip, hosts_of  # noqa: E402
 from measure.steps import STEPS, checks, hostile, kernels, layer, pytorch, reports, suites, training  # noqa: E402
 
 
@@ -237,6 +237,15 @@ def test_several_gpus_run_steps_but_only_one_uses_counters(tmp_path):
     assert passed and {result["rows"][0]["measured"] for result in found.values()} == {"GPU-1", "GPU-2"}
     assert not run_steps(hosts, tmp_path / "counted", [step("a", overlaps("a", "b", 5), uses_counters=True),
                                                        step("b", overlaps("b", "a", 5), uses_counters=True)])[0]
+
+
+def test_a_device_is_the_only_gpu_of_its_programs(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+    seen = {device: [(host.device, host.environment["CUDA_VISIBLE_DEVICES"]) for host in hosts_of(device, BUILD)]
+            for device in ("gpu0", "gpu1")}
+    assert seen == {"gpu0": [("gpu0", "GPU-a"), ("gpu0", "GPU-b")], "gpu1": [("gpu0", "GPU-b")]}
+    with pytest.raises(Skip, match="no gpu2: this machine has 2 GPUs"):
+        hosts_of("gpu2", BUILD)
 
 
 def test_a_step_knows_its_remaining_time(host, tmp_path):

@@ -1,9 +1,9 @@
-"""scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]
+"""scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|gpu1|cpu] [--build DIR]
 
 Runs the measurement steps, by default all of them by priority, without a network and from a packed build (scripts/gpu-pack.sh).
 Writes to DIR: results.json (every number of every step), logs.tar.gz and summary.md. scripts/tables.py makes the tables of
 docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run". With
-several GPUs steps run concurrently. The exit status is 1 when a step failed.
+several GPUs steps run concurrently; --device gpu1 names one of them. The exit status is 1 when a step failed.
 
 --keep FILE takes over from FILE the results of the steps that passed at this commit, and writes all results to FILE at the end,
 so the same command continues an earlier session."""
@@ -13,7 +13,7 @@ import shutil
 import sys
 
 from . import runner
-from .host import Host, visible_gpus
+from .host import Skip, hosts_of
 from .steps import STEPS, find
 from .tables import summary
 
@@ -38,8 +38,10 @@ def main():
     if None in steps.values():
         sys.exit(f"no step is called {', '.join(name for name, step in steps.items() if step is None)}: see --help")
     build = options.build or (".gpu" if options.device.startswith("gpu") else "build/dev")
-    gpus = visible_gpus() if options.device == "gpu0" else []
-    hosts = [Host(options.device, build, gpu) for gpu in gpus] or [Host(options.device, build)]
+    try:
+        hosts = hosts_of(options.device, build)
+    except Skip as reason:
+        sys.exit(str(reason))
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     results_file = out / "results.json"

@@ -22,6 +22,19 @@ def visible_gpus():
     return query.stdout.split() if query.returncode == 0 else []
 
 
+def hosts_of(device, build):
+    """Returns the Hosts of --device: "cpu" is one, "gpu0" is one for each visible GPU, and "gpu1", "gpu2", ... is that GPU alone,
+    which its programs and its daemon then see as their only GPU, gpu0. Raises Skip if there is no such GPU."""
+    if not device.startswith("gpu"):
+        return [Host(device, build)]
+    gpus, index = visible_gpus(), int(device.removeprefix("gpu"))
+    if index == 0:
+        return [Host(device, build, gpu) for gpu in gpus] or [Host(device, build)]
+    if index >= len(gpus):
+        raise Skip(f"there is no {device}: this machine has {len(gpus)} GPUs")
+    return [Host("gpu0", build, gpus[index])]
+
+
 class Host:
     """One device of this machine and the programs that measure it. Several GPUs of a machine are several Hosts.
 
