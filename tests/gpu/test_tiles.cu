@@ -97,16 +97,6 @@ template <typename T> static __device__ T *fill(T *to, const T *from, int count)
   return to + (count + 7) / 8 * 8;
 }
 
-/* Fills `to` with conv2's weights in the form in which conv2_forward multiplies them, and returns the address behind them. */
-template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *loaded) {
-  typename F::value *free_values = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
-  fill(F::CONV2_FORWARD_SCRATCH_FLOATS ? free_values : to, loaded, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
-  __syncthreads();
-  F::prepare_weights(free_values, to);
-  __syncthreads();
-  return free_values;
-}
-
 /* Unpools pooled_gradient[36 pixels][32 channels] into conv2's output gradient at `to`, and returns the address behind it. */
 template <class F>
 static __device__ typename F::value *fill_d_out(typename F::value *to, const float *pooled_gradient, const uint8_t *argmaxes) {
@@ -121,17 +111,30 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
                 long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *w = fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
-  float *scratch = (float *)fill_weights<F>(w, weights);
+  float *scratch = (float *)(w + (F::WEIGHT_VALUES + 7) / 8 * 8);
+  if constexpr (!F::CONV2_FORWARD_SCRATCH_FLOATS) fill(w, weights, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
+  __syncthreads();
+  const auto epilogue = [&](int pixel, int channel, const float a[4], const float b[4]) {
+    for (int position = 0; position < 4; position++) {
+      float *to = &result[channel * CONV2_SIDE * CONV2_SIDE + (pixel / RL_POOLED2_SIDE * 2 + position / 2) * CONV2_SIDE +
+                          pixel % RL_POOLED2_SIDE * 2 + position % 2];
+      to[0] = a[position];
+      to[CONV2_SIDE * CONV2_SIDE] = b[position];
+    }
+  };
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
-    F::conv2_forward(x, w, scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
-      for (int position = 0; position < 4; position++) {
-        float *to = &result[channel * CONV2_SIDE * CONV2_SIDE + (pixel / RL_POOLED2_SIDE * 2 + position / 2) * CONV2_SIDE +
-                            pixel % RL_POOLED2_SIDE * 2 + position % 2];
-        to[0] = a[position];
-        to[CONV2_SIDE * CONV2_SIDE] = b[position];
-      }
-    });
+    if constexpr (F::CONV2_FORWARD_SCRATCH_FLOATS) {
+      const typename F::loaded_weights loaded = F::load_weights(weights);
+      F::conv2_forward(
+          x, loaded, w, scratch, [] {},
+          [&](int pixel, int channel, const float products[4][4]) {
+            epilogue(pixel, channel, products[0], products[1]);
+            epilogue(pixel, channel + 2, products[2], products[3]);
+          });
+    } else {
+      F::conv2_forward(x, w, scratch, epilogue);
+    }
     __syncthreads();
   }
   if (threadIdx.x == 0) *cycles = clock64() - begin;
@@ -142,10 +145,10 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
                         float *result /* [32][288] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
-  float *scratch = (float *)fill_d_out<F>(d, pooled_gradient, argmaxes);
+  fill_d_out<F>(d, pooled_gradient, argmaxes);
   typename F::weight_sums sums = F::init_weight_sums(result);
   const long long begin = clock64();
-  for (int repeat = 0; repeat < repeats; repeat++) F::conv2_weight_gradient(x, d, scratch, sums);
+  for (int repeat = 0; repeat < repeats; repeat++) F::conv2_weight_gradient(x, d, sums);
   const long long end = clock64();
   __syncthreads();
   F::store_weight_gradient(sums, result);
@@ -156,7 +159,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_input_gradient(const typename F::value *weights, const float *pooled_gradient, const uint8_t *argmaxes,
                        float *result /* [196][32] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *w = (typename F::value *)shared, *d = fill_weights<F>(w, weights);
+  typename F::value *w = (typename F::value *)shared, *d = fill(w, weights, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
   fill_d_out<F>(d, pooled_gradient, argmaxes);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
@@ -168,6 +171,32 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     __syncthreads();
   }
   if (threadIdx.x == 0) *cycles = clock64() - begin;
+}
+
+/* Both gradients, if CONV2_GRADIENTS_TOGETHER. They overwrite their operands. */
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
+    run_gradients(const typename F::value *in, const typename F::value *weights, const float *pooled_gradient,
+                  const uint8_t *argmaxes, float *weight_result /* [32][288] */, float *in_result /* [196][32] */, int repeats,
+                  long long *cycles) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  typename F::conv2_gradient_memory &memory = *(typename F::conv2_gradient_memory *)shared;
+  typename F::value *x = (typename F::value *)(&memory + 1);
+  fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
+  long long sum = 0;
+  for (int repeat = 0; repeat < repeats; repeat++) {
+    fill(memory.weights, weights, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
+    fill_d_out<F>(memory.out_gradient, pooled_gradient, argmaxes);
+    typename F::weight_sums sums = F::init_weight_sums(weight_result);
+    const long long begin = clock64();
+    F::conv2_gradients(
+        x, memory, sums, [] {},
+        [&](int pixel, int channel, float a, float b) {
+          *(float2 *)&in_result[pixel * RL_CONV1_CHANNELS + channel] = make_float2(a, b);
+        });
+    sum += clock64() - begin;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *cycles = sum;
 }
 
 template <class F, int SLICE_INPUTS> static __global__ void __launch_bounds__(F::THREADS, 1)
@@ -281,10 +310,20 @@ template <class F> static void check_conv2(const char *format, double tolerance)
     launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(
         kernel, operand, device_d_pooled.data, device_argmaxes.data, result, repeats, cycles.data);
   };
-  check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, weights_gradient.data, repeats); },
-                 "conv2 weight gradient", weights_gradient, expected_d_weights);
-  check_and_time([&](int repeats) { run_backward(run_input_gradient<F>, device_weights.data, in_gradient.data, repeats); },
-                 "conv2 input gradient", in_gradient, expected_d_in);
+  if constexpr (F::CONV2_GRADIENTS_TOGETHER) {
+    const auto run_both = [&](int repeats) {
+      launch<F, const T *, const T *, const float *, const uint8_t *, float *, float *, int, long long *>(
+          run_gradients<F>, device_in.data, device_weights.data, device_d_pooled.data, device_argmaxes.data,
+          weights_gradient.data, in_gradient.data, repeats, cycles.data);
+    };
+    check_and_time(run_both, "conv2 gradients", weights_gradient, expected_d_weights);
+    expect_close(in_gradient.host(), expected_d_in, tolerance, format, "conv2 input gradient");
+  } else {
+    check_and_time([&](int repeats) { run_backward(run_weight_gradient<F>, device_in.data, weights_gradient.data, repeats); },
+                   "conv2 weight gradient", weights_gradient, expected_d_weights);
+    check_and_time([&](int repeats) { run_backward(run_input_gradient<F>, device_weights.data, in_gradient.data, repeats); },
+                   "conv2 input gradient", in_gradient, expected_d_in);
+  }
 }
 
 /* Returns a[rows][depth] · b[depth][columns], whose elements two functions return. */

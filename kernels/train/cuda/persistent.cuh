@@ -82,7 +82,7 @@ template <class Format> struct step_schedule {
   enum {
     THREADS = Format::THREADS,
     WARPS = THREADS / 32,
-    /* 1: prepare_weights transforms conv2's weights; 0: the products read them as loaded. */
+    /* 1: conv2_forward transforms conv2's weights; 0: the products read them as loaded. */
     TRANSFORMS_WEIGHTS = Format::CONV2_FORWARD_SCRATCH_FLOATS > 0,
     /* 1: while conv1 and conv2_forward are computed, the warps that take no part in them load weights; 0: all warps load weights
      * between these computations. */
@@ -160,17 +160,14 @@ template <class Format> struct conv1_memory<Format, false> {
   alignas(16) typename Format::value pooled1_gradient[TILED_WINDOWS * Format::IN_PITCH];
 };
 
-/* Dynamic shared memory of a block. "This block's channels" are the TILE_CHANNELS output channels of conv2 that the block
- * computes; "this block's pixels" are its half of the pixels of pooled1. tile.cuh describes the layouts that depend on the
- * format. At any time, only one member of each union is in use. */
-template <class Format> struct block_memory : conv1_memory<Format> {
+/* Shared memory of conv2, fc1 and the end of a step. At any time, only one member of each union is in use. tile.cuh describes the
+ * layouts that depend on the format. */
+template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFORMS_WEIGHTS> struct layer_memory
+    : conv1_memory<Format> {
   typedef typename Format::value value;
-  alignas(16) value conv2[Format::WEIGHT_VALUES];                  /* weights of this block's channels, after prepare_weights */
+  alignas(16) value conv2[Format::WEIGHT_VALUES];                  /* weights of this block's channels */
   alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH]; /* all pixels of the pair's image */
   union {
-    alignas(16) value
-        conv2_untransformed[Format::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *Format::LOADED_WEIGHT_PITCH : 1];
-    alignas(16) float conv2_forward_scratch[Format::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? Format::CONV2_FORWARD_SCRATCH_FLOATS : 1];
     alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)]; /* weights of this block's slice */
     alignas(16) value out_gradient[Format::OUT_GRADIENT_VALUES];                    /* of this block's channels */
     struct { /* In use at the end of a step. The tiles are the operands of fc1's weight gradient, [image][output or input of the
@@ -190,12 +187,47 @@ template <class Format> struct block_memory : conv1_memory<Format> {
       /* First, for each warp, the sums of the fc1_parts that it receives; then hidden[0] is the output of fc1. */
       alignas(16) float hidden[step_schedule<Format>::WARPS][RL_FC1_OUTPUTS];
     };
-    alignas(
-        16) float conv2_backward_scratch[Format::CONV2_BACKWARD_SCRATCH_FLOATS > 0 ? Format::CONV2_BACKWARD_SCRATCH_FLOATS : 1];
     /* If CONV1_IS_SPLIT, the gradient of this block's pixels of pooled1 is the sum of two parts: [0] from this block's channels
      * of conv2, [1] from the peer's channels. */
     alignas(16) float pooled1_gradient_parts[2][conv1_memory<Format>::POOLED1_GRADIENT_PART_FLOATS];
   };
+};
+
+/* The same if conv2_forward transforms the weights of conv2. fc1's weights share memory with the transformed ones, so that they
+ * can be loaded while conv2_forward transforms its outputs. */
+template <class Format> struct layer_memory<Format, true> : conv1_memory<Format> {
+  typedef typename Format::value value;
+  union {
+    struct {
+      union {
+        alignas(16) float conv2_forward_scratch[Format::CONV2_FORWARD_SCRATCH_FLOATS];
+        struct {
+          alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH],
+              tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
+          alignas(16) float warp_sums[step_schedule<Format>::WARPS][WARP_SUMS],
+              conv2_sums[step_schedule<Format>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
+              small_sums[step_schedule<Format>::SMALL_ROW_SPLITS][SMALL_PITCH];
+        };
+      };
+      alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH];
+      alignas(16) value conv2[Format::WEIGHT_VALUES]; /* transformed weights of this block's channels */
+      alignas(16) float pooled1_gradient_parts[2][conv1_memory<Format>::POOLED1_GRADIENT_PART_FLOATS];
+    };
+    struct {
+      float before_conv2[Format::CONV2_FORWARD_SCRATCH_FLOATS + RL_POOLED1_PIXELS * Format::IN_PITCH];
+      alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)],
+          pooled2[GROUP_PAIRS * (SLICE_INPUTS + Format::SLICE_PADDING)],
+          fc1_product_gradient[GROUP_PAIRS * Format::FC1_PRODUCT_GRADIENT_PITCH];
+      alignas(16) float hidden[step_schedule<Format>::WARPS][RL_FC1_OUTPUTS];
+    };
+    typename Format::conv2_gradient_memory conv2_gradients;
+  };
+};
+
+/* Dynamic shared memory of a block. "This block's channels" are the TILE_CHANNELS output channels of conv2 that the block
+ * computes; "this block's pixels" are its half of the pixels of pooled1. */
+template <class Format> struct block_memory : layer_memory<Format> {
+  typedef typename Format::value value;
   alignas(16) float conv2_warp_scratch[Format::CONV2_WARP_SCRATCH_FLOATS > 0 ? Format::CONV2_WARP_SCRATCH_FLOATS : 4];
   alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS];
   alignas(16) float head[RL_HEAD_PITCH]; /* fc1.bias, fc2.weight and fc2.bias */

@@ -12,8 +12,8 @@ enum {
   RL_TIMESTAMPED_STEPS = 32 /* number of steps that record timestamps, beginning with the first step of an epoch */
 };
 
-/* The phases of a step in order, each with the NVTX range to which it belongs. In TF32, the phase conv2_input_gradient includes
- * the weight gradient, which is computed after the input gradient. forward_barrier is the leader's wait. */
+/* The phases of a step in order, each with the NVTX range to which it belongs. In FP32 and TF32, the phase conv2_input_gradient
+ * includes the weight gradient. forward_barrier is the leader's wait. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \

@@ -26,7 +26,7 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
 }
 
 /* Receives pooled2_gradient of the pair's image, and computes out_gradient and the gradient of conv2's bias for this block's
- * channels. WAR: out_gradient overwrites smem.fc1, so every thread must have finished reading fc1 before. */
+ * channels. WAR: out_gradient may overwrite smem.fc1, so every thread must have finished reading fc1 before. */
 template <class Format> static __device__ __forceinline__ void unpool2(const rl_persistent_args &args,
                                                                        const microbatch_state &microbatch,
                                                                        const block_coords &coords, block_memory<Format> &smem,
@@ -42,7 +42,9 @@ template <class Format> static __device__ __forceinline__ void unpool2(const rl_
     const float4 gradient = receive_tagged(&received_gradient[from], message_phase<Format>(microbatch, coords.pair));
     if (Format::RECORDS && args.pooled2_gradient)
       store4((value *)args.pooled2_gradient + (size_t)step_image(microbatch, coords.pair) * RL_FC1_INPUTS + from, gradient);
-    Format::unpool(pixel, channel, argmax, gradient, smem.out_gradient);
+    if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
+      Format::unpool(pixel, channel, argmax, gradient, smem.conv2_gradients.out_gradient);
+    else Format::unpool(pixel, channel, argmax, gradient, smem.out_gradient);
     const float4 passed =
         make_float4(argmax.x == RL_ARGMAX_RELU_ZERO ? 0 : gradient.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0 : gradient.y,
                     argmax.z == RL_ARGMAX_RELU_ZERO ? 0 : gradient.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0 : gradient.w);
@@ -57,19 +59,24 @@ static __device__ __forceinline__ int pooled1_gradient_index(int pixel, int chan
   return pixel * RL_CONV1_CHANNELS + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* Computes this block's part of pooled1_gradient: the sum over its channels of conv2. If CONV1_IS_SPLIT, stores the part of each
+/* Computes this block's part of pooled1_gradient: the sum over its channels of conv2. If CONV2_GRADIENTS_TOGETHER, also adds the
+ * gradient of the weights to sums. If CONV1_IS_SPLIT, stores the part of each
  * pixel in that block of the pair to which the pixel belongs. WAR: these stores overwrite pooled1_gradient_parts, so cluster_wait
  * makes them wait until the peer has read the previous contents. */
-template <class Format>
-static __device__ __forceinline__ void conv2_input_gradient(const block_coords &coords, block_memory<Format> &smem) {
+template <class Format> static __device__ __forceinline__ void conv2_input_gradient(const block_coords &coords,
+                                                                                    block_memory<Format> &smem,
+                                                                                    gradient_sums<Format> &sums) {
   if constexpr (Format::CONV1_IS_SPLIT) {
-    Format::conv2_input_gradient(smem.conv2, smem.out_gradient, cluster_wait, [&](int pixel, int channel, float a, float b) {
+    const auto epilogue = [&](int pixel, int channel, float a, float b) {
       const uint32_t owner = pixel >= BLOCK_PIXELS;
       float *to =
           &smem.pooled1_gradient_parts[owner != coords.rank][pooled1_gradient_index(pixel - owner * BLOCK_PIXELS, channel)];
       if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
       else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
-    });
+    };
+    if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
+      Format::conv2_gradients(smem.pooled1, smem.conv2_gradients, sums.conv2, cluster_wait, epilogue);
+    else Format::conv2_input_gradient(smem.conv2, smem.out_gradient, cluster_wait, epilogue);
   } else {
     Format::conv2_input_gradient(
         smem.conv2, smem.out_gradient, [] {},
@@ -83,27 +90,25 @@ static __device__ __forceinline__ void conv2_input_gradient(const block_coords &
  * sums of the weight gradient. The caller synchronises the block before it reads the gradient of the input.
  *
  * Order: if CONV1_IS_SPLIT, the input gradient is computed first, so that its stores to the peer drain while the weight gradient
- * is computed. Exception: if the format has scratch memory for the weight gradient, the weight gradient must be first (tile.cuh).
- * If not CONV1_IS_SPLIT, the weight gradient is first, so that the stores of its sums drain while the input gradient is
- * computed. */
+ * is computed. Otherwise the weight gradient is first, so that the stores of its sums drain while the input gradient is computed.
+ */
 template <class Format>
 static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                       const block_coords &coords, bool is_last_image, block_memory<Format> &smem,
                                                       gradient_sums<Format> &sums) {
-  const bool input_gradient_first = Format::CONV1_IS_SPLIT && !Format::CONV2_BACKWARD_SCRATCH_FLOATS;
   if (Format::CONV1_IS_SPLIT && threadIdx.x == 0)
     mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
-  if (Format::CONV1_IS_SPLIT && input_gradient_first) cluster_arrive_relaxed();
+  if (Format::CONV1_IS_SPLIT) cluster_arrive_relaxed();
   unpool2(args, microbatch, coords, smem, sums);
+  if (Format::CONV2_GRADIENTS_TOGETHER) cp_async_wait_all(); /* the weights */
   __syncthreads();
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_unpool2);
-  if (input_gradient_first) conv2_input_gradient(coords, smem);
-  Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, smem.conv2_backward_scratch, sums.conv2);
+  if (Format::CONV1_IS_SPLIT) conv2_input_gradient(coords, smem, sums);
+  if constexpr (!Format::CONV2_GRADIENTS_TOGETHER) Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, sums.conv2);
   if (is_last_image) Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
-  if (!input_gradient_first) {
+  if (!Format::CONV1_IS_SPLIT) {
     record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
-    if (Format::CONV1_IS_SPLIT) cluster_arrive_relaxed();
-    conv2_input_gradient(coords, smem);
+    conv2_input_gradient(coords, smem, sums);
   }
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
   if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));

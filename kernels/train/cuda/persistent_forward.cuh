@@ -71,12 +71,18 @@ template <class Format> static __device__ __forceinline__ void receive_tagged_we
   mbarrier_wait_cta(&smem.conv1_mbarrier, phase);
 }
 
+/* Returns the weights of this block's channels of conv2 in global memory. */
+template <class Format>
+static __device__ __forceinline__ const typename Format::value *conv2_weights_of_block(const rl_persistent_args &args,
+                                                                                       const block_coords &coords) {
+  return weights_for_products<Format>(args) + CONV2_OFFSET + coords.rank * CONV2_WEIGHTS_PER_BLOCK;
+}
+
 /* Begins to copy the weights of this block's channels of conv2 to shared memory. Only the warps from FIRST_WARP on call it. */
 template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args,
                                                                                                 const block_coords &coords,
-                                                                                                block_memory<Format> &smem) {
-  const typename Format::value *conv2 = weights_for_products<Format>(args) + CONV2_OFFSET + coords.rank * CONV2_WEIGHTS_PER_BLOCK;
-  typename Format::value *to = step_schedule<Format>::TRANSFORMS_WEIGHTS ? smem.conv2_untransformed : smem.conv2;
+                                                                                                typename Format::value *to) {
+  const typename Format::value *conv2 = conv2_weights_of_block<Format>(args, coords);
   load_rows_async<Format::THREADS - FIRST_WARP * 32, CONV2_K>(threadIdx.x - FIRST_WARP * 32, conv2, CONV2_K, TILE_CHANNELS, to,
                                                               Format::LOADED_WEIGHT_PITCH);
 }
@@ -101,8 +107,8 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
  * for all copies of this thread that conv2 needs.
  *
  * If HAS_LOADING_WARPS, the warps that do not compute conv1 load conv2's weights while the other warps still compute conv1.
- * Otherwise all warps load them after conv1, and then also begin to load fc1's weights. Exception: if TRANSFORMS_WEIGHTS, they do
- * not load fc1's weights here, because these share memory with the untransformed weights of conv2. */
+ * Otherwise all warps load them after conv1, and then also begin to load fc1's weights. Exception: if TRANSFORMS_WEIGHTS, the
+ * caller loads conv2's weights into registers, and conv2_forward begins to load fc1's weights. */
 template <class Format>
 static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                            const block_coords &coords, block_memory<Format> &smem) {
@@ -112,12 +118,12 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
     if (is_first_microbatch && !is_conv1_warp<Format>()) {
       if (coords.lane == 0) grid_barrier_wait_in_one_thread(update, phase);
       __syncwarp();
-      load_conv2_async<Format, step_schedule<Format>::CONV1_WARPS>(args, coords, smem);
+      load_conv2_async<Format, step_schedule<Format>::CONV1_WARPS>(args, coords, smem.conv2);
     }
     cp_async_wait_all();
   } else {
     if (is_first_microbatch) grid_barrier_wait(update, phase);
-    if (is_first_microbatch) load_conv2_async<Format, 0>(args, coords, smem);
+    if (is_first_microbatch && !step_schedule<Format>::TRANSFORMS_WEIGHTS) load_conv2_async<Format, 0>(args, coords, smem.conv2);
     cp_async_commit_group();
     if (!step_schedule<Format>::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair))
       load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
@@ -175,23 +181,41 @@ template <class Format> static __device__ __forceinline__ uint8_t argmax1_of(con
 
 /* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
  * not finite as Format::value. Format::conv2_forward passes the four outputs of a 2×2 window: `a` for a channel, `b` for the next
- * one. */
+ * one, or `products` for four channels. If TRANSFORMS_WEIGHTS, the warps without outputs to transform begin to load fc1's
+ * weights. */
 template <class Format>
 static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch_state &microbatch,
-                                                     const block_coords &coords, block_memory<Format> &smem, bool *overflow) {
+                                                     const block_coords &coords, const typename Format::loaded_weights &loaded,
+                                                     block_memory<Format> &smem, bool *overflow) {
   typedef typename Format::value value;
   const uint32_t phase = message_phase<Format>(microbatch, coords.pair), first_channel = coords.rank * TILE_CHANNELS;
   float *sent_pooled2 = args.block_exchange->pooled2[coords.pair];
   value *stored_pooled2 = (value *)args.pooled2 + (size_t)step_image(microbatch, coords.pair) * RL_FC1_INPUTS;
-  Format::conv2_forward(
-      smem.pooled1, smem.conv2, step_schedule<Format>::TRANSFORMS_WEIGHTS ? smem.conv2_forward_scratch : smem.conv2_warp_scratch,
-      [&](int pixel, int channel, const float a[4], const float b[4]) {
-        const float2 pooled =
-            Format::pool_channels(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
-        const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
-        send_tagged(&sent_pooled2[i], phase, pooled.x, pooled.y);
-        if (args.pooled2) store2(&stored_pooled2[i], pooled.x, pooled.y);
-      });
+  if constexpr (step_schedule<Format>::TRANSFORMS_WEIGHTS) {
+    Format::conv2_forward(
+        smem.pooled1, loaded, smem.conv2, smem.conv2_forward_scratch,
+        [&] { load_fc1_and_head_async<Format, Format::OUTPUT_WARPS>(args, microbatch, coords, smem); },
+        [&](int pixel, int channel, const float products[4][4]) {
+          uint8_t argmaxes[4];
+          const float2 a = Format::pool_channels(products[0], products[1], &smem.conv2_bias[channel], &argmaxes[0], overflow),
+                       b = Format::pool_channels(products[2], products[3], &smem.conv2_bias[channel + 2], &argmaxes[2], overflow);
+          const float4 pooled = make_float4(a.x, a.y, b.x, b.y);
+          const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
+          send_tagged(&sent_pooled2[i], phase, pooled);
+          *(uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel] =
+              make_uchar4(argmaxes[0], argmaxes[1], argmaxes[2], argmaxes[3]);
+          if (args.pooled2) store4(&stored_pooled2[i], pooled);
+        });
+  } else {
+    Format::conv2_forward(
+        smem.pooled1, smem.conv2, smem.conv2_warp_scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
+          const float2 pooled =
+              Format::pool_channels(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
+          const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
+          send_tagged(&sent_pooled2[i], phase, pooled.x, pooled.y);
+          if (args.pooled2) store2(&stored_pooled2[i], pooled.x, pooled.y);
+        });
+  }
 }
 
 /* For tests: if args.pooled1 is set, copies this block's pixels of pooled1 and argmax1, and its channels of argmax2, to global

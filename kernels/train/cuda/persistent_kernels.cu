@@ -18,8 +18,8 @@
  * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
  *
  * Lower bounds of the time of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA
- * per cycle and SM, 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a step is the latency of the exchanges
- * (docs/performance.md). */
+ * per cycle and SM, 2.3 µs for conv2 (Winograd), up to 2.6 µs for its gradients and 1.7 µs for fc1. The rest of a step is the
+ * latency of the exchanges (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -59,6 +59,9 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, microbatch, coords, smem);
+  typename Format::loaded_weights loaded;
+  if constexpr (step_schedule<Format>::TRANSFORMS_WEIGHTS)
+    loaded = Format::load_weights(conv2_weights_of_block<Format>(args, coords));
   if (Format::CONV1_IS_SPLIT && pair_active)
     mbarrier_wait(&smem.pooled1_mbarrier, message_phase<Format>(microbatch, coords.pair));
   __syncthreads();
@@ -66,17 +69,11 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
     if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
   if (pair_active) {
-    if (step_schedule<Format>::TRANSFORMS_WEIGHTS && is_first_microbatch) {
-      Format::prepare_weights(smem.conv2_untransformed, smem.conv2);
-      __syncthreads();
-    }
-    conv2_forward(args, microbatch, coords, smem, overflow);
+    conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
   }
-  if (group_active && step_schedule<Format>::TRANSFORMS_WEIGHTS) {
-    __syncthreads();
+  if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS)
     load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
-  }
   if (group_active) fc1_forward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_forward);
 }
@@ -99,6 +96,8 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
   if (Format::RECORDS && pair_active) store_activations_for_tests(args, microbatch, coords, smem);
   prefetch_next_image(args, next_microbatch<Format>(args, next), coords, prefetch, smem);
+  if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
+    if (pair_active) load_conv2_async<Format, 0>(args, coords, smem.conv2_gradients.weights);
   if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
@@ -346,9 +345,8 @@ template <class Format> static int check_support(Format, rl_error *err) {
 
 /* Launches the version of the epoch's kernel that is the fastest for the size of the steps. */
 template <class Format> static int launch_version(const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
-  if constexpr (Format::ONE_MICROBATCH_IS_FASTER)
-    if (args->batch <= BLOCK_PAIRS)
-      return launch_kernel<one_microbatch<Format>>(persistent_epoch<one_microbatch<Format>>, args, stream, err);
+  if (args->batch <= BLOCK_PAIRS)
+    return launch_kernel<one_microbatch<Format>>(persistent_epoch<one_microbatch<Format>>, args, stream, err);
   return launch_kernel<Format>(persistent_epoch<Format>, args, stream, err);
 }
 

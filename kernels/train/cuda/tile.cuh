@@ -25,16 +25,16 @@
  *     LOADED_WEIGHT_PITCH,
  *                      pitch of conv2's weights as loaded from global memory: loaded[TILE_CHANNELS][LOADED_WEIGHT_PITCH],
  *                      9 taps × 32 input channels
- *     WEIGHT_VALUES,   number of values of conv2's weights after prepare_weights
+ *     WEIGHT_VALUES,   number of values of conv2's weights as conv2_forward multiplies them
  *     OUT_GRADIENT_VALUES,
  *                      number of values of out_gradient, whose layout the format chooses
  *     CONV2_FORWARD_SCRATCH_FLOATS,
- *                      0: conv2_forward reads the loaded weights; else: prepare_weights transforms the weights, and this is
- *                      the size of conv2_forward's scratch
+ *                      0: conv2_forward reads the weights as loaded; else: it transforms them, and this is the size of its
+ *                      scratch
  *     CONV2_WARP_SCRATCH_FLOATS,
  *                      size of conv2_forward's scratch if CONV2_FORWARD_SCRATCH_FLOATS is 0
- *     CONV2_BACKWARD_SCRATCH_FLOATS,
- *                      size of conv2_weight_gradient's scratch
+ *     CONV2_GRADIENTS_TOGETHER,
+ *                      1: conv2_gradients computes both gradients of conv2; 0: conv2_weight_gradient and conv2_input_gradient
  *     CONV2_FORWARD_WARPS,
  *                      warps 0 … CONV2_FORWARD_WARPS - 1 compute conv2_forward while the others load weights
  *     CONV1_IS_SPLIT,  1: each block of a pair computes conv1 for its half of the pixels, and the blocks exchange the
@@ -64,11 +64,17 @@
  * A function passes its results to an epilogue (a callable), two adjacent results in each call: `a` belongs to the index in the
  * call, which is even, and `b` to the next index. Each pair of results is passed exactly once, by any thread.
  *
- *   prepare_weights(const value *loaded, value *weights);
- *       Transforms the loaded weights for conv2's functions. Does nothing if CONV2_FORWARD_SCRATCH_FLOATS is 0.
+ *   loaded_weights load_weights(const value *from);
+ *       If CONV2_FORWARD_SCRATCH_FLOATS is not 0: loads this thread's weights of conv2 from global memory.
  *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
  *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row
  *       by row.
+ *   template <class AfterProducts, class Epilogue>
+ *   conv2_forward(const value *in, const loaded_weights &loaded, value *weights, float *scratch, AfterProducts after_products,
+ *                 Epilogue epilogue);
+ *       The same if CONV2_FORWARD_SCRATCH_FLOATS is not 0. Stores the transformed weights in `weights`. Every thread calls
+ *       after_products() when `weights` has been read for the last time. epilogue(pooled pixel, channel, const float
+ *       products[4][4]): the products of four channels.
  *   pool_channels(const float a[4], const float b[4], const float *biases, uint8_t *argmaxes, bool *overflow);
  *       Adds the biases of two adjacent channels to their conv2 products a and b in a 2×2 window, and computes ReLU and
  *       pooling. Returns the pooled values, rounded to `value`, and stores both argmaxes. FP16 sets *overflow if an output is
@@ -80,20 +86,22 @@
  *   weight_sums init_weight_sums(float *row);
  *       Returns zeros. row: [TILE_CHANNELS][9 · 32] in global memory, where a format may add up the sums instead of in
  *       registers.
- *   conv2_weight_gradient(value *in, const value *out_gradient, float *scratch, weight_sums &sums);
- *       Adds the gradient of one image to sums. Overwrites `in` if CONV2_BACKWARD_SCRATCH_FLOATS is not 0.
+ *   conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums);
+ *       Adds the gradient of one image to sums.
  *   store_weight_gradient(const weight_sums &sums, float *row);
  *       Stores the sums, unless the format has added them up in `row`.
  *   template <class BeforeEpilogue, class Epilogue>
  *   conv2_input_gradient(const value *weights, value *out_gradient, BeforeEpilogue before_epilogue, Epilogue epilogue);
  *       epilogue(pixel of 14×14, input channel, a, b): the sum over this block's output channels. May overwrite out_gradient.
- *       Every thread calls before_epilogue() once, before its first epilogue. If CONV2_BACKWARD_SCRATCH_FLOATS is not 0, the
- *       caller must compute the weight gradient first; then the epilogue may overwrite the scratch of the weight gradient.
- *   template <int SLICE_INPUTS, class Epilogue> fc1_forward(const value *in, const value *weights, Epilogue epilogue);
- *       epilogue(image, output, a, b): the product of the slice's inputs and weights.
- *   template <int SLICE_INPUTS, class Epilogue>
- *   fc1_backward(const value *fc1_product_gradient, const value *weights, Epilogue epilogue);
- *       epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights.
+ *       Every thread calls before_epilogue() once, before its first epilogue.
+ *   template <class BeforeEpilogue, class Epilogue>
+ *   conv2_gradients(const value *in, conv2_gradient_memory &memory, weight_sums &sums, BeforeEpilogue before_epilogue,
+ *                   Epilogue epilogue);
+ *       Both, if CONV2_GRADIENTS_TOGETHER. memory.weights has the weights as in global memory, memory.out_gradient is unpool's;
+ * the function overwrites both. `in` may overlap memory.sums[0], but nothing else. template <int SLICE_INPUTS, class Epilogue>
+ * fc1_forward(const value *in, const value *weights, Epilogue epilogue); epilogue(image, output, a, b): the product of the
+ * slice's inputs and weights. template <int SLICE_INPUTS, class Epilogue> fc1_backward(const value *fc1_product_gradient, const
+ * value *weights, Epilogue epilogue); epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights.
  *   fc1_weight_gradient(const value *fc1_product_gradient, const value *in, float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]);
  *       Adds the gradient of TILE_BATCH images to sums. Only warps 0 … FC1_GRADIENT_WARPS - 1 call it.
  *   fc1_gradient_row(i), fc1_gradient_column(i)
@@ -121,7 +129,9 @@ enum {
 template <class Value> struct tile_format {
   typedef Value value;
   enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
-  enum { ONE_MICROBATCH_IS_FASTER = 1 };
+  enum { CONV2_GRADIENTS_TOGETHER = 0 };
+  struct conv2_gradient_memory {};
+  struct loaded_weights {};
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }

@@ -1,30 +1,29 @@
 /* The format FP32 of the products in tile.cuh, on FMA units. tile.cuh documents the functions of a format.
  *
- * conv2 uses Winograd's algorithm F(2×2, 3×3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). Here a tile
- * is one of the 36 2×2 pooling windows of an image: its four outputs are computed from 4×4 input pixels. With
+ * conv2_forward uses Winograd's algorithm F(2×2, 3×3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). Here
+ * a tile is one of the 36 2×2 pooling windows of an image: its four outputs are computed from 4×4 input pixels. With
  *
  *   V = Bᵀ·input·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four outputs = Aᵀ·M·A
  *
  * V, U and M have 4 × 4 = 16 elements, called terms. Over all tiles and channels, each term of M is a matrix product [36
- * tiles][32 inputs] · [32 inputs][32 outputs]. The 16 products take 0.59 million FMA; a direct convolution would take 1.33
- * million. The gradients transpose these steps:
+ * tiles][32 inputs] · [32 inputs][32 outputs]. The 16 products take 0.59 million FMA (2.3 µs on an H200); a direct convolution
+ * would take 1.33 million. Half a warp (16 lanes) computes one term. No other thread reads that term of V, so M overwrites V.
  *
- *   dM = A·four gradients·Aᵀ    dU = Σ over tiles of dM∘V    dV = Σ over outputs of dM∘U
- *   gradient of the filter = Gᵀ·dU·G    gradient of the input = B·dV·Bᵀ
+ * conv2_gradients computes both gradients directly. Max-pooling and ReLU leave at most one gradient in a window, which takes 9
+ * FMA for each of the two, and Winograd's algorithm 16 whether there is one or not. A warp computes one row of windows for half
+ * of the output channels; a lane is an input channel. The 4 × 14 input pixels under the row and the gradients of these pixels
+ * stay in registers, and the warp goes through the output channels (window_row.cuh). In the end, the gradient of an input pixel
+ * is the sum of two or four of these parts, and that of a weight the sum of six. The latter are added up in stages of a few
+ * channels, because shared memory does not hold all of them. Shortest possible time: 2.6 µs if every window has a gradient.
  *
- * Max-pooling leaves one of the four gradients of a window, for which a direct convolution would take 9 FMA instead of 16. But
- * then each lane would have to branch on the argmax.
- *
- * Division of work: half a warp (16 lanes) computes one term in each of the three products. No other thread reads that term, so
- * the result overwrites an operand in place.
- *
- * Shared memory: operands are rows of 32 floats. An XOR swizzle of the 16-byte vectors of a row keeps the accesses of a warp, to
- * four adjacent tiles or to every fourth output, free of bank conflicts. */
+ * Shared memory: operands of the products are rows of 32 floats. An XOR swizzle of the 16-byte vectors of a row keeps the
+ * accesses of a warp, to four adjacent tiles or to every fourth output, free of bank conflicts. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
 
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
+#include "train/cuda/window_row.cuh"
 
 struct float_tile_format : tile_format<float> {
   typedef struct weight_sums {
@@ -32,23 +31,27 @@ struct float_tile_format : tile_format<float> {
     bool has_image; /* true: the row holds the gradient of at least one image */
   } weight_sums;
   enum {
-    VECTOR = 4,                   /* floats in 16 bytes */
-    ONE_MICROBATCH_IS_FASTER = 0, /* its kernel would spill 216 bytes of registers */
+    VECTOR = 4, /* floats in 16 bytes */
     WARPS = THREADS / 32,
+    OUTPUT_WARPS = RL_POOLED2_PIXELS * TILE_CHANNELS / 4 / 32, /* warps that transform outputs */
     TERMS = 16,
     PRODUCT_WARPS = TERMS / 2, /* warps that compute products */
     TILES = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
-    ROW_FLOATS = TILE_CHANNELS,                   /* floats in a row of an operand */
-    WEIGHT_TERM_FLOATS = 32 * ROW_FLOATS,         /* a term of U: [output][input] */
-    TERM_FLOATS = TILES * ROW_FLOATS,             /* a term of V, M, dM or dV: [tile][channel] */
-    CHUNK_TILES = 12,                             /* number of tiles whose V the weight gradient keeps at a time */
-    CHUNK_TERM_FLOATS = CHUNK_TILES * ROW_FLOATS, /* a term of V of a chunk */
+    ROW_FLOATS = TILE_CHANNELS,           /* floats in a row of an operand */
+    WEIGHT_TERM_FLOATS = 32 * ROW_FLOATS, /* a term of U: [output][input] */
+    TERM_FLOATS = TILES * ROW_FLOATS,     /* a term of V or M: [tile][channel] */
     IN_PITCH = RL_CONV1_CHANNELS,
     LOADED_WEIGHT_PITCH = CONV2_K,
     WEIGHT_VALUES = TERMS * WEIGHT_TERM_FLOATS,
-    OUT_GRADIENT_VALUES = TERMS * TERM_FLOATS,
+    RECORD_FLOATS = 8, /* a record of out_gradient */
+    RECORD_ROW_FLOATS = TILE_CHANNELS * RECORD_FLOATS + TILE_CHANNELS / 4 * VECTOR,
+    OUT_GRADIENT_VALUES = RL_POOLED2_SIDE * RECORD_ROW_FLOATS,
+    CONV2_GRADIENTS_TOGETHER = 1,
+    HALF_CHANNELS = TILE_CHANNELS / 2,
+    STAGE_CHANNELS = 4, /* output channels of each half whose weight gradients are added up at a time */
+    STAGE_SUMS = STAGE_CHANNELS * CONV2_K,
+    STAGES = HALF_CHANNELS / STAGE_CHANNELS,
     CONV2_FORWARD_SCRATCH_FLOATS = TERMS * TERM_FLOATS,
-    CONV2_BACKWARD_SCRATCH_FLOATS = TERMS * CHUNK_TERM_FLOATS,
     CONV2_WARP_SCRATCH_FLOATS = 0,
     CONV2_FORWARD_WARPS = TILE_WARPS,
     CONV1_IS_SPLIT = 1,
@@ -56,12 +59,25 @@ struct float_tile_format : tile_format<float> {
     SLICE_PADDING = VECTOR,
     FC1_PRODUCT_GRADIENT_PITCH = RL_FC1_OUTPUTS + VECTOR,
     FC1_PRODUCT_GRADIENT_TILE_PITCH = TILE_ROWS + VECTOR,
-    FC1_INPUT_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    SUMS_PER_LANE = 64 /* a lane's sums of dU: 8 outputs × 8 inputs of a term */
+    FC1_INPUT_TILE_PITCH = TILE_COLUMNS + VECTOR
   };
-  static_assert(TILES % WARPS == 0 && RL_POOLED2_SIDE % (TILES / WARPS) == 0 && CHUNK_TILES == WARPS,
-                "a warp must transform a part of one row of tiles, or one tile of a chunk");
+  static_assert(TILES % WARPS == 0 && RL_POOLED2_SIDE % (TILES / WARPS) == 0 && (int)WARPS == 2 * RL_POOLED2_SIDE,
+                "a warp must transform a part of one row of tiles, and compute a row of windows of half of the channels");
+  static_assert((int)STAGE_CHANNELS == 4 && STAGES % 2 == 0,
+                "records have padding after every stage, and sums[1] must be free at the end");
   static_assert((int)RL_CONV1_CHANNELS == (int)ROW_FLOATS, "rows of inputs and of outputs must have the same length");
+
+  /* Shared memory of conv2_gradients, without its inputs `in`. */
+  struct conv2_gradient_memory {
+    union {
+      struct {
+        alignas(16) float weights[TILE_CHANNELS * CONV2_K], out_gradient[OUT_GRADIENT_VALUES];
+      };
+      float first_half[RL_POOLED2_SIDE * WINDOW_ROW_PIXELS * RL_CONV1_CHANNELS]; /* input gradient of each row of windows */
+    };
+    /* Weight gradients of two stages. At the end, sums[1] holds the input gradients from the second half of the channels. */
+    alignas(16) float sums[2][WARPS * STAGE_SUMS];
+  };
 
   static __device__ __forceinline__ bool computes_products() { return warp() < PRODUCT_WARPS; }
   /* Returns the term that this half warp computes. */
@@ -71,8 +87,8 @@ struct float_tile_format : tile_format<float> {
   static __device__ __forceinline__ int lane_major() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lane_minor() { return (lane() & 1) | (lane() >> 1 & 2); }
 
-  /* The four functions return offsets in a term, in floats: of a 16-byte vector, or of one element, in the row of a tile (V, M,
-   * dM, dV) or of an output (U). The XOR swizzles the vectors of a row. */
+  /* The four functions return offsets in a term, in floats: of a 16-byte vector, or of one element, in the row of a tile (V, M)
+   * or of an output (U). The XOR swizzles the vectors of a row. */
   static __device__ __forceinline__ int tile_vector_offset(int tile, int vector) {
     return tile * ROW_FLOATS + (vector ^ (tile << 2 & 4 | tile >> 1 & 1)) * VECTOR;
   }
@@ -111,15 +127,36 @@ struct float_tile_format : tile_format<float> {
 
   /* --- transforms of operands into terms; a lane transforms one channel */
 
-  /* Computes U from the loaded weights [32 outputs][9 taps][32 inputs]. */
-  static __device__ __forceinline__ void prepare_weights(const float *loaded, float *weights) {
-    for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
-      const float *from = &loaded[output * CONV2_K + lane()];
-      float *to = &weights[weight_element_offset(output, lane())], left_product[4][3];
+  /* A thread's weights of conv2 as in global memory: an input channel (the lane) of every WARPS-th output channel. */
+  enum { OUTPUTS_PER_WARP = (TILE_CHANNELS + WARPS - 1) / WARPS };
+  struct loaded_weights {
+    float taps[OUTPUTS_PER_WARP][TILE_TAPS];
+  };
+  static __device__ __forceinline__ bool has_output(int i) {
+    return i < TILE_CHANNELS / WARPS || warp() + i * WARPS < TILE_CHANNELS;
+  }
+  /* Loads weights [32 outputs][9 taps][32 inputs] from global memory. */
+  static __device__ __forceinline__ loaded_weights load_weights(const float *from) {
+    const float *first = &from[warp() * CONV2_K + lane()];
+    loaded_weights loaded;
+#pragma unroll
+    for (int i = 0; i < OUTPUTS_PER_WARP; i++)
+#pragma unroll
+      for (int t = 0; t < TILE_TAPS; t++)
+        loaded.taps[i][t] = has_output(i) ? __ldcg(&first[i * WARPS * CONV2_K + t * RL_CONV1_CHANNELS]) : 0.0f;
+    return loaded;
+  }
+
+  /* Computes U from the loaded weights. */
+  static __device__ __forceinline__ void prepare_weights(const loaded_weights &loaded, float *weights) {
+#pragma unroll
+    for (int i = 0; i < OUTPUTS_PER_WARP; i++) {
+      const float *from = loaded.taps[i];
+      if (!has_output(i)) return;
+      float *to = &weights[weight_element_offset(warp() + i * WARPS, lane())], left_product[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
-        const float first = from[x * RL_CONV1_CHANNELS], middle = 0.5f * from[(3 + x) * RL_CONV1_CHANNELS],
-                    last = from[(6 + x) * RL_CONV1_CHANNELS], ends = 0.5f * (first + last);
+        const float first = from[x], middle = 0.5f * from[3 + x], last = from[6 + x], ends = 0.5f * (first + last);
         left_product[0][x] = first, left_product[1][x] = ends + middle, left_product[2][x] = ends - middle,
         left_product[3][x] = last;
       }
@@ -158,27 +195,22 @@ struct float_tile_format : tile_format<float> {
     }
   }
 
-  /* Returns element i of the vector value · (1, 1, 1, 0), or, if `second`, of value · (0, 1, −1, −1). The two vectors are the
-   * columns of A. */
-  static __device__ __forceinline__ float scale_by_a(float value, bool second, int i) {
-    return i == 0 ? (second ? 0.0f : value) : i == 1 ? value : i == 2 ? (second ? -value : value) : second ? -value : 0.0f;
+  /* Returns the offset in out_gradient of the record of a row of windows and an output channel: the six gradients of the row,
+   * then six bytes with their argmaxes. Four floats of padding after every fourth channel make the stores of unpool free of most
+   * bank conflicts. */
+  static __device__ __forceinline__ int record_offset(int row, int channel) {
+    return row * RECORD_ROW_FLOATS + channel * RECORD_FLOATS + channel / 4 * VECTOR;
   }
 
-  /* Computes dM, which this format stores as out_gradient. The window is the tile with index `pixel`. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 gradient, float *out_gradient) {
-    const bool lower[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
-                           argmax.w == 2 || argmax.w == 3};
-    const bool right[4] = {argmax.x == 1 || argmax.x == 3, argmax.y == 1 || argmax.y == 3, argmax.z == 1 || argmax.z == 3,
-                           argmax.w == 1 || argmax.w == 3};
-    const float passed[4] = {
-        argmax.x == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient.y,
-        argmax.z == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient.w};
+    const int window = pixel % RL_POOLED2_SIDE;
+    float *record = &out_gradient[record_offset(pixel / RL_POOLED2_SIDE, channel)];
+    const float gradients[4] = {gradient.x, gradient.y, gradient.z, gradient.w};
+    const uint8_t argmaxes[4] = {argmax.x, argmax.y, argmax.z, argmax.w};
 #pragma unroll
-    for (int term = 0; term < TERMS; term++) {
-      float result[4];
-#pragma unroll
-      for (int c = 0; c < 4; c++) result[c] = scale_by_a(scale_by_a(passed[c], lower[c], term / 4), right[c], term % 4);
-      store4(&out_gradient[term * TERM_FLOATS + tile_vector_offset(pixel, channel / VECTOR)], to_float4(result));
+    for (int c = 0; c < 4; c++) {
+      record[c * RECORD_FLOATS + window] = gradients[c];
+      ((uint8_t *)&record[c * RECORD_FLOATS + RL_POOLED2_SIDE])[window] = argmaxes[c];
     }
   }
 
@@ -203,7 +235,7 @@ struct float_tile_format : tile_format<float> {
     store_products(sum, v);
   }
 
-  /* Stores the results of a lane of multiply_forward or multiply_input_gradient. */
+  /* Stores the results of a lane of multiply_forward. */
   static __device__ __forceinline__ void store_products(const float sum[TILES / 4][8], float *to) {
 #pragma unroll
     for (int i = 0; i < TILES / 4 * 2; i++)
@@ -232,191 +264,128 @@ struct float_tile_format : tile_format<float> {
       product[c][0] = left[0][c] + left[1][c] + left[2][c], product[c][1] = right[0][c] + right[1][c] + right[2][c];
       product[c][2] = left[1][c] - left[2][c] - left[3][c], product[c][3] = right[1][c] - right[2][c] - right[3][c];
     }
-    epilogue(tile, channel, product[0], product[1]);
-    epilogue(tile, channel + 2, product[2], product[3]);
+    epilogue(tile, channel, product);
   }
 
-  template <class Epilogue>
-  static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Epilogue epilogue) {
+  template <class AfterProducts, class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const float *in, const loaded_weights &loaded, float *weights,
+                                                       float *scratch, AfterProducts after_products, Epilogue epilogue) {
     transform_inputs<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM_FLOATS, scratch);
+    prepare_weights(loaded, weights);
     __syncthreads();
     if (computes_products()) multiply_forward(&scratch[term() * TERM_FLOATS], &weights[term() * WEIGHT_TERM_FLOATS]);
     __syncthreads();
+    after_products();
     transform_outputs(scratch, epilogue);
-  }
-
-  /* Adds to dU of one term the products for the chunk of tiles that begins with first_tile: sums += dmᵀ · v. A lane computes two
-   * groups of four outputs × two groups of four inputs. The first groups begin at output 4 · lane_major() and input 4 ·
-   * lane_minor(), the second groups 16 further on. */
-  static __device__ __forceinline__ void multiply_weight_gradient(const float *dm, const float *v, int first_tile,
-                                                                  float sums[SUMS_PER_LANE]) {
-#pragma unroll 1
-    for (int row = first_tile; row < first_tile + CHUNK_TILES; row += 4)
-#pragma unroll
-      for (int tile = 0; tile < 4; tile++) {
-        const float *dm_row = &dm[row * ROW_FLOATS], *v_row = &v[(row - first_tile) * ROW_FLOATS];
-        float4 a[2], b[2];
-#pragma unroll
-        for (int part = 0; part < 2; part++) {
-          a[part] = load4(&dm_row[tile_vector_offset(tile, lane_major() + part * 4)]);
-          b[part] = load4(&v_row[tile_vector_offset(tile, lane_minor() + part * 4)]);
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) fma_outer(&sums[i * 16], a[i / 2], b[i % 2]);
-      }
-  }
-
-  /* transform_weight_gradient needs all terms of an output, which different half warps have computed. So dU goes through shared
-   * memory, 16 outputs at a time, in two buffers: the first eight terms in the scratch, the last eight in the memory of the
-   * image. */
-  enum {
-    BUFFER_OUTPUTS = 16,
-    BUFFER_TERMS = TERMS / 2,
-    BUFFER_TERM_FLOATS = BUFFER_OUTPUTS * ROW_FLOATS,
-    BUFFER_FLOATS = BUFFER_TERMS * BUFFER_TERM_FLOATS
-  };
-  static_assert(BUFFER_FLOATS <= (int)CONV2_BACKWARD_SCRATCH_FLOATS &&
-                    BUFFER_FLOATS <= RL_POOLED1_SIDE * RL_POOLED1_SIDE * (int)IN_PITCH,
-                "half of the terms must fit into the scratch, and half into the image");
-
-  /* Stores half of a lane's sums of dU, for BUFFER_OUTPUTS outputs, in the buffer of its term. */
-  static __device__ __forceinline__ void store_weight_gradient_terms(const float sums[SUMS_PER_LANE / 2], float *to) {
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-      store4(&to[term() % BUFFER_TERMS * BUFFER_TERM_FLOATS +
-                 weight_vector_offset(4 * lane_major() + i % 4, lane_minor() + i / 4 * 4)],
-             to_float4(&sums[i * 4]));
-  }
-
-  /* Computes the gradient of the filter, Gᵀ·dU·G, in to[BUFFER_OUTPUTS][9 taps][32 inputs]. add: adds it to the contents of `to`
-   * instead of overwriting them. */
-  static __device__ __forceinline__ void transform_weight_gradient(const float *first_terms, const float *last_terms, bool add,
-                                                                   float *to) {
-    for (int output = warp(); output < BUFFER_OUTPUTS; output += WARPS) {
-      float right_product[4][3];
-#pragma unroll
-      for (int y = 0; y < 4; y++) {
-        const float *terms = y / 2 ? last_terms : first_terms;
-        const float *from = &terms[y % 2 * 4 * BUFFER_TERM_FLOATS + weight_element_offset(output, lane())];
-        const float first = from[0], second = from[BUFFER_TERM_FLOATS], third = from[2 * BUFFER_TERM_FLOATS],
-                    last = from[3 * BUFFER_TERM_FLOATS], middle = 0.5f * (second + third);
-        right_product[y][0] = first + middle, right_product[y][1] = 0.5f * (second - third), right_product[y][2] = middle + last;
-      }
-#pragma unroll
-      for (int x = 0; x < 3; x++) {
-        const float middle = 0.5f * (right_product[1][x] + right_product[2][x]);
-        const float result[3] = {right_product[0][x] + middle, 0.5f * (right_product[1][x] - right_product[2][x]),
-                                 middle + right_product[3][x]};
-#pragma unroll
-        for (int y = 0; y < 3; y++) {
-          float *weight = &to[output * CONV2_K + (3 * y + x) * RL_CONV1_CHANNELS + lane()];
-          *weight = add ? *weight + result[y] : result[y];
-        }
-      }
-    }
   }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *row) { return {row, false}; }
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
 
-  static __device__ __forceinline__ void conv2_weight_gradient(float *in, const float *out_gradient, float *scratch,
-                                                               weight_sums &to) {
-    float sums[SUMS_PER_LANE] = {};
-#pragma unroll 1
-    for (int first = 0; first < TILES; first += CHUNK_TILES) {
-      transform_inputs<1>(in, first + warp(), CHUNK_TERM_FLOATS, scratch - first * ROW_FLOATS);
-      __syncthreads();
-      if (computes_products())
-        multiply_weight_gradient(&out_gradient[term() * TERM_FLOATS], &scratch[term() * CHUNK_TERM_FLOATS], first, sums);
-      __syncthreads();
-    }
+  /* Computes one output channel's part of both gradients for a row of windows. record: of the row and the channel
+   * (record_offset). list: its windows (window_list). weights, input, in_gradient, weight_gradient: of the lane's input channel.
+   */
+  static __device__ __forceinline__ void accumulate_channel(const float *record, uint32_t list, const float *weights,
+                                                            const float input[WINDOW_ROW_PIXELS],
+                                                            float in_gradient[WINDOW_ROW_PIXELS],
+                                                            float weight_gradient[TILE_TAPS]) {
+    const float4 first = load4(record);
+    const float2 last = *(const float2 *)(record + 4);
+    const float gradients[RL_POOLED2_SIDE] = {first.x, first.y, first.z, first.w, last.x, last.y};
+    float taps[TILE_TAPS];
 #pragma unroll
-    for (int part = 0; part < 2; part++) {
-      if (part) __syncthreads();
-      if (computes_products())
-        store_weight_gradient_terms(&sums[part * (SUMS_PER_LANE / 2)], term() / BUFFER_TERMS ? in : scratch);
-      __syncthreads();
-      transform_weight_gradient(scratch, in, to.has_image, &to.row[part * BUFFER_OUTPUTS * CONV2_K]);
+    for (int t = 0; t < TILE_TAPS; t++) taps[t] = weights[t * RL_CONV1_CHANNELS], weight_gradient[t] = 0.0f;
+    add_windows(list, gradients, taps, input, in_gradient, weight_gradient);
+  }
+
+  /* Adds up the weight gradients of a stage over the rows of windows, in this order, and stores the sums in `to`, or adds them to
+   * its contents. */
+  static __device__ __forceinline__ void add_weight_rows(const float *sums, int stage, const weight_sums &to) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < 2 * STAGE_CHANNELS * CONV2_K / 2; i += THREADS) {
+      const int channel = i / (CONV2_K / 2), half = channel / STAGE_CHANNELS, k = i % (CONV2_K / 2) * 2;
+      const float *from = &sums[half * RL_POOLED2_SIDE * STAGE_SUMS + channel % STAGE_CHANNELS * CONV2_K + k];
+      float2 sum = *(const float2 *)from;
+#pragma unroll
+      for (int row = 1; row < RL_POOLED2_SIDE; row++) {
+        const float2 v = *(const float2 *)&from[row * STAGE_SUMS];
+        sum.x += v.x, sum.y += v.y;
+      }
+      float2 *total = (float2 *)&to.row[(half * HALF_CHANNELS + stage * STAGE_CHANNELS + channel % STAGE_CHANNELS) * CONV2_K + k];
+      if (to.has_image) atomicAdd(&total->x, sum.x), atomicAdd(&total->y, sum.y); /* does not wait for the contents */
+      else *total = sum;
     }
+  }
+
+  /* Returns the index in memory.sums of a stage. sums[1] is first, because `in` may overlap sums[0]. */
+  static __device__ __forceinline__ int buffer_of(int stage) { return 1 - stage % 2; }
+
+  template <class BeforeEpilogue, class Epilogue>
+  static __device__ __forceinline__ void conv2_gradients(const float *in, conv2_gradient_memory &memory, weight_sums &to,
+                                                         BeforeEpilogue before_epilogue, Epilogue epilogue) {
+    const int row = warp() % RL_POOLED2_SIDE, first_channel = warp() / RL_POOLED2_SIDE * HALF_CHANNELS;
+    float input[WINDOW_ROW_PIXELS], in_gradient[WINDOW_ROW_PIXELS] = {};
+#pragma unroll
+    for (int i = 0; i < WINDOW_ROW_PIXELS; i++) input[i] = in[(2 * row * RL_POOLED1_SIDE + i) * IN_PITCH + lane()];
+    const float *record = &memory.out_gradient[record_offset(row, first_channel)],
+                *weights = &memory.weights[first_channel * CONV2_K + lane()];
+    /* Lane i has the list of channel i of the half. */
+    const uint32_t lists = window_list(*(const uint2 *)&record[record_offset(0, lane() % HALF_CHANNELS) + RL_POOLED2_SIDE]);
+    uint32_t next_list = __shfl_sync(0xffffffffu, lists, 0);
+#pragma unroll 1
+    for (int stage = 0;; stage++) {
+      float *sums = &memory.sums[buffer_of(stage)][warp() * STAGE_SUMS + lane()];
+#pragma unroll 1
+      for (int channel = 0; channel < STAGE_CHANNELS; channel++) {
+        const uint32_t list = next_list;
+        next_list = __shfl_sync(0xffffffffu, lists, stage * STAGE_CHANNELS + channel + 1);
+        float weight_gradient[TILE_TAPS];
+        accumulate_channel(record, list, weights, input, in_gradient, weight_gradient);
+#pragma unroll
+        for (int t = 0; t < TILE_TAPS; t++) sums[t * RL_CONV1_CHANNELS] = weight_gradient[t];
+        record += RECORD_FLOATS, weights += CONV2_K, sums += CONV2_K;
+      }
+      record += VECTOR; /* padding */
+      __syncthreads();
+      if (stage == STAGES - 1) break;
+      add_weight_rows(memory.sums[buffer_of(stage)], stage, to);
+    }
+    float *patch = (first_channel ? memory.sums[1] : memory.first_half) + row * WINDOW_ROW_PIXELS * RL_CONV1_CHANNELS + lane();
+#pragma unroll
+    for (int i = 0; i < WINDOW_ROW_PIXELS; i++) patch[i * RL_CONV1_CHANNELS] = in_gradient[i];
+    __syncthreads();
+    before_epilogue();
+    add_patches(memory, epilogue);
+    /* After the epilogue, so that its stores to the peer drain meanwhile. */
+    add_weight_rows(memory.sums[buffer_of(STAGES - 1)], STAGES - 1, to);
     to.has_image = true;
   }
 
-  /* Computes dV of one term: dm[36][32] = dm[36][32] · u[32][32], in place. A lane computes every fourth tile × two groups of
-   * four inputs, which are 16 apart. WAR: all lanes have read dm before __syncwarp, and overwrite it only afterwards. */
-  static __device__ __forceinline__ void multiply_input_gradient(float *dm, const float *u) {
-    float sum[TILES / 4][8] = {};
+  /* Adds up the input gradients of the rows of windows and of the two halves of the output channels. A lane computes two channels
+   * of two pixels, one below the other, which are under the same one or two rows of windows. */
+  template <class Epilogue>
+  static __device__ __forceinline__ void add_patches(const conv2_gradient_memory &memory, Epilogue epilogue) {
+    enum { COLUMN_PAIRS = RL_POOLED1_SIDE / 2, PIXEL_ROWS = RL_POOLED1_SIDE / 2, ROW_STEP = RL_POOLED1_SIDE * RL_CONV1_CHANNELS };
+    const int channel = lane() % 16 * 2;
 #pragma unroll 1
-    for (int vector = 0; vector < ROW_FLOATS / VECTOR; vector++) {
-      float4 b[2][VECTOR];
+    for (int task = warp(); task < PIXEL_ROWS * COLUMN_PAIRS; task += WARPS) {
+      const int row = task / COLUMN_PAIRS, column = task % COLUMN_PAIRS * 2 + lane() / 16;
+      const float *first = &memory.first_half[(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel],
+                  *second = &memory.sums[1][(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel];
+      float2 sums[2] = {};
 #pragma unroll
-      for (int k = 0; k < 2 * VECTOR; k++)
-        b[k / VECTOR][k % VECTOR] =
-            load4(&u[weight_vector_offset(4 * vector, lane_minor() + k / VECTOR * 4) + k % VECTOR * ROW_FLOATS]);
+      for (int above = 1; above >= 0; above--) {
+        if (above ? row == 0 : row == PIXEL_ROWS - 1) continue;
 #pragma unroll
-      for (int i = 0; i < TILES / 4; i++) {
-        const float4 a = load4(&dm[tile_vector_offset(lane_major(), vector) + 4 * i * ROW_FLOATS]);
-        fma_product(&sum[i][0], a, b[0]);
-        fma_product(&sum[i][4], a, b[1]);
+        for (int i = 0; i < 2; i++) {
+          const int from = (i - 2 * above) * ROW_STEP;
+          const float2 a = *(const float2 *)&first[from], b = *(const float2 *)&second[from];
+          sums[i].x += a.x + b.x, sums[i].y += a.y + b.y;
+        }
       }
+#pragma unroll
+      for (int i = 0; i < 2; i++) epilogue((2 * row + i) * RL_POOLED1_SIDE + column, channel, sums[i].x, sums[i].y);
     }
-    __syncwarp();
-    store_products(sum, dm);
-  }
-
-  /* Multiplies by B in one dimension. x: four terms of each of the six tiles in a row (or column) of the image. line: for the 14
-   * pixels of the row (or column), the sums over the tiles; the 4 inputs of neighbouring tiles overlap by two. */
-  static __device__ __forceinline__ void transform_line(const float x[4][RL_POOLED2_SIDE], float line[RL_POOLED1_SIDE]) {
-#pragma unroll
-    for (int i = 0; i <= RL_POOLED2_SIDE; i++) {
-      float even = 0.0f, odd = 0.0f;
-      if (i < RL_POOLED2_SIDE) even = x[0][i], odd = x[1][i] - x[2][i] + x[3][i];
-      if (i > 0) even += x[1][i - 1] + x[2][i - 1] - x[0][i - 1], odd -= x[3][i - 1];
-      line[2 * i] = even, line[2 * i + 1] = odd;
-    }
-  }
-
-  /* Computes the gradient of the input, B·dV·Bᵀ: first along the rows, in place, then along the columns. Then adjacent lanes
-   * exchange halves of a column, so that each lane passes two adjacent channels of every second pixel to the epilogue. */
-  template <class Epilogue> static __device__ __forceinline__ void transform_input_gradient(float *dv, Epilogue epilogue) {
-    float x[4][RL_POOLED2_SIDE], line[RL_POOLED1_SIDE];
-    for (int task = warp(); task < 4 * RL_POOLED2_SIDE; task += WARPS) {
-      float *term_row[4];
-#pragma unroll
-      for (int i = 0; i < 4; i++) term_row[i] = &dv[(task / RL_POOLED2_SIDE * 4 + i) * TERM_FLOATS];
-      const int first = task % RL_POOLED2_SIDE * RL_POOLED2_SIDE;
-#pragma unroll
-      for (int i = 0; i < 4 * RL_POOLED2_SIDE; i++)
-        x[i / RL_POOLED2_SIDE][i % RL_POOLED2_SIDE] =
-            term_row[i / RL_POOLED2_SIDE][tile_element_offset(first + i % RL_POOLED2_SIDE, lane())];
-      transform_line(x, line);
-#pragma unroll
-      for (int i = 0; i < RL_POOLED1_SIDE; i++)
-        term_row[i / RL_POOLED2_SIDE][tile_element_offset(first + i % RL_POOLED2_SIDE, lane())] = line[i];
-    }
-    __syncthreads();
-    for (int column = warp(); column < RL_POOLED1_SIDE; column += WARPS) {
-#pragma unroll
-      for (int i = 0; i < 4 * RL_POOLED2_SIDE; i++)
-        x[i / RL_POOLED2_SIDE][i % RL_POOLED2_SIDE] =
-            dv[(i / RL_POOLED2_SIDE * 4 + column / RL_POOLED2_SIDE) * TERM_FLOATS +
-               tile_element_offset(i % RL_POOLED2_SIDE * RL_POOLED2_SIDE + column % RL_POOLED2_SIDE, lane())];
-      transform_line(x, line);
-      const int odd = lane() % 2;
-#pragma unroll
-      for (int i = 0; i < RL_POOLED1_SIDE; i += 2) {
-        const float kept = odd ? line[i + 1] : line[i], received = __shfl_xor_sync(0xffffffffu, odd ? line[i] : line[i + 1], 1);
-        epilogue((i + odd) * RL_POOLED1_SIDE + column, lane() - odd, odd ? received : kept, odd ? kept : received);
-      }
-    }
-  }
-
-  template <class BeforeEpilogue, class Epilogue>
-  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *out_gradient,
-                                                              BeforeEpilogue before_epilogue, Epilogue epilogue) {
-    if (computes_products()) multiply_input_gradient(&out_gradient[term() * TERM_FLOATS], &weights[term() * WEIGHT_TERM_FLOATS]);
-    __syncthreads();
-    before_epilogue();
-    transform_input_gradient(out_gradient, epilogue);
   }
 
   /* --- fc1. Several lanes compute the same rows of results, each over a part of the depth: four lanes (a quartet) over a quarter
@@ -493,7 +462,7 @@ struct float_tile_format : tile_format<float> {
     for (int group = warp(); group < SLICE_INPUTS / 16; group += WARPS) {
       const int column = group * 16 + lane() % 4 * VECTOR;
       float rows[TILE_IMAGES][4] = {};
-#pragma unroll 1
+#pragma unroll 2
       for (int k = eighth * VECTOR; k < RL_FC1_OUTPUTS; k += 8 * VECTOR) {
         float4 b[VECTOR];
 #pragma unroll

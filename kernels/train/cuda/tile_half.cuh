@@ -32,7 +32,6 @@ struct half_tile_format : tile_format<__half> {
     OUT_GRADIENT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = 0,
-    CONV2_BACKWARD_SCRATCH_FLOATS = 0,
     /* A window tile is four adjacent 2×2 pooling windows, whose 16 pixels are the rows (M) of an mma. */
     WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16,
     CONV2_FORWARD_WARPS = WINDOW_TILES,
@@ -49,8 +48,6 @@ struct half_tile_format : tile_format<__half> {
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
   static __device__ __forceinline__ int out_gradient_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
-
-  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
 
   static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
                                                          uint8_t *argmaxes, bool *overflow) {
@@ -133,8 +130,7 @@ struct half_tile_format : tile_format<__half> {
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, float *,
-                                                               weight_sums &sums) {
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums) {
     /* Indices of the pixels whose addresses this lane passes to ldmatrix, for A and for B. */
     const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16;
     const uint32_t a_address = shared_address(&out_gradient[out_gradient_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() +

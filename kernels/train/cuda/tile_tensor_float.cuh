@@ -36,7 +36,6 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     OUT_GRADIENT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = THREADS * 12,
-    CONV2_BACKWARD_SCRATCH_FLOATS = 0,
     CONV2_FORWARD_WARPS = TILE_WARPS,
     CONV1_IS_SPLIT = 1,
     HAS_FP32_MASTER_WEIGHTS = 1,
@@ -78,7 +77,6 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
   static __device__ __forceinline__ int out_gradient_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
-  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 gradient, value *out_gradient) {
     const tensor_float x(gradient.x), y(gradient.y), z(gradient.z), w(gradient.w);
     for (int position = 0; position < 4; position++) {
@@ -184,8 +182,7 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, float *,
-                                                               weight_sums &sums) {
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums) {
     /* Position of the pixel at depth lane_k. The pixel at depth lane_k + 4 is the one below it. */
     const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMN_DISTANCE;
     const value *a_from = &in[((tap_row() + y) * RL_POOLED1_SIDE + x_offset) * IN_PITCH + first_input() + lane_row() * 2],
