@@ -278,7 +278,14 @@ static int compare_candidates(const void *left, const void *right) {
   return (a->candidate_ms < b->candidate_ms) - (a->candidate_ms > b->candidate_ms);
 }
 
-static void append_pair(rl_explanation_sentence *sentence, const part_pair *part) {
+/* Appends the part's two times; or one, if only one of the runs has the part. */
+static void append_pair(rl_explanation_sentence *sentence, const rl_training_pair *pair, const part_pair *part) {
+  if ((part->baseline == NULL) != (part->candidate == NULL)) {
+    const bool in_baseline = part->baseline != NULL;
+    append(sentence, "%s %s (only in %s)", part->name, format_ms(in_baseline ? part->baseline_ms : part->candidate_ms).text,
+           name_of(pair, in_baseline ? pair->baseline : pair->candidate).text);
+    return;
+  }
   append(sentence, "%s %s → %s", part->name, format_ms(part->baseline_ms).text, format_ms(part->candidate_ms).text);
   if (part->baseline_ms > 0 && part->candidate_ms > 0) append(sentence, " (%.2f×)", part->baseline_ms / part->candidate_ms);
 }
@@ -293,7 +300,7 @@ static void append_largest_differences(rl_explanation_sentence *sentence, const 
     double saved_ms = (part->baseline_ms - part->candidate_ms) * (faster ? 1 : -1);
     if (saved_ms < LISTED_RATIO * fmax(pair->baseline->traced_ms, pair->candidate->traced_ms)) continue;
     append(sentence, listed++ == 0 ? " Largest differences: " : ", ");
-    append_pair(sentence, part);
+    append_pair(sentence, pair, part);
     if (part->baseline != NULL) add_link(sentence, pair->baseline, part->baseline, part->baseline_ms);
     else if (part->candidate != NULL) add_link(sentence, pair->candidate, part->candidate, part->candidate_ms);
   }
@@ -337,7 +344,7 @@ static double append_little_gains(rl_explanation_sentence *sentence, const rl_tr
     const part_pair *part = &pairs->items[i];
     if (!gains_little(part)) continue;
     append(sentence, "%s", listed++ == 0 ? "" : ", ");
-    append_pair(sentence, part);
+    append_pair(sentence, pair, part);
     if (part->candidate != NULL) add_link(sentence, pair->candidate, part->candidate, part->candidate_ms);
   }
   append(sentence, ". If all other parts took no time, it would be %.2f×.", pair->baseline->traced_ms / little_ms);

@@ -256,6 +256,18 @@ static void parts_that_gain_little_limit_the_speedup(void **state) {
   free(f);
 }
 
+static void a_part_of_one_run_has_no_time_in_the_other(void **state) {
+  (void)state;
+  fixture *f = make_pair();
+  snprintf(f->candidate.parts[1].launch, sizeof f->candidate.parts[1].launch, "convolutions_forward");
+  explain_pair(f);
+  assert_text_contains(find_sentence(f, "limit", 0),
+                       "traced epoch): convolutions_forward 9.00 ms (only in fp16), adam 3.00 ms → 4.00 ms");
+  assert_text_contains(find_sentence(f, "speedup", 0),
+                       "conv2_forward 24.0 ms → 4.00 ms (6.00×), conv1_forward 9.00 ms (only in fp32)");
+  free(f);
+}
+
 static void a_part_just_above_the_threshold_does_not_limit(void **state) {
   (void)state;
   static const struct {
@@ -423,6 +435,7 @@ int main(void) {
       cmocka_unit_test(overlapping_kernels_share_the_busy_time),
       cmocka_unit_test(busy_time_without_kernels_is_copies),
       cmocka_unit_test(parts_that_gain_little_limit_the_speedup),
+      cmocka_unit_test(a_part_of_one_run_has_no_time_in_the_other),
       cmocka_unit_test(a_part_just_above_the_threshold_does_not_limit),
       cmocka_unit_test(without_a_slow_part_no_part_is_the_limit),
       cmocka_unit_test(equal_and_slower_epochs_have_no_limit),

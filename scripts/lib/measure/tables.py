@@ -1,4 +1,5 @@
 """Formats results as Markdown: one table for each step, as in docs/measurements."""
+import re
 import statistics
 
 from .markdown import MISSING, number, percent, pivot_table, points, scaled, table
@@ -30,8 +31,9 @@ def job(rows):
 
 
 def client_output(rows):
-    """Returns the job as rooflinectl prints it."""
-    return "\n".join(f"```\n{row['shown'].rstrip()}\n```" for row in rows if "shown" in row)
+    """Returns the job as rooflinectl prints it, without the explanation, whose lines are indented by two spaces."""
+    tables = (re.split(r"\n\n  (?=\S)", row["shown"])[0].rstrip() for row in rows if "shown" in row)
+    return "\n".join(f"```\n{text}\n```" for text in tables)
 
 
 def training(rows):
