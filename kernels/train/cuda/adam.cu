@@ -22,9 +22,9 @@ enum {
   /* If a gradient is stored as partial sums, a block adds up COLUMNS columns (small tensors), or COLUMNS groups of four
    * neighbouring columns (conv2.weight). Its threads share the rows. */
   COLUMNS = 32,
-  ROW_SPLITS = THREADS / COLUMNS, /* conv2.weight: threads that share the rows of a group of columns */
-  HALF_VECTORS = COLUMNS / 2,     /* conv2.weight in FP16: groups of eight columns that a block has */
-  HALF_ROW_SPLITS = THREADS / HALF_VECTORS,
+  ROW_SPLITS = THREADS / COLUMNS,               /* conv2.weight: threads that share the rows of a group of columns */
+  HALF_VECTORS = COLUMNS / 2,                   /* conv2.weight in FP16: groups of eight columns that a block has */
+  HALF_ROW_SPLITS = THREADS / HALF_VECTORS,     /* threads that share the rows of eight columns */
   COLUMN_QUADS = COLUMNS / 4,                   /* small tensors: groups of four columns that a block has */
   CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,     /* if conv2.weight's gradient is stored as one sum */
   CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS, /* if it is stored as partial sums */
@@ -74,7 +74,8 @@ static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t
   return sum;
 }
 
-/* The same for partial sums in FP16. A thread adds up eight columns, and HALF_ROW_SPLITS threads share the rows of these. */
+/* Returns the sums of four columns of FP16 partial sums, from first_column + threadIdx.x % COLUMNS · 4 on. All threads of the
+ * block call it. A thread adds up eight columns; HALF_ROW_SPLITS threads share the rows of these columns. */
 static __device__ float4 conv2_half_sum(const __half *partial, uint32_t rows, uint32_t first_column) {
   __shared__ float4 sums[HALF_ROW_SPLITS][COLUMNS];
   const uint32_t vector = threadIdx.x % HALF_VECTORS, split = threadIdx.x / HALF_VECTORS;

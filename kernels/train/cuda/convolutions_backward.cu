@@ -4,18 +4,21 @@
  * Division of work: a block processes its images on one SM, with three warpgroups:
  *
  *   weight gradient  one warpgroup, for all images: adds up nine products, one for each tap: [64 output channels × pixels] ·
- * [pixels × 32 channels]. The left operand is unpooled in registers input gradient   two warpgroups, each for every second image.
- * A warpgroup loads the image into its buffer in shared memory, unpools the gradient of conv2's output, and adds up the gradient
- * of conv2's bias. It computes conv1's pooled gradient, two image rows in one product: [2 rows × 32 channels, 64 output channels]
- * · [64 output channels, pixels of row pairs] for each of 12 taps: four rows of conv2's output, three columns. A quarter of the
- * weights are zeros, because a row depends on three of the four rows. The sums of a lane, rounded to FP16, are its left operand
- * of the products that give conv1's gradients, which are the same as in conv1_half.cu
+ *                    [pixels × 32 channels]. The left operand is unpooled in registers.
+ *   input gradient   two warpgroups, each for every second image. A warpgroup loads the image into its buffer in shared memory,
+ *                    unpools the gradient of conv2's output, and adds up the gradient of conv2's bias. It computes conv1's
+ *                    pooled gradient, two image rows in one product: [2 rows × 32 channels, 64 output channels] · [64 output
+ *                    channels, pixels of row pairs] for each of 12 taps: four rows of conv2's output, three columns. A quarter
+ *                    of the weights are zeros, because a row depends on three of the four rows. The sums of a lane, rounded to
+ *                    FP16, are its left operand of the products that give conv1's gradients, which are the same as in
+ *                    conv1_half.cu.
  *
  * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order; those of conv2's weights are
  * stored in FP16, so that Adam reads half as many bytes. Blocks exchange no data.
  *
- * Everything that the previous kernel does not write is loaded before the wait for it: weights, and pooled1 and the pixels of the
- * first images.
+ * Before the wait for the previous kernel (fc1's gradients), a block loads conv2's weights, and pooled1 and the pixels of its
+ * first images: kernels before the previous one have written them. The previous kernel is launched without programmatic dependent
+ * launch, so these have ended.
  *
  * Shared memory: a pixel is a row of 64 bytes (conv1's output) or 128 bytes (the unpooled gradient), so operands that are shifted
  * by a tap begin at another pixel of the same image (wgmma_row_descriptor). An image row has PITCH pixels. The unpooled gradient

@@ -114,9 +114,8 @@ typedef struct rl_convolutions {
 } rl_convolutions;
 int rl_convolutions_forward(const rl_convolutions *convolutions, cudaStream_t stream, rl_error *err);
 /* convolutions_backward.cu, FP16: the gradients of both convolutions in one kernel, on a device with wgmma, as partial sums:
- * partial_conv1[rows][320], partial_conv2_weight[rows][64][9][32] (FP16) and partial_conv2_bias[rows][64]. Also begins to load
- * the images of the next step into L2. Checks all gradients for
- * overflow. */
+ * partial_conv1[rows][320], partial_conv2_weight[rows][64][9][32] (FP16) and partial_conv2_bias[rows][64]. Checks all gradients
+ * for overflow. Prefetches the images of the next step into L2. */
 typedef struct rl_convolutions_gradients {
   rl_gather gather;
   const void *pooled1, *conv2_weights, *pooled2_gradient;

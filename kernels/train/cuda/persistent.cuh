@@ -160,8 +160,8 @@ template <class Format> struct conv1_memory<Format, false> {
   alignas(16) typename Format::value pooled1_gradient[TILED_WINDOWS * Format::IN_PITCH];
 };
 
-/* Shared memory of conv2, fc1 and the end of a step. At any time, only one member of each union is in use. tile.cuh describes the
- * layouts that depend on the format. */
+/* Shared memory of conv2, fc1 and the end of a step. In this version, only one member of each union is in use at any time.
+ * tile.cuh describes the layouts that depend on the format. */
 template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFORMS_WEIGHTS> struct layer_memory
     : conv1_memory<Format> {
   typedef typename Format::value value;
@@ -193,10 +193,12 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
   };
 };
 
-/* The same if conv2_forward transforms the weights of conv2. fc1's weights share memory with the transformed ones, so that they
- * can be loaded while conv2_forward transforms its outputs. */
+/* The same if conv2_forward transforms the weights of conv2. Members of different structs are in use at the same time where they
+ * do not overlap: fc1 overlaps the transformed weights but not the scratch, so it is loaded while conv2_forward transforms its
+ * outputs; conv2_gradients.sums[0] overlaps pooled1, which has been read into registers before. */
 template <class Format> struct layer_memory<Format, true> : conv1_memory<Format> {
   typedef typename Format::value value;
+  typedef typename Format::conv2_gradient_memory gradient_memory;
   union {
     struct {
       union {
@@ -214,14 +216,28 @@ template <class Format> struct layer_memory<Format, true> : conv1_memory<Format>
       alignas(16) float pooled1_gradient_parts[2][conv1_memory<Format>::POOLED1_GRADIENT_PART_FLOATS];
     };
     struct {
-      float before_conv2[Format::CONV2_FORWARD_SCRATCH_FLOATS + RL_POOLED1_PIXELS * Format::IN_PITCH];
+      float padding_to_conv2[Format::CONV2_FORWARD_SCRATCH_FLOATS + RL_POOLED1_PIXELS * Format::IN_PITCH];
       alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)],
           pooled2[GROUP_PAIRS * (SLICE_INPUTS + Format::SLICE_PADDING)],
           fc1_product_gradient[GROUP_PAIRS * Format::FC1_PRODUCT_GRADIENT_PITCH];
       alignas(16) float hidden[step_schedule<Format>::WARPS][RL_FC1_OUTPUTS];
     };
-    typename Format::conv2_gradient_memory conv2_gradients;
+    gradient_memory conv2_gradients;
   };
+  enum {
+    SCRATCH_BYTES = 4 * Format::CONV2_FORWARD_SCRATCH_FLOATS,
+    POOLED1_END = SCRATCH_BYTES + 4 * RL_POOLED1_PIXELS * Format::IN_PITCH,
+    CONV2_END = POOLED1_END + 4 * Format::WEIGHT_VALUES,
+    STEP_END_BYTES =
+        sizeof(tile_fc1_product_gradient) + sizeof(tile_pooled2) + sizeof(warp_sums) + sizeof(conv2_sums) + sizeof(small_sums)
+  };
+  static_assert(sizeof(value) == sizeof(float), "padding_to_conv2 and the enumerators assume it");
+  static_assert(sizeof(gradient_memory) <= CONV2_END, "the epilogue of conv2_gradients must not overwrite its operands");
+  static_assert(offsetof(gradient_memory, sums) <= SCRATCH_BYTES &&
+                    offsetof(gradient_memory, sums) + sizeof(gradient_memory::sums[0]) >= POOLED1_END,
+                "pooled1 may overlap only sums[0]");
+  static_assert((int)STEP_END_BYTES <= (int)SCRATCH_BYTES,
+                "the peer stores pooled1 of the next step while this block still reads sums of this step");
 };
 
 /* Dynamic shared memory of a block. "This block's channels" are the TILE_CHANNELS output channels of conv2 that the block

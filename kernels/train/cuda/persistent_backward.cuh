@@ -60,12 +60,13 @@ static __device__ __forceinline__ int pooled1_gradient_index(int pixel, int chan
 }
 
 /* Computes this block's part of pooled1_gradient: the sum over its channels of conv2. If CONV2_GRADIENTS_TOGETHER, also adds the
- * gradient of the weights to sums. If CONV1_IS_SPLIT, stores the part of each
- * pixel in that block of the pair to which the pixel belongs. WAR: these stores overwrite pooled1_gradient_parts, so cluster_wait
- * makes them wait until the peer has read the previous contents. */
-template <class Format> static __device__ __forceinline__ void conv2_input_gradient(const block_coords &coords,
-                                                                                    block_memory<Format> &smem,
-                                                                                    gradient_sums<Format> &sums) {
+ * gradient of the weights to sums. If CONV1_IS_SPLIT, stores the part of each pixel in the block of the pair that owns the pixel.
+ * WAR: these stores overwrite pooled1_gradient_parts, so cluster_wait delays them until the peer has read the previous
+ * contents. */
+template <class Format> static __device__ __forceinline__ void conv2_gradients_or_input_gradient(const block_coords &coords,
+                                                                                                 block_memory<Format> &smem,
+                                                                                                 gradient_sums<Format> &sums) {
+  static_assert(!Format::CONV2_GRADIENTS_TOGETHER || Format::CONV1_IS_SPLIT, "conv2_gradients is called only if conv1 is split");
   if constexpr (Format::CONV1_IS_SPLIT) {
     const auto epilogue = [&](int pixel, int channel, float a, float b) {
       const uint32_t owner = pixel >= BLOCK_PIXELS;
@@ -103,12 +104,12 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &
   if (Format::CONV2_GRADIENTS_TOGETHER) cp_async_wait_all(); /* the weights */
   __syncthreads();
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_unpool2);
-  if (Format::CONV1_IS_SPLIT) conv2_input_gradient(coords, smem, sums);
+  if (Format::CONV1_IS_SPLIT) conv2_gradients_or_input_gradient(coords, smem, sums);
   if constexpr (!Format::CONV2_GRADIENTS_TOGETHER) Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, sums.conv2);
   if (is_last_image) Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
   if (!Format::CONV1_IS_SPLIT) {
     record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
-    conv2_input_gradient(coords, smem, sums);
+    conv2_gradients_or_input_gradient(coords, smem, sums);
   }
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
   if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));
@@ -215,7 +216,8 @@ static __device__ __forceinline__ void store_partial_sums(const rl_persistent_ar
     if (coords.lane < 8) warp_row[RL_CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
-  static_assert((int)WARP_SUMS <= (int)Format::THREADS && RL_CONV1_PARAMETERS % 32 == 0, "every sum must have a thread");
+  static_assert((int)WARP_SUMS <= (int)Format::THREADS && RL_CONV1_PARAMETERS % 32 == 0,
+                "every sum must have a thread, and a warp must not add up sums of both kinds");
   const int i = threadIdx.x;
   if (i < RL_CONV1_PARAMETERS) {
     args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum_of_rows<conv1_memory<Format>::SUM_ROWS>(smem.warp_sums, i);

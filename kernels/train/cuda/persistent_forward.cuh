@@ -180,9 +180,9 @@ template <class Format> static __device__ __forceinline__ uint8_t argmax1_of(con
 }
 
 /* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
- * not finite as Format::value. Format::conv2_forward passes the four outputs of a 2×2 window: `a` for a channel, `b` for the next
- * one, or `products` for four channels. If TRANSFORMS_WEIGHTS, the warps without outputs to transform begin to load fc1's
- * weights. */
+ * not finite as Format::value. Format::conv2_forward passes the four outputs of a 2×2 window, for two adjacent channels (`a`,
+ * `b`) or, if TRANSFORMS_WEIGHTS, for four (`products`). If TRANSFORMS_WEIGHTS, the warps without outputs to transform begin to
+ * load fc1's weights. */
 template <class Format>
 static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                      const block_coords &coords, const typename Format::loaded_weights &loaded,
@@ -305,8 +305,9 @@ typedef struct class_result {
 /* Maps the bits of floats to integers that have the order of the floats, and such integers to the bits. */
 static __device__ __forceinline__ int32_t ordered_integer(int32_t bits) { return bits ^ (bits >> 31 & 0x7fffffff); }
 
-/* Returns the maximum of the lanes' values with one redux.sync, which warp_max has for integers, instead of five shuffles. */
-static __device__ __forceinline__ float max_of_warp(float x) {
+/* Returns the maximum of the lanes' values by redux.sync on ordered integers. warp_max(float) takes five shuffles. A NaN may be
+ * the maximum. */
+static __device__ __forceinline__ float warp_max_by_redux(float x) {
   return __int_as_float(ordered_integer(warp_max(ordered_integer(__float_as_int(x)))));
 }
 
@@ -324,7 +325,7 @@ template <class Format> static __device__ __forceinline__ class_result classify(
   class_result result;
   result.has_class = coords.lane < RL_CLASSES;
   result.logit = result.has_class ? smem.logits[coords.lane] : -INFINITY;
-  const float shifted_logit = result.logit - max_of_warp(result.logit), /* at most 0, so that the exponential is finite */
+  const float shifted_logit = result.logit - warp_max_by_redux(result.logit), /* at most 0, so that the exponential is finite */
       exponential = result.has_class ? __expf(shifted_logit) : 0.0f, sum = warp_sum(exponential);
   result.probability = __fdividef(exponential, sum); /* error of up to 2 ulp; an exact division would take 0.2 µs */
   result.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted_logit, label);

@@ -13,8 +13,8 @@
  *   fc1                    up to TILE_IMAGES images, all 128 outputs and a slice of SLICE_INPUTS inputs
  *   fc1's weight gradient  TILE_ROWS outputs × TILE_COLUMNS inputs, TILE_BATCH images at a time
  *
- * All operands are in shared memory. A pitch is the distance between two rows there, counted in values; it is a multiple of 16
- * bytes.
+ * Operands are in shared memory, except loaded_weights, which are in registers. A pitch is the distance between two rows in
+ * shared memory, counted in values; it is a multiple of 16 bytes.
  *
  * A format defines:
  *
@@ -37,6 +37,7 @@
  *                      1: conv2_gradients computes both gradients of conv2; 0: conv2_weight_gradient and conv2_input_gradient
  *     CONV2_FORWARD_WARPS,
  *                      warps 0 … CONV2_FORWARD_WARPS - 1 compute conv2_forward while the others load weights
+ *     OUTPUT_WARPS,    if CONV2_FORWARD_SCRATCH_FLOATS is not 0: warps 0 … OUTPUT_WARPS - 1 call conv2_forward's epilogue
  *     CONV1_IS_SPLIT,  1: each block of a pair computes conv1 for its half of the pixels, and the blocks exchange the
  *                      results; 0: each block computes conv1 for all pixels (conv1_tile.cuh)
  *     HAS_FP32_MASTER_WEIGHTS,
@@ -54,6 +55,10 @@
  *                      number of pairs of adjacent weights whose gradients one thread of these warps computes
  *   };
  *   typedef … weight_sums;  a thread's sums of conv2's weight gradient over the images of a step
+ *   struct loaded_weights;  a thread's weights of conv2 in registers, if CONV2_FORWARD_SCRATCH_FLOATS is not 0
+ *   struct conv2_gradient_memory;
+ *                           shared memory of conv2_gradients, if CONV2_GRADIENTS_TOGETHER; its members are weights, out_gradient
+ *                           and sums[2]
  *
  * All threads of the block call each function with the same pointers, which are aligned to 16 bytes. The caller synchronises the
  * block (__syncthreads) after it has written an operand and before it calls a function that reads the operand (RAW), and again
@@ -61,8 +66,9 @@
  * not exist may hold any values, also NaN; they do not affect the results of other rows. Sums are FP32, and the order of the
  * additions depends only on the position of the result, so results are reproducible.
  *
- * A function passes its results to an epilogue (a callable), two adjacent results in each call: `a` belongs to the index in the
- * call, which is even, and `b` to the next index. Each pair of results is passed exactly once, by any thread.
+ * A function passes its results to an epilogue (a callable). Unless its description says otherwise, each call passes two adjacent
+ * results: `a` belongs to the index in the call, which is even, and `b` to the next index. Each result is passed exactly once, by
+ * any thread.
  *
  *   loaded_weights load_weights(const value *from);
  *       If CONV2_FORWARD_SCRATCH_FLOATS is not 0: loads this thread's weights of conv2 from global memory.
@@ -73,16 +79,16 @@
  *   conv2_forward(const value *in, const loaded_weights &loaded, value *weights, float *scratch, AfterProducts after_products,
  *                 Epilogue epilogue);
  *       The same if CONV2_FORWARD_SCRATCH_FLOATS is not 0. Stores the transformed weights in `weights`. Every thread calls
- *       after_products() when `weights` has been read for the last time. epilogue(pooled pixel, channel, const float
+ *       after_products() when all threads have read `weights` for the last time. epilogue(pooled pixel, channel, const float
  *       products[4][4]): the products of four channels.
  *   pool_channels(const float a[4], const float b[4], const float *biases, uint8_t *argmaxes, bool *overflow);
  *       Adds the biases of two adjacent channels to their conv2 products a and b in a 2×2 window, and computes ReLU and
  *       pooling. Returns the pooled values, rounded to `value`, and stores both argmaxes. FP16 sets *overflow if an output is
  *       not finite in FP16; the other formats do not check.
  *   unpool(int pixel, int channel, uchar4 argmax, float4 gradient, value *out_gradient);
- *       Writes out_gradient of one 2×2 window for four channels: for each channel `gradient` at the position argmax
- *       (kernels.h), 0 at the other three positions. pixel: index of the window in the pooled image; channel: the first
- *       channel.
+ *       Writes out_gradient of one 2×2 window for four channels. FP16 and TF32 write, for each channel, `gradient` at the
+ *       position argmax (kernels.h) and 0 at the other three positions; FP32 stores the gradient and the argmax
+ *       (tile_float.cuh). pixel: index of the window in the pooled image; channel: the first channel.
  *   weight_sums init_weight_sums(float *row);
  *       Returns zeros. row: [TILE_CHANNELS][9 · 32] in global memory, where a format may add up the sums instead of in
  *       registers.
@@ -97,11 +103,14 @@
  *   template <class BeforeEpilogue, class Epilogue>
  *   conv2_gradients(const value *in, conv2_gradient_memory &memory, weight_sums &sums, BeforeEpilogue before_epilogue,
  *                   Epilogue epilogue);
- *       Both, if CONV2_GRADIENTS_TOGETHER. memory.weights has the weights as in global memory, memory.out_gradient is unpool's;
- * the function overwrites both. `in` may overlap memory.sums[0], but nothing else. template <int SLICE_INPUTS, class Epilogue>
- * fc1_forward(const value *in, const value *weights, Epilogue epilogue); epilogue(image, output, a, b): the product of the
- * slice's inputs and weights. template <int SLICE_INPUTS, class Epilogue> fc1_backward(const value *fc1_product_gradient, const
- * value *weights, Epilogue epilogue); epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights.
+ *       If CONV2_GRADIENTS_TOGETHER: computes both gradients. memory.weights: the weights as in global memory.
+ *       memory.out_gradient: written by unpool. The function overwrites both. `in` may overlap memory.sums[0] and no other
+ *       member.
+ *   template <int SLICE_INPUTS, class Epilogue> fc1_forward(const value *in, const value *weights, Epilogue epilogue);
+ *       epilogue(image, output, a, b): the product of the slice's inputs and weights.
+ *   template <int SLICE_INPUTS, class Epilogue>
+ *   fc1_backward(const value *fc1_product_gradient, const value *weights, Epilogue epilogue);
+ *       epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights.
  *   fc1_weight_gradient(const value *fc1_product_gradient, const value *in, float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]);
  *       Adds the gradient of TILE_BATCH images to sums. Only warps 0 … FC1_GRADIENT_WARPS - 1 call it.
  *   fc1_gradient_row(i), fc1_gradient_column(i)

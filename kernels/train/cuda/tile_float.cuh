@@ -9,12 +9,13 @@
  * tiles][32 inputs] · [32 inputs][32 outputs]. The 16 products take 0.59 million FMA (2.3 µs on an H200); a direct convolution
  * would take 1.33 million. Half a warp (16 lanes) computes one term. No other thread reads that term of V, so M overwrites V.
  *
- * conv2_gradients computes both gradients directly. Max-pooling and ReLU leave at most one gradient in a window, which takes 9
- * FMA for each of the two, and Winograd's algorithm 16 whether there is one or not. A warp computes one row of windows for half
- * of the output channels; a lane is an input channel. The 4 × 14 input pixels under the row and the gradients of these pixels
- * stay in registers, and the warp goes through the output channels (window_row.cuh). In the end, the gradient of an input pixel
- * is the sum of two or four of these parts, and that of a weight the sum of six. The latter are added up in stages of a few
- * channels, because shared memory does not hold all of them. Shortest possible time: 2.6 µs if every window has a gradient.
+ * conv2_gradients computes both gradients directly. Max-pooling and ReLU leave at most one gradient in a window. A direct
+ * convolution takes 9 FMA for each of the two gradients of such a window and none for the others; Winograd takes 16 for all. A
+ * warp computes one row of windows for half of the output channels; a lane is an input channel. The 4 × 14 input pixels under the
+ * row and the gradients of these pixels stay in registers, and the warp goes through the output channels (window_row.cuh). In the
+ * end, the gradient of an input pixel is the sum of two or four of these parts, and that of a weight the sum of six. The latter
+ * are added up in stages of a few channels, because shared memory does not hold all of them. Shortest possible time: 2.6 µs if
+ * every window has a gradient.
  *
  * Shared memory: operands of the products are rows of 32 floats. An XOR swizzle of the 16-byte vectors of a row keeps the
  * accesses of a warp, to four adjacent tiles or to every fourth output, free of bank conflicts. */
@@ -170,9 +171,8 @@ struct float_tile_format : tile_format<float> {
     }
   }
 
-  /* Computes V of COUNT adjacent tiles, beginning with tile `tile`. term_pitch: floats from one term to the next in v. */
-  template <int COUNT>
-  static __device__ __forceinline__ void transform_inputs(const float *in, int tile, int term_pitch, float *v) {
+  /* Computes V of COUNT adjacent tiles, beginning with tile `tile`. */
+  template <int COUNT> static __device__ __forceinline__ void transform_inputs(const float *in, int tile, float *v) {
     const float *from = &in[(tile / RL_POOLED2_SIDE * 2 * RL_POOLED1_SIDE + tile % RL_POOLED2_SIDE * 2) * IN_PITCH + lane()];
     float left_product[4][2 * COUNT + 2];
 #pragma unroll
@@ -190,7 +190,7 @@ struct float_tile_format : tile_format<float> {
       for (int y = 0; y < 4; y++) {
         const float *d = &left_product[y][2 * i], result[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
 #pragma unroll
-        for (int x = 0; x < 4; x++) to[(4 * y + x) * term_pitch] = result[x];
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * TERM_FLOATS] = result[x];
       }
     }
   }
@@ -270,7 +270,7 @@ struct float_tile_format : tile_format<float> {
   template <class AfterProducts, class Epilogue>
   static __device__ __forceinline__ void conv2_forward(const float *in, const loaded_weights &loaded, float *weights,
                                                        float *scratch, AfterProducts after_products, Epilogue epilogue) {
-    transform_inputs<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM_FLOATS, scratch);
+    transform_inputs<TILES / WARPS>(in, warp() * (TILES / WARPS), scratch);
     prepare_weights(loaded, weights);
     __syncthreads();
     if (computes_products()) multiply_forward(&scratch[term() * TERM_FLOATS], &weights[term() * WEIGHT_TERM_FLOATS]);
@@ -282,9 +282,8 @@ struct float_tile_format : tile_format<float> {
   static __device__ __forceinline__ weight_sums init_weight_sums(float *row) { return {row, false}; }
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
 
-  /* Computes one output channel's part of both gradients for a row of windows. record: of the row and the channel
-   * (record_offset). list: its windows (window_list). weights, input, in_gradient, weight_gradient: of the lane's input channel.
-   */
+  /* Adds one output channel's contribution to in_gradient, and sets weight_gradient, for a row of windows. record: gradients and
+   * argmaxes (record_offset). list: the windows to add (window_list). The other arguments belong to the lane's input channel. */
   static __device__ __forceinline__ void accumulate_channel(const float *record, uint32_t list, const float *weights,
                                                             const float input[WINDOW_ROW_PIXELS],
                                                             float in_gradient[WINDOW_ROW_PIXELS],
@@ -365,17 +364,17 @@ struct float_tile_format : tile_format<float> {
    * of two pixels, one below the other, which are under the same one or two rows of windows. */
   template <class Epilogue>
   static __device__ __forceinline__ void add_patches(const conv2_gradient_memory &memory, Epilogue epilogue) {
-    enum { COLUMN_PAIRS = RL_POOLED1_SIDE / 2, PIXEL_ROWS = RL_POOLED1_SIDE / 2, ROW_STEP = RL_POOLED1_SIDE * RL_CONV1_CHANNELS };
+    enum { COLUMN_PAIRS = RL_POOLED1_SIDE / 2, ROW_PAIRS = RL_POOLED1_SIDE / 2, ROW_STEP = RL_POOLED1_SIDE * RL_CONV1_CHANNELS };
     const int channel = lane() % 16 * 2;
 #pragma unroll 1
-    for (int task = warp(); task < PIXEL_ROWS * COLUMN_PAIRS; task += WARPS) {
+    for (int task = warp(); task < ROW_PAIRS * COLUMN_PAIRS; task += WARPS) {
       const int row = task / COLUMN_PAIRS, column = task % COLUMN_PAIRS * 2 + lane() / 16;
       const float *first = &memory.first_half[(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel],
                   *second = &memory.sums[1][(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel];
       float2 sums[2] = {};
 #pragma unroll
       for (int above = 1; above >= 0; above--) {
-        if (above ? row == 0 : row == PIXEL_ROWS - 1) continue;
+        if (above ? row == 0 : row == ROW_PAIRS - 1) continue;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
           const int from = (i - 2 * above) * ROW_STEP;

@@ -47,8 +47,8 @@ typedef struct rl_launch_graph_engine {
   /* One launch computes the gradients of both convolutions: it stores conv1's pooled gradient only after expose_tensors, and it
    * is the last launch before Adam. */
   bool fuses_convolutions;
-  /* fc1's two gradients are computed one after the other, without a branch in the CUDA graph. Tuning measures them alone, and not
-   * that a launch after a branch cannot begin early. */
+  /* fc1's two gradients run one after the other. If they ran in parallel branches of the CUDA graph, the next launch could not
+   * start early (PDL). Tuning would not see this, because it times fc1_backward alone. */
   bool serialises_fc1;
   uint32_t test_batch; /* images in a batch of the evaluation */
   rl_partial_rows (*partial_rows)(rl_format format, uint32_t batch);

@@ -4,8 +4,8 @@
  *
  * Which registers take part depends on the window and on the argmax, so each of the 24 combinations has a separate sequence of 18
  * multiply-adds. All lanes execute the same ones: those in a list. Each sequence ends with the jump to the next one, so a window
- * costs one branch, and a window without a gradient costs nothing. C++ compiles to up to four branches for each window, because
- * the compiler makes no jump tables. Therefore the sequences are PTX. */
+ * costs one branch, and a window without a gradient costs nothing. nvcc compiled a switch to up to four branches for each window,
+ * therefore the sequences are PTX. */
 #ifndef RL_TRAIN_CUDA_WINDOW_ROW_H
 #define RL_TRAIN_CUDA_WINDOW_ROW_H
 
@@ -30,7 +30,9 @@ static __device__ __forceinline__ uint32_t window_list(uint2 argmaxes) {
 
 #ifdef __CUDACC__
 /* The PTX names the registers of input x0_0 … x3_13 by row and column, those of weights w0 … w8 and those of gradients g0 … g5.
- * in_gradient and weight_gradient are operands %0 … %55 and %56 … %64: copies would take registers and moves. */
+ * in_gradient and weight_gradient are operands %0 … %55 and %56 … %64: copies would take registers and moves. The
+ * inputs must be copied before the first sequence: the outputs are not early-clobber, so an input may share a register with an
+ * output. */
 #define RL_MOVE(NAME, OPERAND) "mov.f32 " NAME ", %" #OPERAND ";\n"
 /* clang-format off */
 #define RL_MOVE_ROW(ROW, A, B, C, D, E, F, G, H, I, J, K, L, M, N)                                                            \
@@ -115,5 +117,16 @@ static __device__ __forceinline__ void add_windows(uint32_t list, const float gr
   }
 #endif
 }
+
+#undef RL_MOVE
+#undef RL_MOVE_ROW
+#undef RL_TAP
+#undef RL_POSITION
+#undef RL_WINDOW
+#undef RL_LABELS
+#undef RL_JUMP
+#undef RL_FLOATS_7
+#undef RL_FLOATS_9
+#undef RL_FLOATS_56
 
 #endif
