@@ -94,7 +94,7 @@ static void print_evidence(FILE *out, const cJSON *finding) {
   char duration[RL_CELL_SIZE], start[RL_CELL_SIZE], text[EVIDENCE_BYTES] = "";
   cJSON_ArrayForEach (interval, rl_json_at(finding, "intervals")) {
     const double start_ns = rl_json_number(interval, "start_ns");
-    fprintf(out, "  %s from %s before %.*s\n", rl_format_us(duration, (rl_json_number(interval, "end_ns") - start_ns) / 1000),
+    fprintf(out, "  %s idle at %s, before %.*s\n", rl_format_us(duration, (rl_json_number(interval, "end_ns") - start_ns) / 1000),
             rl_format_us(start, start_ns / 1000), EVIDENCE_NAME_BYTES, rl_json_text(interval, "after"));
   }
   cJSON_ArrayForEach (name, rl_json_at(finding, "names")) {
@@ -315,11 +315,11 @@ static void print_independent_launches(FILE *out, const cJSON *found) {
   if (reason[0] != '\0') fprintf(out, "\n— independent launches are unknown: %s\n", reason);
   char time[RL_CELL_SIZE], least[RL_CELL_SIZE];
   cJSON_ArrayForEach (group, rl_json_at(found, "groups")) {
-    fprintf(out, "\nindependent launches: %s one after another, about %s at once\n",
+    fprintf(out, "\nindependent launches, times of all steps: %s in sequence, about %s concurrently\n",
             rl_format_us(time, rl_json_number(group, "time_ns") / 1000),
             rl_format_us(least, rl_json_number(group, "least_ns") / 1000));
     cJSON_ArrayForEach (launch, rl_json_at(group, "launches"))
-      fprintf(out, "  %s: %s, %.0f blocks of the %.0f that fit, %s of the memory's rate\n", rl_json_text(launch, "launch"),
+      fprintf(out, "  %s: %s, %.0f blocks of the %.0f that fit, %s of the DRAM read bandwidth\n", rl_json_text(launch, "launch"),
               rl_format_us(time, rl_json_number(launch, "time_ns") / 1000), rl_json_number(launch, "blocks"),
               rl_json_number(launch, "resident_blocks"), rl_format_percent(least, rl_json_number(launch, "memory_ratio")));
   }

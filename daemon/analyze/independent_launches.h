@@ -1,5 +1,5 @@
-/* Finds successive launches of a step that do not need each other's results and leave most of the device unused, so that
- * computing them at once could save time. A trace does not show this: CUPTI records no arguments of kernels. The workload
+/* Finds successive launches of a step that are independent and fill neither the device's blocks nor the DRAM read bandwidth, so
+ * that concurrent execution could save time. A trace does not show this: CUPTI records no arguments of kernels. The workload
  * declares which data its launches read and write (rl_workload.launch_data). All functions are pure.
  *
  * The launches of a step are enqueued to one stream. A launch fills the device if its blocks fill RL_FILLED_DEVICE_RATIO of it as
@@ -28,9 +28,9 @@
 extern "C" {
 #endif
 
-/* Beyond this rate, the rule deliberately says nothing. Of the layer with one token on an H200, gate and up use 77 to 84 % of the
- * memory's rate: two streams save 3 % of their time, and one product for both 13 %. q, k and v use 58 %: three streams save 23 %,
- * and one product for all three 33 % (docs/measurements/h200-layer.md). */
+/* Beyond this rate, the rule deliberately says nothing. Of the layer with one token on an H200, gate and up read at 80 to 82 % of
+ * the DRAM read bandwidth: two streams save 3 % of their time, and one product for both 13 %. q, k and v read at 58 to 59 %: three
+ * streams save 23 %, and one product for all three 33 % (docs/measurements/h200-layer.md). */
 #define RL_FILLED_MEMORY_RATIO 0.7
 #define RL_FILLED_DEVICE_RATIO 0.9
 /* A group that could save less than this share of its time is not listed. */

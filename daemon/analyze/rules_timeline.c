@@ -144,7 +144,7 @@ const rl_rule rl_rules_timeline[] = {
     {.id = "timeline_independent_launches",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
-     .title = "Successive launches do not need each other",
+     .title = "Successive launches are independent",
      .inputs = {{"launches", "timeline__independent_launches"},
                 {"time", "timeline__independent_pct"},
                 {"blocks", "timeline__independent_blocks_pct"},
@@ -155,13 +155,10 @@ const rl_rule rl_rules_timeline[] = {
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
-         "{launches:0} successive launches of the step run one after another, {time} % of the window, although none of them "
-         "reads "
-         "what another writes. Their blocks fill {blocks} % of the device, and their data needs {memory} % of the memory's rate. "
-         "Computing them at once could save about {saving} % of their time. Compute them in one launch, for instance in one "
-         "product "
-         "of joined weights. A stream for each saves less, because a fork and a join take several µs. Products of a library then "
-         "need a workspace each."},
+         "{launches:0} successive launches of the step are independent but run in sequence, {time} % of the window. Their blocks "
+         "occupy {blocks} % of the device, and they access memory at {memory} % of the measured DRAM read bandwidth. Concurrent "
+         "execution could save about {saving} % of their time. Merge them into one launch, for instance one product with "
+         "concatenated weights. A stream for each saved less on an H200."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

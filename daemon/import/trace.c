@@ -148,9 +148,11 @@ uint32_t rl_trace_graph_node(int64_t number) {
 /* Adds up the durations and the bytes of all rows. If these sums fit into 64 bits, the sums of every analysis do. */
 static int add_up(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
   if (__builtin_add_overflow(trace->total_ns, row->end_ns - row->start_ns, &trace->total_ns))
-    return rl_fail(err, RL_INPUT, 0, "the durations of all events add up to more than %lld ns", (long long)INT64_MAX);
+    return rl_fail(err, RL_INPUT, 0, "the durations of all events add up to more than %lld ns: record a shorter time",
+                   (long long)INT64_MAX);
   if (__builtin_add_overflow(trace->total_bytes, row->bytes, &trace->total_bytes))
-    return rl_fail(err, RL_INPUT, 0, "the sizes of all copies add up to more than %lld bytes", (long long)INT64_MAX);
+    return rl_fail(err, RL_INPUT, 0, "the sizes of all copies add up to more than %lld bytes: record fewer copies",
+                   (long long)INT64_MAX);
   return 0;
 }
 

@@ -246,6 +246,9 @@ def test_a_device_is_the_only_gpu_of_its_programs(monkeypatch):
     assert seen == {"gpu0": [("gpu0", "GPU-a"), ("gpu0", "GPU-b")], "gpu1": [("gpu0", "GPU-b")]}
     with pytest.raises(Skip, match="no gpu2: this machine has 2 GPUs"):
         hosts_of("gpu2", BUILD)
+    for device in ("gpu", "gpux", "gpu-1", "cuda0"):
+        with pytest.raises(Skip, match=f'--device "{device}" is not cpu, gpu0, gpu1'):
+            hosts_of(device, BUILD)
 
 
 def test_a_step_knows_its_remaining_time(host, tmp_path):
@@ -588,7 +591,7 @@ def test_findings_of_each_variant_are_listed():
                "speedup_pct": 5.33, "scope": "global",
                "inputs": [{"name": "timeline__idle_launch_latency_us", "value": 51.8},
                           {"name": "timeline__idle_launch_latency_pct", "value": 5.33}]}
-    local = {**finding, "title": "Successive launches do not need each other", "speedup_pct": 33.6, "scope": "local",
+    local = {**finding, "title": "Successive launches are independent", "speedup_pct": 33.6, "scope": "local",
              "inputs": [{"name": "timeline__independent_launches", "value": 3},
                         {"name": "timeline__independent_pct", "value": 19.1}]}
     unestimated = {**finding, "title": "The queue is empty", "speedup_pct": None, "scope": None}
@@ -599,7 +602,7 @@ def test_findings_of_each_variant_are_listed():
             {"phase": "decode", "dtype": "fp16", "variant": "fused", "findings": ["a message of an earlier version"]}]
     assert tables.layer_findings(rows).splitlines()[2:] == [
         "| decode | baseline | The device waits for launch calls | 5.3 % | 5.3 % of the window |",
-        "| decode | baseline | Successive launches do not need each other | 19.1 % | 33.6 % of it |",
+        "| decode | baseline | Successive launches are independent | 19.1 % | 33.6 % of it |",
         "| decode | baseline | The queue is empty | 5.3 % | – |",
         "| decode | graph | – | – | – |"]
 

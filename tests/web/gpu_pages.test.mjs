@@ -138,7 +138,7 @@ test('long names of kernels hide no numbers of the timeline', async () => {
   await page.close();
 });
 
-test('launches that do not need each other are listed with their blocks', async () => {
+test('independent launches are listed with their blocks', async () => {
   const { 'Layer, decode': decode, 'Layer, prefill of 2048 tokens': prefill } = ids.jobs;
   const page = await openPage(`${daemon.url}/job.html?id=${decode}#run=${ids.runs['Layer, decode'].baseline}`);
   await page.locator('#independent-table tbody tr').first().waitFor();
@@ -146,8 +146,8 @@ test('launches that do not need each other are listed with their blocks', async 
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows.map(([name, , blocks, resident]) => [name, blocks, resident]), [
     ['q', '96', '132'], ['k', '96', '132'], ['v', '96', '132'],
-    ['Together', 'one after another; about 123.6 µs at once', undefined]]);
-  assert.ok((await page.locator('#timeline-findings').innerText()).includes('Successive launches do not need each other'));
+    ['Together', 'in sequence; about 123.6 µs concurrently', undefined]]);
+  assert.ok((await page.locator('#timeline-findings').innerText()).includes('Successive launches are independent'));
   await page.close();
   const filled = await openPage(`${daemon.url}/job.html?id=${prefill}`);
   await filled.locator('#time-class-table tbody tr').first().waitFor();

@@ -1,10 +1,10 @@
-// Groups of successive launches that do not need each other's results and leave most of the device unused.
+// Groups of successive launches that are independent and fill neither the device's blocks nor the DRAM read bandwidth.
 import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import { shareCell } from '/lib/share_cell.js';
 import * as format from '/lib/format.js';
 
-const columns = [['Independent launches'], ['Time', 'n'], ['Blocks', 'n'], ['Blocks that fit', 'n'],
-  ['Of the memory’s rate', 'n']];
+const columns = [['Independent launches'], ['Time in all steps', 'n'], ['Blocks', 'n'], ['Blocks that fit', 'n'],
+  ['Of the DRAM read bandwidth', 'n']];
 
 const launchRow = (item) => createElement('tr', {},
   createElement('th', { scope: 'row', class: 'name', title: item.kernel }, item.launch),
@@ -13,7 +13,7 @@ const launchRow = (item) => createElement('tr', {},
 
 /** Creates the rows of a group: its launches, then their sum. */
 function groupRows(group) {
-  const sum = `one after another; about ${format.us(group.least_ns / 1000)} at once`;
+  const sum = `in sequence; about ${format.us(group.least_ns / 1000)} concurrently`;
   return [...group.launches.map(launchRow), createElement('tr', {}, createElement('th', { scope: 'row' }, 'Together'),
     numberCell(format.us(group.time_ns / 1000)), createElement('td', { class: 'words', colspan: 3 }, sum))];
 }

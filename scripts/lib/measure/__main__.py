@@ -2,8 +2,9 @@
 
 Runs the measurement steps, by default all of them by priority, without a network and from a packed build (scripts/gpu-pack.sh).
 Writes to DIR: results.json (every number of every step), logs.tar.gz and summary.md. scripts/tables.py makes the tables of
-docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run". With
-several GPUs steps run concurrently; --device gpu1 names one of them. The exit status is 1 when a step failed.
+docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run".
+--device gpu0, the default, runs steps concurrently on all visible GPUs, and --device gpu1 runs them only on the second. The
+exit status is 1 when a step failed.
 
 --keep FILE takes over from FILE the results of the steps that passed at this commit, and writes all results to FILE at the end,
 so the same command continues an earlier session."""

@@ -1,6 +1,7 @@
 """One device of a measurement session, and the programs of a build that measure it."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -24,7 +25,10 @@ def visible_gpus():
 
 def hosts_of(device, build):
     """Returns the Hosts of --device: "cpu" is one, "gpu0" is one for each visible GPU, and "gpu1", "gpu2", ... is that GPU alone,
-    which its programs and its daemon then see as their only GPU, gpu0. Raises Skip if there is no such GPU."""
+    which its programs and its daemon then see as their only GPU, gpu0. Raises Skip if the device is malformed or there is no such
+    GPU."""
+    if not re.fullmatch("cpu|gpu[0-9]+", device):
+        raise Skip(f'--device "{device}" is not cpu, gpu0, gpu1, ...')
     if not device.startswith("gpu"):
         return [Host(device, build)]
     gpus, index = visible_gpus(), int(device.removeprefix("gpu"))
