@@ -112,7 +112,7 @@ cJSON *rl_step_launches_json(const rl_step_launches *launches) {
     cJSON *item = cJSON_CreateObject(), *list;
     cJSON_AddNumberToObject(item, "steps", found->steps);
     cJSON_AddNumberToObject(item, "time_ns", round(1000 * group->total_us));
-    cJSON_AddNumberToObject(item, "least_ns", round(1000 * group->least_us));
+    cJSON_AddNumberToObject(item, "concurrent_ns", round(1000 * group->concurrent_us));
     list = cJSON_AddArrayToObject(item, "launches");
     for (size_t i = 0; i < group->count; i++) cJSON_AddItemToArray(list, launch_json(&found->launches[group->first + i]));
     cJSON_AddItemToArray(groups, item);

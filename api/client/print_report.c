@@ -313,15 +313,15 @@ static void print_independent_launches(FILE *out, const cJSON *found) {
   const cJSON *group, *launch;
   const char *reason = rl_json_text(found, "reason");
   if (reason[0] != '\0') fprintf(out, "\n— independent launches are unknown: %s\n", reason);
-  char time[RL_CELL_SIZE], least[RL_CELL_SIZE];
+  char time[RL_CELL_SIZE], concurrent[RL_CELL_SIZE], share[RL_CELL_SIZE];
   cJSON_ArrayForEach (group, rl_json_at(found, "groups")) {
     fprintf(out, "\nindependent launches, times of all steps: %s in sequence, about %s concurrently\n",
             rl_format_us(time, rl_json_number(group, "time_ns") / 1000),
-            rl_format_us(least, rl_json_number(group, "least_ns") / 1000));
+            rl_format_us(concurrent, rl_json_number(group, "concurrent_ns") / 1000));
     cJSON_ArrayForEach (launch, rl_json_at(group, "launches"))
       fprintf(out, "  %s: %s, %.0f blocks of the %.0f that fit, %s of the DRAM read bandwidth\n", rl_json_text(launch, "launch"),
               rl_format_us(time, rl_json_number(launch, "time_ns") / 1000), rl_json_number(launch, "blocks"),
-              rl_json_number(launch, "resident_blocks"), rl_format_percent(least, rl_json_number(launch, "memory_ratio")));
+              rl_json_number(launch, "resident_blocks"), rl_format_percent(share, rl_json_number(launch, "memory_ratio")));
   }
 }
 

@@ -79,11 +79,11 @@ static rl_launch_group group_of(const rl_independent_launches *found, size_t fir
   for (size_t i = first; i < first + count; i++) {
     const rl_step_launch *launch = &found->launches[i];
     group.total_us += launch->total_us;
-    group.least_us = fmax(group.least_us, launch->total_us);
+    group.concurrent_us = fmax(group.concurrent_us, launch->total_us);
     device_us += launch->total_us * launch->device_ratio;
     memory_us += launch->total_us * launch->memory_ratio;
   }
-  group.least_us = fmax(group.least_us, fmax(device_us, memory_us));
+  group.concurrent_us = fmax(group.concurrent_us, fmax(device_us, memory_us));
   return group;
 }
 
@@ -92,7 +92,7 @@ static void find_groups(rl_independent_launches *found) {
     end = end_of_group(found, first);
     if (end - first >= 2) {
       const rl_launch_group group = group_of(found, first, end - first);
-      if (group.least_us <= (1 - RL_MIN_GROUP_SAVING_RATIO) * group.total_us) found->groups[found->group_count++] = group;
+      if (group.concurrent_us <= (1 - RL_MIN_GROUP_SAVING_RATIO) * group.total_us) found->groups[found->group_count++] = group;
     }
     if (end == first) end++;
   }
@@ -135,7 +135,7 @@ void rl_independent_launches_find(const rl_traced_kernel *kernels, size_t count,
   if (found->reason[0] != '\0') found->launch_count = 0;
 }
 
-static double saving_us(const rl_launch_group *group) { return group->total_us - group->least_us; }
+static double saving_us(const rl_launch_group *group) { return group->total_us - group->concurrent_us; }
 
 const rl_launch_group *rl_independent_launches_largest(const rl_independent_launches *found) {
   const rl_launch_group *largest = NULL;

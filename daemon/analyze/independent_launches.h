@@ -29,8 +29,8 @@ extern "C" {
 #endif
 
 /* Beyond this rate, the rule deliberately says nothing. Of the layer with one token on an H200, gate and up read at 80 to 82 % of
- * the DRAM read bandwidth: two streams save 3 % of their time, and one product for both 13 %. q, k and v read at 58 to 59 %: three
- * streams save 23 %, and one product for all three 33 % (docs/measurements/h200-layer.md). */
+ * the DRAM read bandwidth: two streams save 3 % of their time, and one product for both 13 %. q, k and v read at 58 to 59 %:
+ * three streams save 23 %, and one product for all three 33 % (docs/measurements/h200-layer.md). */
 #define RL_FILLED_MEMORY_RATIO 0.7
 #define RL_FILLED_DEVICE_RATIO 0.9
 /* A group that could save less than this share of its time is not listed. */
@@ -64,9 +64,9 @@ typedef struct rl_step_launch {
 } rl_step_launch;
 
 typedef struct rl_launch_group {
-  size_t first, count; /* launches of the step */
-  double total_us;     /* time of all executions of its launches */
-  double least_us;     /* estimated time when they are computed at once */
+  size_t first, count;  /* launches of the step */
+  double total_us;      /* time of all executions of its launches */
+  double concurrent_us; /* estimated time when they run concurrently */
 } rl_launch_group;
 
 typedef struct rl_independent_launches {

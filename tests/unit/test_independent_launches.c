@@ -75,7 +75,7 @@ static void two_launches_that_leave_the_device_unfilled_are_found(void **state) 
   assert_int_equal(found.groups[0].first, 0);
   assert_int_equal(found.groups[0].count, 2);
   assert_near(found.groups[0].total_us, 2000);
-  assert_near(found.groups[0].least_us, 1000);
+  assert_near(found.groups[0].concurrent_us, 1000);
   assert_string_equal(found.launches[0].kernel, "kernel of first");
   assert_near(found.launches[0].blocks, 120);
   assert_near(found.launches[0].resident_blocks, 200);
@@ -93,14 +93,14 @@ static void the_longest_estimate_counts(void **state) {
   declared_bytes = 1000;
   const rl_traced_kernel blocks[] = {kernel_of("first", 1000, 160), kernel_of("second", 1000, 160)};
   find(blocks, 2, &found);
-  assert_near(found.groups[0].least_us, 1600); /* 0.8 + 0.8 of the device */
+  assert_near(found.groups[0].concurrent_us, 1600); /* 0.8 + 0.8 of the device */
   const rl_traced_kernel long_and_short[] = {kernel_of("first", 3000, 20), kernel_of("second", 500, 20)};
   find(long_and_short, 2, &found);
-  assert_near(found.groups[0].least_us, 3000);
+  assert_near(found.groups[0].concurrent_us, 3000);
   declared_bytes = 60000; /* 600 MB/s: 60 % of the memory's rate */
   const rl_traced_kernel memory[] = {kernel_of("first", 1000, 20), kernel_of("second", 1000, 20)};
   find(memory, 2, &found);
-  assert_near(found.groups[0].least_us, 1200);
+  assert_near(found.groups[0].concurrent_us, 1200);
 }
 
 /* Returns how many launches the groups of these kernels contain. */
@@ -253,7 +253,7 @@ static void decode_has_three_independent_products(void **state) {
   assert_int_equal(found.group_count, 1);
   assert_string_equal(found.launches[found.groups[0].first].name, "q");
   assert_int_equal(found.groups[0].count, 3);
-  assert_near(found.groups[0].least_us, 10 * 3 * 12.4 * 96 / 132);
+  assert_near(found.groups[0].concurrent_us, 10 * 3 * 12.4 * 96 / 132);
   assert_true(has_finding(&found, 2000, &finding));
   assert_near(finding.speedup_pct, 100 * (1 - 96.0 / 132));
 }

@@ -13,7 +13,7 @@ const launchRow = (item) => createElement('tr', {},
 
 /** Creates the rows of a group: its launches, then their sum. */
 function groupRows(group) {
-  const sum = `in sequence; about ${format.us(group.least_ns / 1000)} concurrently`;
+  const sum = `in sequence; about ${format.us(group.concurrent_ns / 1000)} concurrently`;
   return [...group.launches.map(launchRow), createElement('tr', {}, createElement('th', { scope: 'row' }, 'Together'),
     numberCell(format.us(group.time_ns / 1000)), createElement('td', { class: 'words', colspan: 3 }, sum))];
 }
