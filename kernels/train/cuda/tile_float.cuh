@@ -368,17 +368,16 @@ struct float_tile_format : tile_format<float> {
     const int channel = lane() % 16 * 2;
 #pragma unroll 1
     for (int task = warp(); task < ROW_PAIRS * COLUMN_PAIRS; task += WARPS) {
-      const int row = task / COLUMN_PAIRS, column = task % COLUMN_PAIRS * 2 + lane() / 16;
-      const float *first = &memory.first_half[(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel],
-                  *second = &memory.sums[1][(row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel];
+      const int row = task / COLUMN_PAIRS, column = task % COLUMN_PAIRS * 2 + lane() / 16,
+                first = (row * WINDOW_ROW_PIXELS + column) * RL_CONV1_CHANNELS + channel;
       float2 sums[2] = {};
 #pragma unroll
       for (int above = 1; above >= 0; above--) {
         if (above ? row == 0 : row == ROW_PAIRS - 1) continue;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-          const int from = (i - 2 * above) * ROW_STEP;
-          const float2 a = *(const float2 *)&first[from], b = *(const float2 *)&second[from];
+          const int from = first + (i - 2 * above) * ROW_STEP;
+          const float2 a = *(const float2 *)&memory.first_half[from], b = *(const float2 *)&memory.sums[1][from];
           sums[i].x += a.x + b.x, sums[i].y += a.y + b.y;
         }
       }
