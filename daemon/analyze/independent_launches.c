@@ -74,16 +74,15 @@ static size_t end_of_group(const rl_independent_launches *found, size_t first) {
 }
 
 static rl_launch_group group_of(const rl_independent_launches *found, size_t first, size_t count) {
-  rl_launch_group group = {first, count, 0, 0};
-  double device_us = 0, memory_us = 0;
+  rl_launch_group group = {.first = first, .count = count};
   for (size_t i = first; i < first + count; i++) {
     const rl_step_launch *launch = &found->launches[i];
     group.total_us += launch->total_us;
     group.concurrent_us = fmax(group.concurrent_us, launch->total_us);
-    device_us += launch->total_us * launch->device_ratio;
-    memory_us += launch->total_us * launch->memory_ratio;
+    group.device_us += launch->total_us * launch->device_ratio;
+    group.memory_us += launch->total_us * launch->memory_ratio;
   }
-  group.concurrent_us = fmax(group.concurrent_us, fmax(device_us, memory_us));
+  group.concurrent_us = fmax(group.concurrent_us, fmax(group.device_us, group.memory_us));
   return group;
 }
 
@@ -111,8 +110,8 @@ static bool add_data(rl_independent_launches *found, const rl_workload *workload
   return true;
 }
 
-/* Adds all kernels to their launches. Returns false with a reason if the workload, a launch or the device lacks what is needed.
- */
+/* Adds each kernel to its launch. Returns false with a reason if the workload declares no data, or if a property of the device or
+ * of a kernel is unknown. */
 static bool add_launches(rl_independent_launches *found, const rl_traced_kernel *kernels, size_t count,
                          const rl_workload *workload, const rl_device_capacity *capacity) {
   double longest_us[RL_MAX_STEP_LAUNCHES] = {0};
@@ -151,17 +150,12 @@ size_t rl_independent_metrics(const rl_independent_launches *found, int64_t wind
   const rl_launch_group *group = rl_independent_launches_largest(found);
   const bool is_unknown = found->reason[0] != '\0';
   const char *reason = is_unknown ? found->reason : group == NULL ? none : NULL;
-  double total_us = group != NULL ? group->total_us : 0, device_us = 0, memory_us = 0;
-  for (size_t i = 0; group != NULL && i < group->count; i++) {
-    const rl_step_launch *launch = &found->launches[group->first + i];
-    device_us += launch->total_us * launch->device_ratio;
-    memory_us += launch->total_us * launch->memory_ratio;
-  }
+  const double total_us = group != NULL ? group->total_us : 0;
   const double window_pct = window_ns > 0 ? 1e5 * total_us / (double)window_ns : NAN;
   const rl_metric_value values[RL_INDEPENDENT_METRIC_COUNT] = {
-      {"timeline__independent_blocks_pct", group != NULL ? 100 * device_us / total_us : NAN, reason},
+      {"timeline__independent_blocks_pct", group != NULL ? 100 * group->device_us / total_us : NAN, reason},
       {"timeline__independent_launches", group != NULL ? (double)group->count : NAN, reason},
-      {"timeline__independent_memory_pct", group != NULL ? 100 * memory_us / total_us : NAN, reason},
+      {"timeline__independent_memory_pct", group != NULL ? 100 * group->memory_us / total_us : NAN, reason},
       {"timeline__independent_pct", group != NULL ? window_pct : NAN, group != NULL && window_ns <= 0 ? empty : reason},
       {"timeline__independent_saving_pct", group != NULL ? 100 * saving_us(group) / total_us : NAN, reason}};
   memcpy(metrics, values, sizeof values);

@@ -66,6 +66,8 @@ typedef struct rl_step_launch {
 typedef struct rl_launch_group {
   size_t first, count;  /* launches of the step */
   double total_us;      /* time of all executions of its launches */
+  double device_us;     /* the same, each multiplied by the launch's device_ratio */
+  double memory_us;     /* the same, each multiplied by the launch's memory_ratio */
   double concurrent_us; /* estimated time when they run concurrently */
 } rl_launch_group;
 

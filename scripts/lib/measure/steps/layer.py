@@ -21,8 +21,8 @@ PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "norm1_qkv_rope", "o", "o_residual
 LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # the products of the layer are compared with the rate of this one
 PAUSE_MS = 10
 TRACED = 6  # layers in the activity pass
-# The inputs of rules that are about idle time, but whose first percentage is of something else. For all other rules, the first
-# input in percent is the share of the window that the finding is about.
+# For these two rules, the input that is the share of idle time in the window. For all other rules, the first input in percent is
+# the share of the window that the finding is about.
 IDLE_SHARES = {"timeline_small_kernels": "timeline__small_kernels_latency_pct",
                "timeline_small_launches": "timeline__small_kernels_launch_pct"}
 ROUNDS = 3  # at most, in which PyTorch and our variant `best` alternate
