@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/dtype.h"
+#include "layer/tensors.h"
 
 /* The data of a layer, as bits of a set. */
 enum {
@@ -62,21 +63,19 @@ static const struct {
                 {"down_residual", HIDDEN | GATED | DOWN_WEIGHT, OUTPUT}};
 
 /* Returns the number of elements of all data in the set. */
-static double elements_of(const rl_layer_params *p, uint32_t set) {
-  const double hidden = (double)p->hidden, ffn = (double)p->ffn, rows = (double)rl_layer_rows(p);
-  const double cached = 2 * (double)p->batch * (double)p->cached_tokens * hidden;
+static int64_t elements_of(const rl_layer_params *p, uint32_t set) {
   const struct {
     uint32_t set;
-    double elements; /* of each member of the set */
-  } sizes[] = {{X | NORMED | Q | K | V | ATTENTION | PROJECTED | HIDDEN | OUTPUT, rows * hidden},
-               {GATE | UP | GATED, rows * ffn},
-               {NORM1 | NORM2, 2 * hidden},
-               {QKV_WEIGHT | O_WEIGHT, hidden * hidden},
-               {GATE_UP_WEIGHT | DOWN_WEIGHT, hidden * ffn},
-               {CACHE, cached}};
-  double elements = 0;
+    int64_t elements; /* of each member of the set */
+  } sizes[] = {{X | NORMED | Q | K | V | ATTENTION | PROJECTED | HIDDEN | OUTPUT, rl_layer_input_elements(p, RL_LAYER_X)},
+               {GATE | UP | GATED, rl_layer_stage_elements(p, RL_LAYER_GATED)},
+               {NORM1 | NORM2, 2 * rl_layer_input_elements(p, RL_LAYER_NORM1_WEIGHT)},
+               {QKV_WEIGHT | O_WEIGHT, rl_layer_input_elements(p, RL_LAYER_O_WEIGHT)},
+               {GATE_UP_WEIGHT | DOWN_WEIGHT, rl_layer_input_elements(p, RL_LAYER_DOWN_WEIGHT)},
+               {CACHE, 2 * p->batch * p->cached_tokens * p->hidden}};
+  int64_t elements = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-    elements += (double)__builtin_popcount(set & sizes[i].set) * sizes[i].elements;
+    elements += __builtin_popcount(set & sizes[i].set) * sizes[i].elements;
   return elements;
 }
 
@@ -84,8 +83,9 @@ bool rl_layer_launch_data(const void *params, const char *launch, rl_launch_data
   const rl_layer_params *p = params;
   for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
     if (strcmp(launches[i].launch, launch) != 0) continue;
-    const double elements = elements_of(p, launches[i].reads) + elements_of(p, launches[i].writes);
-    *data = (rl_launch_data){launches[i].reads, launches[i].writes, elements * (double)rl_dtype_size(rl_layer_element_dtype(p))};
+    const int64_t elements = elements_of(p, launches[i].reads) + elements_of(p, launches[i].writes);
+    *data = (rl_launch_data){launches[i].reads, launches[i].writes,
+                             (double)elements * (double)rl_dtype_size(rl_layer_element_dtype(p))};
     return true;
   }
   return false;
