@@ -349,7 +349,7 @@ inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
   yield_point();
   *to += by;
 }
-inline void atom_acq_rel_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint32_t by) {
+inline void atom_release_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint32_t by) {
   yield_point();
   before = *to;
   *to += by;

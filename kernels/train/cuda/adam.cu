@@ -7,8 +7,8 @@
  * thread. The other blocks update the small tensors: conv1.weight and conv1.bias, conv2.bias, and the head (fc1.bias, fc2.weight,
  * fc2.bias), whose gradients are always partial sums. All sums have a fixed order, so results are reproducible.
  *
- * Synchronisation: each block increments a counter (takes a ticket) after it has read the training state. The block with the last
- * ticket then writes the next state (WAR). Blocks exchange nothing else.
+ * Synchronisation: the last warp of a block reads the training state, while the others add up gradients. Then it increments a
+ * counter (takes a ticket). The block with the last ticket writes the next state (WAR). Blocks exchange nothing else.
  *
  * Least memory traffic: 28 bytes for each parameter (read the gradient; read and write the weight and both moments), 8.8 MB in
  * all, which stays in L2. */
@@ -18,7 +18,8 @@
 #include "train/cuda/vector.cuh"
 
 enum {
-  THREADS = 256,
+  THREADS = 256,               /* of a block: they update parameters */
+  STEP_THREADS = THREADS + 32, /* of a block of adam_step: the last warp has the training state */
   /* If a gradient is stored as partial sums, a block adds up COLUMNS columns (small tensors), or COLUMNS groups of four
    * neighbouring columns (conv2.weight). Its threads share the rows. */
   COLUMNS = 32,
@@ -56,28 +57,22 @@ static __device__ __forceinline__ uint32_t large_offset(const rl_gradients &grad
          (gradients.conv2_rows ? blockIdx.x * COLUMNS + threadIdx.x % COLUMNS : blockIdx.x * THREADS + threadIdx.x) * 4;
 }
 
-/* Returns the sums of the columns column … column + 3 of partial[rows][CONV2_COUNT]. All threads of the block call it; ROW_SPLITS
- * threads share the rows of these columns. */
-static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t column) {
-  __shared__ float4 sums[ROW_SPLITS][COLUMNS];
+/* Sums of rows of conv2.weight's gradient: sums[split][k] of the columns 4 k … 4 k + 3 of the block. Each split has another part
+ * of the rows. */
+typedef float4 conv2_sums[HALF_ROW_SPLITS][COLUMNS];
+
+/* Adds up the columns column … column + 3 of partial[rows][CONV2_COUNT]. ROW_SPLITS threads share the rows of these columns. */
+static __device__ void add_conv2_rows(const float *partial, uint32_t rows, uint32_t column, conv2_sums &sums) {
   uint32_t lane = threadIdx.x % COLUMNS, split = threadIdx.x / COLUMNS;
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
   for (uint32_t row = split; row < rows; row += ROW_SPLITS) sum = add4(sum, load4(&partial[(size_t)row * CONV2_COUNT + column]));
   sums[split][lane] = sum;
-  __syncthreads();
-  sum = sums[0][lane];
-  for (int i = 1; i < ROW_SPLITS; i++) {
-    float4 v = sums[i][lane];
-    sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
-  }
-  return sum;
 }
 
-/* Returns the sums of four columns of FP16 partial sums, from first_column + threadIdx.x % COLUMNS · 4 on. All threads of the
- * block call it. A thread adds up eight columns; HALF_ROW_SPLITS threads share the rows of these columns. */
-static __device__ float4 conv2_half_sum(const __half *partial, uint32_t rows, uint32_t first_column) {
-  __shared__ float4 sums[HALF_ROW_SPLITS][COLUMNS];
+/* Adds up FP16 partial sums, in the columns from first_column on. A thread adds up eight columns; HALF_ROW_SPLITS threads share
+ * the rows of these columns. */
+static __device__ void add_conv2_half_rows(const __half *partial, uint32_t rows, uint32_t first_column, conv2_sums &sums) {
   const uint32_t vector = threadIdx.x % HALF_VECTORS, split = threadIdx.x / HALF_VECTORS;
   float4 low = make_float4(0, 0, 0, 0), high = low;
 #pragma unroll 8
@@ -88,10 +83,6 @@ static __device__ float4 conv2_half_sum(const __half *partial, uint32_t rows, ui
   }
   sums[split][vector * 2] = low;
   sums[split][vector * 2 + 1] = high;
-  __syncthreads();
-  float4 sum = sums[0][threadIdx.x % COLUMNS];
-  for (int i = 1; i < HALF_ROW_SPLITS; i++) sum = add4(sum, sums[i][threadIdx.x % COLUMNS]);
-  return sum;
 }
 
 /* Returns the gradients of four neighbouring weights of fc1, from weight i on, computed as fc1_product_gradientᵀ · fc1_inputs. */
@@ -105,19 +96,35 @@ template <class T> static __device__ float4 fc1_product(const rl_gradients &grad
   return sum;
 }
 
-/* Returns the gradients of the four parameters at `offset`, multiplied by the loss scale. Several threads may have the same
- * parameters; sets *is_owner to whether this thread updates them. */
-static __device__ __forceinline__ float4 load_large_gradient(const rl_gradients &gradients, uint32_t offset, bool *is_owner) {
-  *is_owner = true;
+/* Returns whether the block adds up partial sums of conv2.weight's gradient. */
+static __device__ __forceinline__ bool adds_conv2_rows(const rl_gradients &gradients) {
+  return gradients.conv2_rows && blockIdx.x < conv2_blocks(gradients);
+}
+
+/* Returns the gradients of the four parameters at `offset`, multiplied by the loss scale. If the block adds up partial sums, only
+ * adds up parts of the rows. */
+static __device__ __forceinline__ float4 load_large_gradient(const rl_gradients &gradients, uint32_t offset, conv2_sums &sums) {
+  const uint32_t i = offset - CONV2_OFFSET;
   if (blockIdx.x >= conv2_blocks(gradients)) return load4(&gradients.fc1_weight[offset - FC1_OFFSET]);
-  uint32_t i = offset - CONV2_OFFSET;
-  if (gradients.conv2_rows) {
-    *is_owner = threadIdx.x < COLUMNS;
-    if (gradients.conv2_rows_fp16)
-      return conv2_half_sum((const __half *)gradients.conv2_weight, gradients.conv2_rows, blockIdx.x * COLUMNS * 4);
-    return conv2_sum((const float *)gradients.conv2_weight, gradients.conv2_rows, i);
-  }
-  return gradients.fp16 ? load4((const __half *)gradients.conv2_weight + i) : load4((const float *)gradients.conv2_weight + i);
+  if (!gradients.conv2_rows)
+    return gradients.fp16 ? load4((const __half *)gradients.conv2_weight + i) : load4((const float *)gradients.conv2_weight + i);
+  if (gradients.conv2_rows_fp16)
+    add_conv2_half_rows((const __half *)gradients.conv2_weight, gradients.conv2_rows, blockIdx.x * COLUMNS * 4, sums);
+  else add_conv2_rows((const float *)gradients.conv2_weight, gradients.conv2_rows, i, sums);
+  return make_float4(0, 0, 0, 0);
+}
+
+/* Replaces the gradients that load_large_gradient returned by the sums of all rows, if the block adds up partial sums. Call it
+ * after a barrier. Several threads may then have the same parameters; returns whether this thread updates them. */
+static __device__ __forceinline__ bool finish_large_gradient(const rl_gradients &gradients, const conv2_sums &sums,
+                                                             float4 *gradient) {
+  if (!adds_conv2_rows(gradients)) return true;
+  const int splits = gradients.conv2_rows_fp16 ? HALF_ROW_SPLITS : ROW_SPLITS;
+  if (threadIdx.x >= COLUMNS) return false;
+  *gradient = sums[0][threadIdx.x];
+#pragma unroll 8
+  for (int i = 1; i < splits; i++) *gradient = add4(*gradient, sums[i][threadIdx.x]);
+  return true;
 }
 
 /* The columns of partial[rows][stride] that a block adds up for a small tensor: COLUMNS columns, one of which belongs to this
@@ -147,10 +154,12 @@ static __device__ __forceinline__ bool owns_column(const small_columns &columns)
   return threadIdx.x < COLUMNS && columns.column < columns.column_count;
 }
 
-/* Returns the sum of this thread's column; valid if owns_column returns true. All threads of the block call it. A thread adds up
- * four neighbouring columns, and THREADS / COLUMN_QUADS threads share the rows of these. */
-static __device__ float column_sum(const small_columns &columns) {
-  __shared__ __align__(16) float parts[THREADS / 32][COLUMNS];
+/* Sums of rows of a small tensor's gradient, for each warp. */
+typedef float small_sums[THREADS / 32][COLUMNS];
+
+/* Adds up the block's columns. A thread adds up four neighbouring columns, and THREADS / COLUMN_QUADS threads share the rows of
+ * these. */
+static __device__ void add_small_rows(const small_columns &columns, small_sums &sums) {
   const uint32_t quad = threadIdx.x % COLUMN_QUADS,
                  column = min(columns.column / COLUMNS * COLUMNS + quad * 4, columns.stride - 4);
   float4 sum = make_float4(0, 0, 0, 0);
@@ -162,59 +171,65 @@ static __device__ float column_sum(const small_columns &columns) {
                                      __shfl_xor_sync(0xffffffffu, sum.z, offset), __shfl_xor_sync(0xffffffffu, sum.w, offset));
     sum = add4(sum, other);
   }
-  if (threadIdx.x % 32 < COLUMN_QUADS) store4(&parts[threadIdx.x / 32][quad * 4], sum);
-  __syncthreads();
+  if (threadIdx.x % 32 < COLUMN_QUADS) store4(&sums[threadIdx.x / 32][quad * 4], sum);
+}
+
+/* Returns the sum of this thread's column. Call it after a barrier. */
+static __device__ float column_sum(const small_sums &sums) {
   float total = 0.0f;
-  for (int i = 0; i < THREADS / 32; i++) total += parts[i][threadIdx.x % COLUMNS];
+  for (int i = 0; i < THREADS / 32; i++) total += sums[i][threadIdx.x % COLUMNS];
   return total;
 }
 
 /* A block's copy of the training state, in shared memory. All threads take their adam_rates from it, and the block with the last
- * ticket computes the next state from it. It is loaded at the beginning of the kernel, because a load at the end would lengthen
- * the kernel. */
+ * ticket computes the next state from it. */
 typedef struct step_state {
-  rl_train_state state; /* the members overflow and blocks_done may be out of date */
+  rl_train_state state; /* the member blocks_done may be out of date */
   float loss;           /* sum of the losses of the batch */
 } step_state;
 enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
 static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp must be able to load the state with one instruction");
 
-/* In the first warp, loads the state and adds up the loss. Needs no pdl_wait, because the previous kernel writes neither of them,
- * except `overflow` in the state. */
+/* Loads the state and adds up the loss. Needs no pdl_wait, because the previous kernel writes neither of them, except `overflow`
+ * in the state. A warp calls it. */
 static __device__ __forceinline__ void load_step_state(const rl_adam &adam, const rl_gradients &gradients, step_state *step) {
-  if (threadIdx.x >= 32) return;
+  const uint32_t lane = threadIdx.x % 32;
   float loss = 0.0f;
-  for (uint32_t row = threadIdx.x; row < gradients.head_rows; row += 32)
-    loss += gradients.head[row * RL_HEAD_PITCH + RL_HEAD_LOSS];
+  for (uint32_t row = lane; row < gradients.head_rows; row += 32) loss += gradients.head[row * RL_HEAD_PITCH + RL_HEAD_LOSS];
   loss = warp_sum(loss);
-  if (threadIdx.x == 0) step->loss = loss;
-  if (threadIdx.x < STATE_WORDS) ((uint32_t *)&step->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
+  if (lane == 0) step->loss = loss;
+  if (lane < STATE_WORDS) ((uint32_t *)&step->state)[lane] = ((const uint32_t *)adam.state)[lane];
 }
 
-/* Takes a ticket: increments the counter and returns its previous value. WAR: acq_rel orders the reads that a block made before
- * it took its ticket before the writes of the block with the last ticket. */
+/* Takes a ticket: increments the counter and returns its previous value. WAR: the release orders the reads that a warp made before
+ * it took its ticket before the writes of the warp with the last ticket, which calls __threadfence. */
 static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   uint32_t previous;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(previous) : "l"(counter) : "memory");
+  asm volatile("atom.release.gpu.global.add.u32 %0, [%1], 1;" : "=r"(previous) : "l"(counter) : "memory");
   return previous;
 }
 
-/* Returns whether the step is skipped, and takes the block's ticket. Reads state->overflow first, because the block with the last
- * ticket resets it. Sets *is_last to true in the one thread that must write the next state. All threads of the block call it. */
-static __device__ __forceinline__ bool read_overflow_and_take_ticket(const rl_adam &adam, bool *is_last) {
-  const bool skip = *(volatile uint32_t *)&adam.state->overflow;
-  __syncthreads();
-  *is_last = threadIdx.x == 0 && take_ticket(&adam.state->blocks_done) == gridDim.x - 1;
-  return skip;
+/* In the last warp of the block: reads the state for the other warps, which see it after a barrier, and returns in lane 0 the
+ * block's ticket. */
+static __device__ __forceinline__ uint32_t read_state_and_take_ticket(const rl_adam &adam, const rl_gradients &gradients,
+                                                                      step_state *step) {
+  load_step_state(adam, gradients, step);
+  __syncwarp();
+  pdl_wait();
+  if (threadIdx.x % 32) return 0;
+  step->state.overflow = *(volatile uint32_t *)&adam.state->overflow;
+  return take_ticket(&adam.state->blocks_done);
 }
 
-/* Stores the mean loss of the step and the next training state. */
+/* In the last warp of the block, after a barrier: if the block has the last ticket, stores the mean loss of the step and the next
+ * training state. */
 static __device__ __forceinline__ void store_loss_and_state(const rl_adam &adam, const rl_gradients &gradients,
-                                                            const step_state &step, bool skip) {
+                                                            const step_state &step, uint32_t ticket) {
+  if (threadIdx.x % 32 || ticket != gridDim.x - 1) return;
+  __threadfence();
   rl_train_state state = step.state;
   adam.losses[state.step] = step.loss / gradients.batch;
   state.blocks_done = 0;
-  state.overflow = skip;
   advance_train_state(&state, adam.learning_rate, gradients.batch);
   *adam.state = state;
 }
@@ -222,57 +237,60 @@ static __device__ __forceinline__ void store_loss_and_state(const rl_adam &adam,
 static __device__ void update_large_tensors(const rl_adam &adam, const rl_gradients &gradients) {
   __half *fp16_weights = (__half *)adam.fp16_weights;
   __shared__ step_state step;
-  bool is_owner;
+  __shared__ conv2_sums sums;
   const uint32_t offset = large_offset(gradients);
-  float4 weight = load4(&adam.weights[offset]), first_moment = load4(&adam.first_moment[offset]),
-         second_moment = load4(&adam.second_moment[offset]);
-  load_step_state(adam, gradients, &step);
-  const bool needs_previous_kernel = gradients.conv2_is_last && blockIdx.x < conv2_blocks(gradients);
-  float4 gradient;
-  if (!needs_previous_kernel) gradient = load_large_gradient(gradients, offset, &is_owner);
-  pdl_wait(); /* the loads above do not depend on the previous kernel */
-  if (needs_previous_kernel) gradient = load_large_gradient(gradients, offset, &is_owner);
-  bool is_last;
-  const bool skip = read_overflow_and_take_ticket(adam, &is_last);
-  const adam_rates rates = adam_rates_of(step.state);
-  if (is_owner && !skip) {
-    weight.x = adam_update_weight(weight.x, gradient.x, &first_moment.x, &second_moment.x, rates);
-    weight.y = adam_update_weight(weight.y, gradient.y, &first_moment.y, &second_moment.y, rates);
-    weight.z = adam_update_weight(weight.z, gradient.z, &first_moment.z, &second_moment.z, rates);
-    weight.w = adam_update_weight(weight.w, gradient.w, &first_moment.w, &second_moment.w, rates);
-    store4(&adam.weights[offset], weight);
-    store4(&adam.first_moment[offset], first_moment);
-    store4(&adam.second_moment[offset], second_moment);
-    if (fp16_weights) store4(&fp16_weights[offset], weight);
+  float4 weight, first_moment, second_moment, gradient;
+  uint32_t ticket;
+  if (threadIdx.x >= THREADS) ticket = read_state_and_take_ticket(adam, gradients, &step);
+  else {
+    weight = load4(&adam.weights[offset]), first_moment = load4(&adam.first_moment[offset]),
+    second_moment = load4(&adam.second_moment[offset]);
+    const bool needs_previous_kernel = gradients.conv2_is_last && blockIdx.x < conv2_blocks(gradients);
+    if (!needs_previous_kernel) gradient = load_large_gradient(gradients, offset, sums);
+    pdl_wait(); /* the loads above do not depend on the previous kernel */
+    if (needs_previous_kernel) gradient = load_large_gradient(gradients, offset, sums);
   }
-  if (is_last) store_loss_and_state(adam, gradients, step, skip);
+  __syncthreads();
+  if (threadIdx.x >= THREADS) return store_loss_and_state(adam, gradients, step, ticket);
+  const adam_rates rates = adam_rates_of(step.state);
+  if (!finish_large_gradient(gradients, sums, &gradient) || step.state.overflow) return;
+  weight.x = adam_update_weight(weight.x, gradient.x, &first_moment.x, &second_moment.x, rates);
+  weight.y = adam_update_weight(weight.y, gradient.y, &first_moment.y, &second_moment.y, rates);
+  weight.z = adam_update_weight(weight.z, gradient.z, &first_moment.z, &second_moment.z, rates);
+  weight.w = adam_update_weight(weight.w, gradient.w, &first_moment.w, &second_moment.w, rates);
+  store4(&adam.weights[offset], weight);
+  store4(&adam.first_moment[offset], first_moment);
+  store4(&adam.second_moment[offset], second_moment);
+  if (fp16_weights) store4(&fp16_weights[offset], weight);
 }
 
 static __device__ void update_small_tensors(const rl_adam &adam, const rl_gradients &gradients) {
   const uint32_t index = blockIdx.x - large_blocks(gradients);
-  /* The previous kernel stores conv1's partial sums. */
-  const bool needs_previous_kernel = index < CONV1_BLOCKS + (gradients.conv2_is_last ? BIAS_BLOCKS : 0);
   const small_columns columns = small_columns_of(gradients, index);
   const uint32_t offset = columns.offset + min(columns.column, columns.column_count - 1);
-  float gradient, weight = adam.weights[offset], first_moment = adam.first_moment[offset],
-                  second_moment = adam.second_moment[offset];
   __shared__ step_state step;
-  load_step_state(adam, gradients, &step);
-  if (!needs_previous_kernel) gradient = column_sum(columns);
-  pdl_wait();
-  if (needs_previous_kernel) gradient = column_sum(columns);
-  bool is_last;
-  const bool skip = read_overflow_and_take_ticket(adam, &is_last);
-  const adam_rates rates = adam_rates_of(step.state);
-  if (owns_column(columns) && !skip) {
-    adam.weights[offset] = adam_update_weight(weight, gradient, &first_moment, &second_moment, rates);
-    adam.first_moment[offset] = first_moment;
-    adam.second_moment[offset] = second_moment;
+  __shared__ __align__(16) small_sums sums;
+  float weight, first_moment, second_moment;
+  uint32_t ticket;
+  if (threadIdx.x >= THREADS) ticket = read_state_and_take_ticket(adam, gradients, &step);
+  else {
+    /* The previous kernel stores conv1's partial sums. */
+    const bool needs_previous_kernel = index < CONV1_BLOCKS + (gradients.conv2_is_last ? BIAS_BLOCKS : 0);
+    weight = adam.weights[offset], first_moment = adam.first_moment[offset], second_moment = adam.second_moment[offset];
+    if (!needs_previous_kernel) add_small_rows(columns, sums);
+    pdl_wait();
+    if (needs_previous_kernel) add_small_rows(columns, sums);
   }
-  if (is_last) store_loss_and_state(adam, gradients, step, skip);
+  __syncthreads();
+  if (threadIdx.x >= THREADS) return store_loss_and_state(adam, gradients, step, ticket);
+  if (!owns_column(columns) || step.state.overflow) return;
+  const float gradient = column_sum(sums);
+  adam.weights[offset] = adam_update_weight(weight, gradient, &first_moment, &second_moment, adam_rates_of(step.state));
+  adam.first_moment[offset] = first_moment;
+  adam.second_moment[offset] = second_moment;
 }
 
-static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients gradients) {
+static __global__ void __launch_bounds__(STEP_THREADS) adam_step(rl_adam adam, rl_gradients gradients) {
   if (blockIdx.x < large_blocks(gradients)) update_large_tensors(adam, gradients);
   else update_small_tensors(adam, gradients);
 }
@@ -280,14 +298,13 @@ static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gra
 static uint32_t block_count(const rl_gradients &gradients) { return large_blocks(gradients) + SMALL_BLOCKS; }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  return rl_pdl_launch("Adam", adam_step, block_count(*gradients), THREADS, 0, stream, err, *adam, *gradients);
+  return rl_pdl_launch("Adam", adam_step, block_count(*gradients), STEP_THREADS, 0, stream, err, *adam, *gradients);
 }
 
 /* Returns the same gradients as load_large_gradient, but computes those of fc1.weight if the engine does not store them. */
 static __device__ __forceinline__ float4 load_or_compute_large_gradient(const rl_gradients &gradients, uint32_t offset,
-                                                                        bool *is_owner) {
-  if (offset < FC1_OFFSET || gradients.fc1_weight) return load_large_gradient(gradients, offset, is_owner);
-  *is_owner = true;
+                                                                        conv2_sums &sums) {
+  if (offset < FC1_OFFSET || gradients.fc1_weight) return load_large_gradient(gradients, offset, sums);
   return gradients.fp16 ? fc1_product<__half>(gradients, offset - FC1_OFFSET)
                         : fc1_product<float>(gradients, offset - FC1_OFFSET);
 }
@@ -296,14 +313,17 @@ static __global__ void __launch_bounds__(THREADS)
     gather_gradients(rl_gradients gradients, const rl_train_state *state, float *flat) {
   const float scale = state->last_inverse_loss_scale;
   if (blockIdx.x < large_blocks(gradients)) {
-    bool is_owner;
+    __shared__ conv2_sums sums;
     const uint32_t offset = large_offset(gradients);
-    const float4 gradient = load_or_compute_large_gradient(gradients, offset, &is_owner);
-    if (is_owner) store4(&flat[offset], scale4(gradient, scale));
+    float4 gradient = load_or_compute_large_gradient(gradients, offset, sums);
+    __syncthreads();
+    if (finish_large_gradient(gradients, sums, &gradient)) store4(&flat[offset], scale4(gradient, scale));
   } else {
+    __shared__ __align__(16) small_sums sums;
     const small_columns columns = small_columns_of(gradients, blockIdx.x - large_blocks(gradients));
-    const float gradient = column_sum(columns);
-    if (owns_column(columns)) flat[columns.offset + columns.column] = gradient * scale;
+    add_small_rows(columns, sums);
+    __syncthreads();
+    if (owns_column(columns)) flat[columns.offset + columns.column] = column_sum(sums) * scale;
   }
 }
 
