@@ -11,8 +11,8 @@
  *   adam             sums of partial gradients, update                   own
  *
  * In FP16, conv2 uses mma.sync (train/cuda/conv2_forward.cu and conv2_backward.cu), in FP32 and TF32 FMA units (conv2_float.cu).
- * In FP16 on a device with wgmma, each direction of both convolutions is one launch: convolutions_forward and
- * convolutions_backward. */
+ * In FP16 on a device with wgmma, both convolutions are one kernel in each direction. One launch, `backward`, computes the
+ * gradients of fc1 and of both convolutions. */
 #include "hopper/support.h"
 #include "train/cuda/training.h"
 #include "train/engines.h"
@@ -68,8 +68,7 @@ static const rl_launch_graph_engine engine = {.launches = launches,
                                               .test_batch = 500,
                                               .partial_rows = partial_rows};
 
-static int convolutions_backward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *stage = (rl_stage *)arg;
+static int convolutions_backward(rl_stage *stage, rl_stream stream, rl_error *err) {
   rl_training *training = stage->owner;
   const rl_convolutions_gradients gradients = {.gather = stage->gather,
                                                .pooled1 = training->pooled1,
@@ -86,6 +85,17 @@ static int convolutions_backward(void *arg, rl_stream stream, rl_error *err) {
   return rl_convolutions_backward(&gradients, (cudaStream_t)stream, err);
 }
 
+/* Only Adam needs fc1's weight gradient, so it runs beside the other gradients. */
+static int backward(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  return rl_training_fork(training, stream, err) < 0 || rl_gemm_enqueue(stage->fc1_input_gradient, stream, err) < 0 ||
+                 rl_gemm_enqueue(stage->fc1_weight_gradient, training->side_stream, err) < 0 ||
+                 convolutions_backward(stage, stream, err) < 0 || rl_training_join(training, stream, err) < 0
+             ? -1
+             : 0;
+}
+
 static rl_partial_rows hopper_partial_rows(rl_format, uint32_t batch) {
   const uint32_t rows = rl_convolutions_partial_rows(batch);
   return {.conv1 = rows, .conv2_weight = rows, .conv2_bias = rows, .head = rl_head_partial_rows(batch)};
@@ -95,8 +105,7 @@ static const rl_launch hopper_launches[] = {
     {"convolutions_forward", "forward", convolutions_forward, NULL},
     {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},
     {"head", "forward", rl_head_launch, NULL},
-    {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},
-    {"convolutions_backward", "backward", convolutions_backward, NULL},
+    {"backward", "backward", backward, NULL},
     {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
@@ -105,8 +114,7 @@ static const rl_launch_graph_engine hopper_engine = {.launches = hopper_launches
                                                      .launch_count = sizeof hopper_launches / sizeof *hopper_launches,
                                                      .forward_count = 3,
                                                      .channels_last = true,
-                                                     .fuses_convolutions = true,
-                                                     .serialises_fc1 = true,
+                                                     .fuses_backward = true,
                                                      .test_batch = 500,
                                                      .partial_rows = hopper_partial_rows};
 

@@ -201,8 +201,8 @@ static __device__ __forceinline__ void load_step_state(const rl_adam &adam, cons
   if (lane < STATE_WORDS) ((uint32_t *)&step->state)[lane] = ((const uint32_t *)adam.state)[lane];
 }
 
-/* Takes a ticket: increments the counter and returns its previous value. WAR: the release orders the reads that a warp made before
- * it took its ticket before the writes of the warp with the last ticket, which calls __threadfence. */
+/* Takes a ticket: increments the counter and returns its previous value. WAR: the release orders the reads that a warp made
+ * before it took its ticket before the writes of the warp with the last ticket, which calls __threadfence. */
 static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   uint32_t previous;
   asm volatile("atom.release.gpu.global.add.u32 %0, [%1], 1;" : "=r"(previous) : "l"(counter) : "memory");
@@ -245,10 +245,9 @@ static __device__ void update_large_tensors(const rl_adam &adam, const rl_gradie
   else {
     weight = load4(&adam.weights[offset]), first_moment = load4(&adam.first_moment[offset]),
     second_moment = load4(&adam.second_moment[offset]);
-    const bool needs_previous_kernel = gradients.conv2_is_last && blockIdx.x < conv2_blocks(gradients);
-    if (!needs_previous_kernel) gradient = load_large_gradient(gradients, offset, sums);
-    pdl_wait(); /* the loads above do not depend on the previous kernel */
-    if (needs_previous_kernel) gradient = load_large_gradient(gradients, offset, sums);
+    if (!gradients.only_head_is_early) gradient = load_large_gradient(gradients, offset, sums);
+    pdl_wait(); /* the loads above do not depend on the previous launch */
+    if (gradients.only_head_is_early) gradient = load_large_gradient(gradients, offset, sums);
   }
   __syncthreads();
   if (threadIdx.x >= THREADS) return store_loss_and_state(adam, gradients, step, ticket);
@@ -275,7 +274,7 @@ static __device__ void update_small_tensors(const rl_adam &adam, const rl_gradie
   if (threadIdx.x >= THREADS) ticket = read_state_and_take_ticket(adam, gradients, &step);
   else {
     /* The previous kernel stores conv1's partial sums. */
-    const bool needs_previous_kernel = index < CONV1_BLOCKS + (gradients.conv2_is_last ? BIAS_BLOCKS : 0);
+    const bool needs_previous_kernel = index < CONV1_BLOCKS + (gradients.only_head_is_early ? BIAS_BLOCKS : 0);
     weight = adam.weights[offset], first_moment = adam.first_moment[offset], second_moment = adam.second_moment[offset];
     if (!needs_previous_kernel) add_small_rows(columns, sums);
     pdl_wait();

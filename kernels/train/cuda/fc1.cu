@@ -107,9 +107,9 @@ static int open_backward(rl_stage *stage, int max_algorithms, rl_error *err) {
 
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err) {
   if (open_forward(stage, tune, err) < 0 || (stage->train && open_backward(stage, tune ? 16 : 1, err) < 0)) return -1;
-  return tune && !stage->owner->engine->serialises_fc1
-             ? rl_training_tune_concurrency(stage, rl_fc1_backward_launch, &stage->fc1_concurrent, err)
-             : 0;
+  stage->fc1_concurrent = stage->owner->engine->fuses_backward;
+  return tune && !stage->fc1_concurrent ? rl_training_tune_concurrency(stage, rl_fc1_backward_launch, &stage->fc1_concurrent, err)
+                                        : 0;
 }
 
 void rl_fc1_close(rl_stage *stage) {

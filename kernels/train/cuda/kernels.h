@@ -172,7 +172,7 @@ typedef struct rl_gradients {
   const float *fc1_weight; /* NULL: not stored; the gradient is fc1_product_gradientᵀ · fc1_inputs */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
-  bool conv2_is_last; /* the last kernel before Adam stores the gradients of conv2, not only those of conv1 */
+  bool only_head_is_early; /* the launch before Adam stores all gradients except those of the head; else only those of conv1 */
   uint32_t batch;
   const void *fc1_product_gradient, *fc1_inputs; /* [batch][128], [batch][2304]; read only if fc1_weight is NULL */
 } rl_gradients;

@@ -51,7 +51,7 @@ static void describe_stage(rl_training *training, int index, uint32_t batch, uin
   const rl_partial_rows rows = engine->partial_rows(training->format, batch);
   stage->gradients = {.conv2_weight = training->conv2_weight_gradient,
                       .conv2_rows = rows.conv2_weight,
-                      .conv2_rows_fp16 = engine->fuses_convolutions,
+                      .conv2_rows_fp16 = engine->fuses_backward,
                       .fp16 = training->format.fp16,
                       .fc1_weight = training->fc1_weight_gradient,
                       .conv1 = training->partial_conv1,
@@ -60,7 +60,7 @@ static void describe_stage(rl_training *training, int index, uint32_t batch, uin
                       .conv1_rows = rows.conv1,
                       .conv2_bias_rows = rows.conv2_bias,
                       .head_rows = rows.head,
-                      .conv2_is_last = engine->fuses_convolutions,
+                      .only_head_is_early = engine->fuses_backward,
                       .batch = batch,
                       .fc1_product_gradient = training->fc1_product_gradient,
                       .fc1_inputs = training->pooled2};
@@ -97,7 +97,7 @@ static rl_partial_rows most_partial_rows(const rl_training *training) {
 /* Returns the size of conv2.weight's gradient, which is stored as rows of partial sums or as one sum. */
 static size_t conv2_gradient_bytes(const rl_training *training) {
   const uint32_t rows = most_partial_rows(training).conv2_weight;
-  const bool stores_floats = rows && !training->engine->fuses_convolutions;
+  const bool stores_floats = rows && !training->engine->fuses_backward;
   return rl_tensor_sizes[RL_CONV2_W] * max_u32(rows, 1) * (stores_floats ? sizeof(float) : training->value_bytes);
 }
 
@@ -207,7 +207,7 @@ static int allocate_activations(rl_training *training, rl_error *err) {
       {&training->fc1_product_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * value_bytes},
       {&training->pooled2_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * value_bytes},
       {&training->pooled1_gradient, RL_MEMORY_ACTIVATIONS,
-       training->engine->fuses_convolutions ? 0 : pooled1_gradient_bytes(training)},
+       training->engine->fuses_backward ? 0 : pooled1_gradient_bytes(training)},
       {&training->conv2_weight_gradient, RL_MEMORY_WEIGHTS, conv2_gradient_bytes(training)},
       {&training->fc1_weight_gradient, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
       {&training->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_CONV1_CHANNELS * 10 * sizeof(float)},

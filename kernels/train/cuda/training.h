@@ -44,12 +44,9 @@ typedef struct rl_launch_graph_engine {
   size_t launch_count, forward_count;
   bool channels_last;        /* true: NHWC in every precision; false: NHWC in TF32 and FP16 (for tensor cores), NCHW in FP32 */
   bool stores_conv2_product; /* the engine stores conv2's product, and later its gradient, in conv2_product */
-  /* One launch computes the gradients of both convolutions: it stores conv1's pooled gradient only after expose_tensors, and it
-   * is the last launch before Adam. */
-  bool fuses_convolutions;
-  /* fc1's two gradients run one after the other. If they ran in parallel branches of the CUDA graph, the next launch could not
-   * start early (PDL). Tuning would not see this, because it times fc1_backward alone. */
-  bool serialises_fc1;
+  /* One launch, the last before Adam, computes the gradients of fc1 and of both convolutions. It stores conv1's pooled gradient
+   * only after expose_tensors. */
+  bool fuses_backward;
   uint32_t test_batch; /* images in a batch of the evaluation */
   rl_partial_rows (*partial_rows)(rl_format format, uint32_t batch);
   /* Functions of the engine; NULL: none. open is called after stages and activations have been allocated; it may raise
