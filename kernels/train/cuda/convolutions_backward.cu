@@ -102,9 +102,8 @@ typedef struct image_barriers {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* the target has wgmma */
 
-/* barrier.sync, because bar.sync demands that all warps execute the same instruction: input_gradient<0> and <1> have copies. */
-template <int ID, int COUNT> static __device__ __forceinline__ void named_barrier() {
-  asm volatile("barrier.sync %0, %1;" ::"n"(ID), "n"(COUNT) : "memory");
+template <int COUNT> static __device__ __forceinline__ void named_barrier(int id) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(COUNT) : "memory");
 }
 
 /* --- images --------------------------------------------------------------------------------------------------------------- */
@@ -157,7 +156,7 @@ static __device__ __forceinline__ void store_image(const image_part &part, int t
 /* Adds up the bias gradients of the INPUT_THREADS threads through scratch, and stores the totals in `row`. */
 static __device__ __forceinline__ void store_bias(const float sums[VECTOR], int thread, float (*scratch)[VECTOR], float *row) {
   for (int c = 0; c < VECTOR; c++) scratch[thread][c] = sums[c];
-  named_barrier<1, INPUT_THREADS>();
+  named_barrier<INPUT_THREADS>(1);
   if (thread >= RL_CONV2_CHANNELS) return;
   float total = 0.0f;
   for (int i = 0; i < INPUT_THREADS / CHANNEL_VECTORS; i++)
@@ -348,7 +347,7 @@ static __device__ __forceinline__ void add_conv1_gradients(const backward_args &
 
 /* Adds up the rows of conv1's gradients and stores the total. */
 static __device__ __forceinline__ void store_conv1_sums(const float (*rows)[RL_CONV1_PARAMETERS], int thread, float *to) {
-  named_barrier<1, INPUT_THREADS>();
+  named_barrier<INPUT_THREADS>(1);
   for (int k = thread; k < RL_CONV1_PARAMETERS; k += INPUT_THREADS) {
     float sum = 0.0f;
     for (int r = 0; r < 2 * BUFFERS; r++) sum += rows[r][k];
@@ -363,31 +362,30 @@ static __device__ __forceinline__ uint32_t first_image(const backward_args &args
 
 /* Computes the input gradients, and from them conv1's gradients, of images w, w + 2, … of the block, in buffer w. thread: index
  * among the INPUT_THREADS. part: has the pixels of the first image. */
-template <int W> static __device__ __forceinline__ void input_gradient(const backward_args &args, int thread,
-                                                                       shared_memory *shared, image_barriers *barriers,
-                                                                       image_part part) {
+static __device__ __forceinline__ void input_gradient(const backward_args &args, int w, int thread, shared_memory *shared,
+                                                      image_barriers *barriers, image_part part) {
   const int lane = thread % 32, warp = thread / 32 % 4, row = warp / 2, channel = warp % 2 * 16;
   const size_t lane_offset = (row * RL_POOLED1_SIDE + lane % 4 * 2) * RL_CONV1_CHANNELS + channel + lane / 4;
   const uint32_t stride = BUFFERS * gridDim.x;
-  image_buffer *buffer = &shared->buffers[W];
+  image_buffer *buffer = &shared->buffers[w];
   float conv1_sums[1][2][4] = {}, bias[VECTOR] = {};
   bool finite = true;
   uint32_t phase = 0;
-  load_in_async(args, first_image(args, W), thread % WGMMA_THREADS, buffer->in);
+  load_in_async(args, first_image(args, w), thread % WGMMA_THREADS, buffer->in);
   pdl_wait(); /* the loads before do not depend on the previous kernel */
-  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread % WGMMA_THREADS, first_image(args, W));
-  for (uint32_t n = blockIdx.x + W * gridDim.x; n < args.gather.batch; n += stride, phase++) {
+  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread % WGMMA_THREADS, first_image(args, w));
+  for (uint32_t n = blockIdx.x + w * gridDim.x; n < args.gather.batch; n += stride, phase++) {
     const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + lane_offset;
     uint32_t argmax[ROW_PAIRS][1][4];
     float sums[COLUMNS / 2];
     if (phase > 0) {
-      mbarrier_spin_cta(&barriers->empty[W], phase);
+      mbarrier_spin_cta(&barriers->empty[w], phase);
       load_in_async(args, n, thread % WGMMA_THREADS, buffer->in);
     }
     store_image(part, thread % WGMMA_THREADS, buffer);
-    named_barrier<2 + W, WGMMA_THREADS>();
-    if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[W]);
-    if (phase == 0) named_barrier<1, INPUT_THREADS>(); /* RAW: the weights */
+    named_barrier<WGMMA_THREADS>(2 + w);
+    if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[w]);
+    if (phase == 0) named_barrier<INPUT_THREADS>(1); /* RAW: the weights */
     begin_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
     finite &= accumulate_bias(part.pooled2, bias);
     load_argmaxes(args.argmax1, offset, argmax);
@@ -395,15 +393,15 @@ template <int W> static __device__ __forceinline__ void input_gradient(const bac
     wgmma_wait_group<0>();
     wgmma_fence_sums(sums);
     add_conv1_gradients(args, sums, argmax, offset, &buffer->image[row * 2 * PLANE_PITCH], conv1_sums);
-    named_barrier<2 + W, WGMMA_THREADS>(); /* WAR: the buffer */
+    named_barrier<WGMMA_THREADS>(2 + w); /* WAR: the buffer */
   }
   if (phase == 0) { /* a block with one image: the other warpgroup waits for the weights */
     cp_async_wait_all();
     fence_async_proxy();
-    named_barrier<1, INPUT_THREADS>();
+    named_barrier<INPUT_THREADS>(1);
   }
   finite &=
-      store_sums<1>(conv1_sums, shared->conv1_rows[W * 2 + row], [&](int, int half) { return channel + half * 8 + lane / 4; });
+      store_sums<1>(conv1_sums, shared->conv1_rows[w * 2 + row], [&](int, int half) { return channel + half * 8 + lane / 4; });
   if (!finite) args.state->overflow = 1;
   store_conv1_sums(shared->conv1_rows, thread, &args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS]);
   store_bias(bias, thread, shared->bias_sums, &args.partial_conv2_bias[blockIdx.x * RL_CONV2_CHANNELS]);
@@ -459,8 +457,7 @@ static __global__ void __launch_bounds__(THREADS, 1) convolutions_backward(const
     weight_gradient(args, shared, &barriers);
   } else {
     lower_register_limit<160>();
-    if (warpgroup == 1) input_gradient<0>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
-    else input_gradient<1>(args, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
+    input_gradient(args, warpgroup - 1, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
   }
 #else
   __trap();
