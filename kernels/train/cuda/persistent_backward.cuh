@@ -13,16 +13,20 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
                                                     const block_coords &coords, block_memory<Format> &smem) {
   typedef typename Format::value value;
   rl_block_exchange *exchange = args.block_exchange;
-  receive_rows<Format, RL_FC1_OUTPUTS, Format::FC1_PRODUCT_GRADIENT_PITCH>(exchange->fc1_product_gradient, 0, microbatch, coords,
-                                                                           smem.fc1_product_gradient);
-  __syncthreads();
-  record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_gradients);
-  Format::template fc1_backward<SLICE_INPUTS>(smem.fc1_product_gradient, smem.fc1, [&](int image, int k, float a, float b) {
-    const uint32_t pair = coords.group_first_pair + image;
-    if (has_image(microbatch, pair))
-      send_tagged(&exchange->pooled2_gradient[pair][coords.slice * SLICE_INPUTS + k], message_phase<Format>(microbatch, pair),
-                  rounded_to<value>(a), rounded_to<value>(b));
-  });
+  Format::template fc1_backward<SLICE_INPUTS>(
+      smem.fc1_product_gradient, smem.fc1,
+      [&] {
+        receive_rows<Format, RL_FC1_OUTPUTS, Format::FC1_PRODUCT_GRADIENT_PITCH>(exchange->fc1_product_gradient, 0, microbatch,
+                                                                                 coords, smem.fc1_product_gradient);
+        __syncthreads();
+        record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_gradients);
+      },
+      [&](int image, int k, float a, float b) {
+        const uint32_t pair = coords.group_first_pair + image;
+        if (has_image(microbatch, pair))
+          send_tagged(&exchange->pooled2_gradient[pair][coords.slice * SLICE_INPUTS + k], message_phase<Format>(microbatch, pair),
+                      rounded_to<value>(a), rounded_to<value>(b));
+      });
 }
 
 /* Receives pooled2_gradient of the pair's image, and computes out_gradient and the gradient of conv2's bias for this block's

@@ -260,16 +260,25 @@ template <class Format>
 static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                    const block_coords &coords, block_memory<Format> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
-  receive_rows<Format, SLICE_INPUTS, SLICE_INPUTS + Format::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE_INPUTS,
-                                                                           microbatch, coords, smem.pooled2);
-  cp_async_wait_all();
-  __syncthreads();
-  record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_inputs);
-  Format::template fc1_forward<SLICE_INPUTS>(smem.pooled2, smem.fc1, [&](int image, int output, float a, float b) {
-    const uint32_t pair = coords.group_first_pair + image;
-    if (has_image(microbatch, pair))
-      send_tagged(&exchange->fc1_parts[pair][coords.slice][output], message_phase<Format>(microbatch, pair), a, b);
-  });
+  const auto wait_for_weights = [] {
+    cp_async_wait_all();
+    __syncthreads();
+  };
+  if (Format::FC1_LOADS_WEIGHTS_FIRST) wait_for_weights();
+  Format::template fc1_forward<SLICE_INPUTS>(
+      smem.pooled2, smem.fc1,
+      [&] {
+        receive_rows<Format, SLICE_INPUTS, SLICE_INPUTS + Format::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE_INPUTS,
+                                                                                 microbatch, coords, smem.pooled2);
+        if (Format::FC1_LOADS_WEIGHTS_FIRST) __syncthreads();
+        else wait_for_weights();
+        record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_inputs);
+      },
+      [&](int image, int output, float a, float b) {
+        const uint32_t pair = coords.group_first_pair + image;
+        if (has_image(microbatch, pair))
+          send_tagged(&exchange->fc1_parts[pair][coords.slice][output], message_phase<Format>(microbatch, pair), a, b);
+      });
 }
 
 /* Receives and adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Lane i of every warp

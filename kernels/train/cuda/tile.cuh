@@ -106,11 +106,14 @@
  *       If CONV2_GRADIENTS_TOGETHER: computes both gradients. memory.weights: the weights as in global memory.
  *       memory.out_gradient: written by unpool. The function overwrites both. `in` may overlap memory.sums[0] and no other
  *       member.
- *   template <int SLICE_INPUTS, class Epilogue> fc1_forward(const value *in, const value *weights, Epilogue epilogue);
- *       epilogue(image, output, a, b): the product of the slice's inputs and weights.
- *   template <int SLICE_INPUTS, class Epilogue>
- *   fc1_backward(const value *fc1_product_gradient, const value *weights, Epilogue epilogue);
- *       epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights.
+ *   template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
+ *   fc1_forward(const value *in, const value *weights, WaitForInput wait_for_input, Epilogue epilogue);
+ *       epilogue(image, output, a, b): the product of the slice's inputs and weights. Every thread calls wait_for_input() once,
+ *       before it reads `in`. If FC1_LOADS_WEIGHTS_FIRST, the function reads the weights before this call, else after it.
+ *   template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
+ *   fc1_backward(const value *fc1_product_gradient, const value *weights, WaitForGradient wait_for_gradient, Epilogue epilogue);
+ *       epilogue(image, input of the slice, a, b): the product fc1_product_gradient · weights. Every thread calls
+ *       wait_for_gradient() once, before it reads fc1_product_gradient.
  *   fc1_weight_gradient(const value *fc1_product_gradient, const value *in, float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]);
  *       Adds the gradient of TILE_BATCH images to sums. Only warps 0 … FC1_GRADIENT_WARPS - 1 call it.
  *   fc1_gradient_row(i), fc1_gradient_column(i)
@@ -138,7 +141,7 @@ enum {
 template <class Value> struct tile_format {
   typedef Value value;
   enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
-  enum { CONV2_GRADIENTS_TOGETHER = 0 };
+  enum { CONV2_GRADIENTS_TOGETHER = 0, FC1_LOADS_WEIGHTS_FIRST = 0 };
   struct conv2_gradient_memory {};
   struct loaded_weights {};
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };

@@ -426,9 +426,11 @@ struct float_tile_format : tile_format<float> {
 
   /* A warp computes 16 outputs for all images; a lane computes four of the outputs for four of the images, over a quarter of the
    * depth. */
-  template <int SLICE_INPUTS, class Epilogue>
-  static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Epilogue epilogue) {
+  template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, WaitForInput wait_for_input,
+                                                     Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
+    wait_for_input();
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const int image = lane_of_2() * 4, output = warp() * 16 + lane_of_4() * 4;
     const float *a_row = &in[image * PITCH + depth_part() * VECTOR], *b_row = &weights[output * PITCH + depth_part() * VECTOR];
@@ -450,29 +452,28 @@ struct float_tile_format : tile_format<float> {
     epilogue(image + depth_part(), output + 2, result.z, result.w);
   }
 
-  /* A warp computes every WARPS-th group of 16 inputs; a lane computes four of the inputs for all images, over an eighth of the
-   * depth. */
-  template <int SLICE_INPUTS, class Epilogue>
+  /* A warp computes 16 inputs; a lane computes four of the inputs for all images, over an eighth of the depth. */
+  template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const float *fc1_product_gradient, const float *weights,
-                                                      Epilogue epilogue) {
+                                                      WaitForGradient wait_for_gradient, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
-    const int eighth = lane() / 4;
-    for (int group = warp(); group < SLICE_INPUTS / 16; group += WARPS) {
-      const int column = group * 16 + lane() % 4 * VECTOR;
-      float rows[TILE_IMAGES][4] = {};
+    static_assert(SLICE_INPUTS / 16 <= WARPS, "all inputs must have a warp");
+    wait_for_gradient();
+    if (warp() >= SLICE_INPUTS / 16) return;
+    const int eighth = lane() / 4, column = warp() * 16 + lane() % 4 * VECTOR;
+    float rows[TILE_IMAGES][4] = {};
 #pragma unroll 2
-      for (int k = eighth * VECTOR; k < RL_FC1_OUTPUTS; k += 8 * VECTOR) {
-        float4 b[VECTOR];
+    for (int k = eighth * VECTOR; k < RL_FC1_OUTPUTS; k += 8 * VECTOR) {
+      float4 b[VECTOR];
 #pragma unroll
-        for (int i = 0; i < VECTOR; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
+      for (int i = 0; i < VECTOR; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
 #pragma unroll
-        for (int i = 0; i < TILE_IMAGES; i++)
-          fma_product(rows[i], load4(&fc1_product_gradient[i * FC1_PRODUCT_GRADIENT_PITCH + k]), b);
-      }
-      const float4 result = octet_sum(rows);
-      epilogue(eighth, column, result.x, result.y);
-      epilogue(eighth, column + 2, result.z, result.w);
+      for (int i = 0; i < TILE_IMAGES; i++)
+        fma_product(rows[i], load4(&fc1_product_gradient[i * FC1_PRODUCT_GRADIENT_PITCH + k]), b);
     }
+    const float4 result = octet_sum(rows);
+    epilogue(eighth, column, result.x, result.y);
+    epilogue(eighth, column + 2, result.z, result.w);
   }
 
   /* A warp computes 16 outputs × 16 inputs. A lane computes 8 × 4 of these weights over a quarter of the images, and keeps two of

@@ -207,13 +207,15 @@ struct half_tile_format : tile_format<__half> {
   }
 
   /* A warp computes 16 outputs of fc1 (two N of 8) for all images (M). */
-  template <int SLICE_INPUTS, class Epilogue>
-  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
+  template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, WaitForInput wait_for_input,
+                                                     Epilogue epilogue) {
     enum {
       PITCH = SLICE_INPUTS + SLICE_PADDING,
       STEPS = SLICE_INPUTS / 16,
       CHAINS = 2 /* independent accumulators, to hide the latency of mma */
     };
+    wait_for_input();
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
                    b_address =
@@ -232,28 +234,28 @@ struct half_tile_format : tile_format<__half> {
       epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* A warp computes every TILE_WARPS-th group of 16 inputs (two N of 8) for all images (M); K is outputs. */
-  template <int SLICE_INPUTS, class Epilogue>
+  /* A warp computes 16 inputs (two N of 8) for all images (M); K is outputs. The weights are loaded before the wait. */
+  template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *fc1_product_gradient, const value *weights,
-                                                      Epilogue epilogue) {
+                                                      WaitForGradient wait_for_gradient, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
+    static_assert(SLICE_INPUTS / 16 <= TILE_WARPS, "all inputs must have a warp");
+    if (warp() >= SLICE_INPUTS / 16) return wait_for_gradient();
     const uint32_t a_address =
                        shared_address(&fc1_product_gradient[lane() % 8 * FC1_PRODUCT_GRADIENT_PITCH + lane() / 8 * VECTOR]),
-                   b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
-    for (int group = warp(); group < SLICE_INPUTS / 16; group += TILE_WARPS) {
-      float sum[CHAINS][2][4] = {};
-      uint32_t a[STEPS][2], b[STEPS][4];
+                   b_address = shared_address(&weights[lane() % 16 * PITCH + warp() * 16 + lane() / 16 * VECTOR]);
+    float sum[CHAINS][2][4] = {};
+    uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll
-      for (int k = 0; k < STEPS; k++) {
-        if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2);
-        ldmatrix_x4_trans(b[k], b_address + (k * 16 * PITCH + group * 16) * 2);
-      }
+    for (int k = 0; k < STEPS; k++) ldmatrix_x4_trans(b[k], b_address + k * 16 * PITCH * 2);
+    wait_for_gradient();
 #pragma unroll
-      for (int k = 0; k < STEPS; k++)
-        for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
-      for (int c = 0; c < 2; c++)
-        epilogue(lane() / 4, group * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
-    }
+    for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
+#pragma unroll
+    for (int k = 0; k < STEPS; k++)
+      for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
+    for (int c = 0; c < 2; c++)
+      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
   /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. */

@@ -248,25 +248,26 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
 
   enum { CHAINS = 2 /* independent accumulators, to hide mma latency */ };
 
+  enum { FC1_LOADS_WEIGHTS_FIRST = 1 };
+
   /* A warp computes 16 outputs of fc1 (M) for all images. */
-  template <int SLICE_INPUTS, class Epilogue>
-  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
-    if (warp() >= RL_FC1_OUTPUTS / 16) return;
+  template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, WaitForInput wait_for_input,
+                                                     Epilogue epilogue) {
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = SLICE_INPUTS / K };
+    if (warp() >= RL_FC1_OUTPUTS / 16) return wait_for_input();
     const int row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
                    b_address = shared_address(&in[row * PITCH + matrix * VECTOR]);
     float sum[CHAINS][4] = {};
-#pragma unroll 3
-    for (int k = 0; k < SLICE_INPUTS; k += 2 * K) {
-      uint32_t images[4];
-      ldmatrix_x4(images, b_address + k * 4);
-      for (int i = 0; i < 2; i++) {
-        uint32_t a[4];
-        ldmatrix_x4(a, a_address + (k + i * K) * 4);
-        mma_m16n8k8_tf32(sum[i], a, &images[i * 2]);
-      }
-    }
+    uint32_t a[STEPS][4], images[STEPS][2];
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) ldmatrix_x4(a[k], a_address + k * K * 4);
+    wait_for_input();
+#pragma unroll
+    for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(images[k], b_address + k * K * 4); /* fills images[k] and images[k + 1] */
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) mma_m16n8k8_tf32(sum[k % CHAINS], a[k], images[k]);
     for (int i = 0; i < 2; i++) {
       float even, odd;
       pair_rows(sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i], even, odd);
@@ -274,27 +275,31 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     }
   }
 
-  /* A warp computes every TILE_WARPS-th group of 16 inputs (M); K is outputs. Rows i and i + 8 of A are the adjacent inputs 2 i
-   * and 2 i + 1 of the group, and depths lane_k and lane_k + 4 are adjacent outputs, so that float2 loads fill the fragments. */
-  template <int SLICE_INPUTS, class Epilogue>
+  /* A warp computes 16 inputs (M); K is outputs. The weights are loaded before the wait. Rows i and i + 8 of A are the adjacent
+   * inputs 2 i and 2 i + 1 of the group, and depths lane_k and lane_k + 4 are adjacent outputs, so that float2 loads fill the
+   * fragments. */
+  template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *fc1_product_gradient, const value *weights,
-                                                      Epilogue epilogue) {
-    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
-    const value *b_from = &fc1_product_gradient[lane_row() * FC1_PRODUCT_GRADIENT_PITCH + lane_k() * 2];
-    for (int column = warp() * 16; column < SLICE_INPUTS; column += TILE_WARPS * 16) {
-      const value *a_from = &weights[lane_k() * 2 * PITCH + column + lane_row() * 2];
-      float sum[CHAINS][4] = {};
-#pragma unroll 4
-      for (int k = 0; k < RL_FC1_OUTPUTS; k += K) {
-        uint32_t a[4], images[2];
-        load_pair(a[0], a[1], &a_from[k * PITCH]);
-        load_pair(a[2], a[3], &a_from[(k + 1) * PITCH]);
-        load_pair(images[0], images[1], &b_from[k]);
-        mma_m16n8k8_tf32(sum[k / K % CHAINS], a, images);
-      }
-      for (int i = 0; i < 2; i++)
-        epilogue(lane_k() * 2 + i, column + lane_row() * 2, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
+                                                      WaitForGradient wait_for_gradient, Epilogue epilogue) {
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / K };
+    static_assert(SLICE_INPUTS / 16 <= TILE_WARPS, "all inputs must have a warp");
+    if (warp() >= SLICE_INPUTS / 16) return wait_for_gradient();
+    const int column = warp() * 16 + lane_row() * 2;
+    const value *a_from = &weights[lane_k() * 2 * PITCH + column],
+                *b_from = &fc1_product_gradient[lane_row() * FC1_PRODUCT_GRADIENT_PITCH + lane_k() * 2];
+    float sum[CHAINS][4] = {};
+    uint32_t a[STEPS][4], images[STEPS][2];
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+      load_pair(a[k][0], a[k][1], &a_from[k * K * PITCH]);
+      load_pair(a[k][2], a[k][3], &a_from[(k * K + 1) * PITCH]);
     }
+    wait_for_gradient();
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) load_pair(images[k][0], images[k][1], &b_from[k * K]);
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) mma_m16n8k8_tf32(sum[k % CHAINS], a[k], images[k]);
+    for (int i = 0; i < 2; i++) epilogue(lane_k() * 2 + i, column, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
   }
 
   /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. Rows i and i + 8 of A are the adjacent outputs 2 i and
