@@ -34,6 +34,13 @@ inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u64(unsigned long long &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
+/* Applies the truth table to each bit of a, b and c: bit 4 a + 2 b + c of the table is the result. */
+inline void lop3_b32(uint32_t &to, uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
+  to = 0;
+  for (uint32_t i = 0; i < 8; i++)
+    if (table >> i & 1) to |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+}
+
 /* Sets each byte of `to` to the byte of {x, y} that a nibble of the selector chooses. If bit 3 of the nibble is set, sets the
  * byte of `to` to eight copies of the chosen byte's sign bit instead. */
 inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t selector) {
