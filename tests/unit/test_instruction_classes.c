@@ -49,6 +49,7 @@ static rl_instruction_classes absent_classes_in(const char *opcodes) { return ab
 #define ATOMICS rl_instruction_classes_of_metric("lts__t_sectors_srcunit_tex_aperture_device_op_red_lookup_miss.sum")
 #define TMA rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum")
 #define DISTRIBUTED_SHARED rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum")
+#define ASYNCHRONOUS_COPY rl_instruction_classes_of_metric("l1tex__t_bytes_pipe_lsu_mem_global_op_ldgsts_cache_access.sum")
 #define EVICTION rl_instruction_classes_of_metric("lts__t_sectors_srcunit_tex_op_read_evict_first_lookup_hit.sum")
 #define OTHER_DEVICES rl_instruction_classes_of_metric("lts__t_sectors_srcunit_tex_aperture_peer_lookup_miss.sum")
 #define LOCAL rl_instruction_classes_of_metric("l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct")
@@ -56,11 +57,11 @@ static rl_instruction_classes absent_classes_in(const char *opcodes) { return ab
 static void classes_without_an_instruction_are_absent(void **state) {
   (void)state;
   const rl_instruction_classes all =
-      TEXTURE | SURFACE | TENSOR | LOCAL | ATOMICS | TMA | DISTRIBUTED_SHARED | EVICTION | OTHER_DEVICES;
+      TEXTURE | SURFACE | TENSOR | LOCAL | ATOMICS | TMA | DISTRIBUTED_SHARED | ASYNCHRONOUS_COPY | EVICTION | OTHER_DEVICES;
   assert_int_equal(all, rl_all_instruction_classes("GH100"));
   static const char plain_code[] =
       "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC "
-      "REDUX.SUM HFMA2 ATOMS.ADD SHFL.BFLY LDGSTS STG.E EXIT BRA NOP";
+      "REDUX.SUM HFMA2 ATOMS.ADD SHFL.BFLY STG.E EXIT BRA NOP";
   assert_int_equal(absent_classes_in(plain_code), all);
   const struct {
     const char *code;
@@ -95,8 +96,9 @@ static void classes_without_an_instruction_are_absent(void **state) {
                {"UBLKCP.S.G EXIT", TMA | DISTRIBUTED_SHARED | EVICTION},
                {"STAS EXIT", DISTRIBUTED_SHARED},
                {"REDAS EXIT", DISTRIBUTED_SHARED},
+               {"LDGSTS.E.BYPASS.128 EXIT", ASYNCHRONOUS_COPY},
                {"SYNCS.ARRIVE.TRANS64 EXIT", DISTRIBUTED_SHARED},
-               {"TXQ SUST STL IMMA UTMAREDG", all & ~OTHER_DEVICES}};
+               {"TXQ SUST STL IMMA UTMAREDG LDGSTS", all & ~OTHER_DEVICES}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (absent_classes_in(cases[i].code) != (all & ~cases[i].present))
       fail_msg("%s: the absent classes are %x, not %x", cases[i].code, absent_classes_in(cases[i].code), all & ~cases[i].present);
@@ -189,8 +191,8 @@ static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
                                           "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
   for (size_t i = 0; i < sizeof collected / sizeof *collected; i++)
     if (rl_instruction_classes_of_metric(collected[i]) != 0) fail_msg("%s", collected[i]);
-  const rl_instruction_classes classes[] = {TEXTURE,  SURFACE,      TENSOR, LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED,
-                                            EVICTION, OTHER_DEVICES};
+  const rl_instruction_classes classes[] = {TEXTURE,           SURFACE,  TENSOR,       LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED,
+                                            ASYNCHRONOUS_COPY, EVICTION, OTHER_DEVICES};
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
     assert_true(classes[i] != 0 && (classes[i] & (classes[i] - 1)) == 0);
     assert_non_null(strstr(rl_absent_instruction_classes_reason(classes[i]), "not counted: the code has no "));
@@ -199,6 +201,21 @@ static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
   assert_int_equal(
       rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"),
       TEXTURE);
+}
+
+static void evict_normal_equals_all_policies_without_other_policies(void **state) {
+  (void)state;
+  char equal[128] = "";
+  assert_non_null(
+      rl_equal_metric("lts__t_sectors_srcunit_tex_op_read_evict_normal_lookup_hit.sum", EVICTION, equal, sizeof equal));
+  assert_string_equal(equal, "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum");
+  static const char *const others[] = {
+      "lts__t_sectors_evict_normal_lookup_hit.sum", "lts__t_sectors_srcunit_ltcfabric_evict_normal_lookup_miss.sum",
+      "lts__t_sectors_srcunit_tex_evict_normal_demote_lookup_hit.sum", "lts__t_sectors_srcunit_tex_lookup_hit.sum"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_null(rl_equal_metric(others[i], rl_all_instruction_classes("GH100"), equal, sizeof equal));
+  assert_null(rl_equal_metric("lts__t_sectors_srcunit_tex_evict_normal_lookup_miss.sum",
+                              rl_all_instruction_classes("GH100") & ~EVICTION, equal, sizeof equal));
 }
 
 typedef struct column {
@@ -265,6 +282,7 @@ static void collected_counters_are_0_without_the_class(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(classes_without_an_instruction_are_absent),
+                                     cmocka_unit_test(evict_normal_equals_all_policies_without_other_policies),
                                      cmocka_unit_test(a_descriptor_that_is_not_the_default_may_change_the_eviction_policy),
                                      cmocka_unit_test(half_multiply_adds_are_tensor_instructions_on_other_chips),
                                      cmocka_unit_test(code_that_leaves_the_function_has_all_classes),

@@ -37,6 +37,11 @@ static const struct {
   const char *exempt_chip; /* CUPTI's name of the chip */
   /* Substrings of the names of metrics that count requests from L1TEX or, in the last class, also from the constant caches. */
   const char *l2_metric_patterns[3];
+  /* If the class is absent, a metric of requests from L1TEX whose name contains `pattern` equals the metric that has
+   * `replacement` in its place. NULL: there is no such metric. */
+  struct {
+    const char *pattern, *replacement, *reason;
+  } l2_equal_metric;
 } classes[] = {
     {.opcode_patterns = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
      .sm_metric_patterns = {"_mem_texture", "_op_texture"},
@@ -62,9 +67,14 @@ static const struct {
     {.opcode_patterns = {" LD ", " ST ", " ATOM ", " RED ", " QSPC ", " STAS", " REDAS", " SYNCS", " UBLK", " UTMA"},
      .sm_metric_patterns = {"_mem_dshared", "_op_dshared"},
      .reason = "not counted: the code has no instruction that reaches the shared memory of other blocks"},
+    {.opcode_patterns = {" LDGSTS"},
+     .sm_metric_patterns = {"_op_ldgsts"},
+     .reason = "not counted: the code has no asynchronous copy from global to shared memory (LDGSTS)"},
     {.may_contain = may_change_l2_eviction,
      .only_chip = "GH100",
      .l2_metric_patterns = {"_evict_first", "_evict_last", "_evict_normal_demote"},
+     .l2_equal_metric = {"_evict_normal_lookup", "_lookup",
+                         "equals the counter of all eviction policies: the code uses no other L2 eviction policy"},
      .reason = "not counted: the code has no access with an L2 eviction policy other than evict_normal"},
     {.may_contain = may_access_other_devices,
      .l2_metric_patterns = {"_aperture_peer"},
@@ -123,11 +133,16 @@ static bool is_hardware_limit(const char *metric) {
   return strstr(metric, ".peak_sustained") != NULL || strstr(metric, ".max_rate") != NULL;
 }
 
+/* Returns whether the metric counts requests to L2 from a unit: "_srcunit_tex_" is L1TEX. */
+static bool counts_requests_of(const char *metric, const char *unit) {
+  return rl_begins_with(metric, "lts__") && strstr(metric, unit) != NULL;
+}
+
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
   static const char *const sm_metric_prefixes[] = {"l1tex__", "smsp__", "sm__"};
   rl_instruction_classes found = 0;
-  bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 &&
-                              (strstr(metric, "_srcunit_tex_") != NULL || strstr(metric, "_srcunit_gcc_aperture_peer") != NULL);
+  bool is_sm = false,
+       is_l2 = counts_requests_of(metric, "_srcunit_tex_") || counts_requests_of(metric, "_srcunit_gcc_aperture_peer");
   for (size_t i = 0; i < sizeof sm_metric_prefixes / sizeof *sm_metric_prefixes; i++)
     is_sm |= rl_begins_with(metric, sm_metric_prefixes[i]);
   for (size_t c = 0; c < CLASS_COUNT && !is_hardware_limit(metric); c++)
@@ -137,6 +152,18 @@ rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
                                sizeof classes[c].l2_metric_patterns / sizeof *classes[c].l2_metric_patterns)))
       found |= UINT32_C(1) << c;
   return found;
+}
+
+const char *rl_equal_metric(const char *metric, rl_instruction_classes absent, char *equal, size_t size) {
+  for (size_t c = 0; c < CLASS_COUNT && counts_requests_of(metric, "_srcunit_tex_"); c++) {
+    const char *pattern = classes[c].l2_equal_metric.pattern,
+               *found = pattern != NULL && (absent & UINT32_C(1) << c) != 0 ? strstr(metric, pattern) : NULL;
+    if (found == NULL) continue;
+    snprintf(equal, size, "%.*s%s%s", (int)(found - metric), metric, classes[c].l2_equal_metric.replacement,
+             found + strlen(pattern));
+    return classes[c].l2_equal_metric.reason;
+  }
+  return NULL;
 }
 
 const char *rl_absent_instruction_classes_reason(rl_instruction_classes absent) {

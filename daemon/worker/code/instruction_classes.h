@@ -1,5 +1,6 @@
-/* Finds counters that are 0 because the kernel's SASS has no instruction that increments them, so that they need not be
- * collected. A kernel that calls or jumps to other code is assumed to execute instructions of every class. */
+/* Finds counters that need not be collected, because the kernel's SASS lacks instructions: those that only these instructions
+ * increment are 0, and some others equal a counter that is collected. A kernel that calls or jumps to other code is assumed to
+ * execute instructions of every class. */
 #ifndef RL_CODE_INSTRUCTION_CLASSES_H
 #define RL_CODE_INSTRUCTION_CLASSES_H
 
@@ -23,6 +24,9 @@ rl_instruction_classes rl_absent_instruction_classes(const rl_disassembly *funct
 /* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the
  * metric must always be collected. */
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);
+/* Writes to `equal` the name of a metric that has the same value as `metric` in code that lacks the absent classes, and returns
+ * why. Returns NULL if there is none. */
+const char *rl_equal_metric(const char *metric, rl_instruction_classes absent, char *equal, size_t size);
 /* Returns why the metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
 const char *rl_absent_instruction_classes_reason(rl_instruction_classes absent);
 

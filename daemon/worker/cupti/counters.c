@@ -320,15 +320,6 @@ static int append_metric(int64_t ordinal, const char *name, double value, const 
   return rl_records_add_metric(records, &record, err);
 }
 
-/* Appends a metric that was not collected, with the reason. Its value is 0 when no profiled kernel has an instruction that the
- * metric counts, else NAN. */
-static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_records *records, rl_error *err) {
-  rl_kernel_metric record = {.ordinal = ordinal, .value = metric->known_value};
-  snprintf(record.metric, sizeof record.metric, "%s", metric->name);
-  snprintf(record.reason, sizeof record.reason, "%s", metric->skip_reason);
-  return rl_records_add_metric(records, &record, err);
-}
-
 static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, const double *values, rl_records *records,
                            rl_error *err) {
   const rl_counter_plan *plan = prepared->plan;
@@ -340,29 +331,6 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
     if (append_metric((int64_t)ordinal, prepared->counter_names[m], values[ordinal * plan->metric_count + m], reason, records,
                       err) < 0)
       return -1;
-  }
-  return 0;
-}
-
-/* Appends the metrics that need no counters: launch metrics, device attributes and skipped metrics. */
-static int append_other_metrics(const rl_counters *counters, const rl_metric_selection *selection, const profiled_step *step,
-                                size_t ordinal, rl_records *records, rl_error *err) {
-  const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch_metric_inputs launch_inputs =
-      rl_launch_metric_inputs_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
-  for (size_t i = selection->counter_count; i < selection->count; i++) { /* the counters come first */
-    const rl_selected_metric *metric = &selection->items[i];
-    const char *reason = "";
-    double value;
-    if (metric->skip_reason != NULL) {
-      if (append_skipped((int64_t)ordinal, metric, records, err) < 0) return -1;
-      continue;
-    }
-    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch_inputs, metric->name, &reason);
-    else if (strncmp(metric->name, "device__", 8) == 0)
-      value = rl_device_attribute(counters->device_index, metric->name, &reason);
-    else continue;
-    if (append_metric((int64_t)ordinal, metric->name, value, reason, records, err) < 0) return -1;
   }
   return 0;
 }
@@ -390,24 +358,72 @@ static void clear_collection(collection *collected) {
   for (size_t i = 0; i < collected->plan_count; i++) free(collected->plans[i].values);
 }
 
+static const rl_prepared_profile *last_profile(const collection *collected) {
+  return collected->plans[collected->plan_count - 1].prepared;
+}
+
+/* Returns the value of a counter; NAN if no plan has collected it. */
+static double collected_value(const collection *collected, size_t ordinal, const char *counter) {
+  for (size_t i = 0; i < collected->plan_count; i++) {
+    const rl_prepared_profile *prepared = collected->plans[i].prepared;
+    const size_t found = rl_prepared_profile_index(prepared, counter);
+    if (found < prepared->plan->metric_count) return collected->plans[i].values[ordinal * prepared->plan->metric_count + found];
+  }
+  return NAN;
+}
+
 static int append_collected(const collection *collected, size_t ordinal, rl_records *records, rl_error *err) {
   for (size_t i = 0; i < collected->plan_count; i++)
     if (append_counters(collected->plans[i].prepared, ordinal, collected->plans[i].values, records, err) < 0) return -1;
   return 0;
 }
 
-/* Appends the selected kernels with the counters of all plans. The selection of the last plan lists the metrics that need no
- * counters. */
+/* Appends a metric that was not collected, with the reason: the value of the counter that it equals, 0 when no profiled kernel
+ * has an instruction that the metric counts, else NAN. */
+static int append_skipped(const collection *collected, size_t ordinal, const rl_selected_metric *metric, rl_records *records,
+                          rl_error *err) {
+  const double value = metric->equal_to != NULL ? collected_value(collected, ordinal, metric->equal_to) : metric->known_value;
+  rl_kernel_metric record = {.ordinal = (int64_t)ordinal, .value = value};
+  snprintf(record.metric, sizeof record.metric, "%s", metric->name);
+  snprintf(record.reason, sizeof record.reason, "%s", metric->skip_reason);
+  return rl_records_add_metric(records, &record, err);
+}
+
+/* Appends the metrics that need no counters: launch metrics, device attributes and skipped metrics. The profile of the last plan
+ * lists them. */
+static int append_other_metrics(const rl_counters *counters, const collection *collected, const profiled_step *step,
+                                size_t ordinal, rl_records *records, rl_error *err) {
+  const rl_metric_selection *selection = &last_profile(collected)->selection;
+  const step_kernel *kernel = &step->kernels[ordinal];
+  const rl_launch_metric_inputs launch_inputs =
+      rl_launch_metric_inputs_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
+  for (size_t i = selection->counter_count; i < selection->count; i++) { /* the counters come first */
+    const rl_selected_metric *metric = &selection->items[i];
+    const char *reason = "";
+    double value;
+    if (metric->skip_reason != NULL) {
+      if (append_skipped(collected, ordinal, metric, records, err) < 0) return -1;
+      continue;
+    }
+    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch_inputs, metric->name, &reason);
+    else if (strncmp(metric->name, "device__", 8) == 0)
+      value = rl_device_attribute(counters->device_index, metric->name, &reason);
+    else continue;
+    if (append_metric((int64_t)ordinal, metric->name, value, reason, records, err) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Appends the selected kernels with the counters of all plans and the other metrics. */
 static int append_results(const rl_counters *counters, const collection *collected, const profiled_step *step,
                           rl_records *records, rl_error *err) {
-  const rl_prepared_profile *prepared = collected->plans[collected->plan_count - 1].prepared;
   for (size_t k = 0; k < step->kernel_count; k++) {
     const rl_block_resources resources = rl_block_resources_of(&step->kernels[k].activity, step->kernels[k].barriers);
     if (!step->selected[k]) continue;
     if (append_kernel(counters, step, k, records, err) < 0 || append_collected(collected, k, records, err) < 0 ||
-        append_other_metrics(counters, &prepared->selection, step, k, records, err) < 0)
+        append_other_metrics(counters, collected, step, k, records, err) < 0)
       return -1;
-    if (selects_occupancy_curves(&prepared->profile_options) &&
+    if (selects_occupancy_curves(&last_profile(collected)->profile_options) &&
         rl_occupancy_curves(counters->device_limits, &resources, (int64_t)k, records, err) < 0)
       return -1;
   }

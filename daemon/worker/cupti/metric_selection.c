@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/records.h"
 #include "worker/cupti/counter_plan.h"
 
 /* Returns the origin of a metric that the catalogue does not have. */
@@ -67,6 +68,25 @@ static bool is_collected_counter(const rl_selected_metric *metric) {
   return metric->origin == RL_ORIGIN_COUNTER && metric->skip_reason == NULL;
 }
 
+/* Returns the name of the collected counter; NULL if the selection does not collect it. */
+static const char *find_collected_counter(const rl_metric_selection *selection, const char *name) {
+  for (size_t i = 0; i < selection->count; i++)
+    if (is_collected_counter(&selection->items[i]) && strcmp(selection->items[i].name, name) == 0)
+      return selection->items[i].name;
+  return NULL;
+}
+
+/* Skips the counters from `first` on that equal another collected counter. */
+static void skip_equal_counters(rl_metric_selection *selection, size_t first, rl_instruction_classes absent_classes) {
+  for (size_t i = first; i < selection->count; i++) {
+    rl_selected_metric *metric = &selection->items[i];
+    char equal[RL_METRIC_NAME_SIZE];
+    const char *reason = is_collected_counter(metric) ? rl_equal_metric(metric->name, absent_classes, equal, sizeof equal) : NULL;
+    if (reason != NULL) metric->equal_to = find_collected_counter(selection, equal);
+    if (metric->equal_to != NULL) metric->skip_reason = reason;
+  }
+}
+
 static int compare_counters_first(const void *a, const void *b) {
   const rl_selected_metric *x = a, *y = b;
   int order = is_collected_counter(y) - is_collected_counter(x);
@@ -88,8 +108,9 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   int result = names == NULL || known == NULL ? rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics")
                                               : rl_chip_has_metrics(chip, names, count, known, err);
   for (size_t i = 0; result == 0 && i < count; i++) {
-    if (isnan(items[i].known_value) || known[i]) continue;
+    if ((isnan(items[i].known_value) && items[i].equal_to == NULL) || known[i]) continue;
     items[i].known_value = NAN;
+    items[i].equal_to = NULL;
     items[i].skip_reason = "CUPTI has no such metric for this chip";
   }
   free(names);
@@ -108,6 +129,7 @@ static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes ab
     const bool is_collected = selected.skip_reason == NULL && metric->origin != RL_ORIGIN_NONE;
     if (is_collected || !rl_raw_metric_is_only_on_raw_page(metric)) selection->items[selection->count++] = selected;
   }
+  skip_equal_counters(selection, named_count, absent_classes);
 }
 
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,

@@ -11,6 +11,7 @@ typedef struct rl_selected_metric {
   rl_metric_origin origin;
   const char *skip_reason; /* reason why a counter is not collected; NULL: it is collected */
   double known_value;      /* value of a skipped metric; NAN: unknown */
+  const char *equal_to;    /* collected counter that has the value of this skipped metric; NULL: none */
 } rl_selected_metric;
 
 typedef struct rl_metric_selection {
@@ -20,8 +21,8 @@ typedef struct rl_metric_selection {
 } rl_metric_selection;
 
 /* Selects the metrics of the sections in the profile options, and the metrics that the options name. absent_classes: classes of
- * instructions that no profiled kernel has. Counters that only these instructions increment are skipped with the value 0, unless
- * the options name them. */
+ * instructions that no profiled kernel has. Counters that only these instructions increment are skipped with the value 0, and
+ * counters that equal a collected one are skipped too, unless the options name them. */
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                              rl_metric_selection *selection, rl_error *err);
 /* Sets known_value of skipped counters that the chip does not have to NAN, and their skip_reason accordingly. */

@@ -30,13 +30,18 @@ static int read_chip(int device_index, const char **name, rl_error *err) {
 
 static int compare_names(const void *name, const void *item) { return strcmp(name, *(const char *const *)item); }
 
+size_t rl_prepared_profile_index(const rl_prepared_profile *prepared, const char *counter) {
+  const char *const *found =
+      bsearch(counter, prepared->counter_names, prepared->plan->metric_count, sizeof *prepared->counter_names, compare_names);
+  return found != NULL ? (size_t)(found - prepared->counter_names) : prepared->plan->metric_count;
+}
+
 /* Lists the selection's counters, except those that `collected` has, and returns their number. */
 static size_t list_counters(const rl_prepared_profile *collected, rl_prepared_profile *prepared) {
   size_t count = 0;
   for (size_t i = 0; i < prepared->selection.counter_count; i++) {
     const char *name = prepared->selection.items[i].name;
-    if (collected == NULL || bsearch(name, collected->counter_names, collected->plan->metric_count,
-                                     sizeof *collected->counter_names, compare_names) == NULL)
+    if (collected == NULL || rl_prepared_profile_index(collected, name) == collected->plan->metric_count)
       prepared->counter_names[count++] = name;
   }
   return count;

@@ -31,6 +31,8 @@ typedef struct rl_prepared_profiles { /* a cache; a new entry replaces the least
 int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
                              rl_instruction_classes absent_classes, const rl_prepared_profile *collected,
                              const rl_prepared_profile **found, rl_error *err);
+/* Returns the index of a counter in counter_names; plan->metric_count if it is not there. */
+size_t rl_prepared_profile_index(const rl_prepared_profile *prepared, const char *counter);
 void rl_prepared_profiles_close(rl_prepared_profiles *cache);
 
 #endif
