@@ -87,14 +87,17 @@ static int read_config(rl_counter_group *group, rl_error *err) {
 /* A set of metrics: indices into the plan's list of metrics. */
 typedef std::vector<size_t> metric_set;
 
-/* Orders of the units in which metrics are configured. Units with few hardware counters come first. Fewer passes are needed when
- * L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units (gpu__). Both orders are
- * tried, and the faster plan is kept. The first order needs fewer passes for most metric sets. The second order needs as many for
- * plain code on GH100, but its configuration is smaller. */
-enum { UNIT_COUNT = 8, UNIT_ORDER_COUNT = 2 };
-static const char *const unit_orders[UNIT_ORDER_COUNT][UNIT_COUNT] = {
+/* Orders of the units, and of groups of their metrics, in which metrics are configured. Units with few hardware counters come
+ * first. Fewer passes are needed when L2's tag stage (lts__t_) comes after lrc__ and the metrics that combine L2 with other units
+ * (gpu__). All orders are tried, and the fastest plan is kept. The first order needs fewer passes for most metric sets. The other
+ * orders need as many for plain code on GH100, but their configuration is smaller. The last one is the best of 500 random orders.
+ */
+enum { MAX_UNITS = 11, UNIT_ORDER_COUNT = 3 };
+static const char *const unit_orders[UNIT_ORDER_COUNT][MAX_UNITS] = {
     {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"},
-    {"l1tex__m_", "gpu__", "lrc__", "gcc__", "lts__", "l1tex__", "sm__", "smsp__"}};
+    {"l1tex__m_", "gpu__", "lrc__", "gcc__", "lts__", "l1tex__", "sm__", "smsp__"},
+    {"gpu__", "lts__", "l1tex__m_", "lrc__", "lts__t_", "gcc__", "l1tex__", "sm__", "smsp__", "lts__t_requests",
+     "l1tex__t_sector"}};
 
 struct planner {
   CUpti_ProfilerType type;
@@ -155,12 +158,14 @@ struct planner {
     return needed;
   }
 
-  /* Returns the position of the metric's unit in one of unit_orders. */
+  /* Returns the position of the metric's unit in one of unit_orders: the longest prefix of its name. */
   size_t unit_rank(size_t metric, size_t order) const {
-    const char *const *units = unit_orders[order];
-    return (
-        size_t)(std::find_if(units, units + UNIT_COUNT, [&](const char *unit) { return rl_begins_with(names[metric], unit); }) -
-                units);
+    size_t rank = MAX_UNITS, longest = 0;
+    for (size_t i = 0; i < MAX_UNITS && unit_orders[order][i] != NULL; i++) {
+      const size_t length = strlen(unit_orders[order][i]);
+      if (length > longest && rl_begins_with(names[metric], unit_orders[order][i])) rank = i, longest = length;
+    }
+    return rank;
   }
 
   bool is_harder_to_place(size_t a, size_t b, size_t order) const {
