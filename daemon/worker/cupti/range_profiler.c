@@ -1,10 +1,15 @@
-/* *kept_profiler is NULL while the range profiler is disabled; PC sampling is allowed then. Otherwise the range profiler is
- * enabled with one configuration, and PC sampling is forbidden. A collection enables the range profiler if necessary, runs start,
- * replay and stop once for each pass, and decodes the counter data. The range profiler stays enabled for the next collection.
- * Another configuration or an error disables it. */
+/* *kept_profiler is NULL while no session is open; PC sampling is allowed then. Otherwise a session of CUPTI's profiler is open,
+ * which reserves the hardware, and PC sampling is forbidden. A collection opens the session if necessary, sets the configuration,
+ * runs each pass, and decodes the counter data. The session stays open for the next collection. Another configuration or an error
+ * closes it.
+ *
+ * cuptiRangeProfilerStart would open the session twice, which takes 60 to 90 ms more (H200, CUDA 13.0). So sessions and passes
+ * use the functions of cupti_profiler_target.h, which CUDA 13 deprecates, and only counter data images are made by the range
+ * profiler. */
 #include "worker/cupti/range_profiler.h"
 
 #include <cuda_runtime_api.h>
+#include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -23,80 +28,160 @@ static int current_context(CUcontext *context, rl_error *err) {
   return 0;
 }
 
-struct rl_range_profiler { /* exists only while CUPTI's range profiler is enabled */
-  CUpti_RangeProfiler_Object *object;
-  uint8_t *config, *counter_data; /* CUPTI uses both until the profiler is disabled */
-  size_t config_size, counter_data_size, range_count;
+typedef struct counter_data {
+  uint8_t *image, *scratch;
+  size_t image_size, scratch_size;
+} counter_data;
+
+struct rl_range_profiler { /* exists only while a session is open */
+  CUcontext context;
+  bool configured; /* the session has a configuration */
+  uint8_t *config; /* in use while the session has it */
+  size_t config_size, range_count;
+  uint8_t *empty_image; /* copy of the counter data image before the first pass */
+  counter_data data;    /* in use while the session is open */
 };
 
-static int allocate_counter_data(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
+static void free_profiler(rl_range_profiler *profiler) {
+  free(profiler->config);
+  free(profiler->empty_image);
+  free(profiler->data.image);
+  free(profiler->data.scratch);
+  free(profiler);
+}
+
+/* --- counter data ---------------------------------------------------------------------------------------------------- */
+
+static int make_image_with(CUpti_RangeProfiler_Object *object, const rl_counter_group *group, size_t range_count,
+                           counter_data *data, rl_error *err) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
-  size.pRangeProfilerObject = profiler->object;
+  CUpti_RangeProfiler_CounterDataImage_Initialize_Params empty = {
+      CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+  size.pRangeProfilerObject = empty.pRangeProfilerObject = object;
   size.pMetricNames = group->names;
   size.numMetrics = group->count;
-  size.maxNumOfRanges = profiler->range_count;
-  size.maxNumRangeTreeNodes = (uint32_t)profiler->range_count;
+  size.maxNumOfRanges = range_count;
+  size.maxNumRangeTreeNodes = (uint32_t)range_count;
   if (RL_CUPTI_CALL(cuptiRangeProfilerGetCounterDataSize, &size, err) < 0) return -1;
-  profiler->counter_data_size = size.counterDataSize;
-  profiler->counter_data = calloc(1, profiler->counter_data_size);
-  return profiler->counter_data != NULL
-             ? 0
-             : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for %zu ranges of counters", profiler->range_count);
+  data->image_size = empty.counterDataSize = size.counterDataSize;
+  data->image = empty.pCounterData = calloc(1, data->image_size);
+  if (data->image == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for %zu ranges of counters", range_count);
+  return RL_CUPTI_CALL(cuptiRangeProfilerCounterDataImageInitialize, &empty, err);
+}
+
+/* Makes an image without ranges. The range profiler is enabled only for this purpose; it does not start, so it reserves nothing.
+ */
+static int make_image(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
+  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+  enable.ctx = profiler->context;
+  if (RL_CUPTI_CALL(cuptiRangeProfilerEnable, &enable, err) < 0) return -1;
+  int result = make_image_with(enable.pRangeProfilerObject, group, profiler->range_count, &profiler->data, err);
+  disable.pRangeProfilerObject = enable.pRangeProfilerObject;
+  return RL_CUPTI_CALL(cuptiRangeProfilerDisable, &disable, result < 0 ? NULL : err) < 0 ? -1 : result;
+}
+
+static int allocate_scratch(counter_data *data, rl_error *err) {
+  CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params size = {
+      CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+  size.counterDataImageSize = data->image_size;
+  size.pCounterDataImage = data->image;
+  if (RL_CUPTI_CALL(cuptiProfilerCounterDataImageCalculateScratchBufferSize, &size, err) < 0) return -1;
+  data->scratch_size = size.counterDataScratchBufferSize;
+  data->scratch = calloc(1, data->scratch_size + 1);
+  return data->scratch != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+}
+
+static int initialize_scratch(const counter_data *data, rl_error *err) {
+  CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params params = {
+      CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params_STRUCT_SIZE};
+  params.counterDataImageSize = data->image_size;
+  params.pCounterDataImage = data->image;
+  params.counterDataScratchBufferSize = data->scratch_size;
+  params.pCounterDataScratchBuffer = data->scratch;
+  return RL_CUPTI_CALL(cuptiProfilerCounterDataImageInitializeScratchBuffer, &params, err);
+}
+
+static void *copy_of(const void *bytes, size_t size) {
+  void *copy = malloc(size);
+  return copy != NULL ? memcpy(copy, bytes, size) : NULL;
+}
+
+static int make_counter_data(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
+  if (make_image(profiler, group, err) < 0 || allocate_scratch(&profiler->data, err) < 0 ||
+      initialize_scratch(&profiler->data, err) < 0)
+    return -1;
+  profiler->empty_image = copy_of(profiler->data.image, profiler->data.image_size);
+  return profiler->empty_image != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+}
+
+/* --- the session ------------------------------------------------------------------------------------------------------ */
+
+static int begin_session(const rl_range_profiler *profiler, rl_error *err) {
+  CUpti_Profiler_BeginSession_Params begin = {CUpti_Profiler_BeginSession_Params_STRUCT_SIZE};
+  begin.ctx = profiler->context;
+  begin.counterDataImageSize = profiler->data.image_size;
+  begin.pCounterDataImage = profiler->data.image;
+  begin.counterDataScratchBufferSize = profiler->data.scratch_size;
+  begin.pCounterDataScratchBuffer = profiler->data.scratch;
+  begin.range = CUPTI_AutoRange;
+  begin.replayMode = CUPTI_UserReplay;
+  begin.maxRangesPerPass = begin.maxLaunchesPerPass = profiler->range_count;
+  return RL_CUPTI_CALL(cuptiProfilerBeginSession, &begin, err);
 }
 
 static int copy_config(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
   profiler->config_size = group->config_image_size;
-  profiler->config = malloc(profiler->config_size);
-  if (profiler->config == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a counter configuration");
-  memcpy(profiler->config, group->config_image, profiler->config_size);
+  profiler->config = copy_of(group->config_image, group->config_image_size);
+  return profiler->config != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a counter configuration");
+}
+
+static int open_session(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
+  rl_range_profiler *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the range profiler");
+  created->range_count = range_count;
+  rl_pc_sampling_forbid();
+  if (current_context(&created->context, err) < 0 || copy_config(created, group, err) < 0 ||
+      make_counter_data(created, group, err) < 0 || begin_session(created, err) < 0) {
+    rl_pc_sampling_allow();
+    free_profiler(created);
+    return -1;
+  }
+  *kept_profiler = created;
   return 0;
+}
+
+static int remove_config(rl_range_profiler *profiler, rl_error *err) {
+  CUpti_Profiler_UnsetConfig_Params unset = {CUpti_Profiler_UnsetConfig_Params_STRUCT_SIZE};
+  unset.ctx = profiler->context;
+  if (!profiler->configured) return 0;
+  profiler->configured = false;
+  return RL_CUPTI_CALL(cuptiProfilerUnsetConfig, &unset, err);
 }
 
 /* Clears the counter data and sets the configuration, so that the next pass is its first pass. */
 static int configure(rl_range_profiler *profiler, rl_error *err) {
-  CUpti_RangeProfiler_CounterDataImage_Initialize_Params empty = {
-      CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
-  CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
-  empty.pRangeProfilerObject = config.pRangeProfilerObject = profiler->object;
-  empty.counterDataSize = config.counterDataImageSize = profiler->counter_data_size;
-  empty.pCounterData = config.pCounterDataImage = profiler->counter_data;
+  CUpti_Profiler_SetConfig_Params config = {CUpti_Profiler_SetConfig_Params_STRUCT_SIZE};
+  config.ctx = profiler->context;
   config.configSize = profiler->config_size;
   config.pConfig = profiler->config;
-  config.range = CUPTI_AutoRange;
-  config.replayMode = CUPTI_UserReplay;
-  config.maxRangesPerPass = profiler->range_count;
-  config.numNestingLevels = config.minNestingLevel = 1;
-  if (RL_CUPTI_CALL(cuptiRangeProfilerCounterDataImageInitialize, &empty, err) < 0) return -1;
-  return RL_CUPTI_CALL(cuptiRangeProfilerSetConfig, &config, err);
+  config.minNestingLevel = config.numNestingLevels = config.targetNestingLevel = 1;
+  if (remove_config(profiler, err) < 0) return -1;
+  memcpy(profiler->data.image, profiler->empty_image, profiler->data.image_size);
+  if (initialize_scratch(&profiler->data, err) < 0 || RL_CUPTI_CALL(cuptiProfilerSetConfig, &config, err) < 0) return -1;
+  profiler->configured = true;
+  return 0;
 }
 
 void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
   if (*kept_profiler == NULL) return;
-  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
-  disable.pRangeProfilerObject = (*kept_profiler)->object;
-  cuptiRangeProfilerDisable(&disable); /* if this fails, the next enable fails too and reports the error */
+  CUpti_Profiler_EndSession_Params end = {CUpti_Profiler_EndSession_Params_STRUCT_SIZE};
+  end.ctx = (*kept_profiler)->context;
+  (void)remove_config(*kept_profiler, NULL);
+  cuptiProfilerEndSession(&end); /* if this fails, the next session fails too and reports the error */
   rl_pc_sampling_allow();
-  free((*kept_profiler)->config);
-  free((*kept_profiler)->counter_data);
-  free(*kept_profiler);
+  free_profiler(*kept_profiler);
   *kept_profiler = NULL;
-}
-
-/* Sets *kept_profiler as soon as the profiler is enabled, even if a later call fails; the caller then closes it. */
-static int enable(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
-  CUpti_RangeProfiler_Enable_Params params = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
-  rl_range_profiler *created = calloc(1, sizeof *created);
-  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the range profiler");
-  rl_pc_sampling_forbid();
-  if (current_context(&params.ctx, err) < 0 || RL_CUPTI_CALL(cuptiRangeProfilerEnable, &params, err) < 0) {
-    rl_pc_sampling_allow();
-    free(created);
-    return -1;
-  }
-  created->object = params.pRangeProfilerObject;
-  created->range_count = range_count;
-  *kept_profiler = created;
-  return allocate_counter_data(created, group, err) < 0 ? -1 : copy_config(created, group, err);
 }
 
 static bool matches(const rl_range_profiler *profiler, const rl_counter_group *group, size_t range_count) {
@@ -104,46 +189,61 @@ static bool matches(const rl_range_profiler *profiler, const rl_counter_group *g
          memcmp(profiler->config, group->config_image, profiler->config_size) == 0;
 }
 
-static int run_pass(CUpti_RangeProfiler_Object *object, const rl_user_replay *replay, bool *is_last, rl_error *err) {
-  CUpti_RangeProfiler_Start_Params start = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
-  CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
-  start.pRangeProfilerObject = stop.pRangeProfilerObject = object;
+/* --- passes ----------------------------------------------------------------------------------------------------------- */
+
+static int begin_pass(CUcontext context, rl_error *err) {
+  CUpti_Profiler_BeginPass_Params begin = {CUpti_Profiler_BeginPass_Params_STRUCT_SIZE};
+  CUpti_Profiler_EnableProfiling_Params enable = {CUpti_Profiler_EnableProfiling_Params_STRUCT_SIZE};
+  begin.ctx = enable.ctx = context;
+  return RL_CUPTI_CALL(cuptiProfilerBeginPass, &begin, err) < 0 ? -1 : RL_CUPTI_CALL(cuptiProfilerEnableProfiling, &enable, err);
+}
+
+static int end_pass(CUcontext context, bool *is_last, rl_error *err) {
+  CUpti_Profiler_DisableProfiling_Params disable = {CUpti_Profiler_DisableProfiling_Params_STRUCT_SIZE};
+  CUpti_Profiler_EndPass_Params end = {CUpti_Profiler_EndPass_Params_STRUCT_SIZE};
+  disable.ctx = end.ctx = context;
+  if (RL_CUPTI_CALL(cuptiProfilerDisableProfiling, &disable, err) < 0 || RL_CUPTI_CALL(cuptiProfilerEndPass, &end, err) < 0)
+    return -1;
+  *is_last = end.allPassesSubmitted != 0;
+  return 0;
+}
+
+static int run_pass(CUcontext context, const rl_user_replay *replay, bool *is_last, rl_error *err) {
   if (replay->restore(replay->context, err) < 0) return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_RESTORING);
-  if (RL_CUPTI_CALL(cuptiRangeProfilerStart, &start, err) < 0) return -1;
+  if (begin_pass(context, err) < 0) return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_STARTING);
   int result = replay->run(replay->context, err);
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_RUNNING);
-  if (RL_CUPTI_CALL(cuptiRangeProfilerStop, &stop, result < 0 ? NULL : err) < 0 || result < 0) return -1;
+  if (end_pass(context, is_last, result < 0 ? NULL : err) < 0 || result < 0) return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_STOPPING);
-  *is_last = stop.isAllPassSubmitted != 0;
   return replay->on_pass_ended(replay->context, err);
 }
 
 /* Runs as many passes as the configuration needs. */
-static int run_passes(rl_range_profiler *profiler, size_t passes, const rl_user_replay *replay, rl_error *err) {
+static int run_passes(const rl_range_profiler *profiler, size_t passes, const rl_user_replay *replay, rl_error *err) {
   bool is_last = false;
   for (size_t pass = 0; !is_last; pass++) {
     if (pass == passes) return rl_fail(err, RL_CUPTI, 0, "CUPTI needs more than the %zu passes that it announced", pass);
-    if (run_pass(profiler->object, replay, &is_last, err) < 0) return -1;
+    if (run_pass(profiler->context, replay, &is_last, err) < 0) return -1;
   }
   return 0;
 }
 
 static int decode(const rl_range_profiler *profiler, rl_error *err) {
-  CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
+  CUpti_Profiler_FlushCounterData_Params flush = {CUpti_Profiler_FlushCounterData_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_GetCounterDataInfo_Params info = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
-  decode.pRangeProfilerObject = profiler->object;
-  info.pCounterDataImage = profiler->counter_data;
-  info.counterDataImageSize = profiler->counter_data_size;
-  if (RL_CUPTI_CALL(cuptiRangeProfilerDecodeData, &decode, err) < 0 ||
+  flush.ctx = profiler->context;
+  info.pCounterDataImage = profiler->data.image;
+  info.counterDataImageSize = profiler->data.image_size;
+  if (RL_CUPTI_CALL(cuptiProfilerFlushCounterData, &flush, err) < 0 ||
       RL_CUPTI_CALL(cuptiRangeProfilerGetCounterDataInfo, &info, err) < 0)
     return -1;
-  if (info.numTotalRanges == profiler->range_count && decode.numOfRangeDropped == 0) return 0;
+  if (info.numTotalRanges == profiler->range_count && flush.numRangesDropped == 0) return 0;
   return rl_fail(err, RL_CUPTI, 0,
                  "the range profiler expected %zu launches, recorded %zu and dropped %zu: the step does not launch the "
                  "same kernels every time",
-                 profiler->range_count, info.numTotalRanges, decode.numOfRangeDropped);
+                 profiler->range_count, info.numTotalRanges, flush.numRangesDropped);
 }
 
 static int collect(rl_range_profiler *profiler, const rl_counter_group *group, const rl_user_replay *replay, const bool *selected,
@@ -152,8 +252,8 @@ static int collect(rl_range_profiler *profiler, const rl_counter_group *group, c
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_ENABLING);
   if (run_passes(profiler, group->passes, replay, err) < 0 || decode(profiler, err) < 0) return -1;
   for (size_t i = 0; i < profiler->range_count; i++)
-    if (selected[i] && rl_counter_group_evaluate(group, profiler->counter_data, profiler->counter_data_size, i,
-                                                 values + i * group->count, err) < 0)
+    if (selected[i] &&
+        rl_counter_group_evaluate(group, profiler->data.image, profiler->data.image_size, i, values + i * group->count, err) < 0)
       return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_EVALUATING);
   return 0;
@@ -162,7 +262,7 @@ static int collect(rl_range_profiler *profiler, const rl_counter_group *group, c
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err) {
   if (!matches(*kept_profiler, group, range_count)) rl_range_profiler_close(kept_profiler);
-  int result = *kept_profiler != NULL ? 0 : enable(kept_profiler, group, range_count, err);
+  int result = *kept_profiler != NULL ? 0 : open_session(kept_profiler, group, range_count, err);
   if (result == 0) result = collect(*kept_profiler, group, replay, selected, values, err);
   if (result < 0) rl_range_profiler_close(kept_profiler);
   return result;

@@ -1,7 +1,7 @@
-/* Collects counters with CUPTI's range profiler: one range per kernel launch (auto range), several passes over a step (user
- * replay). Enabling and first starting the profiler takes 150 ms (H200). So the profiler stays enabled after a collection, and
- * the next collection with the same configuration and number of ranges reuses it. While it is enabled, other processes can't
- * collect counters, and this process can't use PC sampling or PM sampling. */
+/* Collects counters with CUPTI's profiler: one range per kernel launch (auto range), several passes over a step (user replay).
+ * Opening its session takes 70 ms (H200). So the session stays open after a collection, and the next collection with the same
+ * configuration and number of ranges reuses it. While it is open, other processes can't collect counters, and this process can't
+ * use PC sampling or PM sampling. */
 #ifndef RL_CUPTI_RANGE_PROFILER_H
 #define RL_CUPTI_RANGE_PROFILER_H
 
@@ -27,7 +27,7 @@ typedef struct rl_range_profiler rl_range_profiler;
  * is reused if its configuration matches, and else replaced. It is NULL after a failure. The caller closes *kept_profiler. */
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err);
-/* Disables the profiler and sets *kept_profiler to NULL. *kept_profiler may be NULL. */
+/* Closes the session and sets *kept_profiler to NULL. *kept_profiler may be NULL. */
 void rl_range_profiler_close(rl_range_profiler **kept_profiler);
 
 #endif
