@@ -1,7 +1,8 @@
 /* The training kernels that no library has: functions that enqueue a CUDA kernel on a stream and return 0, or -1 with err. The
  * files are gather.cu (order of the images), conv1.cu and conv1_half.cu (conv1), conv2_forward.cu and conv2_backward.cu (conv2 in
- * FP16), conv2_float.cu (conv2 in FP32), pool.cu (pooling after a conv2 product from a library), head.cu (from fc1's product to
- * its gradient), adam.cu (optimizer). All pointers are to device memory. Everything that changes between steps is in
+ * FP16), conv2_float.cu (conv2 in FP32), convolutions_forward.cu and convolutions_backward.cu (both convolutions in FP16 on
+ * Hopper), pool.cu (pooling after a conv2 product from a library), head.cu (from fc1's product to its gradient),
+ * fc1_input_gradient.cu, adam.cu (optimizer). All pointers are to device memory. Everything that changes between steps is in
  * rl_train_state on the device, where kernels read it, so that a captured CUDA graph can be replayed.
  *
  * Terms (layers, batch, step: train/model.h):
@@ -162,6 +163,10 @@ int rl_head_train(rl_format format, const rl_head *head, void *fc1_product_gradi
  * increments state->test_step. */
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
+
+/* fc1_input_gradient.cu, FP16: input_gradient[batch][2304] = product_gradient[batch][128] · weights[128][2304]. */
+int rl_fc1_input_gradient(uint32_t batch, const void *product_gradient, const void *weights, void *input_gradient,
+                          cudaStream_t stream, rl_error *err);
 
 /* adam.cu: the gradients of a step, all multiplied by the loss scale. */
 typedef struct rl_gradients {

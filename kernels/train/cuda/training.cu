@@ -136,6 +136,7 @@ static int choices_of(const rl_training_base *base, rl_training_choice choices[R
   static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
   int count = training->engine->choices ? training->engine->choices(training, stage, choices) : 0;
   for (int i = 0; i < 3; i++) {
+    if (!products[i]) continue;
     rl_training_choice *to = &choices[count++];
     to->call = names[i];
     to->us = rl_gemm_algorithm_us(products[i]);

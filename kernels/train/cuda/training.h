@@ -21,10 +21,11 @@ typedef struct rl_training rl_training;
 /* The launches of a step, or of the evaluation of a batch, for one batch size. `arg` of each launch is its rl_stage. */
 typedef struct rl_stage {
   rl_training *owner;
-  int index;                                                       /* RL_STEP … RL_TEST_TAIL */
-  bool train;                                                      /* true in RL_STEP and RL_TAIL */
-  rl_gather gather;                                                /* gather.batch 0: the stage is not used */
-  rl_gemm *fc1_forward, *fc1_input_gradient, *fc1_weight_gradient; /* products of fc1 */
+  int index;        /* RL_STEP … RL_TEST_TAIL */
+  bool train;       /* true in RL_STEP and RL_TAIL */
+  rl_gather gather; /* gather.batch 0: the stage is not used */
+  /* Products of fc1. fc1_input_gradient NULL: fc1_input_gradient.cu computes it. */
+  rl_gemm *fc1_forward, *fc1_input_gradient, *fc1_weight_gradient;
   bool fc1_concurrent; /* fc1's two gradients run on two streams; the fork and the join in the graph cost some µs */
   rl_head head;
   rl_gradients gradients;
@@ -108,6 +109,7 @@ int rl_training_tune_concurrency(rl_stage *stage, int (*launch)(void *arg, rl_st
 /* Maximum of parts × images of fc1's product. Above it, the head takes longer to add up the parts than the split saves. */
 enum { RL_MAX_FC1_PART_ROWS = 64 * 18 };
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err);
+int rl_fc1_input_gradient_enqueue(rl_stage *stage, rl_stream stream, rl_error *err);
 void rl_fc1_close(rl_stage *stage);
 
 #endif
