@@ -70,8 +70,8 @@ const rl_engine_description *const rl_train_engines[] = {
 
 /* The names are those of phases of the engine persistent (cuda/persistent.h). */
 bool rl_train_phase_is_exchange(const char *phase) {
-  static const char *const names[] = {"conv2_weights",   "fc1_inputs", "fc1_gradients",
-                                      "forward_barrier", "store_sums", "backward_barrier"};
+  static const char *const names[] = {"conv2_weights", "fc1_inputs",   "fc1_gradients", "forward_barrier",
+                                      "store_sums",    "rows_barrier", "add_rows",      "votes"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(phase, names[i]) == 0) return true;
   return false;

@@ -15,14 +15,15 @@ enum { SHUFFLE, EPOCH, BEGIN_EVALUATION, EVALUATION, LAUNCHES }; /* indices in e
 /* Pointers are to device memory, except host_timestamps. */
 struct engine : rl_training_base {
   void *pooled2, *fc1_product_gradient;
-  float *partial_conv1, *partial_conv2_bias, *partial_head; /* partial sums of gradients (rl_persistent_args) */
+  float *partial_head; /* rl_persistent_args */
   struct rl_block_exchange *block_exchange;
   /* Tensors that only tests read; NULL before expose_tensors. */
   void *pooled1, *pooled1_gradient, *pooled2_gradient;
   uint8_t *argmax1, *argmax2;
   /* Partial sums of the gradient of conv2's weights, which only tests read. NULL before expose_tensors: then the kernel stores
    * these sums in the memory of Adam's moments, which are in shared memory during a launch. */
-  float *partial_conv2_weight;
+  void *partial_conv2_weight;
+  float *small_gradients;                                 /* rl_persistent_args; NULL before expose_tensors */
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[LAUNCHES];
   rl_sequence sequences[2], evaluation_sequences[2];
@@ -30,8 +31,8 @@ struct engine : rl_training_base {
 
 static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
 
-static size_t partial_conv2_bytes(uint32_t batch) {
-  return rl_persistent_partial_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float);
+static size_t partial_conv2_bytes(uint32_t batch, bool fp16) {
+  return rl_persistent_partial_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * (fp16 ? sizeof(uint16_t) : sizeof(float));
 }
 
 static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
@@ -45,10 +46,9 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.adam = rl_training_adam(self);
   args.pooled2 = self->pooled2;
   args.fc1_product_gradient = self->fc1_product_gradient;
-  args.partial_conv1 = self->partial_conv1;
   args.partial_conv2_weight = self->partial_conv2_weight ? self->partial_conv2_weight : self->first_moment;
-  args.partial_conv2_bias = self->partial_conv2_bias;
   args.partial_head = self->partial_head;
+  args.small_gradients = self->small_gradients;
   args.block_exchange = self->block_exchange;
   args.pooled1 = self->pooled1;
   args.pooled1_gradient = self->pooled1_gradient;
@@ -84,7 +84,8 @@ static int expose_tensors(rl_training_base *training, rl_error *err) {
       {&self->pooled2_gradient, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
       {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
       {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
-      {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
+      {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch, self->format.fp16)},
+      {&self->small_gradients, RL_MEMORY_WORKSPACE, (RL_CONV1_PARAMETERS + RL_CONV2_CHANNELS + RL_HEAD_PITCH) * sizeof(float)},
   };
   return rl_training_allocate(self, buffers, sizeof buffers / sizeof *buffers, err);
 }
@@ -103,17 +104,17 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
 
 static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
   const engine *self = (const engine *)training;
-  const uint32_t rows = rl_persistent_partial_rows(batch);
   if (!self->partial_conv2_weight)
     return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: call rl_training_expose_tensors before the step");
   rl_gradients last = {};
   last.conv2_weight = self->partial_conv2_weight;
+  last.conv2_rows_fp16 = self->format.fp16;
   last.fp16 = self->format.fp16;
-  last.conv1 = self->partial_conv1;
-  last.conv2_bias = self->partial_conv2_bias;
-  last.head = self->partial_head;
-  last.conv1_rows = 2 * rows;
-  last.conv2_rows = last.conv2_bias_rows = last.head_rows = rows;
+  last.conv2_rows = rl_persistent_partial_rows(batch);
+  last.conv1 = self->small_gradients;
+  last.conv2_bias = &last.conv1[RL_CONV1_PARAMETERS];
+  last.head = &last.conv2_bias[RL_CONV2_CHANNELS];
+  last.conv1_rows = last.conv2_bias_rows = last.head_rows = 1;
   last.batch = batch;
   last.fc1_product_gradient = self->fc1_product_gradient;
   last.fc1_inputs = self->pooled2;
@@ -203,12 +204,9 @@ static void close_instance(rl_instance *instance) {
   if (!instance) return;
   engine *self = engine_of(instance);
   rl_device *device = instance->device;
-  void *const memory[] = {self->pooled2,          self->fc1_product_gradient,
-                          self->partial_conv1,    self->partial_conv2_bias,
-                          self->partial_head,     self->block_exchange,
-                          self->pooled1,          self->pooled1_gradient,
-                          self->pooled2_gradient, self->argmax1,
-                          self->argmax2,          self->partial_conv2_weight};
+  void *const memory[] = {self->pooled2, self->fc1_product_gradient, self->block_exchange,   self->small_gradients,
+                          self->pooled1, self->pooled1_gradient,     self->pooled2_gradient, self->argmax1,
+                          self->argmax2, self->partial_conv2_weight, self->partial_head};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free_timestamps(self);
   rl_training_base_close(self);
@@ -217,13 +215,10 @@ static void close_instance(rl_instance *instance) {
 
 static int allocate_buffers(engine *self, rl_error *err) {
   const uint32_t batch = rl_training_step_images(self);
-  const size_t rows = rl_persistent_partial_rows(batch);
   const rl_training_buffer buffers[] = {
       {&self->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * self->value_bytes},
       {&self->fc1_product_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * self->value_bytes},
-      {&self->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_CONV1_PARAMETERS * sizeof(float)},
-      {&self->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_CONV2_CHANNELS * sizeof(float)},
-      {&self->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_PITCH * sizeof(float)},
+      {&self->partial_head, RL_MEMORY_WEIGHTS, rl_persistent_partial_rows(batch) * RL_HEAD_PITCH * sizeof(float)},
       {&self->block_exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
   };
   return rl_training_allocate(self, buffers, sizeof buffers / sizeof *buffers, err);
@@ -246,8 +241,8 @@ static void describe_launches(engine *self) {
 }
 
 static int initialise(engine *self, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {.channels_last = true,
-                                     .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size)};
+  const rl_training_layout layout = {
+      .channels_last = true, .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size, params->precision == RL_FP16)};
   if (rl_training_base_open(self, params, &layout, err) < 0 || allocate_buffers(self, err) < 0) return -1;
   describe_launches(self);
   return rl_training_reset(&self->base.base, err);

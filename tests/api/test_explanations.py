@@ -61,7 +61,7 @@ def job(rows):
                                [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
     instructions = [{"offset": 16 * i, "opcode": opcode, "sass": sass, "counts": json.dumps({"inst_executed": count})}
                     for i, (opcode, sass, count) in enumerate(INSTRUCTIONS)]
-    shares = (("conv2_forward", 0.25), ("backward_barrier", 0.25), ("adam", 0.5))
+    shares = (("conv2_forward", 0.25), ("rows_barrier", 0.25), ("adam", 0.5))
     phases = [{"name": name, "steps": 32, "blocks": 128, "share_ratio": share} for name, share in shares]
     traced = kernel("persistent_epoch", 39000.0, name="recording_kernel", phases=phases)
     fp16 = insert_training_run(rows, job, "fp16", 20.0, [traced],
@@ -101,7 +101,7 @@ def test_the_speedup_and_its_limit_are_explained(gpu_daemon, job):
                                       "conv2_forward 30.0 ms → 9.75 ms (3.08×)")
     assert values(speedup) == {"speedup": 2, "saved": 20}
     assert values(limit)["little_gain"] == pytest.approx(19.5 + 9.75 + 1)
-    assert [link["phase"] for link in limit["links"]] == ["adam", "backward_barrier"]
+    assert [link["phase"] for link in limit["links"]] == ["adam", "rows_barrier"]
 
 
 def test_memory_and_conversions_of_fp16_are_explained(gpu_daemon, job):

@@ -224,6 +224,8 @@ template <class T> T atomicCAS(T *address, std::type_identity_t<T> expected, std
 
 template <class T> T __ldg(const T *from) { return *from; }
 template <class T> T __ldcs(const T *from) { return *from; }
+inline long long __float2ll_rn(float v) { return llrintf(v); }
+inline float __ll2float_rn(long long v) { return (float)v; }
 template <class T> T __ldcg(const T *from) {
   simt::yield_point(); /* kernels use it in spin loops */
   return *from;

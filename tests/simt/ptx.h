@@ -366,10 +366,12 @@ inline void red_release_gpu_global_add_u64(uint64_t *to, uint64_t by) {
   yield_point();
   *to += by;
 }
+inline void red_relaxed_gpu_global_add_u64(uint64_t *to, uint64_t by) { red_release_gpu_global_add_u64(to, by); }
 inline void ld_acquire_gpu_global_u64(uint64_t &to, const uint64_t *from) {
   yield_point();
   to = *from;
 }
+inline void ld_relaxed_gpu_global_u64(uint64_t &to, const uint64_t *from) { ld_acquire_gpu_global_u64(to, from); }
 inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
   yield_point();
   to = *from;

@@ -170,7 +170,7 @@ static void phases_that_exchange_data_are_apart_from_the_others(void **state) {
   fixture *f = make_pair();
   f->candidate.parts[0] = make_part("persistent_epoch", "conv2_forward", 4, RL_KERNEL_BOUND_LATENCY);
   f->candidate.parts[1] = make_part("persistent_epoch", "conv1_forward", 9, RL_KERNEL_BOUND_LATENCY);
-  f->candidate.parts[2] = make_part("persistent_epoch", "backward_barrier", 3, RL_KERNEL_BOUND_LATENCY);
+  f->candidate.parts[2] = make_part("persistent_epoch", "rows_barrier", 3, RL_KERNEL_BOUND_LATENCY);
   f->candidate.parts[3] = make_part("persistent_epoch", "adam", 4, RL_KERNEL_BOUND_LATENCY);
   explain_pair(f);
   const rl_explanation_sentence *epoch = find_sentence(f, "epoch", 2);

@@ -1,18 +1,24 @@
 /* Exchange of data between the blocks of one launch through global memory. The blocks must be co-resident, because they wait for
- * each other. There are two mechanisms, grid barriers and tagged words.
+ * each other. There are four mechanisms: grid barriers, votes, tagged words and fixed-point sums.
  *
  * Grid barrier: a counter that is never reset. Every block adds 1 to it in every phase. Phase n is complete when the counter has
  * reached n times the number of blocks. A thread that has waited for the phase (grid_barrier_wait) sees everything that any
  * thread wrote before its block arrived (grid_barrier_arrive): release and acquire at gpu scope.
  *
- * A grid barrier with votes has a 64-bit counter: the lower half counts arrivals, the upper half the blocks that have voted.
- * After the wait of a phase, every block knows whether a block voted in this phase, without another load.
+ * Votes: a 64-bit counter that is never reset. The lower half counts the blocks that have decided in a phase, the upper half
+ * those that decided to vote. It orders no other accesses to memory.
  *
  * Tagged word: a float that one thread writes and any number of threads read, without a barrier. Its lowest bit is the parity of
  * the phase in which it was written. A reader that wants the value of phase n polls until the bit is the parity of n, and then
  * clears the bit. A float that was converted from FP16 has zeros in its low bits and loses nothing; any other float loses its
  * lowest mantissa bit. WAR: the writer may overwrite a word only after all its readers have signalled, by any means, that they
  * have read it.
+ *
+ * Fixed-point sum: a 64-bit integer in global memory, to which threads add floats by atomic additions: the upper 56 bits are the
+ * sum in units of 2⁻³⁸, the lower 8 bits count the addends. A float is rounded to a multiple of the unit. Additions of integers
+ * are exact, so the sum does not depend on their order, and results are reproducible although blocks add when they are ready (as
+ * the forces in Le Grand, Götz & Walker 2013, SPFP, doi:10.1016/j.cpc.2012.09.022). A reader polls the sum itself until the count
+ * is complete, so no barrier is needed. WAR: as for a tagged word, before the sum is set to 0.
  *
  * Phases count from 1, and counters and words start as zeros. A wait of more than about 4 seconds ends the kernel with __trap. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H
@@ -30,6 +36,9 @@ static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
  * the block; __syncthreads orders the other threads with it. Its red.release waits until the block's outstanding stores have
  * drained, so it is in a warp that has little other work. */
 static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
+
+/* Returns whether the calling thread is in the leader's warp. */
+static __device__ __forceinline__ bool is_leader_warp(void) { return threadIdx.x >= blockDim.x - 32; }
 
 /* Arrives for the block, without waiting. Only one thread calls it; the caller must have ordered the other threads of the block
  * before it, by __syncthreads. */
@@ -61,23 +70,18 @@ static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter
   __syncthreads();
 }
 
-/* Arrives for the block at a grid barrier with votes. One thread calls it, as grid_barrier_arrive_in_one_thread. */
-static __device__ __forceinline__ void grid_barrier_arrive_and_vote(uint64_t *counter, bool vote) {
-  const uint64_t arrival = 1 + ((uint64_t)vote << 32);
-  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(counter), "l"(arrival) : "memory");
+static __device__ __forceinline__ uint64_t load_relaxed(const uint64_t *word) {
+  uint64_t bits;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(bits) : "l"(word) : "memory");
+  return bits;
 }
 
-/* Waits as grid_barrier_wait_in_one_thread. Returns whether a block voted in this phase. votes: number of votes in all phases
- * before; is updated. Every phase must be waited for. */
-static __device__ __forceinline__ bool grid_barrier_wait_for_votes(const uint64_t *counter, uint32_t phase, uint32_t *votes) {
-  uint64_t value;
-  for (uint32_t polls = 0;; trap_on_timeout(&polls)) {
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(counter) : "memory");
-    if ((uint32_t)value >= phase * gridDim.x) break;
-  }
-  const uint32_t before = *votes;
-  *votes = (uint32_t)(value >> 32);
-  return *votes != before;
+enum { VOTE_COUNT_BITS = 32 };
+
+/* Adds the block's decision. One thread of the block calls it. */
+static __device__ __forceinline__ void vote(uint64_t *votes, bool decision) {
+  const uint64_t count = 1 + ((uint64_t)decision << VOTE_COUNT_BITS);
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(votes), "l"(count) : "memory");
 }
 
 /* Returns the value with the parity of the phase in its lowest bit. */
@@ -136,6 +140,23 @@ static __device__ __forceinline__ float4 receive_tagged(const float *words, uint
   uint4 bits;
   for (uint32_t polls = 0; phase_mismatch(bits = load_relaxed(words), phase) & 1;) trap_on_timeout(&polls);
   return clear_phase_bit(bits);
+}
+
+/* Units of a fixed-point sum in 1, and the largest addend: a sum of 2⁷ of them does not overflow. */
+static const float FIXED_POINT_ONE = 0x1p38f, FIXED_POINT_MAX_ADDEND = 0x1p10f;
+enum { ADDEND_COUNT_BITS = 8 };
+
+/* Adds v, or the nearest value within ± FIXED_POINT_MAX_ADDEND; the maximum if v is NaN. Returns whether v is within. */
+static __device__ __forceinline__ bool add_to_fixed_point_sum(uint64_t *sum, float v) {
+  const float addend = fmaxf(fminf(v, FIXED_POINT_MAX_ADDEND), -FIXED_POINT_MAX_ADDEND);
+  const uint64_t units = (uint64_t)__float2ll_rn(addend * FIXED_POINT_ONE), with_count = (units << ADDEND_COUNT_BITS) + 1;
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(sum), "l"(with_count) : "memory");
+  return fabsf(v) < FIXED_POINT_MAX_ADDEND;
+}
+
+/* Returns the sum in the bits of a fixed-point sum. */
+static __device__ __forceinline__ float fixed_point_sum(uint64_t bits) {
+  return __ll2float_rn((int64_t)bits >> ADDEND_COUNT_BITS) * (1 / FIXED_POINT_ONE);
 }
 
 /* Lets the compiler use the words only after the loads that precede this call. Otherwise it may wait for the words of the first

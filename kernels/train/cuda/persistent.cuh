@@ -41,25 +41,25 @@ enum {
   BLOCK_PIXELS = BLOCK_ROWS * RL_POOLED1_SIDE, /* pixels of pooled1 in a block's half */
   IMAGE_ROWS = 2 * BLOCK_ROWS + 2,             /* rows of the image with its border that BLOCK_ROWS rows of pooled1 depend on */
   CONV2_WEIGHTS_PER_BLOCK = CONV2_COUNT / 2,   /* of the block's half of conv2's channels */
-  /* A block updates a tile of fc1.weight, CONV2_PER_BLOCK elements of conv2.weight, and SMALL_PER_BLOCK of the small values. The
-   * small values are the elements of conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight and fc2.bias, in this order, and
-   * then the loss. */
-  CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,
-  SMALL_VALUES = CONV2_OFFSET + RL_CONV2_CHANNELS + RL_HEAD_PARAMETERS + 1,
-  /* Elements of conv1.weight, conv1.bias and conv2.bias: their new values are sent as tagged words (exchange.cuh). */
-  TAGGED_WEIGHTS = CONV2_OFFSET + RL_CONV2_CHANNELS,
-  RECEIVING_WARPS = (RL_CONV1_PARAMETERS + TILE_CHANNELS + 127) / 128, /* a lane receives four tagged weights */
-  SMALL_PER_BLOCK = (SMALL_VALUES + BLOCKS - 1) / BLOCKS,
-  SMALL_PITCH = 16, /* SMALL_PER_BLOCK rounded up to a power of two */
-  /* Number of gradients that a warp adds up: of conv1, then of its block's half of conv2.bias. */
-  WARP_SUMS = RL_CONV1_PARAMETERS + TILE_CHANNELS
+  CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,      /* elements of conv2.weight that a block updates */
+  /* Gradients of conv1 and of the block's channels of conv2.bias: the sums that a warp adds up for its block, and that every
+   * block needs first in the next step. So they are added up over the grid in fixed point (exchange.cuh), and every block updates
+   * its own copies of these parameters, instead of waiting for new weights of other blocks. */
+  BLOCK_SUMS = RL_CONV1_PARAMETERS + TILE_CHANNELS,
+  GRID_SUMS = RL_CONV1_PARAMETERS + RL_CONV2_CHANNELS, /* conv1's gradients, then those of conv2.bias */
+  GRID_SUM_SECTOR = 4, /* sums in a 32-byte sector; each sector is in a 128-byte line of its own, because L2 adds to one sector of
+                          a line after the other */
+  /* Of the head and the loss (RL_HEAD_LOSS + 1 values), a block updates HEAD_PER_BLOCK. */
+  HEAD_PER_BLOCK = (RL_HEAD_LOSS + BLOCKS) / BLOCKS,
+  HEAD_PITCH = 16 /* HEAD_PER_BLOCK rounded up to a power of two */
 };
 static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET,
               "the FP16 copies of all weights must fit into the memory of fc1.weight");
 static_assert((RL_FC1_OUTPUTS / TILE_ROWS) * (RL_FC1_INPUTS / TILE_COLUMNS) == BLOCKS,
               "every tile of fc1.weight must have a block");
-static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
-              "every element of conv2.weight and small value of a block must have a thread");
+static_assert((int)CONV2_PER_BLOCK <= (int)TILE_THREADS && (int)HEAD_PER_BLOCK <= (int)HEAD_PITCH &&
+                  (int)BLOCK_SUMS == (int)TILE_THREADS - 32 /* the leader */,
+              "every parameter of a block must have a thread");
 
 /* Versions of a tile format. They are for kernels with less code: each warp executes most instructions only once in a step, so a
  * check that finds nothing to do also takes time in each step.
@@ -74,10 +74,10 @@ template <class Format> struct one_microbatch : Format {
   enum { ONE_MICROBATCH = 1 };
 };
 
-/* How a block divides its work among its threads and warps. Partial sums of gradients are stored in rows, one row for each pair.
- * To add up the rows, CONV2_ROW_SPLITS threads share those of four neighbouring weights of conv2 (a quad), and SMALL_ROW_SPLITS
- * threads share those of one small value. */
-enum { CONV2_QUADS = CONV2_PER_BLOCK / 4, CONV2_ADDING_WARPS = 9 /* warps that add up the rows of conv2 */ };
+/* How a block divides its work among its threads and warps. Partial sums of the gradients of conv2.weight and of the head are
+ * stored in rows, one row for each pair. To add up the rows, CONV2_ROW_SPLITS threads share those of neighbouring
+ * weights of conv2, and HEAD_ROW_SPLITS threads share those of a value of the head. */
+enum { CONV2_ADDING_WARPS = 9 /* warps that add up the rows of conv2 */ };
 template <class Format> struct step_schedule {
   enum {
     THREADS = Format::THREADS,
@@ -87,18 +87,22 @@ template <class Format> struct step_schedule {
     /* 1: while conv1 and conv2_forward are computed, the warps that take no part in them load weights; 0: all warps load weights
      * between these computations. */
     HAS_LOADING_WARPS = (int)Format::CONV2_FORWARD_WARPS < (int)WARPS,
-    /* Number of warps that compute conv1. Meanwhile the other warps poll barriers and load weights. */
-    CONV1_WARPS = WARPS - (HAS_LOADING_WARPS ? 2 : 1),
-    POLLING_WARP = WARPS - 2, /* waits at the grid barrier `conv2_sums` while the leader arrives at `backward` */
-    CONV2_ROW_SPLITS = CONV2_ADDING_WARPS * 32 / CONV2_QUADS,
-    /* 1: the tile of fc1.weight is updated while the partial sums of the small values are loaded. If CONV1_IS_SPLIT, conv1
-     * takes longer, so that its new weights are more urgent. */
-    UPDATES_TILE_FIRST = !Format::CONV1_IS_SPLIT,
-    SMALL_ROW_SPLITS = THREADS / SMALL_PITCH,
+    /* Warps 0 … CONV1_FORWARD_WARPS - 1 compute conv1. Meanwhile the leader's warp arrives and waits at the grid barrier
+     * `update`, and the loading warps load conv2's weights. With eleven warps, conv1's 25 tiles would also take three rounds. */
+    CONV1_FORWARD_WARPS = WARPS - (HAS_LOADING_WARPS ? 3 : 1),
+    LOADING_WARPS = WARPS - 1 - CONV1_FORWARD_WARPS,
+    /* Warps 0 … CONV1_BACKWARD_WARPS - 1 compute conv1's gradients. */
+    CONV1_BACKWARD_WARPS = WARPS - (HAS_LOADING_WARPS ? 2 : 1),
+    POLLING_WARP = WARPS - 2,                                    /* that of the poller */
+    CONV2_VECTOR_SIZE = 16 / sizeof(typename Format::row_value), /* sums in 16 bytes of a row */
+    CONV2_VECTORS = CONV2_PER_BLOCK / CONV2_VECTOR_SIZE,
+    CONV2_ROW_SPLITS = CONV2_ADDING_WARPS * 32 / CONV2_VECTORS,
+    HEAD_ROW_SPLITS = THREADS / HEAD_PITCH,
+    /* 1: the tile of fc1.weight is updated before the votes are known. In FP32, this would take too many registers. */
+    OVERLAPS_UPDATES = !TRANSFORMS_WEIGHTS,
     TILE_UPDATE_THREADS = Format::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
   };
-  static_assert(CONV2_PER_BLOCK + SMALL_PER_BLOCK <= (int)THREADS && (int)WARPS > RL_CLASSES + 1,
-                "every parameter must have a thread, and every part of the head a warp");
+  static_assert((int)WARPS > RL_CLASSES + 1, "every part of the head must have a warp");
 };
 
 typedef struct block_coords {
@@ -122,15 +126,19 @@ typedef struct rl_block_exchange {
   float pooled2[BLOCK_PAIRS][RL_FC1_INPUTS];
   float fc1_parts[BLOCK_PAIRS][FC1_SLICES][RL_FC1_OUTPUTS]; /* the sum of the FC1_SLICES parts is fc1's product */
   float fc1_product_gradient[BLOCK_PAIRS][RL_FC1_OUTPUTS], pooled2_gradient[BLOCK_PAIRS][RL_FC1_INPUTS];
-  /* One copy for each group, because all blocks read them at the same time. */
-  float tagged_weights[BLOCK_PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS];
+  /* Sums over the grid, in fixed point. Steps alternate between the two copies: while a step adds to one, the other one is set to
+   * 0. */
+  uint64_t grid_sums[2][GRID_SUMS / GRID_SUM_SECTOR][128 / sizeof(uint64_t)];
   /* Counters of the grid barriers, each in a separate 128-byte line. Each comment states what holds after the barrier. */
-  uint32_t loaded[32];     /* every block has loaded its parameters into shared memory */
-  uint32_t forward[32];    /* the step's pooled2 and fc1_product_gradient are in global memory */
-  uint32_t conv2_sums[32]; /* the step's partial sums of conv2.weight's gradient are in global memory */
-  /* The step's other partial sums are in global memory. A block votes if it has computed an infinite or NaN gradient. */
-  alignas(128) uint64_t backward;
-  alignas(128) uint32_t update[32]; /* the next step's weights are in global memory */
+  uint32_t loaded[32];  /* every block has loaded its parameters into shared memory */
+  uint32_t forward[32]; /* the step's pooled2 and fc1_product_gradient are in global memory */
+  uint32_t rows[32];    /* the step's rows of partial sums are in global memory */
+  /* A block votes if it has computed a gradient that is not finite, or too large for a grid sum. */
+  alignas(128) uint64_t votes;
+  /* Only if HAS_LOADING_WARPS: the next step's weights of conv2 and fc1 are in global memory, unless a block votes in this
+   * step. */
+  alignas(128) uint32_t weights[32];
+  uint32_t update[32]; /* the next step's weights are in global memory */
 } rl_block_exchange;
 
 /* A parameter with Adam's two moments. */
@@ -153,7 +161,7 @@ template <class Format, bool IS_SPLIT = Format::CONV1_IS_SPLIT> struct conv1_mem
  * the gradient that comes from this block's channels of conv2. conv1's gradients are linear in it, so each block adds up the
  * gradients that follow from its own part. */
 template <class Format> struct conv1_memory<Format, false> {
-  enum { POOLED1_GRADIENT_PART_FLOATS = 4 /* not used */, SUM_ROWS = step_schedule<Format>::CONV1_WARPS / 2 };
+  enum { POOLED1_GRADIENT_PART_FLOATS = 4 /* not used */, SUM_ROWS = step_schedule<Format>::CONV1_BACKWARD_WARPS / 2 };
   typedef conv1_tile_sums sums;
   alignas(16) conv1_image image;
   alignas(16) uint16_t argmax1[TILED_WINDOWS * Format::IN_PITCH];
@@ -175,9 +183,9 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
                 (step_schedule). */
       alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH],
           tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
-      alignas(16) float warp_sums[step_schedule<Format>::WARPS][WARP_SUMS],
+      alignas(16) float warp_sums[step_schedule<Format>::WARPS][BLOCK_SUMS],
           conv2_sums[step_schedule<Format>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
-          small_sums[step_schedule<Format>::SMALL_ROW_SPLITS][SMALL_PITCH];
+          head_sums[step_schedule<Format>::HEAD_ROW_SPLITS][HEAD_PITCH];
     };
   };
   union {
@@ -206,9 +214,9 @@ template <class Format> struct layer_memory<Format, true> : conv1_memory<Format>
         struct {
           alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH],
               tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
-          alignas(16) float warp_sums[step_schedule<Format>::WARPS][WARP_SUMS],
+          alignas(16) float warp_sums[step_schedule<Format>::WARPS][BLOCK_SUMS],
               conv2_sums[step_schedule<Format>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
-              small_sums[step_schedule<Format>::SMALL_ROW_SPLITS][SMALL_PITCH];
+              head_sums[step_schedule<Format>::HEAD_ROW_SPLITS][HEAD_PITCH];
         };
       };
       alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH];
@@ -229,7 +237,7 @@ template <class Format> struct layer_memory<Format, true> : conv1_memory<Format>
     POOLED1_END = SCRATCH_BYTES + 4 * RL_POOLED1_PIXELS * Format::IN_PITCH,
     CONV2_END = POOLED1_END + 4 * Format::WEIGHT_VALUES,
     STEP_END_BYTES =
-        sizeof(tile_fc1_product_gradient) + sizeof(tile_pooled2) + sizeof(warp_sums) + sizeof(conv2_sums) + sizeof(small_sums)
+        sizeof(tile_fc1_product_gradient) + sizeof(tile_pooled2) + sizeof(warp_sums) + sizeof(conv2_sums) + sizeof(head_sums)
   };
   static_assert(sizeof(value) == sizeof(float), "padding_to_conv2 and the enumerators assume it");
   static_assert(sizeof(gradient_memory) <= CONV2_END, "the epilogue of conv2_gradients must not overwrite its operands");
@@ -255,15 +263,15 @@ template <class Format> struct block_memory : layer_memory<Format> {
                     [step_schedule<Format>::TILE_UPDATE_THREADS],
       tile_first_moment[Format::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<Format>::TILE_UPDATE_THREADS],
       tile_second_moment[Format::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<Format>::TILE_UPDATE_THREADS];
-  parameter owned_parameters[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* elements of conv2.weight, then small values */
+  parameter conv2_parameters[CONV2_PER_BLOCK], head_parameters[HEAD_PER_BLOCK]; /* those that this block updates */
+  float2 moments[BLOCK_SUMS];                                                   /* of conv1 and conv2_bias */
   rl_train_state state;
-  bool skip_step;               /* a block has computed a gradient that is not finite */
-  uint32_t overflow_phase;      /* phase of the last step in which this block has computed such a gradient; 0: none */
-  uint32_t overflow_votes;      /* votes at the grid barrier `backward` in all steps */
-  mbarrier conv2_sums_mbarrier; /* a phase completes after the grid barrier `conv2_sums` */
-  mbarrier conv1_mbarrier;      /* a phase completes when the step's tagged weights have been received */
-  mbarrier pooled1_mbarrier;    /* a phase completes when the peer's half of pooled1 has been received */
-  mbarrier gradients_mbarrier;  /* a phase completes when the peer's part of pooled1_gradient has been received */
+  bool skip_step;              /* a block has computed a gradient that is not finite, or too large */
+  uint32_t overflow_phase;     /* phase of the last step in which this block has computed such a gradient; 0: none */
+  uint32_t overflow_votes;     /* votes in all steps */
+  mbarrier rows_mbarrier;      /* a phase completes after the grid barrier `rows` */
+  mbarrier pooled1_mbarrier;   /* a phase completes when the peer's half of pooled1 has been received */
+  mbarrier gradients_mbarrier; /* a phase completes when the peer's part of pooled1_gradient has been received */
 };
 
 /* The pair's images that are loaded in advance. During microbatch n, the block loads the pixels and the label of the image of
@@ -306,6 +314,16 @@ static __device__ __forceinline__ uint32_t message_phase(const microbatch_state 
   return microbatch.step * ((microbatch.batch_size + BLOCK_PAIRS - 1 - pair) / BLOCK_PAIRS) + microbatch.index + 1;
 }
 
+/* Returns the index among all GRID_SUMS of one of the block's BLOCK_SUMS. */
+static __device__ __forceinline__ uint32_t grid_sum_index(const block_coords &coords, int block_sum) {
+  return block_sum < RL_CONV1_PARAMETERS ? block_sum : block_sum + coords.rank * TILE_CHANNELS;
+}
+
+/* Returns the address of a sum over the grid of the step. */
+static __device__ __forceinline__ uint64_t *grid_sum(const rl_persistent_args &args, uint32_t step, uint32_t index) {
+  return &args.block_exchange->grid_sums[step % 2][index / GRID_SUM_SECTOR][index % GRID_SUM_SECTOR];
+}
+
 /* Returns the time in ns of a clock that all SMs share. */
 static __device__ __forceinline__ uint64_t global_time(void) {
   uint64_t now;
@@ -331,9 +349,18 @@ static __device__ __forceinline__ void record_launch_timestamp(const rl_persiste
   args.timestamps->cycles[blockIdx.x][is_end] = (uint64_t)clock64();
 }
 
-/* Returns true in the warps that compute conv1. */
-template <class Format> static __device__ __forceinline__ bool is_conv1_warp(void) {
-  return threadIdx.x < step_schedule<Format>::CONV1_WARPS * 32;
+/* Returns whether the calling thread is the poller of its block, which waits at the grid barrier `rows`
+ * and arrives at `weights`. */
+template <class Format> static __device__ __forceinline__ bool is_poller(void) {
+  return threadIdx.x == step_schedule<Format>::POLLING_WARP * 32;
+}
+
+/* Return whether the calling thread is in a warp that computes conv1, forward or backward. */
+template <class Format> static __device__ __forceinline__ bool is_conv1_forward_warp(void) {
+  return threadIdx.x < step_schedule<Format>::CONV1_FORWARD_WARPS * 32;
+}
+template <class Format> static __device__ __forceinline__ bool is_conv1_backward_warp(void) {
+  return threadIdx.x < step_schedule<Format>::CONV1_BACKWARD_WARPS * 32;
 }
 
 /* Returns the number of rows of partial sums: the number of pairs that have an image in a step of `batch` images. */
@@ -342,8 +369,11 @@ static __host__ __device__ __forceinline__ uint32_t partial_rows(uint32_t batch)
 }
 
 /* Returns this block's half of the pair's row of partial sums of conv2.weight's gradient. */
-static __device__ __forceinline__ float *conv2_weight_partial_row(const rl_persistent_args &args, const block_coords &coords) {
-  return &args.partial_conv2_weight[(size_t)coords.pair * CONV2_COUNT + coords.rank * CONV2_WEIGHTS_PER_BLOCK];
+template <class Format>
+static __device__ __forceinline__ typename Format::row_value *conv2_weight_partial_row(const rl_persistent_args &args,
+                                                                                       const block_coords &coords) {
+  return (typename Format::row_value *)args.partial_conv2_weight + (size_t)coords.pair * CONV2_COUNT +
+         coords.rank * CONV2_WEIGHTS_PER_BLOCK;
 }
 
 /* Returns the weights in global memory that the products multiply, of type Format::value, each tensor at its offset. During a

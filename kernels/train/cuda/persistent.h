@@ -12,14 +12,15 @@ enum {
   RL_TIMESTAMPED_STEPS = 32 /* number of steps that record timestamps, beginning with the first step of an epoch */
 };
 
-/* The phases of a step in order, each with the NVTX range to which it belongs. In FP32 and TF32, the phase conv2_input_gradient
- * includes the weight gradient. forward_barrier is the leader's wait. */
+/* The phases of a step in order, each with the NVTX range to which it belongs. Only FP16 records conv2_weight_gradient and
+ * conv2_input_gradient; FP32 and TF32 record both together as conv2_gradients. forward_barrier is the leader's wait. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
   X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(forward_barrier, backward) X(unpool2, backward) \
-  X(conv2_weight_gradient, backward) X(conv2_input_gradient, backward) X(conv1_backward, backward) X(store_sums, backward) \
-  X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
+  X(conv2_weight_gradient, backward) X(conv2_input_gradient, backward) X(conv2_gradients, backward) X(conv1_backward, backward) \
+  X(store_sums, backward) X(fc1_weight_gradient, backward) X(rows_barrier, backward) X(add_rows, backward) \
+  X(conv2_update, optimizer) X(votes, optimizer) X(adam, optimizer)
 /* clang-format on */
 #define RL_TIMED_PHASE(NAME, NVTX_RANGE) RL_TIMED_##NAME,
 enum { RL_TIMED_PHASE_NAMES(RL_TIMED_PHASE) RL_TIMED_PHASES };
@@ -45,15 +46,17 @@ typedef struct rl_persistent_args {
   rl_adam adam;
   /* fc1's inputs [batch][2304], and the gradient of its product [batch][128]; NULL in an evaluation */
   void *pooled2, *fc1_product_gradient;
-  /* Partial sums of the gradients of the last step, in rows as in rl_gradients: 2 · rl_persistent_partial_rows rows for conv1,
-   * rl_persistent_partial_rows rows for each other tensor. NULL in an evaluation. partial_conv2_weight may be in the memory of
-   * adam.first_moment and adam.second_moment: a launch reads the moments at its start and stores them at its end, so they
-   * overwrite the sums. */
-  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias, *partial_head;
+  /* Partial sums of the gradients of conv2.weight and the head in the last step, in rl_persistent_partial_rows rows. NULL in an
+   * evaluation. Those of conv2.weight may be in the memory of adam.first_moment and adam.second_moment: a launch reads the
+   * moments at its start and stores them at its end, so they overwrite the sums. */
+  void *partial_conv2_weight; /* FP16 in precision FP16, else FP32 */
+  float *partial_head;
   struct rl_block_exchange *block_exchange; /* rl_persistent_exchange_bytes() bytes of memory; each launch clears it */
   /* Tensors that only tests read; either all are set, or all are NULL and not stored: pooled1 [batch][14][14][32], the gradients
    * of pooled1 and pooled2 in the layouts of these, and their argmaxes. pooled1_gradient is rl_persistent_pooled1_gradient_parts
-   * tensors, one after another, whose sum is the gradient. */
+   * tensors, one after another, whose sum is the gradient. small_gradients are the gradients of conv1's parameters, conv2.bias
+   * and the head, one after another, multiplied by the loss scale. */
+  float *small_gradients;
   void *pooled1, *pooled1_gradient, *pooled2_gradient;
   uint8_t *argmax1, *argmax2;
   /* If timestamps or pooled1 is not NULL, rl_persistent_epoch launches another version of its kernel, which records timestamps
@@ -67,7 +70,7 @@ size_t rl_persistent_exchange_bytes(void);
 /* Returns the number of tensors in rl_persistent_args.pooled1_gradient. */
 uint32_t rl_persistent_pooled1_gradient_parts(rl_format format);
 
-/* Returns the number of rows of partial sums for steps of `batch` images. */
+/* Returns the number of rows of partial_conv2_weight for steps of `batch` images. */
 uint32_t rl_persistent_partial_rows(uint32_t batch);
 
 /* Returns 0, or -1 with the reason in err if the current device can't run the engine. */

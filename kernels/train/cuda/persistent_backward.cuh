@@ -30,7 +30,8 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
 }
 
 /* Receives pooled2_gradient of the pair's image, and computes out_gradient and the gradient of conv2's bias for this block's
- * channels. WAR: out_gradient may overwrite smem.fc1, so every thread must have finished reading fc1 before. */
+ * channels. An element of pooled2_gradient that is not finite makes the gradient of its channel's bias not finite. WAR:
+ * out_gradient may overwrite smem.fc1, so every thread must have finished reading fc1 before. */
 template <class Format> static __device__ __forceinline__ void unpool2(const rl_persistent_args &args,
                                                                        const microbatch_state &microbatch,
                                                                        const block_coords &coords, block_memory<Format> &smem,
@@ -52,7 +53,6 @@ template <class Format> static __device__ __forceinline__ void unpool2(const rl_
     const float4 passed =
         make_float4(argmax.x == RL_ARGMAX_RELU_ZERO ? 0 : gradient.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0 : gradient.y,
                     argmax.z == RL_ARGMAX_RELU_ZERO ? 0 : gradient.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0 : gradient.w);
-    sums.overflow |= !finite4(passed);
     sums.conv2_bias = add4(sums.conv2_bias, passed);
   }
 }
@@ -110,12 +110,13 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_unpool2);
   if (Format::CONV1_IS_SPLIT) conv2_gradients_or_input_gradient(coords, smem, sums);
   if constexpr (!Format::CONV2_GRADIENTS_TOGETHER) Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, sums.conv2);
-  if (is_last_image) Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
+  if (is_last_image) sums.overflow |= !Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row<Format>(args, coords));
   if (!Format::CONV1_IS_SPLIT) {
     record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
     conv2_gradients_or_input_gradient(coords, smem, sums);
   }
-  record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
+  record_timestamp<Format>(args, microbatch.step,
+                           Format::CONV1_IS_SPLIT ? RL_TIMED_conv2_gradients : RL_TIMED_conv2_input_gradient);
   if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));
 }
 
@@ -147,69 +148,70 @@ static __device__ __forceinline__ void conv1_backward_split(const rl_persistent_
                 ((size_t)step_image(microbatch, coords.pair) * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_CONV1_CHANNELS
           : NULL;
 #pragma unroll 2
-  for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<Format>::CONV1_WARPS) {
+  for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<Format>::CONV1_BACKWARD_WARPS) {
     const int i = pixel * RL_CONV1_CHANNELS + coords.lane, from = pooled1_gradient_index(pixel, coords.lane),
               argmax = smem.argmax1[i];
     const float gradient = rounded_to<value>(smem.pooled1_gradient_parts[0][from] + smem.pooled1_gradient_parts[1][from]);
     if (stored_gradient) stored_gradient[i] = (value)gradient;
-    sums.overflow |= argmax != RL_ARGMAX_RELU_ZERO && !isfinite(gradient);
     add_pooled_gradient(gradient, argmax, pixel, smem.image_rows, sums.conv1.of_channel);
   }
 }
 
 /* Adds this block's contributions to the gradients of conv1's weights and biases. Only the warps that compute conv1 call it
- * (is_conv1_warp). */
+ * (is_conv1_backward_warp). */
 template <class Format>
 static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                       const block_coords &coords, block_memory<Format> &smem,
                                                       gradient_sums<Format> &sums) {
   if constexpr (Format::CONV1_IS_SPLIT) conv1_backward_split(args, microbatch, coords, smem, sums);
   else
-    conv1_tile_gradient<step_schedule<Format>::CONV1_WARPS, Format::IN_PITCH>(coords.warp, smem.pooled1_gradient, smem.argmax1,
-                                                                              smem.image, sums.conv1);
+    conv1_tile_gradient<step_schedule<Format>::CONV1_BACKWARD_WARPS, Format::IN_PITCH>(coords.warp, smem.pooled1_gradient,
+                                                                                       smem.argmax1, smem.image, sums.conv1);
 }
 
-/* Stores the warp's sums of conv1's gradients in a row of smem.warp_sums. If CONV1_IS_SPLIT, every warp fills a row. Otherwise,
- * two warps fill a row together, and the function also checks the sums for overflow: an element of pooled1_gradient that is not
- * finite makes the gradient of its channel's bias not finite. */
+/* Stores the warp's sums of conv1's gradients in a row of smem.warp_sums. If CONV1_IS_SPLIT, every warp fills a row; otherwise,
+ * two warps fill a row together. An element of pooled1_gradient that is not finite makes the gradient of its channel's bias not
+ * finite. */
 template <class Format> static __device__ __forceinline__ void store_conv1_sums(const block_coords &coords,
                                                                                 block_memory<Format> &smem,
-                                                                                gradient_sums<Format> &sums) {
+                                                                                const gradient_sums<Format> &sums) {
   if constexpr (Format::CONV1_IS_SPLIT) {
     float *row = smem.warp_sums[coords.warp];
     for (int k = 0; k < 9; k++) row[coords.lane * 9 + k] = sums.conv1.of_channel[k];
     row[RL_CONV1_CHANNELS * 9 + coords.lane] = sums.conv1.of_channel[9];
-  } else if (is_conv1_warp<Format>()) {
+  } else if (is_conv1_backward_warp<Format>()) {
     float *row = smem.warp_sums[coords.warp / 2];
-    conv1_tile_sums_epilogue(coords.warp, sums.conv1, [&](int i, float sum) {
-      row[i] = sum;
-      sums.overflow |= !isfinite(sum);
-    });
+    conv1_tile_sums_epilogue(coords.warp, sums.conv1, [&](int i, float sum) { row[i] = sum; });
   }
 }
 
 /* Returns the sum of element i of ROWS rows. ROWS is a constant, so that all loads are issued before the first addition. */
-template <int ROWS> static __device__ __forceinline__ float sum_of_rows(const float (*rows)[WARP_SUMS], int i) {
+template <int ROWS> static __device__ __forceinline__ float sum_of_rows(const float (*rows)[BLOCK_SUMS], int i) {
   float sum = rows[0][i];
 #pragma unroll
   for (int row = 1; row < ROWS; row++) sum += rows[row][i];
   return sum;
 }
 
-/* Stores the step's gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums. Those of conv1 and conv2.bias
- * are first added up over the warps of the block. */
+/* Stores the pair's gradients of the head and its loss in its row of partial sums. Only rank 0 of the pair calls it. */
+template <class Format> static __device__ __forceinline__ void store_head_row(const rl_persistent_args &args,
+                                                                              const block_coords &coords,
+                                                                              const gradient_sums<Format> &sums) {
+  float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_PITCH], *weights = &row[RL_FC1_OUTPUTS],
+        *biases = &weights[RL_CLASSES * RL_FC1_OUTPUTS];
+  if (coords.warp <= RL_CLASSES)
+    store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1_OUTPUTS + coords.lane * 4] : &row[coords.lane * 4],
+           sums.fc2_weight_or_fc1_bias);
+  if (coords.warp != RL_CLASSES && coords.lane == 0)
+    (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.fc2_bias_or_loss;
+}
+
+/* Adds the block's gradients of conv1 and of its channels of conv2.bias to the step's sums over the grid, not multiplied by the
+ * loss scale. They are first added up over the warps of the block. */
 template <class Format>
-static __device__ __forceinline__ void store_partial_sums(const rl_persistent_args &args, const block_coords &coords,
-                                                          block_memory<Format> &smem, gradient_sums<Format> &sums) {
-  if (coords.rank == 0) {
-    float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_PITCH], *weights = &row[RL_FC1_OUTPUTS],
-          *biases = &weights[RL_CLASSES * RL_FC1_OUTPUTS];
-    if (coords.warp <= RL_CLASSES)
-      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1_OUTPUTS + coords.lane * 4] : &row[coords.lane * 4],
-             sums.fc2_weight_or_fc1_bias);
-    if (coords.warp != RL_CLASSES && coords.lane == 0)
-      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.fc2_bias_or_loss;
-  }
+static __device__ __forceinline__ void add_block_sums(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                      const block_coords &coords, block_memory<Format> &smem,
+                                                      gradient_sums<Format> &sums) {
   store_conv1_sums(coords, smem, sums);
   float *warp_row = smem.warp_sums[coords.warp];
   const float biases[4] = {sums.conv2_bias.x, sums.conv2_bias.y, sums.conv2_bias.z, sums.conv2_bias.w};
@@ -220,14 +222,14 @@ static __device__ __forceinline__ void store_partial_sums(const rl_persistent_ar
     if (coords.lane < 8) warp_row[RL_CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
-  static_assert((int)WARP_SUMS <= (int)Format::THREADS && RL_CONV1_PARAMETERS % 32 == 0,
+  static_assert((int)BLOCK_SUMS <= (int)Format::THREADS && RL_CONV1_PARAMETERS % 32 == 0,
                 "every sum must have a thread, and a warp must not add up sums of both kinds");
   const int i = threadIdx.x;
-  if (i < RL_CONV1_PARAMETERS) {
-    args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum_of_rows<conv1_memory<Format>::SUM_ROWS>(smem.warp_sums, i);
-  } else if (i < WARP_SUMS) {
-    args.partial_conv2_bias[coords.pair * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] =
-        sum_of_rows<step_schedule<Format>::WARPS>(smem.warp_sums, i);
+  if (i < BLOCK_SUMS) {
+    const float sum = i < RL_CONV1_PARAMETERS ? sum_of_rows<conv1_memory<Format>::SUM_ROWS>(smem.warp_sums, i)
+                                              : sum_of_rows<step_schedule<Format>::WARPS>(smem.warp_sums, i);
+    sums.overflow |=
+        !add_to_fixed_point_sum(grid_sum(args, microbatch.step, grid_sum_index(coords, i)), sum * smem.state.inverse_loss_scale);
   }
 }
 

@@ -56,21 +56,6 @@ static __device__ __forceinline__ void normalise_image(const block_coords &coord
   else store_image(smem.image_bytes, smem.image);
 }
 
-/* Receives the tagged weights of a phase: conv1's weights and biases, and the biases of this block's channels of conv2. Only the
- * warps that compute conv1 call it (is_conv1_warp). The first RECEIVING_WARPS of them receive; the others wait for these, by an
- * mbarrier and not by __syncthreads, because the leader may still be at the grid barrier `update`. */
-template <class Format> static __device__ __forceinline__ void receive_tagged_weights(const rl_persistent_args &args,
-                                                                                      uint32_t phase, const block_coords &coords,
-                                                                                      block_memory<Format> &smem) {
-  const float *from = args.block_exchange->tagged_weights[coords.pair / GROUP_PAIRS];
-  const int i = threadIdx.x * 4, channel = i - RL_CONV1_PARAMETERS;
-  if (channel < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
-  else if (channel < TILE_CHANNELS)
-    store4(&smem.conv2_bias[channel], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
-  if (coords.warp < RECEIVING_WARPS) mbarrier_arrive(&smem.conv1_mbarrier);
-  mbarrier_wait_cta(&smem.conv1_mbarrier, phase);
-}
-
 /* Returns the weights of this block's channels of conv2 in global memory. */
 template <class Format>
 static __device__ __forceinline__ const typename Format::value *conv2_weights_of_block(const rl_persistent_args &args,
@@ -78,55 +63,67 @@ static __device__ __forceinline__ const typename Format::value *conv2_weights_of
   return weights_for_products<Format>(args) + CONV2_OFFSET + coords.rank * CONV2_WEIGHTS_PER_BLOCK;
 }
 
-/* Begins to copy the weights of this block's channels of conv2 to shared memory. Only the warps from FIRST_WARP on call it. */
-template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args,
-                                                                                                const block_coords &coords,
-                                                                                                typename Format::value *to) {
+/* Begins to copy the weights of this block's channels of conv2 to shared memory. LOADING_WARPS warps call it, from FIRST_WARP on.
+ */
+template <class Format, int FIRST_WARP, int LOADING_WARPS>
+static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args, const block_coords &coords,
+                                                        typename Format::value *to) {
   const typename Format::value *conv2 = conv2_weights_of_block<Format>(args, coords);
-  load_rows_async<Format::THREADS - FIRST_WARP * 32, CONV2_K>(threadIdx.x - FIRST_WARP * 32, conv2, CONV2_K, TILE_CHANNELS, to,
-                                                              Format::LOADED_WEIGHT_PITCH);
+  load_rows_async<LOADING_WARPS * 32, CONV2_K>(threadIdx.x - FIRST_WARP * 32, conv2, CONV2_K, TILE_CHANNELS, to,
+                                               Format::LOADED_WEIGHT_PITCH);
 }
 
-/* Begins to copy this block's slice of fc1's weights and, in the first microbatch of a step, the head's weights. The warps from
+/* Begin to copy this block's slice of fc1's weights, and in the first microbatch of a step the head's weights. The warps from
  * FIRST_WARP on copy; the others return at once. */
-template <class Format, int FIRST_WARP>
-static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persistent_args &args, const microbatch_state &microbatch,
-                                                               const block_coords &coords, block_memory<Format> &smem) {
-  enum { LOADING_THREADS = Format::THREADS - FIRST_WARP * 32 };
+template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_fc1_async(const rl_persistent_args &args,
+                                                                                              const block_coords &coords,
+                                                                                              block_memory<Format> &smem) {
   const typename Format::value *fc1 = weights_for_products<Format>(args) + FC1_OFFSET + coords.slice * SLICE_INPUTS;
   const int thread = (int)threadIdx.x - FIRST_WARP * 32;
   if (thread < 0) return;
-  load_rows_async<LOADING_THREADS, SLICE_INPUTS>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1,
-                                                 SLICE_INPUTS + Format::SLICE_PADDING);
-  if (microbatch.index == 0)
-    load_rows_async<LOADING_THREADS, RL_HEAD_PITCH>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_PITCH, 1, smem.head,
-                                                    RL_HEAD_PITCH);
+  load_rows_async<Format::THREADS - FIRST_WARP * 32, SLICE_INPUTS>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1,
+                                                                   SLICE_INPUTS + Format::SLICE_PADDING);
+}
+template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_head_async(const rl_persistent_args &args,
+                                                                                               const microbatch_state &microbatch,
+                                                                                               block_memory<Format> &smem) {
+  const int thread = (int)threadIdx.x - FIRST_WARP * 32;
+  if (thread < 0 || microbatch.index > 0) return;
+  load_rows_async<Format::THREADS - FIRST_WARP * 32, RL_HEAD_PITCH>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_PITCH, 1,
+                                                                    smem.head, RL_HEAD_PITCH);
 }
 
-/* In the first microbatch of a step, waits for the grid barrier `update` and loads conv2's weights. In every microbatch, waits
- * for all copies of this thread that conv2 needs.
+/* In the first microbatch of a step, waits for the weights and loads conv2's. In every microbatch, waits for all copies of this
+ * thread that conv2 needs.
  *
- * If HAS_LOADING_WARPS, the warps that do not compute conv1 load conv2's weights while the other warps still compute conv1.
- * Otherwise all warps load them after conv1, and then also begin to load fc1's weights. Exception: if TRANSFORMS_WEIGHTS, the
- * caller loads conv2's weights into registers, and conv2_forward begins to load fc1's weights. */
+ * If HAS_LOADING_WARPS, the loading warps load conv2's weights while the other warps still compute conv1: after the grid barrier
+ * `weights`, or, in the first step of a launch and after a step that was skipped, after `update`. Otherwise all warps load them
+ * after conv1, and then also begin to load fc1's weights. Exception: if TRANSFORMS_WEIGHTS, the caller loads conv2's weights into
+ * registers, and conv2_forward begins to load fc1's weights. */
 template <class Format>
 static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                            const block_coords &coords, block_memory<Format> &smem) {
-  const uint32_t *update = args.block_exchange->update, phase = microbatch.step + 1;
+  typedef step_schedule<Format> schedule;
+  rl_block_exchange *exchange = args.block_exchange;
   const bool is_first_microbatch = microbatch.index == 0;
-  if constexpr (step_schedule<Format>::HAS_LOADING_WARPS) {
-    if (is_first_microbatch && !is_conv1_warp<Format>()) {
-      if (coords.lane == 0) grid_barrier_wait_in_one_thread(update, phase);
+  if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->update, microbatch.step + 1);
+  if constexpr (schedule::HAS_LOADING_WARPS) {
+    if (is_first_microbatch && coords.warp >= schedule::CONV1_FORWARD_WARPS && !is_leader_warp()) {
+      const uint32_t *barrier = smem.skip_step ? exchange->update : exchange->weights;
+      if (coords.lane == 0) grid_barrier_wait_in_one_thread(barrier, microbatch.step + smem.skip_step);
       __syncwarp();
-      load_conv2_async<Format, step_schedule<Format>::CONV1_WARPS>(args, coords, smem.conv2);
+      load_conv2_async<Format, schedule::CONV1_FORWARD_WARPS, schedule::LOADING_WARPS>(args, coords, smem.conv2);
     }
     cp_async_wait_all();
   } else {
-    if (is_first_microbatch) grid_barrier_wait(update, phase);
-    if (is_first_microbatch && !step_schedule<Format>::TRANSFORMS_WEIGHTS) load_conv2_async<Format, 0>(args, coords, smem.conv2);
+    if (is_first_microbatch) __syncthreads();
+    if (is_first_microbatch && !schedule::TRANSFORMS_WEIGHTS)
+      load_conv2_async<Format, 0, schedule::WARPS>(args, coords, smem.conv2);
     cp_async_commit_group();
-    if (!step_schedule<Format>::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair))
-      load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
+    if (!schedule::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair)) {
+      load_fc1_async<Format, 0>(args, coords, smem);
+      load_head_async<Format, 0>(args, microbatch, smem);
+    }
     cp_async_commit_group();
     cp_async_wait_group<1>();
   }
@@ -137,13 +134,14 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
  * pooling window. */
 template <class Format>
 static __device__ __forceinline__ void conv1_forward_split(const block_coords &coords, block_memory<Format> &smem) {
+  enum { PIXELS_PER_ROUND = step_schedule<Format>::CONV1_FORWARD_WARPS * 2 };
   const int channel = coords.lane % 16 * 2;
   const float *biases = &smem.conv1[RL_CONV1_CHANNELS * 9];
   float weights[2][9];
 #pragma unroll
   for (int k = 0; k < 18; k++) weights[k / 9][k % 9] = smem.conv1[channel * 9 + k];
 #pragma unroll 1
-  for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS; pixel += step_schedule<Format>::CONV1_WARPS * 2) {
+  for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS; pixel += PIXELS_PER_ROUND) {
     float patch[4][4], sum[2][4] = {}, pooled[2];
     uchar2 argmax;
     const float *corner = &smem.image_rows[pixel / RL_POOLED1_SIDE * 2 * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2];
@@ -163,13 +161,13 @@ static __device__ __forceinline__ void conv1_forward_split(const block_coords &c
 }
 
 /* Computes pooled1 and argmax1: this block's pixels if CONV1_IS_SPLIT, else all pixels. Only the warps that compute conv1 call it
- * (is_conv1_warp). */
+ * (is_conv1_forward_warp). */
 template <class Format>
 static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<Format> &smem) {
   if constexpr (Format::CONV1_IS_SPLIT) conv1_forward_split(coords, smem);
   else
-    conv1_tile_forward<step_schedule<Format>::CONV1_WARPS, Format::IN_PITCH>(coords.warp, smem.conv1, smem.image, smem.pooled1,
-                                                                             smem.argmax1);
+    conv1_tile_forward<step_schedule<Format>::CONV1_FORWARD_WARPS, Format::IN_PITCH>(coords.warp, smem.conv1, smem.image,
+                                                                                     smem.pooled1, smem.argmax1);
 }
 
 /* Returns the argmax of a channel of one of this block's pixels of pooled1. */
@@ -194,7 +192,10 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
   if constexpr (step_schedule<Format>::TRANSFORMS_WEIGHTS) {
     Format::conv2_forward(
         smem.pooled1, loaded, smem.conv2, smem.conv2_forward_scratch,
-        [&] { load_fc1_and_head_async<Format, Format::OUTPUT_WARPS>(args, microbatch, coords, smem); },
+        [&] {
+          load_fc1_async<Format, Format::OUTPUT_WARPS>(args, coords, smem);
+          load_head_async<Format, Format::OUTPUT_WARPS>(args, microbatch, smem);
+        },
         [&](int pixel, int channel, const float products[4][4]) {
           uint8_t argmaxes[4];
           const float2 a = Format::pool_channels(products[0], products[1], &smem.conv2_bias[channel], &argmaxes[0], overflow),

@@ -5,15 +5,20 @@
  *   in a pair    pooled1 and pooled1_gradient, by st.async, which completes its bytes on an mbarrier of the receiving block; but
  *                not in FP16, where each block computes conv1 for all pixels
  *   in a group   pooled2, the parts of fc1's product, fc1_product_gradient and pooled2_gradient, as tagged words (exchange.cuh)
- *   in the grid  through global memory, with four grid barriers. Between arrive and wait, a block does other work:
+ *   in the grid  through global memory: the gradients of conv1 and conv2.bias as fixed-point sums, the others as rows of partial
+ *                sums, with grid barriers. Between arrive and wait, a block does other work:
  *
  *     barrier    after the barrier, every block can read            computed between arrive and wait
  *     forward    pooled2 and fc1_product_gradient, the operands     fc1's backward pass
  *                of fc1's weight gradient
- *     conv2_sums partial sums of conv2's weight gradient            conv1's backward pass
- *     backward   overflow, partial sums of the other gradients      fc1's weight gradient
- *     update     the new weights, except those of conv1 and the     conv1 of the next step
- *                biases of conv2, which are sent as tagged words
+ *     rows       rows of partial sums: conv2.weight and the head    conv1's backward pass
+ *     votes      whether a gradient overflowed                      fc1's weight gradient, updates of conv2 and fc1
+ *     weights    only in FP16: the next step's weights of conv2     conv1 of the next step
+ *                and fc1, which are stored before the votes are
+ *                known, unless the step is skipped
+ *     update     the next step's weights, except those of conv1     conv1 of the next step
+ *                and the biases of conv2, which each block
+ *                computes itself
  *
  * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
  *
@@ -51,12 +56,10 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
     __syncthreads();
     normalise_image(coords, smem);
     __syncthreads();
-  } else if (pair_active && is_conv1_warp<Format>()) {
-    receive_tagged_weights(args, step + 1, coords, smem);
   }
   if (Format::CONV1_IS_SPLIT && pair_active && is_leader())
     mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename Format::value));
-  if (pair_active && is_conv1_warp<Format>()) conv1_forward(coords, smem);
+  if (pair_active && is_conv1_forward_warp<Format>()) conv1_forward(coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, microbatch, coords, smem);
   typename Format::loaded_weights loaded;
@@ -67,13 +70,18 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
   if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
-    if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
+    if (group_active) {
+      load_fc1_async<Format, Format::CONV2_FORWARD_WARPS>(args, coords, smem);
+      load_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, smem);
+    }
   if (pair_active) {
     conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
   }
-  if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS)
-    load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
+  if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS) {
+    load_fc1_async<Format, 0>(args, coords, smem);
+    load_head_async<Format, 0>(args, microbatch, smem);
+  }
   if (group_active) fc1_forward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_forward);
 }
@@ -94,10 +102,12 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   /* Arrive here: the release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have;
    * later it would also wait for the tagged words that fc1_backward sends. */
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
+  if (is_last_microbatch && coords.rank == 0 && has_image({microbatch.step_images, 0, 0, 0}, coords.pair))
+    store_head_row(args, coords, sums);
   if (Format::RECORDS && pair_active) store_activations_for_tests(args, microbatch, coords, smem);
   prefetch_next_image(args, next_microbatch<Format>(args, next), coords, prefetch, smem);
   if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
-    if (pair_active) load_conv2_async<Format, 0>(args, coords, smem.conv2_gradients.weights);
+    if (pair_active) load_conv2_async<Format, 0, step_schedule<Format>::WARPS>(args, coords, smem.conv2_gradients.weights);
   if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
@@ -106,23 +116,23 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
   if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
   /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
-   * pooled1_gradient. The leader arrives at the grid barrier `conv2_sums` while other warps compute conv1_backward, because its
+   * pooled1_gradient. The leader arrives at the grid barrier `rows` while other warps compute conv1_backward, because its
    * release waits until the block's stores have drained. */
   __syncthreads();
   if (is_last_microbatch) {
-    if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->conv2_sums);
+    if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->rows);
     load_fc1_operands_async(args, 0, microbatch.step_images, smem);
   }
   if constexpr (Format::RECORDS && !Format::CONV1_IS_SPLIT)
     if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
-  if (pair_active && is_conv1_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
+  if (pair_active && is_conv1_backward_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_backward);
   /* WAR: the next microbatch overwrites pooled1_gradient and pooled1 in both blocks. */
   if (pair_active && !is_last_microbatch) cluster_barrier();
   advance(prefetch);
 }
 
-/* Ends a step after its last microbatch: stores the partial sums, computes fc1's weight gradient and updates the parameters. */
+/* Ends a step after its last microbatch: adds up the gradients over the grid and updates the parameters. */
 template <class Format> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args,
                                                                            const microbatch_state &microbatch,
                                                                            const block_coords &coords, block_memory<Format> &smem,
@@ -130,28 +140,24 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
   rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = microbatch.step, phase = step + 1;
   const bool pair_active = has_image({microbatch.step_images, 0, 0, 0}, coords.pair);
-  if (pair_active) store_partial_sums(args, coords, smem, sums);
+  if (pair_active) add_block_sums(args, microbatch, coords, smem, sums);
+  clear_next_grid_sums(args, step);
   if (sums.overflow) smem.overflow_phase = phase;
   record_timestamp<Format>(args, step, RL_TIMED_store_sums);
   cp_async_wait_all(); /* operands of fc1_weight_gradient_tile, and the next image */
   __syncthreads();
-  if (is_leader()) grid_barrier_arrive_and_vote(&exchange->backward, smem.overflow_phase == phase);
-  if (threadIdx.x == step_schedule<Format>::POLLING_WARP * 32) {
-    grid_barrier_wait_in_one_thread(exchange->conv2_sums, phase);
-    mbarrier_arrive(&smem.conv2_sums_mbarrier);
+  if (is_leader()) vote(&exchange->votes, smem.overflow_phase == phase);
+  if (is_poller<Format>()) {
+    grid_barrier_wait_in_one_thread(exchange->rows, phase);
+    mbarrier_arrive(&smem.rows_mbarrier);
   }
-  float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
-  fc1_weight_gradient_tile(args, microbatch.step_images, smem, gradient);
-  record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
-  if (coords.warp < CONV2_ADDING_WARPS) {
-    mbarrier_wait_cta(&smem.conv2_sums_mbarrier, phase);
-    add_conv2_rows(args, partial_rows(microbatch.step_images), smem);
-  }
-  normalise_image(coords, smem);
-  if (is_leader()) smem.skip_step = grid_barrier_wait_for_votes(&exchange->backward, phase, &smem.overflow_votes);
+  prepared_update<Format> update = prepare_update(args, microbatch, coords, smem);
+  if (step_schedule<Format>::HAS_LOADING_WARPS && is_poller<Format>()) grid_barrier_arrive_in_one_thread(exchange->weights);
+  const float grid_sum = finish_poll(update.word, smem);
   __syncthreads();
-  record_timestamp<Format>(args, step, RL_TIMED_backward_barrier);
-  update_parameters(args, microbatch, gradient, smem);
+  record_timestamp<Format>(args, step, RL_TIMED_votes);
+  if (threadIdx.x == 0) smem.state.overflow = smem.skip_step;
+  finish_update(args, microbatch, coords, grid_sum, update, smem);
   record_timestamp<Format>(args, step, RL_TIMED_adam);
   record_timestamp<Format>(args, step + 1, STEP_BEGIN);
   grid_barrier_arrive(exchange->update);
@@ -164,9 +170,9 @@ template <class Format> static __device__ __forceinline__ void init_step_state(b
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
-  mbarrier_init(&smem.conv1_mbarrier, RECEIVING_WARPS * 32);
-  mbarrier_init(&smem.conv2_sums_mbarrier);
+  mbarrier_init(&smem.rows_mbarrier);
   smem.overflow_phase = smem.overflow_votes = 0;
+  smem.skip_step = true; /* the weights of the first step are complete after the grid barrier `update` */
 }
 
 /* Loads and normalises the pair's first image, and loads the data set index of its second image. */
@@ -188,13 +194,13 @@ template <class Format>
 static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                               const block_coords &coords, block_memory<Format> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
-  load_parameters(args, smem);
+  load_parameters(args, coords, smem);
   if constexpr (!Format::CONV1_IS_SPLIT) clear_conv1_memory(smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, microbatch, coords, smem);
   init_step_state(smem);
   grid_barrier_wait(exchange->loaded, 1);
-  publish_parameters(args, smem);
+  publish_parameters(args, coords, smem);
   grid_barrier_arrive(exchange->update);
   cluster_barrier();
   return prefetch;
@@ -215,14 +221,14 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
   while (microbatch.step_images > 0) {
     if (microbatch.index == 0) {
       sums = {};
-      sums.conv2 = Format::init_weight_sums(conv2_weight_partial_row(args, coords));
+      sums.conv2 = Format::init_weight_sums(conv2_weight_partial_row<Format>(args, coords));
     }
     run_microbatch(args, microbatch, coords, &prefetch, smem, sums);
     if (next_microbatch<Format>(args, microbatch).index == 0) finish_step(args, microbatch, coords, smem, sums);
     microbatch = next_microbatch<Format>(args, microbatch);
   }
   grid_barrier_wait(exchange->update, microbatch.step + 1);
-  store_parameters(args, smem);
+  store_parameters(args, coords, smem);
   if (blockIdx.x == 0 && is_leader()) *args.adam.state = smem.state;
   cluster_barrier();
   record_launch_timestamp<Format>(args, true);
@@ -252,7 +258,7 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
   }
   grid_barrier_arrive(exchange->update);
   grid_barrier_wait(exchange->update, 2);
-  store_parameters(args, smem);
+  store_parameters(args, coords, smem);
   if (blockIdx.x == 0 && threadIdx.x == 0) args.adam.state->test_step++;
   cluster_barrier();
 }

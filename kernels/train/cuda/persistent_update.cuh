@@ -1,6 +1,6 @@
-/* The engine "persistent": fc1's weight gradient, and the update of the parameters that a block owns. persistent.cuh defines the
- * small values, Format, and which block updates which parameters. All threads of the block call these functions unless a comment
- * says otherwise. */
+/* The engine "persistent": fc1's weight gradient, and the update of the parameters that a block owns. persistent.cuh defines
+ * Format, and which block updates which parameters. All threads of the block call these functions unless a comment says
+ * otherwise. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 #define RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 
@@ -16,33 +16,27 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second_moment[i] = p.second_moment;
 }
 
-/* Besides the tile of fc1.weight, a block owns CONV2_PER_BLOCK elements of conv2.weight and then SMALL_PER_BLOCK small values.
- * Each of its last threads owns one of them, because the first threads update the tile. Returns the index in
- * smem.owned_parameters of this thread's parameter; negative: the thread owns none. */
-static __device__ __forceinline__ int owned_parameter_index(void) {
-  return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK - SMALL_PER_BLOCK);
-}
-static __device__ __forceinline__ bool owns_conv2_weight(void) {
-  return owned_parameter_index() >= 0 && owned_parameter_index() < CONV2_PER_BLOCK;
-}
-/* Returns the index of this thread's small value among all SMALL_VALUES (persistent.cuh). Valid if the thread owns a small value
- * or the loss. */
-static __device__ __forceinline__ uint32_t small_index(void) {
-  return blockIdx.x * SMALL_PER_BLOCK + owned_parameter_index() - CONV2_PER_BLOCK;
-}
-static __device__ __forceinline__ bool owns_small_value(void) {
-  return owned_parameter_index() >= CONV2_PER_BLOCK && small_index() < SMALL_VALUES - 1;
-}
-static __device__ __forceinline__ bool owns_loss(void) {
-  return owned_parameter_index() >= CONV2_PER_BLOCK && small_index() == SMALL_VALUES - 1;
+/* The last CONV2_PER_BLOCK threads of a block each update one element of conv2.weight. Returns the index in smem.conv2_parameters
+ * of this thread's element; negative: it has none. */
+static __device__ __forceinline__ int conv2_parameter_index(void) { return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK); }
+static __device__ __forceinline__ bool owns_conv2_weight(void) { return conv2_parameter_index() >= 0; }
+static __device__ __forceinline__ uint32_t conv2_parameter_offset(void) {
+  return CONV2_OFFSET + blockIdx.x * CONV2_PER_BLOCK + conv2_parameter_index();
 }
 
-/* Returns the offset in rl_adam.weights of the parameter that this thread owns. */
-static __device__ __forceinline__ uint32_t owned_parameter_offset(void) {
-  if (owns_conv2_weight()) return CONV2_OFFSET + blockIdx.x * CONV2_PER_BLOCK + owned_parameter_index();
-  if (small_index() < CONV2_OFFSET) return small_index();
-  if (small_index() < CONV2_OFFSET + RL_CONV2_CHANNELS) return CONV2_BIAS_OFFSET + small_index() - CONV2_OFFSET;
-  return HEAD_OFFSET + small_index() - CONV2_OFFSET - RL_CONV2_CHANNELS;
+/* Every thread before the leader has one of the block's BLOCK_SUMS, and updates the block's copy of that parameter. */
+static __device__ __forceinline__ bool has_block_sum(void) { return threadIdx.x < BLOCK_SUMS; }
+
+/* Returns the offset in rl_adam.weights of the parameter of a grid sum. */
+static __device__ __forceinline__ uint32_t grid_parameter_offset(uint32_t grid_sum) {
+  return grid_sum < CONV2_OFFSET ? grid_sum : CONV2_BIAS_OFFSET + grid_sum - CONV2_OFFSET;
+}
+
+/* The first HEAD_PER_BLOCK threads each have a value of the head. Returns its index in a row of partial sums of the head (its
+ * offset in the head, RL_HEAD_LOSS for the loss), or RL_HEAD_PITCH if the thread has none. */
+static __device__ __forceinline__ uint32_t head_index(void) {
+  const uint32_t i = blockIdx.x * HEAD_PER_BLOCK + threadIdx.x;
+  return threadIdx.x < HEAD_PER_BLOCK && i <= RL_HEAD_LOSS ? i : (uint32_t)RL_HEAD_PITCH;
 }
 
 /* tile_first_row and tile_first_column return the first output and the first input in this block's tile of fc1.weight.
@@ -109,85 +103,91 @@ static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persist
   }
 }
 
-/* The partial sums of one small value: `rows` floats, `stride` floats apart. */
-typedef struct partial_sums {
-  const float *first;
-  uint32_t stride, rows;
-} partial_sums;
-
-/* Returns the partial sums of small value i. rows: partial_rows of the step. */
-static __device__ __forceinline__ partial_sums small_value_sums(const rl_persistent_args &args, uint32_t i, uint32_t rows) {
-  if (i < CONV2_OFFSET) return {&args.partial_conv1[i], CONV2_OFFSET, 2 * rows};
-  if (i < CONV2_OFFSET + RL_CONV2_CHANNELS) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_CONV2_CHANNELS, rows};
-  if (i < SMALL_VALUES) return {&args.partial_head[i - CONV2_OFFSET - RL_CONV2_CHANNELS], RL_HEAD_PITCH, rows};
-  return {NULL, 0, 0};
-}
-
-/* Adds up this thread's share of the rows of partial sums of conv2.weight's gradient, for its four weights, and stores the sums
- * in smem.conv2_sums. The caller has waited for the grid barrier `conv2_sums`. rows: partial_rows of the step. All loads are
- * issued before the first addition, so that their latencies overlap. */
-template <class Format>
-static __device__ __forceinline__ void add_conv2_rows(const rl_persistent_args &args, uint32_t rows, block_memory<Format> &smem) {
-  enum { ROW_SPLITS = step_schedule<Format>::CONV2_ROW_SPLITS, ROWS_PER_THREAD = (BLOCK_PAIRS + ROW_SPLITS - 1) / ROW_SPLITS };
-  const uint32_t quad = threadIdx.x % CONV2_QUADS, row_split = threadIdx.x / CONV2_QUADS;
-  const float *from = &args.partial_conv2_weight[blockIdx.x * CONV2_PER_BLOCK + quad * 4];
-  float4 parts[ROWS_PER_THREAD];
-#pragma unroll
-  for (uint32_t i = 0; i < ROWS_PER_THREAD; i++) {
-    const uint32_t row = row_split + i * ROW_SPLITS;
-    parts[i] = row_split < ROW_SPLITS && row < rows ? load4(&from[(size_t)row * CONV2_COUNT]) : make_float4(0, 0, 0, 0);
-  }
-  for (int i = 1; i < ROWS_PER_THREAD; i++) parts[0] = add4(parts[0], parts[i]);
-  if (row_split < ROW_SPLITS) store4(&smem.conv2_sums[row_split][quad * 4], parts[0]);
-}
-
-/* A thread's share of the rows of partial sums of its small value. */
-template <class Format> struct small_rows {
-  enum { SPLITS = step_schedule<Format>::SMALL_ROW_SPLITS, PER_THREAD = (2 * BLOCK_PAIRS + SPLITS - 1) / SPLITS };
-  float parts[PER_THREAD];
+/* A thread's share of the rows of partial sums of conv2.weight's gradient, for the neighbouring weights in 16 bytes of a row. */
+template <class Format> struct conv2_rows {
+  typedef typename Format::row_value row_value;
+  enum { SPLITS = step_schedule<Format>::CONV2_ROW_SPLITS, PER_THREAD = (BLOCK_PAIRS + SPLITS - 1) / SPLITS };
+  uint4 parts[PER_THREAD];
 };
 
-/* Loads this thread's share. The caller has waited for the grid barrier `backward`. rows: partial_rows of the step. */
+/* Loads this thread's share. The caller has waited for the grid barrier `rows`. rows: partial_rows of the step. */
 template <class Format>
-static __device__ __forceinline__ small_rows<Format> load_small_rows(const rl_persistent_args &args, uint32_t rows) {
-  typedef small_rows<Format> share;
-  const uint32_t row_split = threadIdx.x / SMALL_PITCH, value = threadIdx.x % SMALL_PITCH;
-  const partial_sums sums =
-      value < SMALL_PER_BLOCK ? small_value_sums(args, blockIdx.x * SMALL_PER_BLOCK + value, rows) : partial_sums{NULL, 0, 0};
+static __device__ __forceinline__ conv2_rows<Format> load_conv2_rows(const rl_persistent_args &args, uint32_t rows) {
+  typedef conv2_rows<Format> share;
+  enum { VECTORS = step_schedule<Format>::CONV2_VECTORS, VECTOR_SIZE = step_schedule<Format>::CONV2_VECTOR_SIZE };
+  const uint32_t split = threadIdx.x / VECTORS;
+  const typename share::row_value *from = (const typename share::row_value *)args.partial_conv2_weight +
+                                          blockIdx.x * CONV2_PER_BLOCK + threadIdx.x % VECTORS * VECTOR_SIZE;
   share loaded;
 #pragma unroll
   for (uint32_t i = 0; i < share::PER_THREAD; i++) {
-    const uint32_t row = row_split + i * share::SPLITS;
-    loaded.parts[i] = row < sums.rows ? __ldcg(&sums.first[row * sums.stride]) : 0.0f;
+    const uint32_t row = split + i * share::SPLITS;
+    loaded.parts[i] =
+        split < share::SPLITS && row < rows ? __ldcg((const uint4 *)&from[(size_t)row * CONV2_COUNT]) : make_uint4(0, 0, 0, 0);
   }
   return loaded;
 }
 
-/* Adds up this thread's share and stores the sum in smem.small_sums. */
+/* Adds up this thread's share and stores the sums in smem.conv2_sums. */
 template <class Format>
-static __device__ __forceinline__ void add_small_rows(const small_rows<Format> &share, block_memory<Format> &smem) {
+static __device__ __forceinline__ void add_conv2_rows(const conv2_rows<Format> &share, block_memory<Format> &smem) {
+  typedef conv2_rows<Format> rows;
+  enum { VECTORS = step_schedule<Format>::CONV2_VECTORS, VECTOR_SIZE = step_schedule<Format>::CONV2_VECTOR_SIZE };
+  const uint32_t split = threadIdx.x / VECTORS;
+  if (split >= rows::SPLITS) return;
+#pragma unroll
+  for (int first = 0; first < VECTOR_SIZE; first += 4) {
+    float4 sum = load4((const typename rows::row_value *)&share.parts[0] + first);
+#pragma unroll
+    for (int i = 1; i < rows::PER_THREAD; i++) sum = add4(sum, load4((const typename rows::row_value *)&share.parts[i] + first));
+    store4(&smem.conv2_sums[split][threadIdx.x % VECTORS * VECTOR_SIZE + first], sum);
+  }
+}
+
+/* The same for the rows of the head and one of the block's values. */
+template <class Format> struct head_rows {
+  enum { SPLITS = step_schedule<Format>::HEAD_ROW_SPLITS, PER_THREAD = (BLOCK_PAIRS + SPLITS - 1) / SPLITS };
+  float parts[PER_THREAD];
+};
+
+template <class Format>
+static __device__ __forceinline__ head_rows<Format> load_head_rows(const rl_persistent_args &args, uint32_t rows) {
+  typedef head_rows<Format> share;
+  const uint32_t split = threadIdx.x / HEAD_PITCH, i = threadIdx.x % HEAD_PITCH, value = blockIdx.x * HEAD_PER_BLOCK + i;
+  share loaded;
+#pragma unroll
+  for (uint32_t k = 0; k < share::PER_THREAD; k++) {
+    const uint32_t row = split + k * share::SPLITS;
+    loaded.parts[k] = i < HEAD_PER_BLOCK && value <= RL_HEAD_LOSS && row < rows
+                          ? __ldcg(&args.partial_head[(size_t)row * RL_HEAD_PITCH + value])
+                          : 0.0f;
+  }
+  return loaded;
+}
+
+template <class Format>
+static __device__ __forceinline__ void add_head_rows(const head_rows<Format> &share, block_memory<Format> &smem) {
   float sum = share.parts[0];
-  for (int i = 1; i < small_rows<Format>::PER_THREAD; i++) sum += share.parts[i];
-  smem.small_sums[threadIdx.x / SMALL_PITCH][threadIdx.x % SMALL_PITCH] = sum;
+  for (int k = 1; k < head_rows<Format>::PER_THREAD; k++) sum += share.parts[k];
+  smem.head_sums[threadIdx.x / HEAD_PITCH][threadIdx.x % HEAD_PITCH] = sum;
+}
+
+/* Returns the total of smem.head_sums for this thread's value of the head: its gradient, multiplied by the loss scale, or the sum
+ * of the losses. */
+template <class Format> static __device__ __forceinline__ float head_total(const block_memory<Format> &smem) {
+  enum { CHAINS = 4 }; /* independent sums, to hide the latency of additions */
+  static_assert((int)step_schedule<Format>::HEAD_ROW_SPLITS % CHAINS == 0, "the chains must have equal lengths");
+  float totals[CHAINS] = {};
+#pragma unroll
+  for (int i = 0; i < step_schedule<Format>::HEAD_ROW_SPLITS; i++) totals[i % CHAINS] += smem.head_sums[i][threadIdx.x];
+  return (totals[0] + totals[1]) + (totals[2] + totals[3]);
 }
 
 /* Returns the gradient of this thread's weight of conv2, multiplied by the loss scale: the total of smem.conv2_sums. */
 template <class Format> static __device__ __forceinline__ float conv2_weight_total(const block_memory<Format> &smem) {
   float total = 0.0f;
-  for (int i = 0; i < step_schedule<Format>::CONV2_ROW_SPLITS; i++) total += smem.conv2_sums[i][owned_parameter_index()];
+  for (int i = 0; i < step_schedule<Format>::CONV2_ROW_SPLITS; i++) total += smem.conv2_sums[i][conv2_parameter_index()];
   return total;
-}
-
-/* Returns the total of smem.small_sums for this thread's small value: its gradient, multiplied by the loss scale, or the sum of
- * the losses (owns_loss). */
-template <class Format> static __device__ __forceinline__ float small_value_total(const block_memory<Format> &smem) {
-  enum { CHAINS = 4 }; /* independent sums, to hide the latency of additions */
-  static_assert((int)step_schedule<Format>::SMALL_ROW_SPLITS % CHAINS == 0, "the chains must have equal lengths");
-  float totals[CHAINS] = {};
-#pragma unroll
-  for (int i = 0; i < step_schedule<Format>::SMALL_ROW_SPLITS; i++)
-    totals[i % CHAINS] += smem.small_sums[i][owned_parameter_index() - CONV2_PER_BLOCK];
-  return (totals[0] + totals[1]) + (totals[2] + totals[3]);
 }
 
 /* Updates a parameter and its moments by Adam. */
@@ -195,104 +195,285 @@ static __device__ __forceinline__ void update_parameter(parameter *p, float grad
   p->weight = adam_update_weight(p->weight, gradient, &p->first_moment, &p->second_moment, rates);
 }
 
-/* Updates this block's tile of fc1.weight, and stores the new weights for the products. */
+/* Stores this thread's pair i of weights of the tile where the other blocks read it. */
 template <class Format>
-static __device__ __forceinline__ void update_tile(const rl_persistent_args &args,
-                                                   const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
-                                                   adam_rates rates, block_memory<Format> &smem) {
+static __device__ __forceinline__ void publish_tile_weights(const rl_persistent_args &args, int i, float2 weights) {
+  if (Format::HAS_FP32_MASTER_WEIGHTS) store2(weights_for_products<Format>(args) + tile_offset<Format>(i), weights.x, weights.y);
+  else *(float2 *)&args.adam.weights[tile_offset<Format>(i)] = weights;
+}
+
+/* A thread's weights of the tile, and the same with their moments. */
+template <class Format> struct tile_weights { float2 pairs[Format::FC1_GRADIENT_PAIRS_PER_THREAD]; };
+template <class Format> struct tile_parameters { parameter pairs[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2]; };
+
+/* Loads this thread's weights of the tile. Only threads that own weights of the tile use the result. */
+template <class Format> static __device__ __forceinline__ tile_weights<Format> load_tile_weights(const rl_persistent_args &args,
+                                                                                                 block_memory<Format> &smem) {
+  tile_weights<Format> weights = {};
+#pragma unroll
+  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++)
+    weights.pairs[i] = *tile_master_weight(args, i, smem);
+  return weights;
+}
+
+/* Returns the thread's weights of the tile after the update, and publishes them. */
+template <class Format> static __device__ __forceinline__ tile_parameters<Format> updated_tile(
+    const rl_persistent_args &args, const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
+    const tile_weights<Format> &old, adam_rates rates, block_memory<Format> &smem) {
+  tile_parameters<Format> tile = {};
+#pragma unroll
+  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++) {
+    const float2 first_moment = smem.tile_first_moment[i][threadIdx.x], second_moment = smem.tile_second_moment[i][threadIdx.x];
+    tile.pairs[i][0] = {old.pairs[i].x, first_moment.x, second_moment.x};
+    tile.pairs[i][1] = {old.pairs[i].y, first_moment.y, second_moment.y};
+    update_parameter(&tile.pairs[i][0], gradient[i][0], rates);
+    update_parameter(&tile.pairs[i][1], gradient[i][1], rates);
+    publish_tile_weights<Format>(args, i, make_float2(tile.pairs[i][0].weight, tile.pairs[i][1].weight));
+  }
+  return tile;
+}
+
+/* Keeps the updated weights of the tile and their moments, or publishes the old weights again if the step is skipped. */
+template <class Format>
+static __device__ __forceinline__ void store_tile(const rl_persistent_args &args, const tile_parameters<Format> &tile,
+                                                  const tile_weights<Format> &old, bool skip_step, block_memory<Format> &smem) {
   if (!owns_tile<Format>()) return;
+#pragma unroll
   for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD; i++) {
-    float2 *weights = tile_master_weight(args, i, smem), *first_moment = &smem.tile_first_moment[i][threadIdx.x],
-           *second_moment = &smem.tile_second_moment[i][threadIdx.x];
-    parameter a = {weights->x, first_moment->x, second_moment->x}, b = {weights->y, first_moment->y, second_moment->y};
-    update_parameter(&a, gradient[i][0], rates);
-    update_parameter(&b, gradient[i][1], rates);
-    *weights = make_float2(a.weight, b.weight);
-    *first_moment = make_float2(a.first_moment, b.first_moment);
-    *second_moment = make_float2(a.second_moment, b.second_moment);
-    if (Format::HAS_FP32_MASTER_WEIGHTS) store2(weights_for_products<Format>(args) + tile_offset<Format>(i), a.weight, b.weight);
+    const parameter &a = tile.pairs[i][0], &b = tile.pairs[i][1];
+    if (skip_step) {
+      publish_tile_weights<Format>(args, i, old.pairs[i]);
+      continue;
+    }
+    if (Format::HAS_FP32_MASTER_WEIGHTS) smem.tile_weight[i][threadIdx.x] = make_float2(a.weight, b.weight);
+    smem.tile_first_moment[i][threadIdx.x] = make_float2(a.first_moment, b.first_moment);
+    smem.tile_second_moment[i][threadIdx.x] = make_float2(a.second_moment, b.second_moment);
   }
 }
 
-/* Makes the weight that this thread owns available to the other blocks. Weights of conv1 and elements of conv2.bias are sent as
- * tagged words of this phase. The others are stored in global memory, where readers find them after the grid barrier `update`. */
+/* Stores a weight of conv2 where the other blocks read it after the grid barrier `weights` or `update`. */
 template <class Format>
-static __device__ __forceinline__ void publish_weight(const rl_persistent_args &args, uint32_t phase, float weight) {
-  for (int group = 0; group < BLOCK_PAIRS / GROUP_PAIRS && owns_small_value() && small_index() < TAGGED_WEIGHTS; group++)
-    send_tagged(&args.block_exchange->tagged_weights[group][small_index()], phase, weight);
-  if (owns_conv2_weight()) weights_for_products<Format>(args)[owned_parameter_offset()] = (typename Format::value)weight;
-  else if (owns_small_value()) args.adam.weights[owned_parameter_offset()] = weight;
+static __device__ __forceinline__ void publish_conv2_weight(const rl_persistent_args &args, float weight) {
+  weights_for_products<Format>(args)[conv2_parameter_offset()] = (typename Format::value)weight;
 }
 
-/* Updates the parameter that this thread owns, unless the step is skipped, and makes its weight available to the other blocks. */
-template <class Format>
-static __device__ __forceinline__ void update_owned_parameter(const rl_persistent_args &args, const microbatch_state &microbatch,
-                                                              bool skip_step, float gradient, adam_rates rates,
-                                                              block_memory<Format> &smem) {
-  parameter &own_parameter = smem.owned_parameters[owned_parameter_index()];
-  if (!skip_step) update_parameter(&own_parameter, gradient, rates);
-  publish_weight<Format>(
-      args, microbatch.step + 2,
-      own_parameter.weight); /* also if the step is skipped, because readers wait for the words of this phase */
+/* Returns this thread's weight of conv2 after the update, and publishes it. The caller has called add_conv2_rows and has
+ * synchronised the block. WAR: all blocks have read the weights of this step: they have arrived at the grid barrier `rows`. */
+template <class Format> static __device__ __forceinline__ parameter updated_conv2_weight(const rl_persistent_args &args,
+                                                                                         adam_rates rates,
+                                                                                         const block_memory<Format> &smem) {
+  parameter own = {};
+  if (!owns_conv2_weight()) return own;
+  own = smem.conv2_parameters[conv2_parameter_index()];
+  update_parameter(&own, conv2_weight_total(smem), rates);
+  publish_conv2_weight<Format>(args, own.weight);
+  return own;
 }
 
-/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has called add_conv2_rows, has
- * waited for the grid barrier `backward` and has synchronised the block. conv2's weights are updated while the partial sums of
- * the small values are loaded. */
+/* Stores the updated weight, or publishes the previous one again if the step is skipped. */
+template <class Format> static __device__ __forceinline__ void store_conv2_weight(const rl_persistent_args &args,
+                                                                                  const parameter &updated, bool skip_step,
+                                                                                  block_memory<Format> &smem) {
+  if (!owns_conv2_weight()) return;
+  parameter &own = smem.conv2_parameters[conv2_parameter_index()];
+  if (skip_step) publish_conv2_weight<Format>(args, own.weight);
+  else own = updated;
+}
+
+/* The word that a thread polls at the end of a step: its sum over the grid; in the leader, the votes. */
+typedef struct polled_word {
+  const uint64_t *address; /* NULL: none */
+  uint32_t count_mask, count;
+  uint64_t bits; /* as loaded last */
+} polled_word;
+
+/* Begins to load the word of this thread. Two blocks of each pair that has an image add to the sums of conv1, one to the others.
+ */
+static __device__ __forceinline__ polled_word begin_poll(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                         const block_coords &coords) {
+  const uint32_t pairs = partial_rows(microbatch.step_images), i = threadIdx.x;
+  polled_word word = {};
+  if (is_leader()) word = {&args.block_exchange->votes, ~0u, (microbatch.step + 1) * BLOCKS, 0};
+  else if (has_block_sum())
+    word = {grid_sum(args, microbatch.step, grid_sum_index(coords, i)), (1u << ADDEND_COUNT_BITS) - 1,
+            i < RL_CONV1_PARAMETERS ? 2 * pairs : pairs, 0};
+  if (word.address) word.bits = load_relaxed(word.address);
+  return word;
+}
+
+/* Waits until the word is complete. Returns the sum. The leader sets smem.skip_step. */
+template <class Format> static __device__ __forceinline__ float finish_poll(polled_word word, block_memory<Format> &smem) {
+  if (!word.address) return 0.0f;
+  for (uint32_t polls = 0; ((uint32_t)word.bits & word.count_mask) != word.count; trap_on_timeout(&polls))
+    word.bits = load_relaxed(word.address);
+  if (!is_leader()) return fixed_point_sum(word.bits);
+  const uint32_t votes = (uint32_t)(word.bits >> VOTE_COUNT_BITS);
+  smem.skip_step = votes != smem.overflow_votes;
+  smem.overflow_votes = votes;
+  return 0.0f;
+}
+
+/* Updates the block's copy of this thread's parameter of conv1 or conv2.bias from the sum over the grid. For tests: if
+ * args.small_gradients is set, stores the gradient, multiplied by the loss scale. */
 template <class Format>
-static __device__ __forceinline__ void update_parameters(const rl_persistent_args &args, const microbatch_state &microbatch,
-                                                         const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
-                                                         block_memory<Format> &smem) {
-  const bool skip_step = smem.skip_step, tile_first = step_schedule<Format>::UPDATES_TILE_FIRST;
-  const adam_rates rates = adam_rates_of(smem.state);
-  const small_rows<Format> small = load_small_rows<Format>(args, partial_rows(microbatch.step_images));
-  if (threadIdx.x == 0) smem.state.overflow = skip_step;
-  if (owns_conv2_weight()) update_owned_parameter<Format>(args, microbatch, skip_step, conv2_weight_total(smem), rates, smem);
-  if (tile_first && !skip_step) update_tile<Format>(args, gradient, rates, smem);
-  add_small_rows(small, smem);
+static __device__ __forceinline__ void update_block_copy(const rl_persistent_args &args, const block_coords &coords, float sum,
+                                                         bool skip_step, adam_rates rates, block_memory<Format> &smem) {
+  if (!has_block_sum()) return;
+  const uint32_t i = threadIdx.x;
+  const float gradient = sum * smem.state.loss_scale.scale;
+  if (Format::RECORDS && args.small_gradients && coords.pair == 0) args.small_gradients[grid_sum_index(coords, i)] = gradient;
+  if (skip_step) return;
+  float *weight = i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS];
+  *weight = adam_update_weight(*weight, gradient, &smem.moments[i].x, &smem.moments[i].y, rates);
+}
+
+/* Updates this thread's parameter of the head, or stores the step's mean loss. total: head_total. For tests: as
+ * update_block_copy. */
+template <class Format>
+static __device__ __forceinline__ void update_head(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                   float total, bool skip_step, adam_rates rates, block_memory<Format> &smem) {
+  const uint32_t i = head_index();
+  if (i > RL_HEAD_LOSS) return;
+  if (i == RL_HEAD_LOSS) args.adam.losses[microbatch.step] = total / microbatch.step_images;
+  if (Format::RECORDS && args.small_gradients) args.small_gradients[GRID_SUMS + i] = total;
+  if (i == RL_HEAD_LOSS || skip_step) return;
+  parameter &own = smem.head_parameters[threadIdx.x];
+  update_parameter(&own, total, rates);
+  args.adam.weights[HEAD_OFFSET + i] = own.weight;
+}
+
+/* A thread's updates that are computed before the votes are known, because most steps are not skipped. */
+template <class Format> struct prepared_update {
+  adam_rates rates;
+  float fc1_gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2];
+  tile_weights<Format> old_tile;    /* if OVERLAPS_UPDATES */
+  tile_parameters<Format> new_tile; /* if OVERLAPS_UPDATES */
+  parameter conv2_weight;
+  float head_gradient;
+  polled_word word;
+};
+
+/* Computes the gradient of the tile of fc1.weight and adds up the rows of partial sums of conv2 and the head. If
+ * OVERLAPS_UPDATES, updates the tile while the rows are loaded. */
+template <class Format>
+static __device__ __forceinline__ void add_gradients(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                     const block_coords &coords, prepared_update<Format> &update,
+                                                     block_memory<Format> &smem) {
+  const uint32_t step = microbatch.step, rows = partial_rows(microbatch.step_images);
+  const bool adds_conv2_rows = coords.warp < CONV2_ADDING_WARPS;
+  if (step_schedule<Format>::OVERLAPS_UPDATES) update.old_tile = load_tile_weights(args, smem);
+  fc1_weight_gradient_tile(args, microbatch.step_images, smem, update.fc1_gradient);
+  record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
+  mbarrier_wait_cta(&smem.rows_mbarrier, step + 1);
+  record_timestamp<Format>(args, step, RL_TIMED_rows_barrier);
+  if constexpr (step_schedule<Format>::OVERLAPS_UPDATES) {
+    conv2_rows<Format> conv2;
+    if (adds_conv2_rows) conv2 = load_conv2_rows<Format>(args, rows);
+    const head_rows<Format> head = load_head_rows<Format>(args, rows);
+    update.new_tile = updated_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
+    update.word = begin_poll(args, microbatch, coords);
+    if (adds_conv2_rows) add_conv2_rows(conv2, smem);
+    add_head_rows(head, smem);
+  } else {
+    if (adds_conv2_rows) add_conv2_rows(load_conv2_rows<Format>(args, rows), smem);
+    add_head_rows(load_head_rows<Format>(args, rows), smem);
+    update.word = begin_poll(args, microbatch, coords);
+  }
+}
+
+/* Computes what can be updated before the votes are known, and publishes the new weights of conv2 and, if OVERLAPS_UPDATES, of
+ * fc1. Also normalises the next image. All threads of the block are synchronised at the end. */
+template <class Format>
+static __device__ __forceinline__ prepared_update<Format> prepare_update(const rl_persistent_args &args,
+                                                                         const microbatch_state &microbatch,
+                                                                         const block_coords &coords, block_memory<Format> &smem) {
+  prepared_update<Format> update = {};
+  update.rates = adam_rates_of(smem.state);
+  add_gradients(args, microbatch, coords, update, smem);
+  normalise_image(coords, smem);
   __syncthreads();
-  if (owns_small_value()) update_owned_parameter<Format>(args, microbatch, skip_step, small_value_total(smem), rates, smem);
-  if (owns_loss()) args.adam.losses[microbatch.step] = small_value_total(smem) / microbatch.step_images;
-  if (!tile_first && !skip_step) update_tile<Format>(args, gradient, rates, smem);
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_add_rows);
+  update.conv2_weight = updated_conv2_weight(args, update.rates, smem);
+  update.head_gradient = head_index() <= RL_HEAD_LOSS ? head_total(smem) : 0.0f;
+  __syncthreads();
+  record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_update);
+  return update;
+}
+
+/* Updates the other parameters and keeps what was prepared; or, if the step is skipped, publishes the previous weights again.
+ * grid_sum: the thread's result of finish_poll. */
+template <class Format>
+static __device__ __forceinline__ void finish_update(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                     const block_coords &coords, float grid_sum, prepared_update<Format> &update,
+                                                     block_memory<Format> &smem) {
+  enum { OVERLAPS = step_schedule<Format>::OVERLAPS_UPDATES };
+  const bool skip_step = smem.skip_step;
+  if (!OVERLAPS) update.old_tile = load_tile_weights(args, smem);
+  update_block_copy(args, coords, grid_sum, skip_step, update.rates, smem);
+  update_head(args, microbatch, update.head_gradient, skip_step, update.rates, smem);
+  store_conv2_weight(args, update.conv2_weight, skip_step, smem);
+  if (!OVERLAPS && !skip_step) update.new_tile = updated_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
+  if (OVERLAPS || !skip_step) store_tile(args, update.new_tile, update.old_tile, skip_step, smem);
+}
+
+/* Sets this block's share of the grid sums of the next step to 0. All blocks have read what these sums were two steps ago: they
+ * have arrived at the grid barrier `forward` since. They add to them after the grid barrier `update` of this step, at which this
+ * block has not arrived yet. */
+static __device__ __forceinline__ void clear_next_grid_sums(const rl_persistent_args &args, uint32_t step) {
+  enum { PER_BLOCK = (GRID_SUMS + BLOCKS - 1) / BLOCKS };
+  const uint32_t i = blockIdx.x * PER_BLOCK + threadIdx.x;
+  if (threadIdx.x < PER_BLOCK && i < GRID_SUMS) *grid_sum(args, step + 1, i) = 0;
 }
 
 /* Loads the block's parameters and moments from global memory, at the start of a launch. */
-template <class Format>
-static __device__ __forceinline__ void load_parameters(const rl_persistent_args &args, block_memory<Format> &smem) {
+template <class Format> static __device__ __forceinline__ void load_parameters(const rl_persistent_args &args,
+                                                                               const block_coords &coords,
+                                                                               block_memory<Format> &smem) {
   for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++) {
     const uint32_t offset = tile_offset<Format>(i);
     if (Format::HAS_FP32_MASTER_WEIGHTS) smem.tile_weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
     smem.tile_first_moment[i][threadIdx.x] = *(const float2 *)&args.adam.first_moment[offset];
     smem.tile_second_moment[i][threadIdx.x] = *(const float2 *)&args.adam.second_moment[offset];
   }
-  if (owns_conv2_weight() || owns_small_value())
-    smem.owned_parameters[owned_parameter_index()] = load_parameter(args.adam, owned_parameter_offset());
+  if (owns_conv2_weight()) smem.conv2_parameters[conv2_parameter_index()] = load_parameter(args.adam, conv2_parameter_offset());
+  if (head_index() < RL_HEAD_LOSS) smem.head_parameters[threadIdx.x] = load_parameter(args.adam, HEAD_OFFSET + head_index());
+  if (!has_block_sum()) return;
+  const uint32_t i = threadIdx.x;
+  const parameter own = load_parameter(args.adam, grid_parameter_offset(grid_sum_index(coords, i)));
+  *(i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS]) = own.weight;
+  smem.moments[i] = make_float2(own.first_moment, own.second_moment);
 }
 
 /* Makes the block's weights available to the other blocks, as Format::value, at the start of a launch. WAR: the stored weights
  * overwrite FP32 parameters, so every block must have loaded its own parameters before. */
-template <class Format>
-static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args, const block_memory<Format> &smem) {
+template <class Format> static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args,
+                                                                                  const block_coords &coords,
+                                                                                  block_memory<Format> &smem) {
   for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>() && Format::HAS_FP32_MASTER_WEIGHTS; i++) {
     const float2 w = smem.tile_weight[i][threadIdx.x];
     store2(weights_for_products<Format>(args) + tile_offset<Format>(i), w.x, w.y);
   }
-  if (owns_conv2_weight() || owns_small_value())
-    publish_weight<Format>(args, 1, smem.owned_parameters[owned_parameter_index()].weight);
+  if (owns_conv2_weight()) publish_conv2_weight<Format>(args, smem.conv2_parameters[conv2_parameter_index()].weight);
 }
 
 /* Stores the block's parameters and moments in global memory, at the end of a launch. WAR: they overwrite the weights that the
  * products read, so every block must have finished reading these. */
-template <class Format>
-static __device__ __forceinline__ void store_parameters(const rl_persistent_args &args, const block_memory<Format> &smem) {
+template <class Format> static __device__ __forceinline__ void store_parameters(const rl_persistent_args &args,
+                                                                                const block_coords &coords,
+                                                                                block_memory<Format> &smem) {
   for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++) {
     const uint32_t offset = tile_offset<Format>(i);
     if (Format::HAS_FP32_MASTER_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.tile_weight[i][threadIdx.x];
     *(float2 *)&args.adam.first_moment[offset] = smem.tile_first_moment[i][threadIdx.x];
     *(float2 *)&args.adam.second_moment[offset] = smem.tile_second_moment[i][threadIdx.x];
   }
-  if (owns_conv2_weight() || owns_small_value())
-    store_parameter(args.adam, owned_parameter_offset(), smem.owned_parameters[owned_parameter_index()]);
+  if (owns_conv2_weight()) store_parameter(args.adam, conv2_parameter_offset(), smem.conv2_parameters[conv2_parameter_index()]);
+  if (head_index() < RL_HEAD_LOSS) store_parameter(args.adam, HEAD_OFFSET + head_index(), smem.head_parameters[threadIdx.x]);
+  if (coords.pair != 0 || !has_block_sum()) return; /* the first pair stores its copies */
+  const uint32_t i = threadIdx.x;
+  store_parameter(
+      args.adam, grid_parameter_offset(grid_sum_index(coords, i)),
+      {i < RL_CONV1_PARAMETERS ? smem.conv1[i] : smem.conv2_bias[i - RL_CONV1_PARAMETERS], smem.moments[i].x, smem.moments[i].y});
 }
 
 #endif

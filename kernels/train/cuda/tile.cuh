@@ -19,6 +19,7 @@
  * A format defines:
  *
  *   typedef … value;  type of activations, of the weights in products, and of stored gradients; converts from and to float
+ *   typedef … row_value;  type of the rows of partial sums of conv2's weight gradient
  *   enum {
  *     THREADS,         threads of a block
  *     IN_PITCH,        pitch of a pixel of conv2's input: in[14 · 14 pixels][IN_PITCH], 32 input channels
@@ -89,13 +90,14 @@
  *       Writes out_gradient of one 2×2 window for four channels. FP16 and TF32 write, for each channel, `gradient` at the
  *       position argmax (kernels.h) and 0 at the other three positions; FP32 stores the gradient and the argmax
  *       (tile_float.cuh). pixel: index of the window in the pooled image; channel: the first channel.
- *   weight_sums init_weight_sums(float *row);
+ *   weight_sums init_weight_sums(row_value *row);
  *       Returns zeros. row: [TILE_CHANNELS][9 · 32] in global memory, where a format may add up the sums instead of in
  *       registers.
  *   conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums);
  *       Adds the gradient of one image to sums.
- *   store_weight_gradient(const weight_sums &sums, float *row);
- *       Stores the sums, unless the format has added them up in `row`.
+ *   bool store_weight_gradient(const weight_sums &sums, row_value *row);
+ *       Stores the sums, unless the format has added them up in `row`. Returns whether they are finite as row_value; FP32 and
+ *       TF32 do not check.
  *   template <class BeforeEpilogue, class Epilogue>
  *   conv2_input_gradient(const value *weights, value *out_gradient, BeforeEpilogue before_epilogue, Epilogue epilogue);
  *       epilogue(pixel of 14×14, input channel, a, b): the sum over this block's output channels. May overwrite out_gradient.
@@ -140,6 +142,7 @@ enum {
 /* Members that all formats share, and pool_channels for the formats that compare FP32 outputs in pooling. */
 template <class Value> struct tile_format {
   typedef Value value;
+  typedef float row_value;
   enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
   enum { CONV2_GRADIENTS_TOGETHER = 0, FC1_LOADS_WEIGHTS_FIRST = 0 };
   struct conv2_gradient_memory {};

@@ -280,7 +280,7 @@ struct float_tile_format : tile_format<float> {
   }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *row) { return {row, false}; }
-  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &, float *) { return true; }
 
   /* Adds one output channel's contribution to in_gradient, and sets weight_gradient, for a row of windows. record: gradients and
    * argmaxes (record_offset). list: the windows to add (window_list). The other arguments belong to the lane's input channel. */

@@ -45,6 +45,7 @@ struct half_tile_format : tile_format<__half> {
     TAP_ROW_STEPS = TAPS_PER_ROW * RL_CONV1_CHANNELS / 16 /* mma instructions along the depth of a row of taps */
   };
 
+  typedef __half row_value;
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
   static __device__ __forceinline__ int out_gradient_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
@@ -128,7 +129,7 @@ struct half_tile_format : tile_format<__half> {
     return (warp() % 3 * TAPS_PER_ROW + tap) * 2 + warp() / 3 % 2;
   }
 
-  static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
+  static __device__ __forceinline__ weight_sums init_weight_sums(row_value *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums) {
     /* Indices of the pixels whose addresses this lane passes to ldmatrix, for A and for B. */
@@ -152,24 +153,22 @@ struct half_tile_format : tile_format<__half> {
     }
   }
 
-  /* Stores the sums. First, adjacent lanes exchange pairs of columns, so that each lane stores four adjacent columns (16 bytes)
-   * of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
-  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *row) {
+  /* Stores the sums, rounded to FP16. First, adjacent lanes exchange pairs of columns, so that each lane stores four adjacent
+   * columns (8 bytes) of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, row_value *row) {
     const bool odd = lane() % 2;
+    __half2 zero_or_nan = __float2half2_rn(0.0f);
     for (int tap = 0; tap < TAPS_PER_ROW; tap++)
       for (int row_half = 0; row_half < 2; row_half++) {
         const float *first = &sums.values[tap * 8 + row_half * 2],
                     *second = first + 4; /* the sums in the first and in the second half of the column tile */
-        float kept[2], received[2];
-        for (int c = 0; c < 2; c++) {
-          kept[c] = odd ? second[c] : first[c];
-          received[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
-        }
-        store4(&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
-                    lane() / 2 % 2 * 4],
-               odd ? make_float4(received[0], received[1], kept[0], kept[1])
-                   : make_float4(kept[0], kept[1], received[0], received[1]));
+        const __half2 a = __floats2half2_rn(first[0], first[1]), b = __floats2half2_rn(second[0], second[1]);
+        zero_or_nan = __hfma2(a, __float2half2_rn(0.0f), __hfma2(b, __float2half2_rn(0.0f), zero_or_nan));
+        const uint32_t kept = half2_bits(odd ? b : a), received = __shfl_xor_sync(0xffffffffu, half2_bits(odd ? a : b), 1);
+        *(uint2 *)&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
+                       lane() / 2 % 2 * 4] = odd ? make_uint2(received, kept) : make_uint2(kept, received);
       }
+    return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
   }
 
   enum { COLUMNS_BETWEEN_LANES = 1, COLUMNS_BETWEEN_FRAGMENT_HALVES = 2 }; /* tile.cuh */

@@ -205,13 +205,14 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     }
   }
 
-  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, float *to) {
     for (int tap_x = 0; tap_x < 3; tap_x++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
           *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K +
                          (tap_row() * 3 + tap_x) * RL_CONV1_CHANNELS + first_input() + lane_row() * 2] =
               make_float2(sums.values[(tap_x * 2 + i) * 4 + c], sums.values[(tap_x * 2 + i) * 4 + 2 + c]);
+    return true;
   }
 
   enum { COLUMNS_BETWEEN_LANES = 2, COLUMNS_BETWEEN_FRAGMENT_HALVES = 1 }; /* tile.cuh */
