@@ -233,21 +233,24 @@ struct half_tile_format : tile_format<__half> {
       epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* A warp computes 16 inputs (two N of 8) for all images (M); K is outputs. The weights are loaded before the wait. */
+  /* A warp computes a group of 16 inputs (two N of 8) for all images (M); K is outputs. The weights are loaded before the wait. A
+   * warp without a group loads the last group, so that all warps wait at the same place and the registers do not depend on a
+   * branch, which would cause spills. */
   template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *fc1_product_gradient, const value *weights,
                                                       WaitForGradient wait_for_gradient, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
     static_assert(SLICE_INPUTS / 16 <= TILE_WARPS, "all inputs must have a warp");
-    if (warp() >= SLICE_INPUTS / 16) return wait_for_gradient();
+    const int group = min(warp(), SLICE_INPUTS / 16 - 1);
     const uint32_t a_address =
                        shared_address(&fc1_product_gradient[lane() % 8 * FC1_PRODUCT_GRADIENT_PITCH + lane() / 8 * VECTOR]),
-                   b_address = shared_address(&weights[lane() % 16 * PITCH + warp() * 16 + lane() / 16 * VECTOR]);
+                   b_address = shared_address(&weights[lane() % 16 * PITCH + group * 16 + lane() / 16 * VECTOR]);
     float sum[CHAINS][2][4] = {};
     uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) ldmatrix_x4_trans(b[k], b_address + k * 16 * PITCH * 2);
     wait_for_gradient();
+    if (warp() >= SLICE_INPUTS / 16) return;
 #pragma unroll
     for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
 #pragma unroll

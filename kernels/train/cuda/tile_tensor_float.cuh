@@ -251,20 +251,23 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
 
   enum { FC1_LOADS_WEIGHTS_FIRST = 1 };
 
-  /* A warp computes 16 outputs of fc1 (M) for all images. */
+  /* A warp computes a group of 16 outputs of fc1 (M) for all images. A warp without a group loads the weights of the last group,
+   * so that all warps wait at the same place and the registers do not depend on a branch, which would cause spills. fc1_backward
+   * does the same. */
   template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, WaitForInput wait_for_input,
                                                      Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = SLICE_INPUTS / K };
-    if (warp() >= RL_FC1_OUTPUTS / 16) return wait_for_input();
+    const int group = min(warp(), RL_FC1_OUTPUTS / 16 - 1);
     const int row = lane() % 8, matrix = lane() / 8;
-    const uint32_t a_address = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
+    const uint32_t a_address = shared_address(&weights[(group * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
                    b_address = shared_address(&in[row * PITCH + matrix * VECTOR]);
     float sum[CHAINS][4] = {};
     uint32_t a[STEPS][4], images[STEPS][2];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) ldmatrix_x4(a[k], a_address + k * K * 4);
     wait_for_input();
+    if (warp() >= RL_FC1_OUTPUTS / 16) return;
 #pragma unroll
     for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(images[k], b_address + k * K * 4); /* fills images[k] and images[k + 1] */
 #pragma unroll
@@ -284,8 +287,7 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
                                                       WaitForGradient wait_for_gradient, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / K };
     static_assert(SLICE_INPUTS / 16 <= TILE_WARPS, "all inputs must have a warp");
-    if (warp() >= SLICE_INPUTS / 16) return wait_for_gradient();
-    const int column = warp() * 16 + lane_row() * 2;
+    const int column = min(warp(), SLICE_INPUTS / 16 - 1) * 16 + lane_row() * 2;
     const value *a_from = &weights[lane_k() * 2 * PITCH + column],
                 *b_from = &fc1_product_gradient[lane_row() * FC1_PRODUCT_GRADIENT_PITCH + lane_k() * 2];
     float sum[CHAINS][4] = {};
@@ -296,6 +298,7 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
       load_pair(a[k][2], a[k][3], &a_from[(k * K + 1) * PITCH]);
     }
     wait_for_gradient();
+    if (warp() >= SLICE_INPUTS / 16) return;
 #pragma unroll
     for (int k = 0; k < STEPS; k++) load_pair(images[k][0], images[k][1], &b_from[k * K]);
 #pragma unroll
