@@ -16,9 +16,8 @@
  * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order; those of conv2's weights are
  * stored in FP16, so that Adam reads half as many bytes. Blocks exchange no data.
  *
- * Before the wait for the previous kernel (fc1's gradients), a block loads conv2's weights, and pooled1 and the pixels of its
- * first images: kernels before the previous one have written them. The previous kernel is launched without programmatic dependent
- * launch, so these have ended.
+ * Before the wait for the previous kernel (fc1's input gradient), a block loads conv2's weights, and pooled1 and the pixels of
+ * its first images: kernels that had ended when the previous one began its work have written them (pdl.cuh).
  *
  * Shared memory: a pixel is a row of 64 bytes (conv1's output) or 128 bytes (the unpooled gradient), so operands that are shifted
  * by a tap begin at another pixel of the same image (wgmma_row_descriptor). An image row has PITCH pixels. The unpooled gradient
