@@ -198,39 +198,43 @@ struct half_tile_format : tile_format<__half> {
       }
   }
 
-  /* Computes a product with M = 8, one row for each image, by an mma with M = 16: passes the eight rows of `a` as rows 0 … 7 and
-   * again as rows 8 … 15. The result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
-  static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
-    const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
-    mma_m16n8k16(sum, twice, b);
+  /* fc1's products have M = 8, one row for each image. Two steps of the depth share an operand A with 16 rows: rows 0 … 7 are the
+   * images at the depths of the even step, rows 8 … 15 are the images at the depths of the odd step. The mma of a step computes
+   * the product in its half of the rows; the results in the other half are not used. So no register of A is copied.
+   *
+   * image_address returns the address that the lane passes to ldmatrix_x4 for A of steps 0 and 1. in: [8 images][pitch].
+   * m8_product adds up column c of the lane's sums of the even and of the odd steps. */
+  static __device__ __forceinline__ uint32_t image_address(const value *in, int pitch) {
+    const int matrix = lane() / 8; /* depths 0 … 7 of the even and of the odd step, then depths 8 … 15 */
+    return shared_address(&in[lane() % 8 * pitch + matrix % 2 * 16 + matrix / 2 * VECTOR]);
+  }
+  static __device__ __forceinline__ float m8_product(const float even[4], const float odd[4], int c) {
+    return even[c] + odd[2 + c];
   }
 
   /* A warp computes 16 outputs of fc1 (two N of 8) for all images (M). */
   template <int SLICE_INPUTS, class WaitForInput, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, WaitForInput wait_for_input,
                                                      Epilogue epilogue) {
-    enum {
-      PITCH = SLICE_INPUTS + SLICE_PADDING,
-      STEPS = SLICE_INPUTS / 16,
-      CHAINS = 2 /* independent accumulators, to hide the latency of mma */
-    };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = SLICE_INPUTS / 16 };
     wait_for_input();
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
-    const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
+    const uint32_t a_address = image_address(in, PITCH),
                    b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
-    float sum[CHAINS][2][4] = {};
-    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* all loads are issued before the first mma, to hide their latency */
+    float sum[2][2][4] = {};
+    uint32_t a[(STEPS + 1) / 2][4], b[STEPS][4]; /* all loads are issued before the first mma, to hide their latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-      if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
+      if (k % 2 == 0) ldmatrix_x4(a[k / 2], a_address + k * 16 * 2);
       ldmatrix_x4(b[k], b_address + k * 16 * 2);
     }
 #pragma unroll
     for (int k = 0; k < STEPS; k++)
-      for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[k % 2][c], a[k / 2], &b[k][c * 2]);
     for (int c = 0; c < 2; c++)
-      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
+      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, m8_product(sum[0][c], sum[1][c], 0),
+               m8_product(sum[0][c], sum[1][c], 1));
   }
 
   /* A warp computes a group of 16 inputs (two N of 8) for all images (M); K is outputs. The weights are loaded before the wait. A
@@ -239,25 +243,25 @@ struct half_tile_format : tile_format<__half> {
   template <int SLICE_INPUTS, class WaitForGradient, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *fc1_product_gradient, const value *weights,
                                                       WaitForGradient wait_for_gradient, Epilogue epilogue) {
-    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16 };
     static_assert(SLICE_INPUTS / 16 <= TILE_WARPS, "all inputs must have a warp");
     const int group = min(warp(), SLICE_INPUTS / 16 - 1);
-    const uint32_t a_address =
-                       shared_address(&fc1_product_gradient[lane() % 8 * FC1_PRODUCT_GRADIENT_PITCH + lane() / 8 * VECTOR]),
+    const uint32_t a_address = image_address(fc1_product_gradient, FC1_PRODUCT_GRADIENT_PITCH),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + group * 16 + lane() / 16 * VECTOR]);
-    float sum[CHAINS][2][4] = {};
-    uint32_t a[STEPS][2], b[STEPS][4];
+    float sum[2][2][4] = {};
+    uint32_t a[STEPS / 2][4], b[STEPS][4];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) ldmatrix_x4_trans(b[k], b_address + k * 16 * PITCH * 2);
     wait_for_gradient();
     if (warp() >= SLICE_INPUTS / 16) return;
 #pragma unroll
-    for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
+    for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(a[k / 2], a_address + k * 16 * 2);
 #pragma unroll
     for (int k = 0; k < STEPS; k++)
-      for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[k % 2][c], a[k / 2], &b[k][c * 2]);
     for (int c = 0; c < 2; c++)
-      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
+      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, m8_product(sum[0][c], sum[1][c], 0),
+               m8_product(sum[0][c], sum[1][c], 1));
   }
 
   /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. */
