@@ -485,9 +485,9 @@ static int collect_and_append_counters(rl_counters *counters, const rl_profile_o
   return result;
 }
 
-static void disable_range_profiler(void *context) {
+static void release_range_profiler(void *context) {
   const profiled_step *step = context;
-  rl_range_profiler_close(&step->counters->range_profiler);
+  rl_range_profiler_release(step->counters->range_profiler);
 }
 
 /* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_profiler.h). rl_instruction_profiler_begin
@@ -503,7 +503,7 @@ static int collect_step(rl_counters *counters, const rl_profile_options *profile
                                                    .profile_options = profile_options,
                                                    .flush = step->flush,
                                                    .restore = restore_inputs,
-                                                   .disable_range_profiler = disable_range_profiler,
+                                                   .release_range_profiler = release_range_profiler,
                                                    .context = step,
                                                    .timer = &step->timer};
   int result = rl_instruction_profiler_begin(counters->instruction_profiler, &request, err);
@@ -577,7 +577,7 @@ void rl_counters_prepare(rl_counters *counters) {
 }
 
 void rl_counters_reset(rl_counters *counters) {
-  rl_range_profiler_close(&counters->range_profiler);
+  rl_range_profiler_release(counters->range_profiler);
   rl_instruction_profiler_restart_pc_sampling(counters->instruction_profiler);
   free(counters->kernel_list.kernels);
   counters->kernel_list = (rl_kernel_list){0};
@@ -585,6 +585,7 @@ void rl_counters_reset(rl_counters *counters) {
 
 void rl_counters_close(rl_counters *counters) {
   rl_counters_reset(counters);
+  rl_range_profiler_close(&counters->range_profiler);
   rl_prepared_profiles_close(&counters->prepared_profiles);
   rl_instruction_profiler_close(counters->instruction_profiler);
 }

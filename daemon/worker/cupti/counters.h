@@ -23,7 +23,7 @@ typedef struct rl_counters {
   rl_prepared_profiles prepared_profiles;
   rl_instruction_profiler *instruction_profiler; /* opened by the first collection */
   /* Kept for the next collection of the same instance, until rl_counters_reset: */
-  rl_range_profiler *range_profiler; /* NULL: none is enabled */
+  rl_range_profiler *range_profiler; /* NULL before the first collection */
   rl_kernel_list kernel_list;
 } rl_counters;
 

@@ -39,7 +39,7 @@ typedef struct rl_instruction_profiler_request { /* owns nothing; everything mus
   const rl_profile_options *profile_options;
   rl_cache_flush *flush;
   int (*restore)(void *context, rl_error *err);  /* restores the step's inputs; leaves the device idle */
-  void (*disable_range_profiler)(void *context); /* CUPTI can't sample while the range profiler is enabled */
+  void (*release_range_profiler)(void *context); /* CUPTI can't sample while a session of the range profiler is open */
   void *context;
   rl_stage_timer *timer; /* NULL is allowed */
 } rl_instruction_profiler_request;

@@ -147,7 +147,7 @@ static int stop_pc_sampling(rl_instruction_profiler *profiler, rl_error *err) {
 /* Configures PC sampling, or keeps the current configuration when it matches. */
 static int configure_pc_sampling(rl_instruction_profiler *profiler, rl_error *err) {
   size_t buffer_bytes = choose_buffer_bytes(profiler);
-  profiler->request->disable_range_profiler(profiler->request->context);
+  profiler->request->release_range_profiler(profiler->request->context);
   if (rl_pc_sampling_matches(profiler->pc_sampling, profiler->sampling_period_log2, buffer_bytes)) return 0;
   rl_pc_sampling_close(profiler->pc_sampling);
   profiler->pc_sampling = NULL;

@@ -1,7 +1,7 @@
-/* *kept_profiler is NULL while no session is open; PC sampling is allowed then. Otherwise a session of CUPTI's profiler is open,
- * which reserves the hardware, and PC sampling is forbidden. A collection opens the session if necessary, sets the configuration,
- * runs each pass, and decodes the counter data. The session stays open for the next collection. Another configuration or an error
- * closes it.
+/* A profiler has the configuration and the counter data of one plan. While its session is open, the hardware is reserved and PC
+ * sampling is forbidden. A collection opens the session if necessary, sets the configuration, runs each pass, and decodes the
+ * counter data. The session stays open for the next collection, until rl_range_profiler_release. Another configuration or an
+ * error closes the profiler.
  *
  * cuptiRangeProfilerStart would open the session twice, which takes 60 to 90 ms more (H200, CUDA 13.0). So sessions and passes
  * use the functions of cupti_profiler_target.h, which CUDA 13 deprecates, and only counter data images are made by the range
@@ -33,22 +33,14 @@ typedef struct counter_data {
   size_t image_size, scratch_size;
 } counter_data;
 
-struct rl_range_profiler { /* exists only while a session is open */
+struct rl_range_profiler {
   CUcontext context;
-  bool configured; /* the session has a configuration */
-  uint8_t *config; /* in use while the session has it */
+  bool session_open, configured; /* configured: the session has the configuration */
+  uint8_t *config;               /* in use while the session has it */
   size_t config_size, range_count;
   uint8_t *empty_image; /* copy of the counter data image before the first pass */
   counter_data data;    /* in use while the session is open */
 };
-
-static void free_profiler(rl_range_profiler *profiler) {
-  free(profiler->config);
-  free(profiler->empty_image);
-  free(profiler->data.image);
-  free(profiler->data.scratch);
-  free(profiler);
-}
 
 /* --- counter data ---------------------------------------------------------------------------------------------------- */
 
@@ -75,10 +67,15 @@ static int make_image(rl_range_profiler *profiler, const rl_counter_group *group
   CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
   enable.ctx = profiler->context;
-  if (RL_CUPTI_CALL(cuptiRangeProfilerEnable, &enable, err) < 0) return -1;
-  int result = make_image_with(enable.pRangeProfilerObject, group, profiler->range_count, &profiler->data, err);
-  disable.pRangeProfilerObject = enable.pRangeProfilerObject;
-  return RL_CUPTI_CALL(cuptiRangeProfilerDisable, &disable, result < 0 ? NULL : err) < 0 ? -1 : result;
+  rl_pc_sampling_forbid();
+  int result = RL_CUPTI_CALL(cuptiRangeProfilerEnable, &enable, err);
+  if (result == 0) {
+    disable.pRangeProfilerObject = enable.pRangeProfilerObject;
+    result = make_image_with(enable.pRangeProfilerObject, group, profiler->range_count, &profiler->data, err);
+    if (RL_CUPTI_CALL(cuptiRangeProfilerDisable, &disable, result < 0 ? NULL : err) < 0) result = -1;
+  }
+  rl_pc_sampling_allow();
+  return result;
 }
 
 static int allocate_scratch(counter_data *data, rl_error *err) {
@@ -117,7 +114,7 @@ static int make_counter_data(rl_range_profiler *profiler, const rl_counter_group
 
 /* --- the session ------------------------------------------------------------------------------------------------------ */
 
-static int begin_session(const rl_range_profiler *profiler, rl_error *err) {
+static int begin_session(rl_range_profiler *profiler, rl_error *err) {
   CUpti_Profiler_BeginSession_Params begin = {CUpti_Profiler_BeginSession_Params_STRUCT_SIZE};
   begin.ctx = profiler->context;
   begin.counterDataImageSize = profiler->data.image_size;
@@ -127,28 +124,11 @@ static int begin_session(const rl_range_profiler *profiler, rl_error *err) {
   begin.range = CUPTI_AutoRange;
   begin.replayMode = CUPTI_UserReplay;
   begin.maxRangesPerPass = begin.maxLaunchesPerPass = profiler->range_count;
-  return RL_CUPTI_CALL(cuptiProfilerBeginSession, &begin, err);
-}
-
-static int copy_config(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
-  profiler->config_size = group->config_image_size;
-  profiler->config = copy_of(group->config_image, group->config_image_size);
-  return profiler->config != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a counter configuration");
-}
-
-static int open_session(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
-  rl_range_profiler *created = calloc(1, sizeof *created);
-  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the range profiler");
-  created->range_count = range_count;
+  if (profiler->session_open) return 0;
   rl_pc_sampling_forbid();
-  if (current_context(&created->context, err) < 0 || copy_config(created, group, err) < 0 ||
-      make_counter_data(created, group, err) < 0 || begin_session(created, err) < 0) {
-    rl_pc_sampling_allow();
-    free_profiler(created);
-    return -1;
-  }
-  *kept_profiler = created;
-  return 0;
+  profiler->session_open = RL_CUPTI_CALL(cuptiProfilerBeginSession, &begin, err) == 0;
+  if (!profiler->session_open) rl_pc_sampling_allow();
+  return profiler->session_open ? 0 : -1;
 }
 
 static int remove_config(rl_range_profiler *profiler, rl_error *err) {
@@ -173,15 +153,46 @@ static int configure(rl_range_profiler *profiler, rl_error *err) {
   return 0;
 }
 
-void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
-  if (*kept_profiler == NULL) return;
+void rl_range_profiler_release(rl_range_profiler *profiler) {
+  if (profiler == NULL || !profiler->session_open) return;
   CUpti_Profiler_EndSession_Params end = {CUpti_Profiler_EndSession_Params_STRUCT_SIZE};
-  end.ctx = (*kept_profiler)->context;
-  (void)remove_config(*kept_profiler, NULL);
+  end.ctx = profiler->context;
+  (void)remove_config(profiler, NULL);
   cuptiProfilerEndSession(&end); /* if this fails, the next session fails too and reports the error */
+  profiler->session_open = false;
   rl_pc_sampling_allow();
-  free_profiler(*kept_profiler);
+}
+
+/* --- opening and closing ---------------------------------------------------------------------------------------------- */
+
+void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
+  rl_range_profiler *profiler = *kept_profiler;
+  if (profiler == NULL) return;
+  rl_range_profiler_release(profiler);
+  free(profiler->config);
+  free(profiler->empty_image);
+  free(profiler->data.image);
+  free(profiler->data.scratch);
+  free(profiler);
   *kept_profiler = NULL;
+}
+
+static int copy_config(rl_range_profiler *profiler, const rl_counter_group *group, rl_error *err) {
+  profiler->config_size = group->config_image_size;
+  profiler->config = copy_of(group->config_image, group->config_image_size);
+  return profiler->config != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a counter configuration");
+}
+
+/* Sets *kept_profiler even if a later call fails; the caller then closes it. */
+static int open_profiler(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
+  rl_range_profiler *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the range profiler");
+  created->range_count = range_count;
+  *kept_profiler = created;
+  return current_context(&created->context, err) < 0 || copy_config(created, group, err) < 0 ||
+                 make_counter_data(created, group, err) < 0
+             ? -1
+             : 0;
 }
 
 static bool matches(const rl_range_profiler *profiler, const rl_counter_group *group, size_t range_count) {
@@ -248,7 +259,7 @@ static int decode(const rl_range_profiler *profiler, rl_error *err) {
 
 static int collect(rl_range_profiler *profiler, const rl_counter_group *group, const rl_user_replay *replay, const bool *selected,
                    double *values, rl_error *err) {
-  if (configure(profiler, err) < 0) return -1;
+  if (begin_session(profiler, err) < 0 || configure(profiler, err) < 0) return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_ENABLING);
   if (run_passes(profiler, group->passes, replay, err) < 0 || decode(profiler, err) < 0) return -1;
   for (size_t i = 0; i < profiler->range_count; i++)
@@ -262,7 +273,7 @@ static int collect(rl_range_profiler *profiler, const rl_counter_group *group, c
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err) {
   if (!matches(*kept_profiler, group, range_count)) rl_range_profiler_close(kept_profiler);
-  int result = *kept_profiler != NULL ? 0 : open_session(kept_profiler, group, range_count, err);
+  int result = *kept_profiler != NULL ? 0 : open_profiler(kept_profiler, group, range_count, err);
   if (result == 0) result = collect(*kept_profiler, group, replay, selected, values, err);
   if (result < 0) rl_range_profiler_close(kept_profiler);
   return result;

@@ -27,7 +27,9 @@ typedef struct rl_range_profiler rl_range_profiler;
  * is reused if its configuration matches, and else replaced. It is NULL after a failure. The caller closes *kept_profiler. */
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err);
-/* Closes the session and sets *kept_profiler to NULL. *kept_profiler may be NULL. */
+/* Closes the session; the next collection opens another. NULL is allowed. */
+void rl_range_profiler_release(rl_range_profiler *profiler);
+/* Closes the session and frees the profiler. Sets *kept_profiler to NULL, which it may be already. */
 void rl_range_profiler_close(rl_range_profiler **kept_profiler);
 
 #endif

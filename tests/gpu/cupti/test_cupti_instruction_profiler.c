@@ -41,7 +41,7 @@ static int synchronize(void *context, rl_error *why) {
   return rl_cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", why);
 }
 
-static void disable_range_profiler(void *context) { (void)context; } /* the range profiler is not used */
+static void release_range_profiler(void *context) { (void)context; } /* the range profiler is not used */
 
 static void open_all(void) {
   rl_subscriber_open(rl_pc_sampling_on_context_created);
@@ -87,7 +87,7 @@ static double collect(uint32_t sections, int skipped) {
                                                    .profile_options = &profile_options,
                                                    .flush = flush,
                                                    .restore = synchronize,
-                                                   .disable_range_profiler = disable_range_profiler};
+                                                   .release_range_profiler = release_range_profiler};
   int64_t start = rl_monotonic_ns();
   int result = rl_instruction_profiler_begin(profiler, &request, &err);
   if (result == 0) result = rl_instruction_profiler_collect(profiler, &records, &err);
