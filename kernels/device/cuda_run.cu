@@ -7,14 +7,16 @@
 #include "device/launches.h"
 #include "device/ranges.h"
 
-enum { REPEATS_PER_GRAPH = 64 }; /* repeats of a sequence in one graph: the cost of a graph launch is divided among them */
+/* Repeats of a sequence in one graph. The cost of a graph launch is divided among them, but the device is idle until the first
+ * graph is launched, which takes longer for a larger graph: with CUPTI's tracing about 1 us for each node. */
+enum { REPEATS_PER_GRAPH = 16 };
 
 /* --- executables ------------------------------------------------------------------------------------------------- */
 
 struct rl_executable {
   const rl_sequence_list *sequence_list;
-  /* Each sequence has two graphs: one of REPEATS_PER_GRAPH repeats, launched repeat / REPEATS_PER_GRAPH times, and one of the
-   * remaining repeats, launched once. */
+  /* Each sequence has two graphs: one of the repeats that remain, launched once, and one of REPEATS_PER_GRAPH repeats, launched
+   * repeat / REPEATS_PER_GRAPH times. The smaller one comes first. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
   uint64_t repeats;           /* repeats of all sequences together */
@@ -46,9 +48,9 @@ static int add_sequence(rl_device *device, rl_executable *executable, const rl_s
   rl_cuda_repeated_graph *graphs = &executable->graphs[executable->graph_count];
   executable->graph_count += 2;
   executable->repeats += sequence->repeat;
-  if (rl_cuda_repeated_graph_create(device, sequence, REPEATS_PER_GRAPH, sequence->repeat / REPEATS_PER_GRAPH, &graphs[0], err) <
-          0 ||
-      rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % REPEATS_PER_GRAPH, 1, &graphs[1], err) < 0)
+  if (rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % REPEATS_PER_GRAPH, 1, &graphs[0], err) < 0 ||
+      rl_cuda_repeated_graph_create(device, sequence, REPEATS_PER_GRAPH, sequence->repeat / REPEATS_PER_GRAPH, &graphs[1], err) <
+          0)
     return -1;
   executable->nodes += graphs[0].nodes * graphs[0].launch_count + graphs[1].nodes * graphs[1].launch_count;
   return 0;
