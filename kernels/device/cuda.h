@@ -8,7 +8,7 @@
 #include "device/device.h"
 
 /* Maximum number of graph launches that are queued and not finished. It bounds the delay of a cancellation. */
-enum { RL_CUDA_MAX_IN_FLIGHT = 8 };
+enum { RL_CUDA_MAX_IN_FLIGHT = 32 };
 
 typedef struct rl_cuda_allocation rl_cuda_allocation;
 

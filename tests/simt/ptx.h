@@ -339,7 +339,6 @@ inline void setp_ne_b32(bool &p, int a, int b) { p = a != b; }
 
 inline void bar_sync(uint32_t id, uint32_t threads = 0) { block_barrier("bar.sync", id, threads); }
 inline void bar_arrive(uint32_t id, uint32_t threads) { block_barrier("bar.arrive", id, threads, false); }
-inline void barrier_sync(uint32_t id, uint32_t threads = 0) { block_barrier("barrier.sync", id, threads); }
 inline void barrier_cluster_arrive_aligned() { cluster_arrive(); }
 inline void barrier_cluster_wait_aligned() { cluster_wait(); }
 inline void barrier_cluster_arrive_release_aligned() { cluster_arrive(); }
@@ -362,16 +361,14 @@ inline void atom_release_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint
   *to += by;
   yield_point();
 }
-inline void red_release_gpu_global_add_u64(uint64_t *to, uint64_t by) {
+inline void red_relaxed_gpu_global_add_u64(uint64_t *to, uint64_t by) {
   yield_point();
   *to += by;
 }
-inline void red_relaxed_gpu_global_add_u64(uint64_t *to, uint64_t by) { red_release_gpu_global_add_u64(to, by); }
-inline void ld_acquire_gpu_global_u64(uint64_t &to, const uint64_t *from) {
+inline void ld_relaxed_gpu_global_u64(uint64_t &to, const uint64_t *from) {
   yield_point();
   to = *from;
 }
-inline void ld_relaxed_gpu_global_u64(uint64_t &to, const uint64_t *from) { ld_acquire_gpu_global_u64(to, from); }
 inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
   yield_point();
   to = *from;

@@ -385,7 +385,8 @@ static int append_skipped(const collection *collected, size_t ordinal, const rl_
   const double value = metric->equal_to != NULL ? collected_value(collected, ordinal, metric->equal_to) : metric->known_value;
   rl_kernel_metric record = {.ordinal = (int64_t)ordinal, .value = value};
   snprintf(record.metric, sizeof record.metric, "%s", metric->name);
-  snprintf(record.reason, sizeof record.reason, "%s", metric->skip_reason);
+  snprintf(record.reason, sizeof record.reason, "%s",
+           metric->equal_to != NULL && isnan(value) ? "the counter that it equals has no value" : metric->skip_reason);
   return rl_records_add_metric(records, &record, err);
 }
 

@@ -25,7 +25,8 @@ typedef struct rl_metric_selection {
  * counters that equal a collected one are skipped too, unless the options name them. */
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                              rl_metric_selection *selection, rl_error *err);
-/* Sets known_value of skipped counters that the chip does not have to NAN, and their skip_reason accordingly. */
+/* Sets known_value of skipped counters that the chip does not have to NAN, clears their equal_to, and sets their skip_reason
+ * accordingly. */
 int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char *chip, rl_error *err);
 void rl_metric_selection_clear(rl_metric_selection *selection);
 

@@ -36,6 +36,7 @@ typedef struct counter_data {
 struct rl_range_profiler {
   CUcontext context;
   bool session_open, configured; /* configured: the session has the configuration */
+  bool memory_lost;              /* a session could not be ended, so CUPTI may still use the memory */
   uint8_t *config;               /* in use while the session has it */
   size_t config_size, range_count;
   uint8_t *empty_image; /* copy of the counter data image before the first pass */
@@ -158,7 +159,8 @@ void rl_range_profiler_release(rl_range_profiler *profiler) {
   CUpti_Profiler_EndSession_Params end = {CUpti_Profiler_EndSession_Params_STRUCT_SIZE};
   end.ctx = profiler->context;
   (void)remove_config(profiler, NULL);
-  cuptiProfilerEndSession(&end); /* if this fails, the next session fails too and reports the error */
+  /* If this fails, the next session fails too and reports the error. */
+  profiler->memory_lost = cuptiProfilerEndSession(&end) != CUPTI_SUCCESS;
   profiler->session_open = false;
   rl_pc_sampling_allow();
 }
@@ -169,10 +171,12 @@ void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
   rl_range_profiler *profiler = *kept_profiler;
   if (profiler == NULL) return;
   rl_range_profiler_release(profiler);
-  free(profiler->config);
+  if (!profiler->memory_lost) {
+    free(profiler->config);
+    free(profiler->data.image);
+    free(profiler->data.scratch);
+  }
   free(profiler->empty_image);
-  free(profiler->data.image);
-  free(profiler->data.scratch);
   free(profiler);
   *kept_profiler = NULL;
 }
@@ -184,39 +188,44 @@ static int copy_config(rl_range_profiler *profiler, const rl_counter_group *grou
 }
 
 /* Sets *kept_profiler even if a later call fails; the caller then closes it. */
-static int open_profiler(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
+static int open_profiler(rl_range_profiler **kept_profiler, CUcontext context, const rl_counter_group *group, size_t range_count,
+                         rl_error *err) {
   rl_range_profiler *created = calloc(1, sizeof *created);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the range profiler");
+  created->context = context;
   created->range_count = range_count;
   *kept_profiler = created;
-  return current_context(&created->context, err) < 0 || copy_config(created, group, err) < 0 ||
-                 make_counter_data(created, group, err) < 0
-             ? -1
-             : 0;
+  return copy_config(created, group, err) < 0 || make_counter_data(created, group, err) < 0 ? -1 : 0;
 }
 
-static bool matches(const rl_range_profiler *profiler, const rl_counter_group *group, size_t range_count) {
-  return profiler != NULL && profiler->range_count == range_count && profiler->config_size == group->config_image_size &&
+static bool matches(const rl_range_profiler *profiler, CUcontext context, const rl_counter_group *group, size_t range_count) {
+  return profiler != NULL && profiler->context == context && profiler->range_count == range_count &&
+         profiler->config_size == group->config_image_size &&
          memcmp(profiler->config, group->config_image, profiler->config_size) == 0;
 }
 
 /* --- passes ----------------------------------------------------------------------------------------------------------- */
 
-static int begin_pass(CUcontext context, rl_error *err) {
-  CUpti_Profiler_BeginPass_Params begin = {CUpti_Profiler_BeginPass_Params_STRUCT_SIZE};
-  CUpti_Profiler_EnableProfiling_Params enable = {CUpti_Profiler_EnableProfiling_Params_STRUCT_SIZE};
-  begin.ctx = enable.ctx = context;
-  return RL_CUPTI_CALL(cuptiProfilerBeginPass, &begin, err) < 0 ? -1 : RL_CUPTI_CALL(cuptiProfilerEnableProfiling, &enable, err);
-}
-
+/* Ends the pass, also if profiling cannot be disabled, so that the session can end. */
 static int end_pass(CUcontext context, bool *is_last, rl_error *err) {
   CUpti_Profiler_DisableProfiling_Params disable = {CUpti_Profiler_DisableProfiling_Params_STRUCT_SIZE};
   CUpti_Profiler_EndPass_Params end = {CUpti_Profiler_EndPass_Params_STRUCT_SIZE};
   disable.ctx = end.ctx = context;
-  if (RL_CUPTI_CALL(cuptiProfilerDisableProfiling, &disable, err) < 0 || RL_CUPTI_CALL(cuptiProfilerEndPass, &end, err) < 0)
-    return -1;
+  int result = RL_CUPTI_CALL(cuptiProfilerDisableProfiling, &disable, err);
+  if (RL_CUPTI_CALL(cuptiProfilerEndPass, &end, result < 0 ? NULL : err) < 0) result = -1;
   *is_last = end.allPassesSubmitted != 0;
-  return 0;
+  return result;
+}
+
+static int begin_pass(CUcontext context, rl_error *err) {
+  CUpti_Profiler_BeginPass_Params begin = {CUpti_Profiler_BeginPass_Params_STRUCT_SIZE};
+  CUpti_Profiler_EnableProfiling_Params enable = {CUpti_Profiler_EnableProfiling_Params_STRUCT_SIZE};
+  bool is_last;
+  begin.ctx = enable.ctx = context;
+  if (RL_CUPTI_CALL(cuptiProfilerBeginPass, &begin, err) < 0) return -1;
+  if (RL_CUPTI_CALL(cuptiProfilerEnableProfiling, &enable, err) == 0) return 0;
+  (void)end_pass(context, &is_last, NULL);
+  return -1;
 }
 
 static int run_pass(CUcontext context, const rl_user_replay *replay, bool *is_last, rl_error *err) {
@@ -272,8 +281,10 @@ static int collect(rl_range_profiler *profiler, const rl_counter_group *group, c
 
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err) {
-  if (!matches(*kept_profiler, group, range_count)) rl_range_profiler_close(kept_profiler);
-  int result = *kept_profiler != NULL ? 0 : open_profiler(kept_profiler, group, range_count, err);
+  CUcontext context = NULL;
+  if (current_context(&context, err) < 0) return -1;
+  if (!matches(*kept_profiler, context, group, range_count)) rl_range_profiler_close(kept_profiler);
+  int result = *kept_profiler != NULL ? 0 : open_profiler(kept_profiler, context, group, range_count, err);
   if (result == 0) result = collect(*kept_profiler, group, replay, selected, values, err);
   if (result < 0) rl_range_profiler_close(kept_profiler);
   return result;

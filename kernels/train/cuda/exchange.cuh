@@ -142,7 +142,7 @@ static __device__ __forceinline__ float4 receive_tagged(const float *words, uint
   return clear_phase_bit(bits);
 }
 
-/* Units of a fixed-point sum in 1, and the largest addend: a sum of 2⁷ of them does not overflow. */
+/* Units of a fixed-point sum in 1, and the bound of an addend: a sum of 2⁷ smaller ones does not overflow. */
 static const float FIXED_POINT_ONE = 0x1p38f, FIXED_POINT_MAX_ADDEND = 0x1p10f;
 enum { ADDEND_COUNT_BITS = 8 };
 

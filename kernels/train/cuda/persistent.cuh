@@ -179,7 +179,7 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
     alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)]; /* weights of this block's slice */
     alignas(16) value out_gradient[Format::OUT_GRADIENT_VALUES];                    /* of this block's channels */
     struct { /* In use at the end of a step. The tiles are the operands of fc1's weight gradient, [image][output or input of the
-                block's tile]. The sums belong to warps (store_partial_sums) and to threads that share rows of partial sums
+                block's tile]. The sums belong to warps (add_block_sums) and to threads that share rows of partial sums
                 (step_schedule). */
       alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH],
           tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];

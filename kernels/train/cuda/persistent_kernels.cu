@@ -6,7 +6,7 @@
  *                not in FP16, where each block computes conv1 for all pixels
  *   in a group   pooled2, the parts of fc1's product, fc1_product_gradient and pooled2_gradient, as tagged words (exchange.cuh)
  *   in the grid  through global memory: the gradients of conv1 and conv2.bias as fixed-point sums, the others as rows of partial
- *                sums, with grid barriers. Between arrive and wait, a block does other work:
+ *                sums, with grid barriers and votes. Between arrive (or vote) and wait, a block does other work:
  *
  *     barrier    after the barrier, every block can read            computed between arrive and wait
  *     forward    pooled2 and fc1_product_gradient, the operands     fc1's backward pass
@@ -20,7 +20,8 @@
  *                and the biases of conv2, which each block
  *                computes itself
  *
- * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
+ * A thread adds up gradients over the microbatches of a step in registers. All sums but the fixed-point sums, which do not depend
+ * on it, have a fixed order.
  *
  * Lower bounds of the time of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA
  * per cycle and SM, 2.3 µs for conv2 (Winograd), up to 2.6 µs for its gradients and 1.7 µs for fc1. The rest of a step is the
