@@ -161,11 +161,12 @@ def test_a_baseline_is_immutable(fast_daemon, baseline):
     assert "(at /against)" in err
 
 
-def test_a_run_with_too_few_blocks_is_inconclusive(fast_daemon, baseline, tmp_path):
-    """The time budget ends before there are enough blocks for a significant difference."""
+def test_a_run_with_too_few_blocks_is_inconclusive(daemon, baseline, tmp_path):
+    """The time budget ends before there are enough blocks for a significant difference: a block takes longer than the budget."""
+    daemon.delay_file.write_text("150000")
     (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "time_budget_s": 1}))
     out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x",
-                 url=fast_daemon.url, code=5)
+                 url=daemon.url, code=5)
     assert out.endswith("\ntiny: inconclusive\n")
     assert ElementTree.parse(tmp_path / "x").find(".//error").get("type") == "inconclusive"
 
