@@ -397,6 +397,7 @@ template <class F> static void check_fc1_weight(const char *format, double toler
 template <class F> static void check_format(const char *format, double tolerance) {
   check_conv2<F>(format, tolerance);
   for (int images : {1, TILE_IMAGES / 2, (int)TILE_IMAGES}) check_fc1<F, RL_FC1_INPUTS / 16>(format, images, tolerance);
+  check_fc1<F, RL_FC1_INPUTS / 12>(format, TILE_IMAGES / 2, tolerance); /* the largest slice: 16 inputs for each warp */
   check_fc1_weight<F>(format, tolerance);
 }
 

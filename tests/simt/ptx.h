@@ -378,7 +378,6 @@ inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, 
   const uint32_t *words = (const uint32_t *)from;
   a = words[0], b = words[1], c = words[2], d = words[3];
 }
-inline void st_relaxed_gpu_global_f32(float *to, float v) { *to = v; }
 inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
 inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) {
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;

@@ -96,11 +96,7 @@ static __device__ __forceinline__ float4 clear_phase_bit(uint4 bits) {
   return make_float4(clear_phase_bit(bits.x), clear_phase_bit(bits.y), clear_phase_bit(bits.z), clear_phase_bit(bits.w));
 }
 
-/* send_tagged stores one, two or four neighbouring tagged words with one store instruction. */
-static __device__ __forceinline__ void send_tagged(float *word, uint32_t phase, float v) {
-  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(word), "f"(set_phase_bit(v, phase)) : "memory");
-}
-
+/* send_tagged stores two or four neighbouring tagged words with one store instruction. */
 static __device__ __forceinline__ void send_tagged(float *words, uint32_t phase, float a, float b) {
   asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(words), "f"(set_phase_bit(a, phase)),
                "f"(set_phase_bit(b, phase))

@@ -47,8 +47,8 @@ enum {
    * its own copies of these parameters, instead of waiting for new weights of other blocks. */
   BLOCK_SUMS = RL_CONV1_PARAMETERS + TILE_CHANNELS,
   GRID_SUMS = RL_CONV1_PARAMETERS + RL_CONV2_CHANNELS, /* conv1's gradients, then those of conv2.bias */
-  GRID_SUM_SECTOR = 4, /* sums in a 32-byte sector; each sector is in a 128-byte line of its own, because L2 adds to one sector of
-                          a line after the other */
+  GRID_SUM_SECTOR = 4, /* sums in a 32-byte sector. A 128-byte line has only one sector with sums, because L2 does not add to
+                          several sectors of a line at once. */
   /* Of the head and the loss (RL_HEAD_LOSS + 1 values), a block updates HEAD_PER_BLOCK. */
   HEAD_PER_BLOCK = (RL_HEAD_LOSS + BLOCKS) / BLOCKS,
   HEAD_PITCH = 16 /* HEAD_PER_BLOCK rounded up to a power of two */

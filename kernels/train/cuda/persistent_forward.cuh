@@ -73,8 +73,8 @@ static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args
                                                Format::LOADED_WEIGHT_PITCH);
 }
 
-/* Begin to copy this block's slice of fc1's weights, and in the first microbatch of a step the head's weights. The warps from
- * FIRST_WARP on copy; the others return at once. */
+/* Begins to copy this block's slice of fc1's weights. Here and in the next two functions, the warps from FIRST_WARP on copy; the
+ * others return at once. */
 template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_fc1_async(const rl_persistent_args &args,
                                                                                               const block_coords &coords,
                                                                                               block_memory<Format> &smem) {
@@ -84,6 +84,8 @@ template <class Format, int FIRST_WARP> static __device__ __forceinline__ void l
   load_rows_async<Format::THREADS - FIRST_WARP * 32, SLICE_INPUTS>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1,
                                                                    SLICE_INPUTS + Format::SLICE_PADDING);
 }
+
+/* In the first microbatch of a step, begins to copy the head's weights. */
 template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_head_async(const rl_persistent_args &args,
                                                                                                const microbatch_state &microbatch,
                                                                                                block_memory<Format> &smem) {
@@ -91,6 +93,13 @@ template <class Format, int FIRST_WARP> static __device__ __forceinline__ void l
   if (thread < 0 || microbatch.index > 0) return;
   load_rows_async<Format::THREADS - FIRST_WARP * 32, RL_HEAD_PITCH>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_PITCH, 1,
                                                                     smem.head, RL_HEAD_PITCH);
+}
+
+template <class Format, int FIRST_WARP>
+static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                               const block_coords &coords, block_memory<Format> &smem) {
+  load_fc1_async<Format, FIRST_WARP>(args, coords, smem);
+  load_head_async<Format, FIRST_WARP>(args, microbatch, smem);
 }
 
 /* In the first microbatch of a step, waits for the weights and loads conv2's. In every microbatch, waits for all copies of this
@@ -120,10 +129,8 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
     if (is_first_microbatch && !schedule::TRANSFORMS_WEIGHTS)
       load_conv2_async<Format, 0, schedule::WARPS>(args, coords, smem.conv2);
     cp_async_commit_group();
-    if (!schedule::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair)) {
-      load_fc1_async<Format, 0>(args, coords, smem);
-      load_head_async<Format, 0>(args, microbatch, smem);
-    }
+    if (!schedule::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair))
+      load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
     cp_async_commit_group();
     cp_async_wait_group<1>();
   }
@@ -134,14 +141,14 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
  * pooling window. */
 template <class Format>
 static __device__ __forceinline__ void conv1_forward_split(const block_coords &coords, block_memory<Format> &smem) {
-  enum { PIXELS_PER_ROUND = step_schedule<Format>::CONV1_FORWARD_WARPS * 2 };
   const int channel = coords.lane % 16 * 2;
   const float *biases = &smem.conv1[RL_CONV1_CHANNELS * 9];
   float weights[2][9];
 #pragma unroll
   for (int k = 0; k < 18; k++) weights[k / 9][k % 9] = smem.conv1[channel * 9 + k];
 #pragma unroll 1
-  for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS; pixel += PIXELS_PER_ROUND) {
+  for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS;
+       pixel += step_schedule<Format>::CONV1_FORWARD_WARPS * 2) {
     float patch[4][4], sum[2][4] = {}, pooled[2];
     uchar2 argmax;
     const float *corner = &smem.image_rows[pixel / RL_POOLED1_SIDE * 2 * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2];
@@ -192,10 +199,7 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
   if constexpr (step_schedule<Format>::TRANSFORMS_WEIGHTS) {
     Format::conv2_forward(
         smem.pooled1, loaded, smem.conv2, smem.conv2_forward_scratch,
-        [&] {
-          load_fc1_async<Format, Format::OUTPUT_WARPS>(args, coords, smem);
-          load_head_async<Format, Format::OUTPUT_WARPS>(args, microbatch, smem);
-        },
+        [&] { load_fc1_and_head_async<Format, Format::OUTPUT_WARPS>(args, microbatch, coords, smem); },
         [&](int pixel, int channel, const float products[4][4]) {
           uint8_t argmaxes[4];
           const float2 a = Format::pool_channels(products[0], products[1], &smem.conv2_bias[channel], &argmaxes[0], overflow),

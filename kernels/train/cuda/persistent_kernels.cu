@@ -71,18 +71,13 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
   if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
-    if (group_active) {
-      load_fc1_async<Format, Format::CONV2_FORWARD_WARPS>(args, coords, smem);
-      load_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, smem);
-    }
+    if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
   if (pair_active) {
     conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
   }
-  if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS) {
-    load_fc1_async<Format, 0>(args, coords, smem);
-    load_head_async<Format, 0>(args, microbatch, smem);
-  }
+  if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS)
+    load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
   if (group_active) fc1_forward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_forward);
 }

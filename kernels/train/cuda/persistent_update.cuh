@@ -27,6 +27,12 @@ static __device__ __forceinline__ uint32_t conv2_parameter_offset(void) {
 /* Every thread before the leader has one of the block's BLOCK_SUMS, and updates the block's copy of that parameter. */
 static __device__ __forceinline__ bool has_block_sum(void) { return threadIdx.x < BLOCK_SUMS; }
 
+/* Returns the block's copy of this thread's parameter. Valid if has_block_sum. */
+template <class Format> static __device__ __forceinline__ float *block_copy(block_memory<Format> &smem) {
+  const int i = threadIdx.x;
+  return i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS];
+}
+
 /* Returns the offset in rl_adam.weights of the parameter of a grid sum. */
 static __device__ __forceinline__ uint32_t grid_parameter_offset(uint32_t grid_sum) {
   return grid_sum < CONV2_OFFSET ? grid_sum : CONV2_BIAS_OFFSET + grid_sum - CONV2_OFFSET;
@@ -323,7 +329,7 @@ static __device__ __forceinline__ void update_block_copy(const rl_persistent_arg
   const float gradient = sum * smem.state.loss_scale.scale;
   if (Format::RECORDS && args.small_gradients && coords.pair == 0) args.small_gradients[grid_sum_index(coords, i)] = gradient;
   if (skip_step) return;
-  float *weight = i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS];
+  float *weight = block_copy(smem);
   *weight = adam_update_weight(*weight, gradient, &smem.moments[i].x, &smem.moments[i].y, rates);
 }
 
@@ -440,7 +446,7 @@ template <class Format> static __device__ __forceinline__ void load_parameters(c
   if (!has_block_sum()) return;
   const uint32_t i = threadIdx.x;
   const parameter own = load_parameter(args.adam, grid_parameter_offset(grid_sum_index(coords, i)));
-  *(i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS]) = own.weight;
+  *block_copy(smem) = own.weight;
   smem.moments[i] = make_float2(own.first_moment, own.second_moment);
 }
 
@@ -471,9 +477,8 @@ template <class Format> static __device__ __forceinline__ void store_parameters(
   if (head_index() < RL_HEAD_LOSS) store_parameter(args.adam, HEAD_OFFSET + head_index(), smem.head_parameters[threadIdx.x]);
   if (coords.pair != 0 || !has_block_sum()) return; /* the first pair stores its copies */
   const uint32_t i = threadIdx.x;
-  store_parameter(
-      args.adam, grid_parameter_offset(grid_sum_index(coords, i)),
-      {i < RL_CONV1_PARAMETERS ? smem.conv1[i] : smem.conv2_bias[i - RL_CONV1_PARAMETERS], smem.moments[i].x, smem.moments[i].y});
+  store_parameter(args.adam, grid_parameter_offset(grid_sum_index(coords, i)),
+                  {*block_copy(smem), smem.moments[i].x, smem.moments[i].y});
 }
 
 #endif

@@ -203,13 +203,19 @@ struct half_tile_format : tile_format<__half> {
    * the product in its half of the rows; the results in the other half are not used. So no register of A is copied.
    *
    * image_address returns the address that the lane passes to ldmatrix_x4 for A of steps 0 and 1. in: [8 images][pitch].
-   * m8_product adds up column c of the lane's sums of the even and of the odd steps. */
+   * multiply_images computes the products of a warp's 16 columns (two N of 8). */
   static __device__ __forceinline__ uint32_t image_address(const value *in, int pitch) {
     const int matrix = lane() / 8; /* depths 0 … 7 of the even and of the odd step, then depths 8 … 15 */
     return shared_address(&in[lane() % 8 * pitch + matrix % 2 * 16 + matrix / 2 * VECTOR]);
   }
-  static __device__ __forceinline__ float m8_product(const float even[4], const float odd[4], int c) {
-    return even[c] + odd[2 + c];
+  template <int STEPS, class Epilogue>
+  static __device__ __forceinline__ void multiply_images(const uint32_t (*a)[4], const uint32_t (*b)[4], Epilogue epilogue) {
+    float sum[2][2][4] = {}; /* [even and odd steps][N] */
+#pragma unroll
+    for (int k = 0; k < STEPS; k++)
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[k % 2][c], a[k / 2], &b[k][c * 2]);
+    for (int c = 0; c < 2; c++)
+      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][2], sum[0][c][1] + sum[1][c][3]);
   }
 
   /* A warp computes 16 outputs of fc1 (two N of 8) for all images (M). */
@@ -222,19 +228,13 @@ struct half_tile_format : tile_format<__half> {
     const uint32_t a_address = image_address(in, PITCH),
                    b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
-    float sum[2][2][4] = {};
     uint32_t a[(STEPS + 1) / 2][4], b[STEPS][4]; /* all loads are issued before the first mma, to hide their latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
       if (k % 2 == 0) ldmatrix_x4(a[k / 2], a_address + k * 16 * 2);
       ldmatrix_x4(b[k], b_address + k * 16 * 2);
     }
-#pragma unroll
-    for (int k = 0; k < STEPS; k++)
-      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[k % 2][c], a[k / 2], &b[k][c * 2]);
-    for (int c = 0; c < 2; c++)
-      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, m8_product(sum[0][c], sum[1][c], 0),
-               m8_product(sum[0][c], sum[1][c], 1));
+    multiply_images<STEPS>(a, b, epilogue);
   }
 
   /* A warp computes a group of 16 inputs (two N of 8) for all images (M); K is outputs. The weights are loaded before the wait. A
@@ -248,7 +248,6 @@ struct half_tile_format : tile_format<__half> {
     const int group = min(warp(), SLICE_INPUTS / 16 - 1);
     const uint32_t a_address = image_address(fc1_product_gradient, FC1_PRODUCT_GRADIENT_PITCH),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + group * 16 + lane() / 16 * VECTOR]);
-    float sum[2][2][4] = {};
     uint32_t a[STEPS / 2][4], b[STEPS][4];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) ldmatrix_x4_trans(b[k], b_address + k * 16 * PITCH * 2);
@@ -256,12 +255,7 @@ struct half_tile_format : tile_format<__half> {
     if (warp() >= SLICE_INPUTS / 16) return;
 #pragma unroll
     for (int k = 0; k < STEPS; k += 2) ldmatrix_x4(a[k / 2], a_address + k * 16 * 2);
-#pragma unroll
-    for (int k = 0; k < STEPS; k++)
-      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[k % 2][c], a[k / 2], &b[k][c * 2]);
-    for (int c = 0; c < 2; c++)
-      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, m8_product(sum[0][c], sum[1][c], 0),
-               m8_product(sum[0][c], sum[1][c], 1));
+    multiply_images<STEPS>(a, b, epilogue);
   }
 
   /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. */
