@@ -96,12 +96,16 @@ __device__ static inline void wgmma_m64n32k16(float (&sums)[16], const uint32_t 
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
 }
 
-/* B is transposed. */
-__device__ static inline void wgmma_m64n96k16(float (&sums)[48], const uint32_t a[4], uint64_t b, bool accumulate) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %53, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" WGMMA_REGISTERS_48
-               "}, {%48, %49, %50, %51}, %52, p, 1, 1, 1; }"
+/* A is sparse: of four adjacent elements of a row, two are stored, in the fragments of a product with half the depth. metadata:
+ * the indices of the stored elements among the four, ascending, two bits each. Lanes 0 and 1 of each four lanes hold those of the
+ * k below 16, and from 16 on: the lower 16 bits of row lane / 4, the upper ones of row lane / 4 + 8 of the warp's rows. B is
+ * transposed. */
+__device__ static inline void wgmma_sparse_m64n96k32(float (&sums)[48], const uint32_t a[4], uint32_t metadata, uint64_t b,
+                                                     bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %54, 0; wgmma.mma_async.sp.sync.aligned.m64n96k32.f32.f16.f16 {" WGMMA_REGISTERS_48
+               "}, {%48, %49, %50, %51}, %52, %53, 0, p, 1, 1, 1; }"
                : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(metadata), "r"((int)accumulate));
 }
 
 #endif

@@ -232,7 +232,7 @@ inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
 
 /* wgmma of FP16, with operands in shared memory in swizzled rows. A warpgroup computes d[64][N] += a[64][16] · b[16][N]; warp w
  * has rows 16 w to 16 w + 15, and computes them when its lanes issue the instruction. In these rows a lane holds d as in mma, for
- * each eight columns.
+ * each eight columns. Of a sparse a[64][32], two of four adjacent elements of a row are stored, like an a[64][16].
  *
  * A descriptor has the address of an operand (bits 0 to 13), the distance of the next block of a transposed operand (bits 16 to
  * 29), the distance of the next eight rows (bits 32 to 45), all in units of 16 bytes, and the swizzle (bits 62 and 63): rows have
@@ -256,28 +256,42 @@ struct wgmma_operand {
 
 template <int N> struct wgmma_operands { /* of one lane */
   float *d[N / 2];
-  bool accumulates, a_is_shared;
+  bool accumulates, a_is_shared, a_is_sparse;
   uint32_t a[4]; /* fragments as in mma, if a is in registers */
+  uint32_t metadata;
   wgmma_operand shared_a, shared_b;
   int first_row; /* of the warp */
 };
 
+/* Returns the depth in a sparse a of the stored element k of a row. Lanes 0 and 1 of four have the metadata of eight elements,
+ * for row lane / 4 in the lower half of the register and for row lane / 4 + 8 in the upper half. */
+template <int N> int sparse_depth(void *const lanes[WARP], int row, int k) {
+  const auto index_at = [&](int element) {
+    const uint32_t metadata = ((const wgmma_operands<N> *)lanes[row % 8 * 4 + element / 8])->metadata;
+    return (int)(metadata >> (row / 8 * 16 + element % 8 * 2) & 3);
+  };
+  if (index_at(k & ~1) >= index_at(k | 1)) die("wgmma with the indices %d and %d", index_at(k & ~1), index_at(k | 1));
+  return k / 2 * 4 + index_at(k);
+}
+
 template <int N> void multiply_warpgroup(void *const lanes[WARP]) {
   const wgmma_operands<N> &first = *(const wgmma_operands<N> *)lanes[0];
-  float a[16][16];
+  const int depth = first.a_is_sparse ? 32 : 16;
+  float a[16][32] = {};
   for (int row = 0; row < 16; row++)
     for (int k = 0; k < 16; k++) {
       const wgmma_operands<N> &lane = *(const wgmma_operands<N> *)lanes[row % 8 * 4 + k % 8 / 2];
-      a[row][k] = first.a_is_shared ? first.shared_a.at(first.first_row + row, k)
-                                    : from_half((uint16_t)(lane.a[row / 8 + k / 8 * 2] >> k % 2 * 16));
+      a[row][first.a_is_sparse ? sparse_depth<N>(lanes, row, k) : k] =
+          first.a_is_shared ? first.shared_a.at(first.first_row + row, k)
+                            : from_half((uint16_t)(lane.a[row / 8 + k / 8 * 2] >> k % 2 * 16));
     }
   for (int column = 0; column < N; column++) {
-    float b[16];
-    for (int k = 0; k < 16; k++) b[k] = first.shared_b.at(column, k);
+    float b[32];
+    for (int k = 0; k < depth; k++) b[k] = first.shared_b.at(column, k);
     for (int row = 0; row < 16; row++) {
       const wgmma_operands<N> &lane = *(const wgmma_operands<N> *)lanes[row % 8 * 4 + column % 8 / 2];
       float sum = 0;
-      for (int k = 0; k < 16; k++) sum += a[row][k] * b[k];
+      for (int k = 0; k < depth; k++) sum += a[row][k] * b[k];
       float *d = lane.d[column / 8 * 4 + row / 8 * 2 + column % 2];
       *d = (lane.accumulates ? *d : 0) + sum;
     }
@@ -302,6 +316,15 @@ template <int N> void wgmma_registers(float *const d[N / 2], uint32_t a0, uint32
   sync_lanes("wgmma", ~0u, &own, multiply_warpgroup<N>, true);
 }
 
+template <int N> void wgmma_sparse(float *const d[N / 2], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b,
+                                   uint32_t metadata, int selector, bool accumulates, int, int, int b_is_transposed) {
+  if (selector != 0) die("sparse wgmma with selector %d", selector);
+  wgmma_operands<N> own = {.accumulates = accumulates, .a_is_sparse = true, .a = {a0, a1, a2, a3}, .metadata = metadata};
+  std::copy(d, d + N / 2, own.d);
+  own.shared_b = {b, b_is_transposed != 0};
+  sync_lanes("wgmma.sp", ~0u, &own, multiply_warpgroup<N>, true);
+}
+
 /* Calls function(d, rest...) for operands that begin with COUNT sums. */
 template <int COUNT, class Function, class... Operands> void with_sums(Function function, Operands &&...operands) {
   auto all = std::forward_as_tuple(operands...);
@@ -322,6 +345,9 @@ template <class... Operands> void wgmma_mma_async_sync_aligned_m64n32k16_f32_f16
 }
 template <class... Operands> void wgmma_mma_async_sync_aligned_m64n96k16_f32_f16_f16(Operands &&...operands) {
   wgmma<96>(operands...);
+}
+template <class... Operands> void wgmma_mma_async_sp_sync_aligned_m64n96k32_f32_f16_f16(Operands &&...operands) {
+  with_sums<48>(wgmma_sparse<96>, operands...);
 }
 template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f16_f16(Operands &&...operands) {
   wgmma<112>(operands...);
