@@ -378,15 +378,24 @@ static int append_collected(const collection *collected, size_t ordinal, rl_reco
   return 0;
 }
 
-/* Appends a metric that was not collected, with the reason: the value of the counter that it equals, 0 when no profiled kernel
- * has an instruction that the metric counts, else NAN. */
+/* Returns the value of a skipped metric: the sum of its terms, 0 when no profiled kernel has an instruction that the metric
+ * counts, else NAN. */
+static double skipped_value(const collection *collected, size_t ordinal, const rl_selected_metric *metric) {
+  if (metric->term_count == 0) return metric->known_value;
+  double sum = 0;
+  for (size_t t = 0; t < metric->term_count; t++)
+    sum += (t < metric->added_term_count ? 1 : -1) * collected_value(collected, ordinal, metric->terms[t]);
+  return sum < 0 ? 0 : sum; /* terms of different passes may contradict each other */
+}
+
+/* Appends a metric that was not collected, with the reason. */
 static int append_skipped(const collection *collected, size_t ordinal, const rl_selected_metric *metric, rl_records *records,
                           rl_error *err) {
-  const double value = metric->equal_to != NULL ? collected_value(collected, ordinal, metric->equal_to) : metric->known_value;
+  const double value = skipped_value(collected, ordinal, metric);
   rl_kernel_metric record = {.ordinal = (int64_t)ordinal, .value = value};
   snprintf(record.metric, sizeof record.metric, "%s", metric->name);
   snprintf(record.reason, sizeof record.reason, "%s",
-           metric->equal_to != NULL && isnan(value) ? "the counter that it equals has no value" : metric->skip_reason);
+           metric->term_count > 0 && isnan(value) ? "a counter of which it is the sum has no value" : metric->skip_reason);
   return rl_records_add_metric(records, &record, err);
 }
 

@@ -1,9 +1,12 @@
 /* make_counter_plans FOLDER CHIP: the build runs this program, on a machine with or without a GPU. For each metric set, it saves
  * two counter plans of the chip in the existing FOLDER: a plan for code whose instructions are unknown, and a plan for code
- * without the special instructions that worker/code/instruction_classes.c lists. */
+ * without the special instructions that worker/code/instruction_classes.c lists. On GH100, on which packed passes were measured,
+ * the second one is packed. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "worker/cupti/counter_packing.h"
 #include "worker/cupti/metric_selection.h"
 #include "worker/cupti/plan_files.h"
 
@@ -25,6 +28,8 @@ static int make_plan(const char *folder, const char *chip, int set, rl_instructi
   const char **names = list_counters(&selection);
   int result = names == NULL ? rl_fail(err, RL_ERRNO, 0, "out of memory")
                              : rl_counter_plan_open(chip, names, selection.counter_count, &plan, err);
+  if (result == 0 && absent_classes != no_classes && strcmp(chip, "GH100") == 0)
+    result = rl_counter_packing_apply(chip, &selection, plan, err);
   if (result == 0) result = rl_plan_files_save(folder, chip, names, plan, err);
   rl_counter_plan_close(plan);
   free(names);

@@ -76,15 +76,23 @@ static const char *find_collected_counter(const rl_metric_selection *selection, 
   return NULL;
 }
 
-/* Skips the counters from `first` on that equal another collected counter. */
-static void skip_equal_counters(rl_metric_selection *selection, size_t first, rl_instruction_classes absent_classes) {
-  for (size_t i = first; i < selection->count; i++) {
-    rl_selected_metric *metric = &selection->items[i];
-    char equal[RL_METRIC_NAME_SIZE];
-    const char *reason = is_collected_counter(metric) ? rl_equal_metric(metric->name, absent_classes, equal, sizeof equal) : NULL;
-    if (reason != NULL) metric->equal_to = find_collected_counter(selection, equal);
-    if (metric->equal_to != NULL) metric->skip_reason = reason;
-  }
+/* Skips the metric if all of its terms are collected. */
+static void skip_if_collected(const rl_metric_selection *selection, const rl_counter_terms *terms, rl_selected_metric *metric) {
+  const char *found[RL_MAX_TERMS] = {0};
+  for (size_t t = 0; t < terms->count; t++)
+    if ((found[t] = find_collected_counter(selection, terms->names[t])) == NULL) return;
+  memcpy(metric->terms, found, sizeof found);
+  metric->term_count = terms->count;
+  metric->added_term_count = terms->added_count;
+  metric->skip_reason = terms->reason;
+}
+
+/* Skips the counters from `first` on that are sums of other collected counters. */
+static void skip_derived_counters(rl_metric_selection *selection, size_t first, rl_instruction_classes absent_classes) {
+  rl_counter_terms terms;
+  for (size_t i = first; i < selection->count; i++)
+    if (is_collected_counter(&selection->items[i]) && rl_counter_terms_find(selection->items[i].name, absent_classes, &terms))
+      skip_if_collected(selection, &terms, &selection->items[i]);
 }
 
 static int compare_counters_first(const void *a, const void *b) {
@@ -108,9 +116,9 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   int result = names == NULL || known == NULL ? rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics")
                                               : rl_chip_has_metrics(chip, names, count, known, err);
   for (size_t i = 0; result == 0 && i < count; i++) {
-    if ((isnan(items[i].known_value) && items[i].equal_to == NULL) || known[i]) continue;
+    if ((isnan(items[i].known_value) && items[i].term_count == 0) || known[i]) continue;
     items[i].known_value = NAN;
-    items[i].equal_to = NULL;
+    items[i].term_count = 0;
     items[i].skip_reason = "CUPTI has no such metric for this chip";
   }
   free(names);
@@ -129,7 +137,7 @@ static void add_metrics_of_sections(uint32_t sections, rl_instruction_classes ab
     const bool is_collected = selected.skip_reason == NULL && metric->origin != RL_ORIGIN_NONE;
     if (is_collected || !rl_raw_metric_is_only_on_raw_page(metric)) selection->items[selection->count++] = selected;
   }
-  skip_equal_counters(selection, named_count, absent_classes);
+  skip_derived_counters(selection, named_count, absent_classes);
 }
 
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,

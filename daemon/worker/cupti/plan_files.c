@@ -81,7 +81,7 @@ int rl_plan_files_open(const char *chip, const char *const *names, size_t count,
   const char *cache = getenv("ROOFLINED_CACHE_DIR");
   const bool has_cache = cache != NULL && cache[0] != '\0';
   if (count == 0) return rl_counter_plan_open(chip, names, count, plan, err);
-  if ((has_cache && load(&key, cache, plan)) || load_shipped(&key, plan)) return 0;
+  if (load_shipped(&key, plan) || (has_cache && load(&key, cache, plan))) return 0;
   if (rl_counter_plan_open(chip, names, count, plan, err) < 0) return -1;
   if (has_cache) save_in_cache(&key, cache, *plan);
   return 0;

@@ -13,7 +13,7 @@ extern "C" {
 
 #define RL_SHIPPED_PLANS_FOLDER "share/rooflined/counter-plans" /* beside the programs' folder; has a folder for each chip */
 
-/* Loads the plan from the cache or from the shipped plans; if neither has it, makes the plan and saves it in the cache. The
+/* Loads the plan from the shipped plans or from the cache; if neither has it, makes the plan and saves it in the cache. The
  * strings of names must outlive the plan. */
 int rl_plan_files_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
 /* Saves a plan in an existing folder. */
