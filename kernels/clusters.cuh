@@ -35,6 +35,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *, uint32_
 static __device__ __forceinline__ void st_async(uint32_t, void *, uint32_t, mbarrier *) { __trap(); }
 static __device__ __forceinline__ void st_async(uint32_t, float *, float2, mbarrier *) { __trap(); }
 static __device__ __forceinline__ void st_async(uint32_t, uint4 *, uint4, mbarrier *) { __trap(); }
+static __device__ __forceinline__ void bulk_copy(void *, const void *, uint32_t, mbarrier *) { __trap(); }
+static __device__ __forceinline__ void fence_all_async_proxies(void) { __trap(); }
 
 #else
 
@@ -130,6 +132,20 @@ static __device__ __forceinline__ void st_async(uint32_t rank, uint4 *to, uint4 
                "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mapa_shared(rank, barrier))
                : "memory");
 }
+
+/* Begins to copy bytes from global memory to the shared memory of this block, and counts them on the mbarrier `barrier`, like
+ * st_async. The addresses and `bytes` are multiples of 16. The copy is an access of the async proxy: see fence_all_async_proxies.
+ */
+static __device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t bytes, mbarrier *barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/* Orders earlier accesses of this thread, and those of other threads that are ordered before them, before its later bulk copies.
+ */
+static __device__ __forceinline__ void fence_all_async_proxies(void) { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 #endif
 

@@ -1,5 +1,5 @@
-/* Implements the asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that count its bytes. Each
- * copy takes effect when it is issued or, at random, later when a thread waits for it. */
+/* Implements the asynchronous copies into shared memory: cp.async, and st.async and cp.async.bulk with the mbarriers that count
+ * their bytes. Each copy takes effect when it is issued or, at random, later when a thread waits for it. */
 #include "emulator_internal.h"
 
 #include <cstring>
@@ -75,19 +75,28 @@ void mbarrier_arrive(uint32_t address, uint32_t expected_bytes) {
   complete_phase_if_done(barrier);
 }
 
-/* --- st.async ---------------------------------------------------------------------------------------------------------- */
+/* --- st.async and cp.async.bulk ----------------------------------------------------------------------------------------- */
 
 static void complete(const pending_store &store) {
-  memcpy(store.to, store.value, store.bytes);
+  memcpy(store.to, store.from ? store.from : store.value, store.bytes);
   store.barrier->pending_bytes -= (int32_t)store.bytes;
   complete_phase_if_done(*store.barrier);
 }
 
-void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
-  pending_store store = {shared_pointer(to, bytes), bytes, {}, &mbarrier_at(barrier)};
-  memcpy(store.value, value, bytes);
+static void complete_now_or_later(const pending_store &store, uint32_t barrier) {
   if (random_below(2)) complete(store);
   else block_of_address(barrier).pending_stores.push_back(store);
+}
+
+void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
+  pending_store store = {shared_pointer(to, bytes), bytes, NULL, {}, &mbarrier_at(barrier)};
+  memcpy(store.value, value, bytes);
+  complete_now_or_later(store, barrier);
+}
+
+void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier) {
+  if ((uintptr_t)from % 16 || bytes % 16) die("cp.async.bulk: %u bytes at %p are not aligned to 16 bytes", bytes, from);
+  complete_now_or_later({shared_pointer(to, bytes, 16), bytes, from, {}, &mbarrier_at(barrier)}, barrier);
 }
 
 bool mbarrier_test_wait(uint32_t address, uint32_t parity) {

@@ -87,6 +87,7 @@ void *dynamic_shared_memory(size_t alignment);
 uint32_t shared_address(const void *pointer);
 uint32_t mapa(uint32_t address, uint32_t rank);
 void *shared_pointer(uint32_t address, size_t bytes); /* ends the program if the bytes are out of bounds or misaligned */
+void *shared_pointer(uint32_t address, size_t bytes, size_t alignment);
 uint32_t cluster_rank();
 uint32_t cluster_blocks();
 
@@ -103,6 +104,7 @@ void mbarrier_inval(uint32_t barrier);
 void mbarrier_arrive(uint32_t barrier, uint32_t expected_bytes);
 bool mbarrier_test_wait(uint32_t barrier, uint32_t parity);
 void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier);
+void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier);
 
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

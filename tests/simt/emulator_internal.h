@@ -26,9 +26,10 @@ struct pending_copy { /* a cp.async that has not copied yet */
   uint64_t group;       /* number of the commit group, from 0 */
 };
 
-struct pending_store { /* an st.async that has not stored yet */
+struct pending_store { /* an st.async or a bulk copy that has not stored yet */
   void *to;
   uint32_t bytes;
+  const void *from; /* of a bulk copy; NULL: value */
   unsigned char value[16];
   struct mbarrier *barrier;
 };

@@ -103,6 +103,11 @@ inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint3
   st_async(to, v, sizeof v, barrier);
 }
 
+inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(uint32_t to, const void *from, uint32_t bytes,
+                                                                           uint32_t barrier) {
+  cp_async_bulk(to, from, bytes, barrier);
+}
+
 /* --- ldmatrix --------------------------------------------------------------------------------------------------------------- */
 
 /* ldmatrix loads matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8. Lane i receives,
@@ -226,6 +231,48 @@ inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float 
 inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
   const uint32_t bits = std::bit_cast<uint32_t>(from);
   to = std::isfinite(from) ? (bits + 0x1000) & ~0x1fffu : bits;
+}
+
+/* --- mma.sp.m16n8k32 -------------------------------------------------------------------------------------------------------- */
+
+/* Computes d[16][8] = a[16][32] · b[32][8] + c[16][8], where a is sparse: of a group of four values, two are stored. Lane i holds
+ *   of a   the groups i % 4 (a[0], a[1]) and i % 4 + 4 (a[2], a[3]), of rows i / 4 (a[0], a[2]) and i / 4 + 8 (a[1], a[3])
+ *   of b   column i / 4, rows 8 j + 2 (i % 4) + {0, 1} in b[j]
+ * Lane 4 i + j, j < 2, holds the metadata of the groups 4 j to 4 j + 3, four bits each, of row i and, 16 bits higher, i + 8. The
+ * indices of the two values must be in increasing order (PTX ISA 9.0, "mma.sp"). */
+struct sparse_mma_operands { /* fragments of one lane */
+  mma_operands sums;         /* only d and c */
+  uint32_t a[4], b[4], metadata;
+};
+
+inline void multiply_sparse(void *const lanes[WARP]) {
+  float a[16][32] = {}, b[32][8], sums[16][8] = {};
+  const auto lane = [&](int i) -> const sparse_mma_operands & { return *(const sparse_mma_operands *)lanes[i]; };
+  for (int row = 0; row < 16; row++)
+    for (int group = 0; group < 8; group++) {
+      const uint32_t metadata = lane(row % 8 * 4 + group / 4).metadata >> (row / 8 * 16 + group % 4 * 4) & 0xf,
+                     first = metadata & 3, second = metadata >> 2,
+                     values = lane(row % 8 * 4 + group % 4).a[row / 8 + group / 4 * 2];
+      if (first >= second) die("mma.sp with the metadata %#x", metadata);
+      a[row][group * 4 + first] = from_half((uint16_t)values);
+      a[row][group * 4 + second] = from_half((uint16_t)(values >> 16));
+    }
+  for (int i = 0; i < WARP; i++)
+    for (int k = 0; k < 8; k++) b[k / 2 * 8 + i % 4 * 2 + k % 2][i / 4] = from_half((uint16_t)(lane(i).b[k / 2] >> k % 2 * 16));
+  for (int row = 0; row < 16; row++)
+    for (int k = 0; k < 32; k++)
+      for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
+  void *operands[WARP];
+  for (int i = 0; i < WARP; i++) operands[i] = &((sparse_mma_operands *)lanes[i])->sums;
+  store_result(operands, sums);
+}
+
+inline void mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32(
+    float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+    uint32_t b2, uint32_t b3, float c0, float c1, float c2, float c3, uint32_t metadata, int selector) {
+  if (selector != 0) die("mma.sp with the selector %d", selector);
+  sparse_mma_operands own = {{{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}}, {a0, a1, a2, a3}, {b0, b1, b2, b3}, metadata};
+  sync_lanes("mma.sp.m16n8k32", ~0u, &own, multiply_sparse, true);
 }
 
 /* --- wgmma ------------------------------------------------------------------------------------------------------------------ */
@@ -355,6 +402,7 @@ template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f1
 inline void wgmma_fence_sync_aligned() {}
 inline void wgmma_commit_group_sync_aligned() {}
 inline void wgmma_wait_group_sync_aligned(int) {}
+inline void fence_proxy_async() {}
 inline void fence_proxy_async_shared_cta() {}
 inline void prefetch_global_L2(const void *) {}
 inline void setmaxnreg_inc_sync_aligned_u32(int) {}

@@ -95,10 +95,12 @@ uint32_t mapa(uint32_t address, uint32_t rank) {
   return (address & ((1u << RANK_SHIFT) - 1)) | (rank + 1) << RANK_SHIFT;
 }
 
-void *shared_pointer(uint32_t address, size_t bytes) {
+void *shared_pointer(uint32_t address, size_t bytes) { return shared_pointer(address, bytes, bytes); }
+
+void *shared_pointer(uint32_t address, size_t bytes, size_t alignment) {
   block_state &block = block_of_address(address);
   const size_t offset = address & ((1u << RANK_SHIFT) - 1);
-  if (offset % bytes) die("shared address %#zx is not aligned to %zu bytes", offset, bytes);
+  if (offset % alignment) die("shared address %#zx is not aligned to %zu bytes", offset, alignment);
   for (const variable &entry : variables)
     if (entry.offset && offset >= entry.offset && offset + bytes <= entry.offset + entry.bytes) return block.shared + offset;
   die("%zu bytes at shared address %#zx are out of bounds", bytes, offset);

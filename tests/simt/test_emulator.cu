@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <bit>
 
 extern "C" {
 #include <cmocka.h>
@@ -264,6 +265,74 @@ static void mma_multiplies_fragments(void **) {
     }
 }
 
+static __global__ void multiply_sparse(const uint32_t *a, const uint32_t *b, const uint32_t *metadata, float *c) {
+  const int lane = threadIdx.x;
+  float sum[4] = {};
+  uint32_t a_fragment[4], b_fragment[4];
+  for (int i = 0; i < 4; i++) a_fragment[i] = a[i * 32 + lane], b_fragment[i] = b[i * 32 + lane];
+  mma_sparse_m16n8k32(sum, a_fragment, b_fragment, metadata[lane]);
+  for (int i = 0; i < 4; i++) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum[i];
+}
+
+/* Distributes a sparse a[16][32] and b[32][8] among the lanes by the layout in the PTX ISA ("mma.sp"). */
+static void sparse_mma_multiplies_fragments(void **) {
+  const uint32_t index_pairs[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe}; /* the sorted pairs of two of four indices */
+  const auto half_bits = [](float v) { return (uint32_t)std::bit_cast<uint16_t>(__float2half(v)); };
+  float a[16][32] = {}, b[32][8], c[128];
+  uint32_t a_fragments[4 * 32] = {}, b_fragments[4 * 32] = {}, metadata[32] = {};
+  for (int row = 0; row < 16; row++)
+    for (int group = 0; group < 8; group++) {
+      const uint32_t indices = index_pairs[(row * 3 + group) % 6];
+      metadata[row % 8 * 4 + group / 4] |= indices << (row / 8 * 16 + group % 4 * 4);
+      for (int i = 0; i < 2; i++) {
+        const float value = (float)((row * 7 + group * 3 + i * 5) % 31) - 15;
+        a[row][group * 4 + (indices >> i * 2 & 3)] = value;
+        a_fragments[(row / 8 + group / 4 * 2) * 32 + row % 8 * 4 + group % 4] |= half_bits(value) << i * 16;
+      }
+    }
+  for (int k = 0; k < 32; k++)
+    for (int column = 0; column < 8; column++) {
+      b[k][column] = (float)((k * 8 + column) * 5 % 23) - 11;
+      b_fragments[k / 8 * 32 + column * 4 + k % 8 / 2] |= half_bits(b[k][column]) << k % 2 * 16;
+    }
+  multiply_sparse<<<1, 32>>>(a_fragments, b_fragments, metadata, c);
+  for (int row = 0; row < 16; row++)
+    for (int column = 0; column < 8; column++) {
+      float sum = 0;
+      for (int k = 0; k < 32; k++) sum += a[row][k] * b[k][column];
+      assert_true(c[row * 8 + column] == sum);
+    }
+}
+
+static __global__ void copy_in_bulk(const float *from, float *to, bool waits) {
+  __shared__ __align__(16) float numbers[32];
+  __shared__ __align__(8) mbarrier received;
+  if (threadIdx.x == 0) mbarrier_init(&received);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    mbarrier_arrive_expect_tx(&received, sizeof numbers);
+    bulk_copy(numbers, from, sizeof numbers, &received);
+  }
+  while (waits && !mbarrier_try_wait_cta(&received, 1)) {
+  }
+  to[threadIdx.x] = numbers[threadIdx.x];
+  while (!mbarrier_try_wait_cta(&received, 1)) {
+  }
+}
+
+static void bulk_copies_need_a_wait(void **) {
+  float from[32], to[32];
+  int complete = 0, incomplete = 0;
+  for (int i = 0; i < 32; i++) from[i] = (float)i;
+  for (int repeat = 0; repeat < 50; repeat++) {
+    copy_in_bulk<<<1, 32>>>(from, to, true);
+    for (int i = 0; i < 32; i++) assert_true(to[i] == (float)i);
+    copy_in_bulk<<<1, 32>>>(from, to, false);
+    (to[31] == 31 ? complete : incomplete)++;
+  }
+  assert_true(complete > 0 && incomplete > 0);
+}
+
 /* --- errors that end the program -------------------------------------------------------------------------------------------- */
 
 static __global__ void half_a_barrier() {
@@ -290,6 +359,11 @@ static __global__ void read_misaligned() {
 static __global__ void arrive_at_uninitialised_mbarrier() {
   __shared__ __align__(8) mbarrier barrier;
   mbarrier_arrive_expect_tx(&barrier, 8);
+}
+static __global__ void use_unsorted_metadata() {
+  float sum[4] = {};
+  const uint32_t fragment[4] = {};
+  mma_sparse_m16n8k32(sum, fragment, fragment, 0x11111111u);
 }
 static __global__ void spin_forever(uint32_t *flag) {
   while (__ldcg(flag) == 0) {
@@ -331,6 +405,7 @@ static void errors_end_the_program(void **) {
     launch_cluster(2, 2, send_to_peer, out, true, 33 * 8); /* 8 bytes more than are sent */
   });
   assert_aborts("has not been initialised", [] { arrive_at_uninitialised_mbarrier<<<1, 32>>>(); });
+  assert_aborts("mma.sp with the metadata 0x1", [] { use_unsorted_metadata<<<1, 32>>>(); });
   assert_aborts("livelock", [] {
     uint32_t flag = 0;
     spin_forever<<<1, 1>>>(&flag);
@@ -369,6 +444,7 @@ int main(void) {
       cmocka_unit_test(blocks_finish_in_any_order), cmocka_unit_test(blocks_may_spin_for_blocks_that_start_later),
       cmocka_unit_test(async_copies_need_a_wait),   cmocka_unit_test(shared_memory_is_nan_at_first),
       cmocka_unit_test(clusters_share_memory),      cmocka_unit_test(async_stores_need_a_wait),
+      cmocka_unit_test(bulk_copies_need_a_wait),    cmocka_unit_test(sparse_mma_multiplies_fragments),
       cmocka_unit_test(shuffles_move_numbers),      cmocka_unit_test(mma_multiplies_fragments),
       cmocka_unit_test(errors_end_the_program),     cmocka_unit_test(launches_beyond_the_limits_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
