@@ -1,7 +1,7 @@
 /* The engine "persistent" on the host: one launch runs all steps of an epoch, another launch runs the evaluation
- * (train/cuda/persistent.h). train/cuda/persistent.cuh explains the names of tensors. Only two of the activations and their
- * gradients are always stored in global memory: pooled2 and fc1_product_gradient, the operands of fc1's weight gradient. The
- * others are stored only after expose_tensors, for tests. */
+ * (train/cuda/persistent.h). train/cuda/persistent.cuh explains the names of tensors. Of the activations and their gradients,
+ * only the operands of fc1's weight gradient are always stored in global memory. Others are stored only after expose_tensors, for
+ * tests. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,11 @@ enum { SHUFFLE, EPOCH, BEGIN_EVALUATION, EVALUATION, LAUNCHES }; /* indices in e
 
 /* Pointers are to device memory, except host_timestamps. */
 struct engine : rl_training_base {
-  void *pooled2, *fc1_product_gradient;
+  void *fc1_operands;
   float *partial_head; /* rl_persistent_args */
   struct rl_block_exchange *block_exchange;
   /* Tensors that only tests read; NULL before expose_tensors. */
-  void *pooled1, *pooled1_gradient, *pooled2_gradient;
+  void *pooled1, *pooled2, *pooled1_gradient, *pooled2_gradient, *fc1_product_gradient;
   uint8_t *argmax1, *argmax2;
   /* Partial sums of the gradient of conv2's weights, which only tests read. NULL before expose_tensors: then the kernel stores
    * these sums in the memory of Adam's moments, which are in shared memory during a launch. */
@@ -44,6 +44,7 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.count = self->base.images;
   args.batch = (uint32_t)self->base.params.batch_size;
   args.adam = rl_training_adam(self);
+  args.fc1_operands = self->fc1_operands;
   args.pooled2 = self->pooled2;
   args.fc1_product_gradient = self->fc1_product_gradient;
   args.partial_conv2_weight = self->partial_conv2_weight ? self->partial_conv2_weight : self->first_moment;
@@ -81,7 +82,9 @@ static int expose_tensors(rl_training_base *training, rl_error *err) {
       {&self->pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
       {&self->pooled1_gradient, RL_MEMORY_WORKSPACE,
        rl_persistent_pooled1_gradient_parts(self->format) * pooled1 * self->value_bytes},
+      {&self->pooled2, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
       {&self->pooled2_gradient, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
+      {&self->fc1_product_gradient, RL_MEMORY_WORKSPACE, batch * RL_FC1_OUTPUTS * self->value_bytes},
       {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
       {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
       {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch, self->format.fp16)},
@@ -206,7 +209,7 @@ static void close_instance(rl_instance *instance) {
   rl_device *device = instance->device;
   void *const memory[] = {self->pooled2, self->fc1_product_gradient, self->block_exchange,   self->small_gradients,
                           self->pooled1, self->pooled1_gradient,     self->pooled2_gradient, self->argmax1,
-                          self->argmax2, self->partial_conv2_weight, self->partial_head};
+                          self->argmax2, self->partial_conv2_weight, self->partial_head,     self->fc1_operands};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free_timestamps(self);
   rl_training_base_close(self);
@@ -216,8 +219,7 @@ static void close_instance(rl_instance *instance) {
 static int allocate_buffers(engine *self, rl_error *err) {
   const uint32_t batch = rl_training_step_images(self);
   const rl_training_buffer buffers[] = {
-      {&self->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * self->value_bytes},
-      {&self->fc1_product_gradient, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * self->value_bytes},
+      {&self->fc1_operands, RL_MEMORY_ACTIVATIONS, rl_persistent_fc1_operands_bytes(self->format, batch)},
       {&self->partial_head, RL_MEMORY_WEIGHTS, rl_persistent_partial_rows(batch) * RL_HEAD_PITCH * sizeof(float)},
       {&self->block_exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
   };

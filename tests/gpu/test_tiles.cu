@@ -151,7 +151,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   for (int repeat = 0; repeat < repeats; repeat++) F::conv2_weight_gradient(x, d, sums);
   const long long end = clock64();
   __syncthreads();
-  F::store_weight_gradient(sums, result);
+  for (int third = 0; third < 3; third++) F::store_weight_gradient(sums, third, result);
   if (threadIdx.x == 0) *cycles = end - begin;
 }
 
@@ -164,7 +164,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_input_gradient(
-        w, d, [] {},
+        w, d, [](int) {},
         [&](int pixel, int channel, float a, float b) {
           *(float2 *)&result[pixel * RL_CONV1_CHANNELS + channel] = make_float2(a, b);
         });

@@ -1,5 +1,6 @@
-/* conv1 of one image on tensor cores, for the engine "persistent" in FP16: the forward pass with bias, ReLU and pooling, and the
- * gradients of conv1's parameters. mma.cuh explains mma and its fragments; M, N and K are rows of A, columns of B, and depth.
+/* conv1 of one image on tensor cores, for the engine "persistent": in FP16 the forward pass with bias, ReLU and pooling, and in
+ * FP16 and TF32 the gradients of conv1's parameters. mma.cuh explains mma, mma.sp and their fragments; M, N and K are rows of A,
+ * columns of B, and depth.
  *
  * A window is one of the 14 × 14 pooling windows; windows are numbered row by row. Its four positions are the outputs of conv1
  * that it contains: position p is in row p / 2 and column p % 2 of the window. The tap (y, x) of an output at (row, column)
@@ -14,11 +15,12 @@
 #include "train/cuda/conv1_exact.cuh"
 #include "train/cuda/mma.cuh"
 #include "train/cuda/pool.cuh"
+#include "train/cuda/tensor_float.cuh"
 
 enum {
   CONV1_WINDOWS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
-  FORWARD_TILE_WINDOWS = 8,   /* windows of a tile in conv1_tile_forward */
-  GRADIENT_TILE_WINDOWS = 16, /* windows of a tile in conv1_tile_gradient: the K of an mma */
+  FORWARD_TILE_WINDOWS = 8,  /* windows of a tile in conv1_tile_forward */
+  GRADIENT_TILE_WINDOWS = 8, /* windows of a tile in conv1_tile_gradient; K of an mma.sp is their four positions each */
   FORWARD_TILES = (CONV1_WINDOWS + FORWARD_TILE_WINDOWS - 1) / FORWARD_TILE_WINDOWS,
   GRADIENT_TILES = (CONV1_WINDOWS + GRADIENT_TILE_WINDOWS - 1) / GRADIENT_TILE_WINDOWS,
   TILED_WINDOWS = GRADIENT_TILES * GRADIENT_TILE_WINDOWS, /* windows in all tiles; those from CONV1_WINDOWS on do not exist */
@@ -32,11 +34,23 @@ static_assert(RL_POOLED1_SIDE % 2 == 0, "the windows 2 i and 2 i + 1 must be in 
 
 typedef __half2 conv1_image[IMAGE_PAIRS];
 
-/* A lane's sums over the windows of its warp, in the layout of an mma sum whose rows (M) are channels and whose columns (N) are
- * taps: tap[0] has taps 0 to 7, tap[1] has tap 8 and the bias. */
+/* A lane's sums over the windows of its warp, in the layout of mma sums whose rows (M) are channels and whose columns (N) are
+ * taps: [half of the channels][0] has taps 0 to 7, [1] has tap 8 and the bias. */
 typedef struct conv1_tile_sums {
-  float tap[2][4];
+  float tap[2][2][4];
 } conv1_tile_sums;
+
+/* In conv1_tile_forward, argmax1 holds the argmax as a code: the selector with which __byte_perm arranges the gradient of a
+ * window, the two lower bytes of its first operand, as the FP16 group of an mma.sp whose first value is at position 0, 1 or 2
+ * (bits 8 and 9 of the code) and whose second value is at position 3. Bytes 4 to 7, of its second operand, are zero. */
+struct argmax_group_code {
+  static __device__ __forceinline__ constexpr uint32_t of(uint32_t argmax) {
+    return argmax < 3 ? 0x4410 + argmax * 0x100 : argmax == 3 ? 0x1044 : 0x4444;
+  }
+  static __device__ __forceinline__ constexpr uint32_t argmax(uint32_t code) {
+    return code == of(RL_ARGMAX_RELU_ZERO) ? (uint32_t)RL_ARGMAX_RELU_ZERO : code == of(3) ? 3 : code >> 8 & 3;
+  }
+};
 
 /* Fills the image with border pixels, and the rows after it with ones. All threads of the block call it, once. */
 static __device__ __forceinline__ void clear_image(conv1_image image) {
@@ -91,8 +105,9 @@ static __device__ __forceinline__ conv1_fragments load_conv1_fragments(const flo
   return b;
 }
 
-/* Computes pooled1[window][PITCH] and argmax1[window][PITCH] for all windows and 32 channels. WARPS warps call it; `warp` is the
- * caller's index among them. An mma computes eight windows × the two positions of a row (M) × eight channels (N). */
+/* Computes pooled1[window][PITCH] and argmax1[window][PITCH] (argmax_group_code) for all windows and 32 channels. WARPS warps
+ * call it; `warp` is the caller's index among them. An mma computes eight windows × the two positions of a row (M) × eight
+ * channels (N). */
 template <int WARPS, int PITCH> static __device__ __forceinline__ void conv1_tile_forward(int warp, const float *weights,
                                                                                           const conv1_image image,
                                                                                           __half *pooled1, uint16_t *argmax1) {
@@ -119,77 +134,145 @@ template <int WARPS, int PITCH> static __device__ __forceinline__ void conv1_til
         outputs[position] = __floats2half2_rn(output[0], output[1]);
       }
       uint32_t argmaxes;
-      relu_pool_half2(outputs, &pooled, &argmaxes);
+      relu_pool_half2<argmax_group_code>(outputs, &pooled, &argmaxes);
       *(__half2 *)&pooled1[window * PITCH + i * 8 + channel] = pooled;
       *(uint32_t *)&argmax1[window * PITCH + i * 8 + channel] = argmaxes;
     }
   }
 }
 
-/* Loads the pixels that one tap multiplies in two neighbouring windows. Sets values[x] to the pixels of both windows, for the
- * position in column x of a row of positions. first: the pair that contains the pixels for both positions of the first window. */
-static __device__ __forceinline__ void load_tap(const __half2 *first, uint32_t values[2]) {
-  const uint32_t window = half2_bits(first[0]), next_window = half2_bits(first[2]);
-  values[0] = __byte_perm(window, next_window, 0x5410);
-  values[1] = __byte_perm(window, next_window, 0x7632);
+/* The pixels that one lane's fragment of B needs: those of tap lane / 4, and those of tap 8. In the second product, column 0 is
+ * tap 8, column 1 has ones, for the bias, and the other columns are not used. */
+static __device__ __forceinline__ uint32_t last_tap_or_one(uint32_t pixels, uint32_t one) {
+  return threadIdx.x % 32 / 4 == 1 ? one : pixels;
 }
 
-/* Adds the gradients of conv1's weights and biases to sums. pooled1_gradient and argmax1 have TILED_WINDOWS rows of PITCH values.
- * In the rows of windows that do not exist, pooled1_gradient must be zero, and argmax1 must be initialised. The even warps
- * compute channels 0 to 15, the odd warps channels 16 to 31. WARPS (even) warps call it; `warp` is the caller's index among them.
+/* Adds the gradients of conv1's weights and biases to sums. pooled1_gradient and argmax1 (argmax_group_code) have TILED_WINDOWS
+ * rows of PITCH values. In the rows of windows that do not exist, pooled1_gradient must be zero, and argmax1 must be initialised.
+ * WARPS warps call it; `warp` is the caller's index among them.
  *
- * An mma computes 16 channels (M) × eight taps (N) for 16 windows (K) and one position: the gradient of a window counts as zero
- * unless the position is its argmax. (Argmaxes are compared as FP16 values: small integers are equal exactly if the FP16 values
- * with the same bits are.) The mma for sums.tap[1] has tap 8 in column 0 of B, and ones in column 1 for the bias. */
+ * An mma.sp computes 16 channels (M) × eight taps, or tap 8 and the bias (N), for the four positions of eight windows (K). A has
+ * the gradient of a window at its argmax, so a group of A is a window: group i is window 2 i of the tile, group i + 4 is window
+ * 2 i + 1. */
 template <int WARPS, int PITCH>
 static __device__ __forceinline__ void conv1_tile_gradient(int warp, const __half *pooled1_gradient, const uint16_t *argmax1,
                                                            const conv1_image image, conv1_tile_sums &sums) {
-  const int lane = threadIdx.x % 32, column = lane / 4, first_channel = warp % 2 * 16,
-            fragment = (lane / 16 * 8 + lane % 8) * PITCH + first_channel + lane / 8 % 2 * 8;
-  const uint32_t last_tap_mask = column == 0 ? ~0u : 0, ones = column == 1 ? 0x3c003c00u : 0; /* 0x3c00: 1.0 in FP16 */
+  const int lane = threadIdx.x % 32, tap = lane / 4, k = lane % 4, fragment = lane % 8 * PITCH + lane / 8 * 8;
+  const uint32_t own_half = k % 2 ? 0x7632 : 0x5410; /* selects the indices of the odd windows, or of the even windows */
 #pragma unroll 1
-  for (int tile = warp / 2; tile < GRADIENT_TILES; tile += WARPS / 2) {
-    uint32_t gradient[4], argmax[4], b[2][2][2][2]; /* b: [row of the position][its column][index in sums.tap][half of K] */
+  for (int tile = warp; tile < GRADIENT_TILES; tile += WARPS) {
+    uint32_t gradient[4], code[4], b[2][4]; /* gradient, code: of the channel lane / 4 + 8 i, windows 2 k and 2 k + 1 */
     ldmatrix_x4_trans(gradient, shared_address(&pooled1_gradient[tile * GRADIENT_TILE_WINDOWS * PITCH + fragment]));
-    ldmatrix_x4_trans(argmax, shared_address(&argmax1[tile * GRADIENT_TILE_WINDOWS * PITCH + fragment]));
+    ldmatrix_x4_trans(code, shared_address(&argmax1[tile * GRADIENT_TILE_WINDOWS * PITCH + fragment]));
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const __half2 *corner = window_corner(image, tile * GRADIENT_TILE_WINDOWS + half * 8 + lane % 4 * 2);
-#pragma unroll
-      for (int y = 0; y < 2; y++) {
-        uint32_t tap[2], last_tap[2];
-        load_tap(corner + (column / 3 + y) * IMAGE_PAIR_PITCH + column % 3, tap);
-        load_tap(corner + (2 + y) * IMAGE_PAIR_PITCH + 2, last_tap);
-        for (int x = 0; x < 2; x++) {
-          b[y][x][0][half] = tap[x];
-          b[y][x][1][half] = (last_tap[x] & last_tap_mask) | ones;
-        }
+    for (int i = 0; i < 2; i++) {
+      const __half2 *row = window_corner(image, tile * GRADIENT_TILE_WINDOWS + i * 4 + k / 2 * 2) + k % 2 * IMAGE_PAIR_PITCH;
+      for (int odd = 0; odd < 2; odd++) {
+        b[0][odd * 2 + i] = half2_bits(row[tap / 3 * IMAGE_PAIR_PITCH + tap % 3 + odd * 2]);
+        b[1][odd * 2 + i] = last_tap_or_one(half2_bits(row[2 * IMAGE_PAIR_PITCH + 2 + odd * 2]), 0x3c003c00u);
       }
     }
+    /* Collects the indices of a row's first values: of the even windows in lane 4 i, of the odd ones in lane 4 i + 1. Those of
+     * the second M are two bits higher. */
+    uint32_t indices[2]; /* of this lane's windows: even in the lower half, odd in the upper half */
+    for (int half = 0; half < 2; half++) indices[half] = (code[half] >> 8 & 0x00030003u) | (code[half + 2] >> 6 & 0x000c000cu);
+    const uint32_t own = __byte_perm(indices[0], indices[1], own_half),
+                   sent = __byte_perm(indices[0], indices[1], own_half ^ 0x2222),
+                   two = own << k * 4 | __shfl_xor_sync(0xffffffffu, sent, 1) << (k ^ 1) * 4,
+                   four = two | __shfl_xor_sync(0xffffffffu, two, 2);
 #pragma unroll
-    for (int position = 0; position < 4; position++) {
+    for (int m = 0; m < 2; m++) {
       uint32_t a[4];
-      for (int i = 0; i < 4; i++)
-        a[i] = gradient[i] & __heq2_mask(half2_from_bits(argmax[i]), half2_from_bits((uint32_t)position * 0x10001u));
-      for (int n = 0; n < 2; n++) mma_m16n8k16(sums.tap[n], a, b[position / 2][position % 2][n]);
+      for (int i = 0; i < 4; i++) a[i] = __byte_perm(gradient[m * 2 + i % 2] >> i / 2 * 16, 0, code[m * 2 + i % 2] >> i / 2 * 16);
+      for (int n = 0; n < 2; n++) mma_sparse_m16n8k32(sums.tap[m][n], a, b[n], four >> m * 2 | 0xccccccccu);
     }
   }
 }
 
-/* Calls epilogue(index, sum) for each of the lane's sums of the warp's channels. index: in the weights [32][9], followed by the
- * 32 biases. */
-template <class Epilogue>
-static __device__ __forceinline__ void conv1_tile_sums_epilogue(int warp, const conv1_tile_sums &sums, Epilogue epilogue) {
-  const int lane = threadIdx.x % 32;
-  for (int half = 0; half < 2; half++) {
-    const int channel = warp % 2 * 16 + half * 8 + lane / 4;
-    const float bias = __shfl_sync(0xffffffffu, sums.tap[1][half * 2 + 1], lane / 4 * 4);
-    const auto of_normalised_pixels = [&](float sum) { return fmaf(PIXEL_SLOPE, sum, PIXEL_INTERCEPT * bias); };
-    for (int c = 0; c < 2; c++) epilogue(channel * 9 + lane % 4 * 2 + c, of_normalised_pixels(sums.tap[0][half * 2 + c]));
-    if (lane % 4 != 0) continue;
-    epilogue(channel * 9 + 8, of_normalised_pixels(sums.tap[1][half * 2]));
-    epilogue(RL_CONV1_CHANNELS * 9 + channel, bias);
+/* TF32. The image is stored as floats in rows of FLOAT_IMAGE_PITCH, with the values byte − PIXEL_MIDDLE, which TF32 represents
+ * exactly. An argmax is stored in the lowest bits of pooled1, which the products ignore: a bit for each position. */
+enum {
+  FLOAT_IMAGE_PITCH = 40, /* as it is 8 modulo 32 banks, the loads are free of bank conflicts */
+  EXACT_IMAGE_ROWS = CONV1_WIDTH,
+  ARGMAX_BITS = 0xf
+};
+struct argmax_bit {
+  static __device__ __forceinline__ constexpr uint32_t of(uint32_t argmax) {
+    return argmax == RL_ARGMAX_RELU_ZERO ? 0 : 1u << argmax;
   }
+  static __device__ __forceinline__ uint32_t argmax(uint32_t bit) {
+    return bit == 0 ? (uint32_t)RL_ARGMAX_RELU_ZERO : 31 - __clz(bit);
+  }
+};
+
+/* Fills the image with border pixels. All threads of the block call it, once. */
+static __device__ __forceinline__ void clear_float_image(float *image) {
+#pragma unroll 1
+  for (int i = threadIdx.x; i < EXACT_IMAGE_ROWS * FLOAT_IMAGE_PITCH; i += blockDim.x) image[i] = tensor_float(BORDER);
+}
+
+/* Stores the pixels of an image. clear_float_image must have filled the border. All threads of the block call it. */
+static __device__ __forceinline__ void store_float_image(const uint8_t *bytes, float *image) {
+#pragma unroll 1
+  for (int i = threadIdx.x; i < RL_IMAGE_PIXELS; i += blockDim.x)
+    image[(i / RL_IMAGE_SIDE + 1) * FLOAT_IMAGE_PITCH + i % RL_IMAGE_SIDE + 1] = bytes[i] - PIXEL_MIDDLE;
+}
+
+/* Makes of conv1's weights and bias of a channel those by which the pixels of this image give the same outputs. */
+static __device__ __forceinline__ void use_exact_pixels(float weights[9], float *bias) {
+  float sum = weights[0];
+  for (int k = 1; k < 9; k++) sum += weights[k];
+  *bias = fmaf(PIXEL_INTERCEPT, sum, *bias);
+  for (int k = 0; k < 9; k++) weights[k] *= PIXEL_SLOPE;
+}
+
+/* Does in TF32 what the other conv1_tile_gradient does in FP16. A row of pooled1 and pooled1_gradient has PITCH values. An mma
+ * computes 16 channels (M) × eight taps, or tap 8 and the bias (N), for the four positions of two windows (K): lane 4 i + p has
+ * position p. Rows i and i + 8 of the first M, and then of the second, are the channels 4 i to 4 i + 3. */
+template <int WARPS, int PITCH>
+static __device__ __forceinline__ void conv1_tile_gradient(int warp, const tensor_float *pooled1_gradient,
+                                                           const tensor_float *pooled1, const float *image,
+                                                           conv1_tile_sums &sums) {
+  const int lane = threadIdx.x % 32, tap = lane / 4, position = lane % 4;
+  const float *taps = &image[(position / 2 + tap / 3) * FLOAT_IMAGE_PITCH + position % 2 + tap % 3],
+              *last_taps = &image[(position / 2 + 2) * FLOAT_IMAGE_PITCH + position % 2 + 2];
+#pragma unroll 1
+  for (int window = warp * 2; window < CONV1_WINDOWS; window += WARPS * 2) {
+    uint32_t a[2][4], b[2][2];
+    const int corner = window / RL_POOLED1_SIDE * 2 * FLOAT_IMAGE_PITCH + window % RL_POOLED1_SIDE * 2;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int from = (window + i) * PITCH + lane / 4 * 4;
+      const uint4 gradient = *(const uint4 *)&pooled1_gradient[from], pooled = *(const uint4 *)&pooled1[from];
+      a[0][i * 2] = pooled.x & 1u << position ? gradient.x : 0;
+      a[0][i * 2 + 1] = pooled.y & 1u << position ? gradient.y : 0;
+      a[1][i * 2] = pooled.z & 1u << position ? gradient.z : 0;
+      a[1][i * 2 + 1] = pooled.w & 1u << position ? gradient.w : 0;
+      b[0][i] = __float_as_uint(taps[corner + i * 2]);
+      b[1][i] = last_tap_or_one(__float_as_uint(last_taps[corner + i * 2]), 0x3f800000u);
+    }
+    for (int m = 0; m < 2; m++)
+      for (int n = 0; n < 2; n++) mma_m16n8k8_tf32(sums.tap[m][n], a[m], b[n]);
+  }
+}
+
+/* Calls epilogue(index, sum) for each of the lane's sums. index: in the weights [32][9], followed by the 32 biases. channel_of(m,
+ * half): the channel of the lane's row in the first or second eight rows of an M. */
+template <class ChannelOf, class Epilogue>
+static __device__ __forceinline__ void conv1_tile_sums_epilogue(const conv1_tile_sums &sums, ChannelOf channel_of,
+                                                                Epilogue epilogue) {
+  const int lane = threadIdx.x % 32;
+  for (int m = 0; m < 2; m++)
+    for (int half = 0; half < 2; half++) {
+      const int channel = channel_of(m, half);
+      const float *taps = &sums.tap[m][0][half * 2], *last = &sums.tap[m][1][half * 2];
+      const float bias = __shfl_sync(0xffffffffu, last[1], lane / 4 * 4);
+      const auto of_normalised_pixels = [&](float sum) { return fmaf(PIXEL_SLOPE, sum, PIXEL_INTERCEPT * bias); };
+      for (int c = 0; c < 2; c++) epilogue(channel * 9 + lane % 4 * 2 + c, of_normalised_pixels(taps[c]));
+      if (lane % 4 != 0) continue;
+      epilogue(channel * 9 + 8, of_normalised_pixels(last[0]));
+      epilogue(RL_CONV1_CHANNELS * 9 + channel, bias);
+    }
 }
 
 #endif

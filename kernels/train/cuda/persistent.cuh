@@ -51,14 +51,16 @@ enum {
                           several sectors of a line at once. */
   /* Of the head and the loss (RL_HEAD_LOSS + 1 values), a block updates HEAD_PER_BLOCK. */
   HEAD_PER_BLOCK = (RL_HEAD_LOSS + BLOCKS) / BLOCKS,
-  HEAD_PITCH = 16 /* HEAD_PER_BLOCK rounded up to a power of two */
+  FIRST_POLLING_THREAD = TILE_THREADS - 64, /* the poller, in the warp before the leader's */
+  HEAD_PITCH = 16,                          /* HEAD_PER_BLOCK rounded up to a power of two */
+  CONV2_PUBLISHED_PITCH = CONV2_K + 4       /* floats for a row of conv2's weights */
 };
 static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET,
               "the FP16 copies of all weights must fit into the memory of fc1.weight");
 static_assert((RL_FC1_OUTPUTS / TILE_ROWS) * (RL_FC1_INPUTS / TILE_COLUMNS) == BLOCKS,
               "every tile of fc1.weight must have a block");
 static_assert((int)CONV2_PER_BLOCK <= (int)TILE_THREADS && (int)HEAD_PER_BLOCK <= (int)HEAD_PITCH &&
-                  (int)BLOCK_SUMS == (int)TILE_THREADS - 32 /* the leader */,
+                  (int)BLOCK_SUMS == (int)TILE_THREADS - 32 && (int)FIRST_POLLING_THREAD == (int)RL_CONV1_PARAMETERS,
               "every parameter of a block must have a thread");
 
 /* Versions of a tile format. They are for kernels with less code: each warp executes most instructions only once in a step, so a
@@ -84,16 +86,13 @@ template <class Format> struct step_schedule {
     WARPS = THREADS / 32,
     /* 1: conv2_forward transforms conv2's weights; 0: the products read them as loaded. */
     TRANSFORMS_WEIGHTS = Format::CONV2_FORWARD_SCRATCH_FLOATS > 0,
-    /* 1: while conv1 and conv2_forward are computed, the warps that take no part in them load weights; 0: all warps load weights
-     * between these computations. */
-    HAS_LOADING_WARPS = (int)Format::CONV2_FORWARD_WARPS < (int)WARPS,
+    /* 1: one thread, the poller, begins bulk copies of the weights while conv1 is computed; 0: all warps load them later. */
+    HAS_BULK_WEIGHTS = !TRANSFORMS_WEIGHTS,
     /* Warps 0 … CONV1_FORWARD_WARPS - 1 compute conv1. Meanwhile the leader's warp arrives and waits at the grid barrier
-     * `update`, and the loading warps load conv2's weights. With eleven warps, conv1's 25 tiles would also take three rounds. */
-    CONV1_FORWARD_WARPS = WARPS - (HAS_LOADING_WARPS ? 3 : 1),
-    LOADING_WARPS = WARPS - 1 - CONV1_FORWARD_WARPS,
+     * `update`, and the poller begins the bulk copies. */
+    CONV1_FORWARD_WARPS = WARPS - (HAS_BULK_WEIGHTS ? 2 : 1),
     /* Warps 0 … CONV1_BACKWARD_WARPS - 1 compute conv1's gradients. */
-    CONV1_BACKWARD_WARPS = WARPS - (HAS_LOADING_WARPS ? 2 : 1),
-    POLLING_WARP = WARPS - 2,                                    /* that of the poller */
+    CONV1_BACKWARD_WARPS = WARPS - 1,
     CONV2_VECTOR_SIZE = 16 / sizeof(typename Format::row_value), /* sums in 16 bytes of a row */
     CONV2_VECTORS = CONV2_PER_BLOCK / CONV2_VECTOR_SIZE,
     CONV2_ROW_SPLITS = CONV2_ADDING_WARPS * 32 / CONV2_VECTORS,
@@ -133,9 +132,11 @@ typedef struct rl_block_exchange {
   uint32_t loaded[32];  /* every block has loaded its parameters into shared memory */
   uint32_t forward[32]; /* the step's pooled2 and fc1_product_gradient are in global memory */
   uint32_t rows[32];    /* the step's rows of partial sums are in global memory */
+  /* If HAS_BULK_WEIGHTS: conv2's weights, of type Format::value, as the blocks have them in shared memory. */
+  alignas(128) float conv2_weights[RL_CONV2_CHANNELS * CONV2_PUBLISHED_PITCH];
   /* A block votes if it has computed a gradient that is not finite, or too large for a grid sum. */
   alignas(128) uint64_t votes;
-  /* Only if HAS_LOADING_WARPS: the next step's weights of conv2 and fc1 are in global memory, unless a block votes in this
+  /* Only if HAS_BULK_WEIGHTS: the next step's weights of conv2 and fc1 are in global memory, unless a block votes in this
    * step. */
   alignas(128) uint32_t weights[32];
   uint32_t update[32]; /* the next step's weights are in global memory */
@@ -146,9 +147,10 @@ typedef struct parameter {
   float weight, first_moment, second_moment;
 } parameter;
 
-/* Shared memory of conv1 if CONV1_IS_SPLIT: each block computes its half of the pixels. */
-template <class Format, bool IS_SPLIT = Format::CONV1_IS_SPLIT> struct conv1_memory {
-  enum { POOLED1_GRADIENT_PART_FLOATS = BLOCK_PIXELS * RL_CONV1_CHANNELS, SUM_ROWS = step_schedule<Format>::WARPS };
+/* Shared memory of conv1 if CONV1_IS_SPLIT and CONV1_GRADIENT_IS_SPLIT: each block computes its half of the pixels. */
+template <class Format, bool IS_SPLIT = Format::CONV1_IS_SPLIT, bool GRADIENT_IS_SPLIT = Format::CONV1_GRADIENT_IS_SPLIT>
+struct conv1_memory {
+  enum { SUM_ROWS = step_schedule<Format>::WARPS };
   typedef struct sums {
     float of_channel[10]; /* gradients of the nine taps and the bias of one channel */
   } sums;
@@ -157,15 +159,26 @@ template <class Format, bool IS_SPLIT = Format::CONV1_IS_SPLIT> struct conv1_mem
   alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_CONV1_CHANNELS];
 };
 
-/* Shared memory of conv1 if not CONV1_IS_SPLIT: each block computes all pixels (conv1_tile.cuh). pooled1_gradient is the part of
- * the gradient that comes from this block's channels of conv2. conv1's gradients are linear in it, so each block adds up the
- * gradients that follow from its own part. */
-template <class Format> struct conv1_memory<Format, false> {
-  enum { POOLED1_GRADIENT_PART_FLOATS = 4 /* not used */, SUM_ROWS = step_schedule<Format>::CONV1_BACKWARD_WARPS / 2 };
+/* Shared memory of conv1 if not CONV1_GRADIENT_IS_SPLIT: each block has the whole image (conv1_tile.cuh). pooled1_gradient is the
+ * part of the gradient that comes from this block's channels of conv2. conv1's gradients are linear in it, so each block adds up
+ * the gradients that follow from its own part. If not CONV1_IS_SPLIT, each block also computes all pixels. */
+template <class Format> struct conv1_memory<Format, false, false> {
+  enum { SUM_ROWS = step_schedule<Format>::CONV1_BACKWARD_WARPS };
   typedef conv1_tile_sums sums;
   alignas(16) conv1_image image;
   alignas(16) uint16_t argmax1[TILED_WINDOWS * Format::IN_PITCH];
   alignas(16) typename Format::value pooled1_gradient[TILED_WINDOWS * Format::IN_PITCH];
+  alignas(16) float conv2_warp_scratch[4]; /* not used */
+};
+/* If CONV1_IS_SPLIT, the argmaxes are in pooled1 (conv1_tile.cuh). */
+template <class Format> struct conv1_memory<Format, true, false> {
+  enum { SUM_ROWS = step_schedule<Format>::CONV1_BACKWARD_WARPS };
+  typedef conv1_tile_sums sums;
+  alignas(16) float image[EXACT_IMAGE_ROWS * FLOAT_IMAGE_PITCH];
+  union { /* of the backward, and of the forward pass */
+    alignas(16) typename Format::value pooled1_gradient[RL_POOLED1_PIXELS * Format::IN_PITCH];
+    alignas(16) float conv2_warp_scratch[Format::CONV2_WARP_SCRATCH_FLOATS];
+  };
 };
 
 /* Shared memory of conv2, fc1 and the end of a step. In this version, only one member of each union is in use at any time.
@@ -177,15 +190,19 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
   alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH]; /* all pixels of the pair's image */
   union {
     alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)]; /* weights of this block's slice */
-    alignas(16) value out_gradient[Format::OUT_GRADIENT_VALUES];                    /* of this block's channels */
-    struct { /* In use at the end of a step. The tiles are the operands of fc1's weight gradient, [image][output or input of the
-                block's tile]. The sums belong to warps (add_block_sums) and to threads that share rows of partial sums
-                (step_schedule). */
-      alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH],
-          tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
-      alignas(16) float warp_sums[step_schedule<Format>::WARPS][BLOCK_SUMS],
-          conv2_sums[step_schedule<Format>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
-          head_sums[step_schedule<Format>::HEAD_ROW_SPLITS][HEAD_PITCH];
+    struct {
+      union {
+        alignas(16) value out_gradient[Format::OUT_GRADIENT_VALUES]; /* of this block's channels */
+        struct { /* At the end of a step: sums that belong to warps (add_block_sums), and to threads that share rows of partial
+                    sums (step_schedule). */
+          alignas(16) float warp_sums[step_schedule<Format>::WARPS][BLOCK_SUMS],
+              conv2_sums[step_schedule<Format>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
+              head_sums[step_schedule<Format>::HEAD_ROW_SPLITS][HEAD_PITCH];
+        };
+      };
+      /* The tiles are the operands of fc1's weight gradient, [image][output or input of the block's tile]. They are loaded while
+       * conv1's gradients are computed. */
+      alignas(16) value tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
     };
   };
   union {
@@ -195,9 +212,7 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
       /* First, for each warp, the sums of the fc1_parts that it receives; then hidden[0] is the output of fc1. */
       alignas(16) float hidden[step_schedule<Format>::WARPS][RL_FC1_OUTPUTS];
     };
-    /* If CONV1_IS_SPLIT, the gradient of this block's pixels of pooled1 is the sum of two parts: [0] from this block's channels
-     * of conv2, [1] from the peer's channels. */
-    alignas(16) float pooled1_gradient_parts[2][conv1_memory<Format>::POOLED1_GRADIENT_PART_FLOATS];
+    alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH];
   };
 };
 
@@ -221,7 +236,7 @@ template <class Format> struct layer_memory<Format, true> : conv1_memory<Format>
       };
       alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH];
       alignas(16) value conv2[Format::WEIGHT_VALUES]; /* transformed weights of this block's channels */
-      alignas(16) float pooled1_gradient_parts[2][conv1_memory<Format>::POOLED1_GRADIENT_PART_FLOATS];
+      alignas(16) float pooled1_gradient_parts[2][BLOCK_PIXELS * RL_CONV1_CHANNELS];
     };
     struct {
       float padding_to_conv2[Format::CONV2_FORWARD_SCRATCH_FLOATS + RL_POOLED1_PIXELS * Format::IN_PITCH];
@@ -252,7 +267,6 @@ template <class Format> struct layer_memory<Format, true> : conv1_memory<Format>
  * computes; "this block's pixels" are its half of the pixels of pooled1. */
 template <class Format> struct block_memory : layer_memory<Format> {
   typedef typename Format::value value;
-  alignas(16) float conv2_warp_scratch[Format::CONV2_WARP_SCRATCH_FLOATS > 0 ? Format::CONV2_WARP_SCRATCH_FLOATS : 4];
   alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS];
   alignas(16) float head[RL_HEAD_PITCH]; /* fc1.bias, fc2.weight and fc2.bias */
   alignas(16) float logits[RL_CLASSES];
@@ -266,12 +280,15 @@ template <class Format> struct block_memory : layer_memory<Format> {
   parameter conv2_parameters[CONV2_PER_BLOCK], head_parameters[HEAD_PER_BLOCK]; /* those that this block updates */
   float2 moments[BLOCK_SUMS];                                                   /* of conv1 and conv2_bias */
   rl_train_state state;
-  bool skip_step;              /* a block has computed a gradient that is not finite, or too large */
-  uint32_t overflow_phase;     /* phase of the last step in which this block has computed such a gradient; 0: none */
-  uint32_t overflow_votes;     /* votes in all steps */
-  mbarrier rows_mbarrier;      /* a phase completes after the grid barrier `rows` */
-  mbarrier pooled1_mbarrier;   /* a phase completes when the peer's half of pooled1 has been received */
-  mbarrier gradients_mbarrier; /* a phase completes when the peer's part of pooled1_gradient has been received */
+  bool skip_step;                        /* a block has computed a gradient that is not finite, or too large */
+  uint32_t overflow_phase;               /* phase of the last step in which this block has computed such a gradient; 0: none */
+  uint32_t overflow_votes;               /* votes in all steps */
+  mbarrier conv2_mbarrier, fc1_mbarrier; /* a phase completes when these weights have been copied, if HAS_BULK_WEIGHTS */
+  mbarrier operands_mbarrier;            /* a phase completes when operands of fc1's weight gradient have been copied */
+  mbarrier votes_mbarrier;               /* a phase completes when skip_step has been set */
+  mbarrier rows_mbarrier;                /* a phase completes after the grid barrier `rows` */
+  mbarrier pooled1_mbarrier;             /* a phase completes when the peer's half of pooled1 has been received */
+  mbarrier gradients_mbarrier;           /* a phase completes when the peer's part of pooled1_gradient has been received */
 };
 
 /* The pair's images that are loaded in advance. During microbatch n, the block loads the pixels and the label of the image of
@@ -351,9 +368,7 @@ static __device__ __forceinline__ void record_launch_timestamp(const rl_persiste
 
 /* Returns whether the calling thread is the poller of its block, which waits at the grid barrier `rows`
  * and arrives at `weights`. */
-template <class Format> static __device__ __forceinline__ bool is_poller(void) {
-  return threadIdx.x == step_schedule<Format>::POLLING_WARP * 32;
-}
+template <class Format> static __device__ __forceinline__ bool is_poller(void) { return threadIdx.x == FIRST_POLLING_THREAD; }
 
 /* Return whether the calling thread is in a warp that computes conv1, forward or backward. */
 template <class Format> static __device__ __forceinline__ bool is_conv1_forward_warp(void) {
@@ -376,13 +391,54 @@ static __device__ __forceinline__ typename Format::row_value *conv2_weight_parti
          coords.rank * CONV2_WEIGHTS_PER_BLOCK;
 }
 
-/* Returns the weights in global memory that the products multiply, of type Format::value, each tensor at its offset. During a
- * launch they overwrite the FP32 weights, of which the blocks have copies in shared memory. FP32 and TF32 weights have the same
- * size and are stored in place. FP16 weights take half of the bytes; all of them are stored in the memory of fc1.weight. */
-template <class Format>
-static __device__ __forceinline__ typename Format::value *weights_for_products(const rl_persistent_args &args) {
-  return (typename Format::value *)(args.adam.weights + (sizeof(typename Format::value) == sizeof(__half) ? FC1_OFFSET : 0));
-}
+/* During a launch, the weights of conv2 and fc1 are in global memory as the products multiply them, of type Format::value. Those
+ * of fc1 overwrite the FP32 weights, of which the blocks have copies in shared memory.
+ *
+ * If HAS_BULK_WEIGHTS, rows have the pitch that they have in shared memory, so that the part of a block is loaded by one copy:
+ *   conv2_weights  [64 output channels][WEIGHT_PITCH] in rl_block_exchange; a block loads 32 rows
+ *   fc1_weights    [16 slices][128 outputs][FC1_PITCH] in the memory of conv2.weight, conv2.bias and fc1.weight; a block loads a
+ *                  slice
+ * Otherwise they are in the places of the FP32 weights. */
+template <class Format> struct published_weights {
+  typedef typename Format::value value;
+  enum { FC1_PITCH = SLICE_INPUTS + Format::SLICE_PADDING };
+  static __device__ __forceinline__ value *conv2(const rl_persistent_args &args) {
+    if constexpr (step_schedule<Format>::HAS_BULK_WEIGHTS) return (value *)args.block_exchange->conv2_weights;
+    else return (value *)&args.adam.weights[CONV2_OFFSET];
+  }
+  static __device__ __forceinline__ value *fc1_slice(const rl_persistent_args &args, uint32_t slice) {
+    static_assert(sizeof(value) * FC1_SLICES * RL_FC1_OUTPUTS * FC1_PITCH <= sizeof(float) * (HEAD_OFFSET - CONV2_OFFSET) &&
+                      Format::WEIGHT_VALUES * sizeof(value) <= sizeof(float) * TILE_CHANNELS * CONV2_PUBLISHED_PITCH,
+                  "the weights must fit into their memory");
+    static_assert(CONV2_OFFSET % 4 == 0, "bulk copies must be aligned");
+    return (value *)&args.adam.weights[CONV2_OFFSET] + slice * RL_FC1_OUTPUTS * FC1_PITCH;
+  }
+};
+
+/* The operands of fc1's weight gradient in global memory (rl_persistent_args.fc1_operands), in the layout of tile_pooled2 and
+ * tile_fc1_product_gradient, so that a block loads each tile by one copy: for each TILE_BATCH images of a step
+ *   inputs [16 column tiles][TILE_BATCH images][FC1_INPUT_TILE_PITCH]
+ *   fc1_product_gradient [8 row tiles][TILE_BATCH images][FC1_PRODUCT_GRADIENT_TILE_PITCH] */
+template <class Format> struct fc1_operands {
+  typedef typename Format::value value;
+  enum {
+    INPUT_TILE = TILE_BATCH * Format::FC1_INPUT_TILE_PITCH,
+    GRADIENT_TILE = TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH,
+    INPUT_TILES = RL_FC1_INPUTS / TILE_COLUMNS,
+    BATCH_VALUES = INPUT_TILES * INPUT_TILE + RL_FC1_OUTPUTS / TILE_ROWS * GRADIENT_TILE
+  };
+  value *inputs, *gradients;
+  __device__ __forceinline__ fc1_operands(const rl_persistent_args &args, uint32_t first_image)
+      : inputs((value *)args.fc1_operands + first_image / TILE_BATCH * BATCH_VALUES),
+        gradients(inputs + INPUT_TILES * INPUT_TILE) {}
+  __device__ __forceinline__ value *input(uint32_t image, int i) const {
+    return &inputs[i / TILE_COLUMNS * INPUT_TILE + image % TILE_BATCH * Format::FC1_INPUT_TILE_PITCH + i % TILE_COLUMNS];
+  }
+  __device__ __forceinline__ value *gradient(uint32_t image, int i) const {
+    return &gradients[i / TILE_ROWS * GRADIENT_TILE + image % TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH +
+                      i % TILE_ROWS];
+  }
+};
 
 /* Returns v rounded to the type Value. */
 template <class Value> static __device__ __forceinline__ float rounded_to(float v) { return (float)(Value)v; }
@@ -408,6 +464,16 @@ static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, float
 static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tensor_float *to, float a, float b,
                                                             mbarrier *barrier) {
   store_local_and_peer(peer, (float *)to, tensor_float(a), tensor_float(b), barrier);
+}
+
+/* A value of pooled1 in TF32 with the bits of its argmax (argmax_bit), and without them. The other types have no such bits. */
+static __device__ __forceinline__ float with_argmax(float v, uint32_t argmax) {
+  return __uint_as_float((__float_as_uint(tensor_float(v)) & ~TENSOR_FLOAT_IGNORED_BITS) | argmax);
+}
+static __device__ __forceinline__ __half without_argmax(__half v) { return v; }
+static __device__ __forceinline__ float without_argmax(float v) { return v; }
+static __device__ __forceinline__ tensor_float without_argmax(tensor_float v) {
+  return tensor_float(__uint_as_float(__float_as_uint(v) & ~TENSOR_FLOAT_IGNORED_BITS));
 }
 
 /* Waits until the mbarrier's phase has completed. Every thread that reads the received data calls it. */

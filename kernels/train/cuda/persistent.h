@@ -41,23 +41,24 @@ typedef struct rl_persistent_args {
   const uint8_t *images, *labels; /* images and labels of the data set: [number of images][28][28], [number of images] */
   const uint32_t *order;          /* [count]: data set indices in the order of training; NULL: 0, 1, 2, … */
   uint32_t count, batch;          /* images of the epoch, and of a step; in an evaluation, both are the number of test images */
-  /* During a launch, adam.weights holds the weights in the type that the products multiply (weights_for_products in
-   * persistent.cuh). adam.fp16_weights is not used. */
+  /* During a launch, adam.weights holds weights as the products multiply them (published_weights in persistent.cuh).
+   * adam.fp16_weights is not used. */
   rl_adam adam;
-  /* fc1's inputs [batch][2304], and the gradient of its product [batch][128]; NULL in an evaluation */
-  void *pooled2, *fc1_product_gradient;
+  /* The operands of fc1's weight gradient, rl_persistent_fc1_operands_bytes. NULL in an evaluation. */
+  void *fc1_operands;
   /* Partial sums of the gradients of conv2.weight and the head in the last step, in rl_persistent_partial_rows rows. NULL in an
    * evaluation. Those of conv2.weight may be in the memory of adam.first_moment and adam.second_moment: a launch reads the
    * moments at its start and stores them at its end, so they overwrite the sums. */
   void *partial_conv2_weight; /* FP16 in precision FP16, else FP32 */
   float *partial_head;
   struct rl_block_exchange *block_exchange; /* rl_persistent_exchange_bytes() bytes of memory; each launch clears it */
-  /* Tensors that only tests read; either all are set, or all are NULL and not stored: pooled1 [batch][14][14][32], the gradients
-   * of pooled1 and pooled2 in the layouts of these, and their argmaxes. pooled1_gradient is rl_persistent_pooled1_gradient_parts
-   * tensors, one after another, whose sum is the gradient. small_gradients are the gradients of conv1's parameters, conv2.bias
-   * and the head, one after another, multiplied by the loss scale. */
+  /* Tensors that only tests read; either all are set, or all are NULL and not stored: pooled1 [batch][14][14][32], pooled2
+   * [batch][2304], the gradients of pooled1 and pooled2 in the layouts of these, and their argmaxes; the gradient of fc1's
+   * product [batch][128]. pooled1_gradient is rl_persistent_pooled1_gradient_parts tensors, one after another, whose sum is the
+   * gradient. small_gradients are the gradients of conv1's parameters, conv2.bias and the head, one after another, multiplied by
+   * the loss scale. */
   float *small_gradients;
-  void *pooled1, *pooled1_gradient, *pooled2_gradient;
+  void *pooled1, *pooled2, *pooled1_gradient, *pooled2_gradient, *fc1_product_gradient;
   uint8_t *argmax1, *argmax2;
   /* If timestamps or pooled1 is not NULL, rl_persistent_epoch launches another version of its kernel, which records timestamps
    * and stores these tensors. It computes the same. */
@@ -66,6 +67,9 @@ typedef struct rl_persistent_args {
 
 /* Returns the size of rl_block_exchange (persistent.cuh). */
 size_t rl_persistent_exchange_bytes(void);
+
+/* Returns the size of rl_persistent_args.fc1_operands for steps of `batch` images. */
+size_t rl_persistent_fc1_operands_bytes(rl_format format, uint32_t batch);
 
 /* Returns the number of tensors in rl_persistent_args.pooled1_gradient. */
 uint32_t rl_persistent_pooled1_gradient_parts(rl_format format);

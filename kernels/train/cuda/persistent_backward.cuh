@@ -63,65 +63,61 @@ static __device__ __forceinline__ int pooled1_gradient_index(int pixel, int chan
   return pixel * RL_CONV1_CHANNELS + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* Computes this block's part of pooled1_gradient: the sum over its channels of conv2. If CONV2_GRADIENTS_TOGETHER, also adds the
- * gradient of the weights to sums. If CONV1_IS_SPLIT, stores the part of each pixel in the block of the pair that owns the pixel.
- * WAR: these stores overwrite pooled1_gradient_parts, so cluster_wait delays them until the peer has read the previous
- * contents. */
-template <class Format> static __device__ __forceinline__ void conv2_gradients_or_input_gradient(const block_coords &coords,
-                                                                                                 block_memory<Format> &smem,
-                                                                                                 gradient_sums<Format> &sums) {
-  static_assert(!Format::CONV2_GRADIENTS_TOGETHER || Format::CONV1_IS_SPLIT, "conv2_gradients is called only if conv1 is split");
-  if constexpr (Format::CONV1_IS_SPLIT) {
-    const auto epilogue = [&](int pixel, int channel, float a, float b) {
-      const uint32_t owner = pixel >= BLOCK_PIXELS;
-      float *to =
-          &smem.pooled1_gradient_parts[owner != coords.rank][pooled1_gradient_index(pixel - owner * BLOCK_PIXELS, channel)];
-      if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
-      else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
-    };
-    if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
-      Format::conv2_gradients(smem.pooled1, smem.conv2_gradients, sums.conv2, cluster_wait, epilogue);
-    else Format::conv2_input_gradient(smem.conv2, smem.out_gradient, cluster_wait, epilogue);
-  } else {
-    Format::conv2_input_gradient(
-        smem.conv2, smem.out_gradient, [] {},
-        [&](int pixel, int channel, float a, float b) {
-          store2(&smem.pooled1_gradient[pixel * Format::IN_PITCH + channel], a, b);
-        });
-  }
+/* If CONV2_GRADIENTS_TOGETHER: computes the gradients of conv2's weights and input. Stores the part of each pixel of
+ * pooled1_gradient that comes from this block's channels in the block of the pair that owns the pixel. WAR: these stores
+ * overwrite pooled1_gradient_parts, so cluster_wait delays them until the peer has read the previous contents. */
+template <class Format> static __device__ __forceinline__ void conv2_gradients(const block_coords &coords,
+                                                                               block_memory<Format> &smem,
+                                                                               gradient_sums<Format> &sums) {
+  static_assert(Format::CONV1_GRADIENT_IS_SPLIT, "the parts are exchanged");
+  Format::conv2_gradients(
+      smem.pooled1, smem.conv2_gradients, sums.conv2, cluster_wait, [&](int pixel, int channel, float a, float b) {
+        const uint32_t owner = pixel >= BLOCK_PIXELS;
+        float *to =
+            &smem.pooled1_gradient_parts[owner != coords.rank][pooled1_gradient_index(pixel - owner * BLOCK_PIXELS, channel)];
+        if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
+        else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
+      });
 }
 
 /* Computes the gradients of conv2's weights, bias and input. After the pair's last image of the step (is_last_image), stores the
  * sums of the weight gradient. The caller synchronises the block before it reads the gradient of the input.
  *
- * Order: if CONV1_IS_SPLIT, the input gradient is computed first, so that its stores to the peer drain while the weight gradient
- * is computed. Otherwise the weight gradient is first, so that the stores of its sums drain while the input gradient is computed.
- */
+ * If not CONV2_GRADIENTS_TOGETHER, the sums are stored while the input gradient is computed: all at once, they would fill the
+ * queue of stores. */
 template <class Format>
 static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                       const block_coords &coords, bool is_last_image, block_memory<Format> &smem,
                                                       gradient_sums<Format> &sums) {
-  if (Format::CONV1_IS_SPLIT && threadIdx.x == 0)
+  if (Format::CONV1_GRADIENT_IS_SPLIT && threadIdx.x == 0)
     mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
-  if (Format::CONV1_IS_SPLIT) cluster_arrive_relaxed();
+  if (Format::CONV1_GRADIENT_IS_SPLIT) cluster_arrive_relaxed();
   unpool2(args, microbatch, coords, smem, sums);
   if (Format::CONV2_GRADIENTS_TOGETHER) cp_async_wait_all(); /* the weights */
   __syncthreads();
   record_timestamp<Format>(args, microbatch.step, RL_TIMED_unpool2);
-  if (Format::CONV1_IS_SPLIT) conv2_gradients_or_input_gradient(coords, smem, sums);
-  if constexpr (!Format::CONV2_GRADIENTS_TOGETHER) Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, sums.conv2);
-  if (is_last_image) sums.overflow |= !Format::store_weight_gradient(sums.conv2, conv2_weight_partial_row<Format>(args, coords));
-  if (!Format::CONV1_IS_SPLIT) {
+  if constexpr (Format::CONV2_GRADIENTS_TOGETHER) {
+    conv2_gradients(coords, smem, sums);
+    record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_gradients);
+  } else {
+    Format::conv2_weight_gradient(smem.pooled1, smem.out_gradient, sums.conv2);
     record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weight_gradient);
-    conv2_gradients_or_input_gradient(coords, smem, sums);
+    typename Format::row_value *row = conv2_weight_partial_row<Format>(args, coords);
+    Format::conv2_input_gradient(
+        smem.conv2, smem.out_gradient,
+        [&](int third) {
+          if (is_last_image) sums.overflow |= !Format::store_weight_gradient(sums.conv2, third, row);
+        },
+        [&](int pixel, int channel, float a, float b) {
+          store2(&smem.pooled1_gradient[pixel * Format::IN_PITCH + channel], a, b);
+        });
+    record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_input_gradient);
   }
-  record_timestamp<Format>(args, microbatch.step,
-                           Format::CONV1_IS_SPLIT ? RL_TIMED_conv2_gradients : RL_TIMED_conv2_input_gradient);
-  if (Format::CONV1_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));
+  if (Format::CONV1_GRADIENT_IS_SPLIT) mbarrier_wait(&smem.gradients_mbarrier, message_phase<Format>(microbatch, coords.pair));
 }
 
 /* For tests: if args.pooled1_gradient is set, stores this block's part of pooled1_gradient in global memory. Only for formats
- * without CONV1_IS_SPLIT; for the others, conv1_backward_split stores it. */
+ * without CONV1_GRADIENT_IS_SPLIT; for the others, conv1_backward_split stores it. */
 template <class Format>
 static __device__ __forceinline__ void store_pooled1_gradient_for_tests(const rl_persistent_args &args,
                                                                         const microbatch_state &microbatch,
@@ -136,7 +132,8 @@ static __device__ __forceinline__ void store_pooled1_gradient_for_tests(const rl
     part[i] = smem.pooled1_gradient[i / RL_CONV1_CHANNELS * Format::IN_PITCH + i % RL_CONV1_CHANNELS];
 }
 
-/* Implements conv1_backward if CONV1_IS_SPLIT: adds the contributions of this block's pixels. Lane c computes channel c. */
+/* Implements conv1_backward if CONV1_GRADIENT_IS_SPLIT: adds the contributions of this block's pixels. Lane c computes channel c.
+ */
 template <class Format>
 static __device__ __forceinline__ void conv1_backward_split(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                             const block_coords &coords, block_memory<Format> &smem,
@@ -163,25 +160,30 @@ template <class Format>
 static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                       const block_coords &coords, block_memory<Format> &smem,
                                                       gradient_sums<Format> &sums) {
-  if constexpr (Format::CONV1_IS_SPLIT) conv1_backward_split(args, microbatch, coords, smem, sums);
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) conv1_backward_split(args, microbatch, coords, smem, sums);
+  else if constexpr (Format::CONV1_IS_SPLIT)
+    conv1_tile_gradient<step_schedule<Format>::CONV1_BACKWARD_WARPS, Format::IN_PITCH>(coords.warp, smem.pooled1_gradient,
+                                                                                       smem.pooled1, smem.image, sums.conv1);
   else
     conv1_tile_gradient<step_schedule<Format>::CONV1_BACKWARD_WARPS, Format::IN_PITCH>(coords.warp, smem.pooled1_gradient,
                                                                                        smem.argmax1, smem.image, sums.conv1);
 }
 
-/* Stores the warp's sums of conv1's gradients in a row of smem.warp_sums. If CONV1_IS_SPLIT, every warp fills a row; otherwise,
- * two warps fill a row together. An element of pooled1_gradient that is not finite makes the gradient of its channel's bias not
- * finite. */
+/* Stores the warp's sums of conv1's gradients in a row of smem.warp_sums. An element of pooled1_gradient that is not finite makes
+ * the gradient of its channel's bias not finite. */
 template <class Format> static __device__ __forceinline__ void store_conv1_sums(const block_coords &coords,
                                                                                 block_memory<Format> &smem,
                                                                                 const gradient_sums<Format> &sums) {
-  if constexpr (Format::CONV1_IS_SPLIT) {
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) {
     float *row = smem.warp_sums[coords.warp];
     for (int k = 0; k < 9; k++) row[coords.lane * 9 + k] = sums.conv1.of_channel[k];
     row[RL_CONV1_CHANNELS * 9 + coords.lane] = sums.conv1.of_channel[9];
   } else if (is_conv1_backward_warp<Format>()) {
-    float *row = smem.warp_sums[coords.warp / 2];
-    conv1_tile_sums_epilogue(coords.warp, sums.conv1, [&](int i, float sum) { row[i] = sum; });
+    float *row = smem.warp_sums[coords.warp];
+    const int i = coords.lane / 4;
+    conv1_tile_sums_epilogue(
+        sums.conv1, [&](int m, int half) { return Format::CONV1_IS_SPLIT ? i * 4 + m * 2 + half : m * 16 + half * 8 + i; },
+        [&](int index, float sum) { row[index] = sum; });
   }
 }
 

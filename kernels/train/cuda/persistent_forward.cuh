@@ -39,46 +39,49 @@ static __device__ __forceinline__ void advance(prefetch_state *prefetch) {
   prefetch->next_image = prefetch->image_after_next;
 }
 
-/* Fills the border of the image, and the rows of argmax1 and pooled1_gradient whose windows do not exist (conv1_tile.cuh). No
- * later write changes these. */
+/* Fills the border of the image, and, if not CONV1_IS_SPLIT, the rows of argmax1 and pooled1_gradient whose windows do not exist
+ * (conv1_tile.cuh). No later write changes these. */
 template <class Format> static __device__ __forceinline__ void clear_conv1_memory(block_memory<Format> &smem) {
-  clear_image(smem.image);
+  if constexpr (Format::CONV1_IS_SPLIT) {
+    clear_float_image(smem.image);
+  } else {
+    clear_image(smem.image);
 #pragma unroll 1
-  for (int i = threadIdx.x; i < TILED_WINDOWS * Format::IN_PITCH; i += Format::THREADS)
-    smem.argmax1[i] = 0, smem.pooled1_gradient[i] = 0.0f;
+    for (int i = threadIdx.x; i < TILED_WINDOWS * Format::IN_PITCH; i += Format::THREADS)
+      smem.argmax1[i] = 0, smem.pooled1_gradient[i] = 0.0f;
+  }
 }
 
 /* Computes the normalised image from image_bytes. The copy to image_bytes must have completed. */
 template <class Format>
 static __device__ __forceinline__ void normalise_image(const block_coords &coords, block_memory<Format> &smem) {
-  if constexpr (Format::CONV1_IS_SPLIT)
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT)
     load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
+  else if constexpr (Format::CONV1_IS_SPLIT) store_float_image(smem.image_bytes, smem.image);
   else store_image(smem.image_bytes, smem.image);
 }
 
-/* Returns the weights of this block's channels of conv2 in global memory. */
+/* If TRANSFORMS_WEIGHTS: returns the weights of this block's channels of conv2 in global memory. */
 template <class Format>
 static __device__ __forceinline__ const typename Format::value *conv2_weights_of_block(const rl_persistent_args &args,
                                                                                        const block_coords &coords) {
-  return weights_for_products<Format>(args) + CONV2_OFFSET + coords.rank * CONV2_WEIGHTS_PER_BLOCK;
+  return published_weights<Format>::conv2(args) + coords.rank * CONV2_WEIGHTS_PER_BLOCK;
 }
 
-/* Begins to copy the weights of this block's channels of conv2 to shared memory. LOADING_WARPS warps call it, from FIRST_WARP on.
- */
-template <class Format, int FIRST_WARP, int LOADING_WARPS>
-static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args, const block_coords &coords,
-                                                        typename Format::value *to) {
-  const typename Format::value *conv2 = conv2_weights_of_block<Format>(args, coords);
-  load_rows_async<LOADING_WARPS * 32, CONV2_K>(threadIdx.x - FIRST_WARP * 32, conv2, CONV2_K, TILE_CHANNELS, to,
-                                               Format::LOADED_WEIGHT_PITCH);
+/* If TRANSFORMS_WEIGHTS: begins to copy the weights of this block's channels of conv2 to shared memory. */
+template <class Format> static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args,
+                                                                                const block_coords &coords,
+                                                                                typename Format::value *to) {
+  load_rows_async<Format::THREADS, CONV2_K>(threadIdx.x, conv2_weights_of_block<Format>(args, coords), CONV2_K, TILE_CHANNELS, to,
+                                            Format::LOADED_WEIGHT_PITCH);
 }
 
-/* Begins to copy this block's slice of fc1's weights. Here and in the next two functions, the warps from FIRST_WARP on copy; the
- * others return at once. */
+/* If TRANSFORMS_WEIGHTS: begins to copy this block's slice of fc1's weights. Here and in the next two functions, the warps from
+ * FIRST_WARP on copy; the others return at once. */
 template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_fc1_async(const rl_persistent_args &args,
                                                                                               const block_coords &coords,
                                                                                               block_memory<Format> &smem) {
-  const typename Format::value *fc1 = weights_for_products<Format>(args) + FC1_OFFSET + coords.slice * SLICE_INPUTS;
+  const auto *fc1 = (const typename Format::value *)&args.adam.weights[FC1_OFFSET] + coords.slice * SLICE_INPUTS;
   const int thread = (int)threadIdx.x - FIRST_WARP * 32;
   if (thread < 0) return;
   load_rows_async<Format::THREADS - FIRST_WARP * 32, SLICE_INPUTS>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1,
@@ -102,37 +105,75 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
   load_head_async<Format, FIRST_WARP>(args, microbatch, smem);
 }
 
-/* In the first microbatch of a step, waits for the weights and loads conv2's. In every microbatch, waits for all copies of this
- * thread that conv2 needs.
+/* If HAS_BULK_WEIGHTS: begins the bulk copies of conv2's weights, in the first microbatch of a step, and of fc1's, whose memory
+ * the block has used since. The weights are in global memory after the grid barrier `weights`, or, in the first step of a launch
+ * and after a step that was skipped, `update`. One thread calls it. WAR: the block has been synchronised since it has read the
+ * previous contents. */
+template <class Format>
+static __device__ __forceinline__ void begin_bulk_copies(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                         const block_coords &coords, block_memory<Format> &smem) {
+  typedef published_weights<Format> published;
+  rl_block_exchange *exchange = args.block_exchange;
+  if (microbatch.index == 0)
+    grid_barrier_wait_in_one_thread(smem.skip_step ? exchange->update : exchange->weights, microbatch.step + smem.skip_step);
+  fence_all_async_proxies();
+  if (microbatch.index == 0) {
+    mbarrier_arrive_expect_tx(&smem.conv2_mbarrier, sizeof(smem.conv2));
+    bulk_copy(smem.conv2, published::conv2(args) + coords.rank * Format::WEIGHT_VALUES, sizeof(smem.conv2), &smem.conv2_mbarrier);
+  }
+  if (!has_image(microbatch, coords.group_first_pair)) return;
+  mbarrier_arrive_expect_tx(&smem.fc1_mbarrier, sizeof(smem.fc1));
+  bulk_copy(smem.fc1, published::fc1_slice(args, coords.slice), sizeof(smem.fc1), &smem.fc1_mbarrier);
+}
+
+/* In the first microbatch of a step, waits for the weights of conv2. In every microbatch, waits for all copies of this thread.
  *
- * If HAS_LOADING_WARPS, the loading warps load conv2's weights while the other warps still compute conv1: after the grid barrier
- * `weights`, or, in the first step of a launch and after a step that was skipped, after `update`. Otherwise all warps load them
- * after conv1, and then also begin to load fc1's weights. Exception: if TRANSFORMS_WEIGHTS, the caller loads conv2's weights into
- * registers, and conv2_forward begins to load fc1's weights. */
+ * If HAS_BULK_WEIGHTS, the poller begins the copies while the other warps compute conv1. Otherwise the caller loads conv2's
+ * weights into registers, and conv2_forward begins to load fc1's. */
 template <class Format>
 static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                            const block_coords &coords, block_memory<Format> &smem) {
-  typedef step_schedule<Format> schedule;
-  rl_block_exchange *exchange = args.block_exchange;
   const bool is_first_microbatch = microbatch.index == 0;
-  if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->update, microbatch.step + 1);
-  if constexpr (schedule::HAS_LOADING_WARPS) {
-    if (is_first_microbatch && coords.warp >= schedule::CONV1_FORWARD_WARPS && !is_leader_warp()) {
-      const uint32_t *barrier = smem.skip_step ? exchange->update : exchange->weights;
-      if (coords.lane == 0) grid_barrier_wait_in_one_thread(barrier, microbatch.step + smem.skip_step);
-      __syncwarp();
-      load_conv2_async<Format, schedule::CONV1_FORWARD_WARPS, schedule::LOADING_WARPS>(args, coords, smem.conv2);
-    }
-    cp_async_wait_all();
+  if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(args.block_exchange->update, microbatch.step + 1);
+  if constexpr (step_schedule<Format>::HAS_BULK_WEIGHTS) {
+    if (is_poller<Format>()) begin_bulk_copies(args, microbatch, coords, smem);
+    mbarrier_wait_cta(&smem.conv2_mbarrier, microbatch.step + 1);
   } else {
     if (is_first_microbatch) __syncthreads();
-    if (is_first_microbatch && !schedule::TRANSFORMS_WEIGHTS)
-      load_conv2_async<Format, 0, schedule::WARPS>(args, coords, smem.conv2);
-    cp_async_commit_group();
-    if (!schedule::TRANSFORMS_WEIGHTS && has_image(microbatch, coords.group_first_pair))
-      load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
-    cp_async_commit_group();
-    cp_async_wait_group<1>();
+    cp_async_wait_all();
+  }
+}
+
+/* The rows of the image that this block's pixels depend on, and what makes of their sums those of normalised pixels. */
+typedef struct conv1_rows {
+  const float *first;
+  int pitch;
+} conv1_rows;
+template <class Format>
+static __device__ __forceinline__ conv1_rows rows_of_block(const block_coords &coords, const block_memory<Format> &smem) {
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) return {smem.image_rows, CONV1_WIDTH};
+  else return {&smem.image[coords.rank * 2 * BLOCK_ROWS * FLOAT_IMAGE_PITCH], FLOAT_IMAGE_PITCH};
+}
+
+/* Stores a pixel of pooled1 and its argmaxes for two channels. sums: of the four positions of the window, for each channel. If
+ * not CONV1_GRADIENT_IS_SPLIT, the argmaxes are stored in the lowest bits of pooled1, which the products ignore, so that the peer
+ * receives them too. */
+template <class Format> static __device__ __forceinline__ void pool_and_send(const block_coords &coords, int pixel, int channel,
+                                                                             const float sums[2][4], const float biases[2],
+                                                                             block_memory<Format> &smem) {
+  float pooled[2];
+  uchar2 argmax;
+  typename Format::value *to = &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel];
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) {
+    bias_relu_pool(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x);
+    bias_relu_pool(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y);
+    *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
+    store_local_and_peer(coords.rank ^ 1, to, pooled[0], pooled[1], &smem.pooled1_mbarrier);
+  } else {
+    bias_relu_pool<argmax_bit>(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x);
+    bias_relu_pool<argmax_bit>(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y);
+    store_local_and_peer(coords.rank ^ 1, (float *)to, with_argmax(pooled[0], argmax.x), with_argmax(pooled[1], argmax.y),
+                         &smem.pooled1_mbarrier);
   }
 }
 
@@ -142,28 +183,27 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
 template <class Format>
 static __device__ __forceinline__ void conv1_forward_split(const block_coords &coords, block_memory<Format> &smem) {
   const int channel = coords.lane % 16 * 2;
-  const float *biases = &smem.conv1[RL_CONV1_CHANNELS * 9];
-  float weights[2][9];
+  const conv1_rows rows = rows_of_block(coords, smem);
+  float weights[2][9], biases[2];
 #pragma unroll
   for (int k = 0; k < 18; k++) weights[k / 9][k % 9] = smem.conv1[channel * 9 + k];
+  for (int c = 0; c < 2; c++) {
+    biases[c] = smem.conv1[RL_CONV1_CHANNELS * 9 + channel + c];
+    if (!Format::CONV1_GRADIENT_IS_SPLIT) use_exact_pixels(weights[c], &biases[c]);
+  }
 #pragma unroll 1
   for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS;
        pixel += step_schedule<Format>::CONV1_FORWARD_WARPS * 2) {
-    float patch[4][4], sum[2][4] = {}, pooled[2];
-    uchar2 argmax;
-    const float *corner = &smem.image_rows[pixel / RL_POOLED1_SIDE * 2 * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2];
+    float patch[4][4], sum[2][4] = {};
+    const float *corner = &rows.first[pixel / RL_POOLED1_SIDE * 2 * rows.pitch + pixel % RL_POOLED1_SIDE * 2];
 #pragma unroll
-    for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * CONV1_WIDTH + i % 2 * 2];
+    for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * rows.pitch + i % 2 * 2];
 #pragma unroll
     for (int k = 0; k < 9; k++)
 #pragma unroll
       for (int i = 0; i < 4; i++)
         for (int c = 0; c < 2; c++) sum[c][i] = fmaf(weights[c][k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[c][i]);
-    bias_relu_pool(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &pooled[0], &argmax.x);
-    bias_relu_pool(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &pooled[1], &argmax.y);
-    *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
-    store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel],
-                         pooled[0], pooled[1], &smem.pooled1_mbarrier);
+    pool_and_send(coords, pixel, channel, sum, biases, smem);
   }
 }
 
@@ -180,8 +220,10 @@ static __device__ __forceinline__ void conv1_forward(const block_coords &coords,
 /* Returns the argmax of a channel of one of this block's pixels of pooled1. */
 template <class Format> static __device__ __forceinline__ uint8_t argmax1_of(const block_coords &coords, int pixel, int channel,
                                                                              const block_memory<Format> &smem) {
-  if constexpr (Format::CONV1_IS_SPLIT) return smem.argmax1[pixel * RL_CONV1_CHANNELS + channel];
-  else return (uint8_t)smem.argmax1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel];
+  const int i = (coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel;
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) return smem.argmax1[pixel * RL_CONV1_CHANNELS + channel];
+  else if constexpr (Format::CONV1_IS_SPLIT) return (uint8_t)argmax_bit::argmax(__float_as_uint(smem.pooled1[i]) & ARGMAX_BITS);
+  else return (uint8_t)argmax_group_code::argmax(smem.argmax1[i]);
 }
 
 /* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
@@ -195,6 +237,7 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
   typedef typename Format::value value;
   const uint32_t phase = message_phase<Format>(microbatch, coords.pair), first_channel = coords.rank * TILE_CHANNELS;
   float *sent_pooled2 = args.block_exchange->pooled2[coords.pair];
+  const fc1_operands<Format> operands(args, step_image(microbatch, coords.pair));
   value *stored_pooled2 = (value *)args.pooled2 + (size_t)step_image(microbatch, coords.pair) * RL_FC1_INPUTS;
   if constexpr (step_schedule<Format>::TRANSFORMS_WEIGHTS) {
     Format::conv2_forward(
@@ -209,7 +252,8 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
           send_tagged(&sent_pooled2[i], phase, pooled);
           *(uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel] =
               make_uchar4(argmaxes[0], argmaxes[1], argmaxes[2], argmaxes[3]);
-          if (args.pooled2) store4(&stored_pooled2[i], pooled);
+          if (args.fc1_operands) store4(operands.input(coords.pair, i), pooled);
+          if (Format::RECORDS && args.pooled2) store4(&stored_pooled2[i], pooled);
         });
   } else {
     Format::conv2_forward(
@@ -218,7 +262,8 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
               Format::pool_channels(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
           const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
           send_tagged(&sent_pooled2[i], phase, pooled.x, pooled.y);
-          if (args.pooled2) store2(&stored_pooled2[i], pooled.x, pooled.y);
+          if (args.fc1_operands) store2(operands.input(coords.pair, i), pooled.x, pooled.y);
+          if (Format::RECORDS && args.pooled2) store2(&stored_pooled2[i], pooled.x, pooled.y);
         });
   }
 }
@@ -235,7 +280,7 @@ template <class Format> static __device__ __forceinline__ void store_activations
   for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_CONV1_CHANNELS; i += Format::THREADS) {
     const int pixel = i / RL_CONV1_CHANNELS, channel = i % RL_CONV1_CHANNELS;
     ((value *)args.pooled1)[first * RL_CONV1_CHANNELS + i] =
-        smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel];
+        without_argmax(smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel]);
     args.argmax1[first * RL_CONV1_CHANNELS + i] = argmax1_of(coords, pixel, channel, smem);
   }
 #pragma unroll 1
@@ -265,8 +310,10 @@ template <class Format>
 static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                    const block_coords &coords, block_memory<Format> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
-  const auto wait_for_weights = [] {
+  const auto wait_for_weights = [&] {
     cp_async_wait_all();
+    if (step_schedule<Format>::HAS_BULK_WEIGHTS)
+      mbarrier_wait_cta(&smem.fc1_mbarrier, message_phase<Format>(microbatch, coords.group_first_pair));
     __syncthreads();
   };
   if (Format::FC1_LOADS_WEIGHTS_FIRST) wait_for_weights();
@@ -374,8 +421,10 @@ static __device__ __forceinline__ void train_head(const rl_persistent_args &args
                                        rounded_to<value>(gradient.z), rounded_to<value>(gradient.w));
     send_tagged(&args.block_exchange->fc1_product_gradient[coords.pair][coords.lane * 4],
                 message_phase<Format>(microbatch, coords.pair), rounded);
-    store4((value *)args.fc1_product_gradient + (size_t)step_image(microbatch, coords.pair) * RL_FC1_OUTPUTS + coords.lane * 4,
-           gradient);
+    store4(fc1_operands<Format>(args, step_image(microbatch, coords.pair)).gradient(coords.pair, coords.lane * 4), gradient);
+    if (Format::RECORDS && args.fc1_product_gradient)
+      store4((value *)args.fc1_product_gradient + (size_t)step_image(microbatch, coords.pair) * RL_FC1_OUTPUTS + coords.lane * 4,
+             gradient);
     sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, gradient);
     sums.overflow |= !finite4(rounded);
   } else {

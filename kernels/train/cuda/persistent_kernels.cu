@@ -1,9 +1,12 @@
 /* The kernels of the engine "persistent": one launch runs all steps of an epoch, another launch evaluates the test images.
  * persistent.cuh defines pairs and groups of blocks, microbatches, the names of tensors and Format. The blocks run for the whole
- * launch, and each block keeps its weights and moments in shared memory. In a step, blocks exchange data
+ * launch, and each block keeps its weights and moments in shared memory. What a block loads from others as a whole is stored in
+ * global memory in the layout of shared memory, so that one bulk copy loads it: the operands of fc1's weight gradient and, except
+ * in FP32, the weights of conv2 and fc1. In a step, blocks exchange data
  *
- *   in a pair    pooled1 and pooled1_gradient, by st.async, which completes its bytes on an mbarrier of the receiving block; but
- *                not in FP16, where each block computes conv1 for all pixels
+ *   in a pair    in FP32 and TF32 pooled1, and in FP32 pooled1_gradient, by st.async, which completes its bytes on an mbarrier of
+ *                the receiving block. In FP16, each block computes conv1 for all pixels; in FP16 and TF32, each block adds up the
+ *                gradients of conv1 that follow from its own channels of conv2
  *   in a group   pooled2, the parts of fc1's product, fc1_product_gradient and pooled2_gradient, as tagged words (exchange.cuh)
  *   in the grid  through global memory: the gradients of conv1 and conv2.bias as fixed-point sums, the others as rows of partial
  *                sums, with grid barriers and votes. Between arrive (or vote) and wait, a block does other work:
@@ -13,8 +16,8 @@
  *                of fc1's weight gradient
  *     rows       rows of partial sums: conv2.weight and the head    conv1's backward pass
  *     votes      whether a gradient overflowed                      fc1's weight gradient, updates of conv2 and fc1
- *     weights    only in FP16: the next step's weights of conv2     conv1 of the next step
- *                and fc1, which are stored before the votes are
+ *     weights    in FP16 and TF32: the next step's weights of       conv1 of the next step
+ *                conv2 and fc1, which are stored before the votes are
  *                known, unless the step is skipped
  *     update     the next step's weights, except those of conv1     conv1 of the next step
  *                and the biases of conv2, which each block
@@ -70,8 +73,7 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
     mbarrier_wait(&smem.pooled1_mbarrier, message_phase<Format>(microbatch, coords.pair));
   __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
-  if constexpr (step_schedule<Format>::HAS_LOADING_WARPS)
-    if (group_active) load_fc1_and_head_async<Format, Format::CONV2_FORWARD_WARPS>(args, microbatch, coords, smem);
+  if (step_schedule<Format>::HAS_BULK_WEIGHTS && group_active) load_head_async<Format, 0>(args, microbatch, smem);
   if (pair_active) {
     conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
@@ -103,7 +105,7 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   if (Format::RECORDS && pair_active) store_activations_for_tests(args, microbatch, coords, smem);
   prefetch_next_image(args, next_microbatch<Format>(args, next), coords, prefetch, smem);
   if constexpr (Format::CONV2_GRADIENTS_TOGETHER)
-    if (pair_active) load_conv2_async<Format, 0, step_schedule<Format>::WARPS>(args, coords, smem.conv2_gradients.weights);
+    if (pair_active) load_conv2_async<Format>(args, coords, smem.conv2_gradients.weights);
   if (group_active) fc1_backward(args, microbatch, coords, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
@@ -111,15 +113,18 @@ static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &
   if (is_last_microbatch && is_leader()) grid_barrier_wait_in_one_thread(exchange->forward, step + 1);
   record_timestamp<Format>(args, step, RL_TIMED_forward_barrier);
   if (pair_active) conv2_backward(args, microbatch, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
-  /* RAW: after __syncthreads, all threads may read what other blocks wrote before the grid barrier `forward`, and may read
-   * pooled1_gradient. The leader arrives at the grid barrier `rows` while other warps compute conv1_backward, because its
-   * release waits until the block's stores have drained. */
+  /* RAW: after __syncthreads, the leader may begin to copy what other blocks wrote before the grid barrier `forward`, and all
+   * threads may read pooled1_gradient. The leader arrives at the grid barrier `rows` while other warps compute conv1_backward,
+   * because its release waits until the block's stores have drained. */
   __syncthreads();
   if (is_last_microbatch) {
-    if (is_leader()) grid_barrier_arrive_in_one_thread(exchange->rows);
-    load_fc1_operands_async(args, 0, microbatch.step_images, smem);
+    if (is_leader()) {
+      begin_operand_copies(args, 0, microbatch.step_images, smem);
+      grid_barrier_arrive_in_one_thread(exchange->rows);
+    }
+    fill_missing_operands(0, microbatch.step_images, smem);
   }
-  if constexpr (Format::RECORDS && !Format::CONV1_IS_SPLIT)
+  if constexpr (Format::RECORDS && !Format::CONV1_GRADIENT_IS_SPLIT)
     if (pair_active) store_pooled1_gradient_for_tests(args, microbatch, coords, smem);
   if (pair_active && is_conv1_backward_warp<Format>()) conv1_backward(args, microbatch, coords, smem, sums);
   record_timestamp<Format>(args, step, RL_TIMED_conv1_backward);
@@ -140,7 +145,8 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
   clear_next_grid_sums(args, step);
   if (sums.overflow) smem.overflow_phase = phase;
   record_timestamp<Format>(args, step, RL_TIMED_store_sums);
-  cp_async_wait_all(); /* operands of fc1_weight_gradient_tile, and the next image */
+  cp_async_wait_all(); /* the next image */
+  mbarrier_wait_cta(&smem.operands_mbarrier, operands_phase(args, step, 0));
   __syncthreads();
   if (is_leader()) vote(&exchange->votes, smem.overflow_phase == phase);
   if (is_poller<Format>()) {
@@ -148,12 +154,15 @@ template <class Format> static __device__ __forceinline__ void finish_step(const
     mbarrier_arrive(&smem.rows_mbarrier);
   }
   prepared_update<Format> update = prepare_update(args, microbatch, coords, smem);
-  if (step_schedule<Format>::HAS_LOADING_WARPS && is_poller<Format>()) grid_barrier_arrive_in_one_thread(exchange->weights);
-  const float grid_sum = finish_poll(update.word, smem);
-  __syncthreads();
-  record_timestamp<Format>(args, step, RL_TIMED_votes);
-  if (threadIdx.x == 0) smem.state.overflow = smem.skip_step;
-  finish_update(args, microbatch, coords, grid_sum, update, smem);
+  /* The poller's release waits until the block's stores have drained, so its warp has no part in the following updates. */
+  if (coords.warp == FIRST_POLLING_THREAD / 32) {
+    if (step_schedule<Format>::HAS_BULK_WEIGHTS && is_poller<Format>()) grid_barrier_arrive_in_one_thread(exchange->weights);
+  } else {
+    const float grid_sum = finish_poll(args, microbatch, update.words, smem);
+    record_timestamp<Format>(args, step, RL_TIMED_votes);
+    if (threadIdx.x == 0) smem.state.overflow = smem.skip_step;
+    finish_update(args, microbatch, coords, grid_sum, update, smem);
+  }
   record_timestamp<Format>(args, step, RL_TIMED_adam);
   record_timestamp<Format>(args, step + 1, STEP_BEGIN);
   grid_barrier_arrive(exchange->update);
@@ -166,7 +175,11 @@ template <class Format> static __device__ __forceinline__ void init_step_state(b
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
+  mbarrier_init(&smem.operands_mbarrier);
+  mbarrier_init(&smem.votes_mbarrier);
   mbarrier_init(&smem.rows_mbarrier);
+  mbarrier_init(&smem.conv2_mbarrier);
+  mbarrier_init(&smem.fc1_mbarrier);
   smem.overflow_phase = smem.overflow_votes = 0;
   smem.skip_step = true; /* the weights of the first step are complete after the grid barrier `update` */
 }
@@ -191,7 +204,7 @@ static __device__ __forceinline__ prefetch_state begin_launch(const rl_persisten
                                                               const block_coords &coords, block_memory<Format> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
   load_parameters(args, coords, smem);
-  if constexpr (!Format::CONV1_IS_SPLIT) clear_conv1_memory(smem);
+  if constexpr (!Format::CONV1_GRADIENT_IS_SPLIT) clear_conv1_memory(smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, microbatch, coords, smem);
   init_step_state(smem);
@@ -363,7 +376,14 @@ template <class Format> static int launch_evaluation(Format, const rl_persistent
 }
 
 uint32_t rl_persistent_pooled1_gradient_parts(rl_format format) {
-  return (uint32_t)call_for_format(format, [](auto tiles) { return decltype(tiles)::CONV1_IS_SPLIT ? 1 : 2; });
+  return (uint32_t)call_for_format(format, [](auto tiles) { return decltype(tiles)::CONV1_GRADIENT_IS_SPLIT ? 1 : 2; });
+}
+
+size_t rl_persistent_fc1_operands_bytes(rl_format format, uint32_t batch) {
+  return (batch + TILE_BATCH - 1) / TILE_BATCH * (size_t)call_for_format(format, [](auto tiles) {
+           typedef decltype(tiles) tile_format;
+           return (int)(fc1_operands<tile_format>::BATCH_VALUES * sizeof(typename tile_format::value));
+         });
 }
 
 int rl_persistent_supported(rl_format format, rl_error *err) {

@@ -16,20 +16,28 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second_moment[i] = p.second_moment;
 }
 
-/* The last CONV2_PER_BLOCK threads of a block each update one element of conv2.weight. Returns the index in smem.conv2_parameters
- * of this thread's element; negative: it has none. */
-static __device__ __forceinline__ int conv2_parameter_index(void) { return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK); }
-static __device__ __forceinline__ bool owns_conv2_weight(void) { return conv2_parameter_index() >= 0; }
+/* The last CONV2_PER_BLOCK threads before the poller's warp each update one element of conv2.weight. Returns the index in
+ * smem.conv2_parameters of this thread's element, if owns_conv2_weight. */
+static __device__ __forceinline__ int conv2_parameter_index(void) {
+  return (int)threadIdx.x - (FIRST_POLLING_THREAD - CONV2_PER_BLOCK);
+}
+static __device__ __forceinline__ bool owns_conv2_weight(void) {
+  return conv2_parameter_index() >= 0 && threadIdx.x < FIRST_POLLING_THREAD;
+}
 static __device__ __forceinline__ uint32_t conv2_parameter_offset(void) {
   return CONV2_OFFSET + blockIdx.x * CONV2_PER_BLOCK + conv2_parameter_index();
 }
 
-/* Every thread before the leader has one of the block's BLOCK_SUMS, and updates the block's copy of that parameter. */
-static __device__ __forceinline__ bool has_block_sum(void) { return threadIdx.x < BLOCK_SUMS; }
+/* Every thread except those of the poller's warp has one of the block's BLOCK_SUMS, and updates the block's copy of that
+ * parameter. Those of conv1 come first. */
+static __device__ __forceinline__ bool has_block_sum(void) { return threadIdx.x / 32 != FIRST_POLLING_THREAD / 32; }
+static __device__ __forceinline__ int block_sum_index(void) {
+  return threadIdx.x < FIRST_POLLING_THREAD ? threadIdx.x : threadIdx.x - 32;
+}
 
 /* Returns the block's copy of this thread's parameter. Valid if has_block_sum. */
 template <class Format> static __device__ __forceinline__ float *block_copy(block_memory<Format> &smem) {
-  const int i = threadIdx.x;
+  const int i = block_sum_index();
   return i < RL_CONV1_PARAMETERS ? &smem.conv1[i] : &smem.conv2_bias[i - RL_CONV1_PARAMETERS];
 }
 
@@ -67,21 +75,32 @@ static __device__ __forceinline__ float2 *tile_master_weight(const rl_persistent
                                          : (float2 *)&args.adam.weights[tile_offset<Format>(i)];
 }
 
-/* Begins to copy the operands of the tile's gradient for up to TILE_BATCH images, beginning with image `first` of the step:
- * TILE_ROWS outputs of fc1_product_gradient and TILE_COLUMNS inputs of fc1. If the step has fewer images, fills the remaining
- * rows with zeros. */
-template <class Format> static __device__ __forceinline__ void load_fc1_operands_async(const rl_persistent_args &args,
-                                                                                       uint32_t first, uint32_t batch,
-                                                                                       block_memory<Format> &smem) {
+/* Begins to copy the operands of the tile's gradient for up to TILE_BATCH images, beginning with image `first` of the step. One
+ * thread calls it; fill_missing_operands must be called for the other rows. */
+template <class Format> static __device__ __forceinline__ void begin_operand_copies(const rl_persistent_args &args,
+                                                                                    uint32_t first, uint32_t batch,
+                                                                                    block_memory<Format> &smem) {
   typedef typename Format::value value;
-  const value *fc1_product_gradient =
-                  (const value *)args.fc1_product_gradient + (size_t)first * RL_FC1_OUTPUTS + tile_first_row(),
-              *pooled2 = (const value *)args.pooled2 + (size_t)first * RL_FC1_INPUTS + tile_first_column();
+  const fc1_operands<Format> from(args, first);
+  const uint32_t rows = min(batch - first, (uint32_t)TILE_BATCH),
+                 input_bytes = rows * Format::FC1_INPUT_TILE_PITCH * sizeof(value),
+                 gradient_bytes = rows * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH * sizeof(value);
+  fence_all_async_proxies();
+  mbarrier_arrive_expect_tx(&smem.operands_mbarrier, input_bytes + gradient_bytes);
+  bulk_copy(smem.tile_fc1_product_gradient, from.gradient(0, tile_first_row()), gradient_bytes, &smem.operands_mbarrier);
+  bulk_copy(smem.tile_pooled2, from.input(0, tile_first_column()), input_bytes, &smem.operands_mbarrier);
+}
+
+/* Returns the phase of operands_mbarrier that completes when the operands from image `first` on have been copied. */
+static __device__ __forceinline__ uint32_t operands_phase(const rl_persistent_args &args, uint32_t step, uint32_t first) {
+  return step * ((args.batch + TILE_BATCH - 1) / TILE_BATCH) + first / TILE_BATCH + 1;
+}
+
+/* Fills the rows of the operands for which the step has no images with zeros. */
+template <class Format>
+static __device__ __forceinline__ void fill_missing_operands(uint32_t first, uint32_t batch, block_memory<Format> &smem) {
+  typedef typename Format::value value;
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  load_rows_async<Format::THREADS, TILE_ROWS>(threadIdx.x, fc1_product_gradient, RL_FC1_OUTPUTS, rows,
-                                              smem.tile_fc1_product_gradient, Format::FC1_PRODUCT_GRADIENT_TILE_PITCH);
-  load_rows_async<Format::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FC1_INPUTS, rows, smem.tile_pooled2,
-                                                 Format::FC1_INPUT_TILE_PITCH);
 #pragma unroll 1
   for (int i = rows * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH + threadIdx.x;
        i < TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH; i += Format::THREADS)
@@ -92,17 +111,19 @@ template <class Format> static __device__ __forceinline__ void load_fc1_operands
     smem.tile_pooled2[i] = (value)0.0f;
 }
 
-/* Computes the gradient of the block's tile of fc1.weight over all images of the step. The caller has copied the operands
- * for the first TILE_BATCH images. */
+/* Computes the gradient of the block's tile of fc1.weight over all images of the step. The operands for the first TILE_BATCH
+ * images are in shared memory. */
 template <class Format>
-static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent_args &args, uint32_t batch,
-                                                                block_memory<Format> &smem,
+static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent_args &args,
+                                                                const microbatch_state &microbatch, block_memory<Format> &smem,
                                                                 float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
+  const uint32_t batch = microbatch.step_images;
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
-      load_fc1_operands_async(args, first, batch, smem);
-      cp_async_wait_all();
+      if (is_leader()) begin_operand_copies(args, first, batch, smem);
+      fill_missing_operands(first, batch, smem);
+      mbarrier_wait_cta(&smem.operands_mbarrier, operands_phase(args, microbatch.step, first));
       __syncthreads();
     }
     if (owns_tile<Format>()) Format::fc1_weight_gradient(smem.tile_fc1_product_gradient, smem.tile_pooled2, gradient);
@@ -204,7 +225,12 @@ static __device__ __forceinline__ void update_parameter(parameter *p, float grad
 /* Stores this thread's pair i of weights of the tile where the other blocks read it. */
 template <class Format>
 static __device__ __forceinline__ void publish_tile_weights(const rl_persistent_args &args, int i, float2 weights) {
-  if (Format::HAS_FP32_MASTER_WEIGHTS) store2(weights_for_products<Format>(args) + tile_offset<Format>(i), weights.x, weights.y);
+  typedef published_weights<Format> published;
+  static_assert((int)TILE_COLUMNS == (int)SLICE_INPUTS, "a tile must be in one slice");
+  if constexpr (step_schedule<Format>::HAS_BULK_WEIGHTS)
+    store2(published::fc1_slice(args, blockIdx.x / (RL_FC1_OUTPUTS / TILE_ROWS)) +
+               (tile_first_row() + Format::fc1_gradient_row(i)) * published::FC1_PITCH + Format::fc1_gradient_column(i),
+           weights.x, weights.y);
   else *(float2 *)&args.adam.weights[tile_offset<Format>(i)] = weights;
 }
 
@@ -260,7 +286,12 @@ static __device__ __forceinline__ void store_tile(const rl_persistent_args &args
 /* Stores a weight of conv2 where the other blocks read it after the grid barrier `weights` or `update`. */
 template <class Format>
 static __device__ __forceinline__ void publish_conv2_weight(const rl_persistent_args &args, float weight) {
-  weights_for_products<Format>(args)[conv2_parameter_offset()] = (typename Format::value)weight;
+  enum { BLOCKS_PER_ROW = CONV2_K / CONV2_PER_BLOCK };
+  static_assert(CONV2_K % CONV2_PER_BLOCK == 0, "the weights of a block must be in one row");
+  const uint32_t row = blockIdx.x / BLOCKS_PER_ROW,
+                 column = blockIdx.x % BLOCKS_PER_ROW * CONV2_PER_BLOCK + conv2_parameter_index();
+  enum { PITCH = step_schedule<Format>::HAS_BULK_WEIGHTS ? Format::WEIGHT_VALUES / TILE_CHANNELS : (int)CONV2_K };
+  published_weights<Format>::conv2(args)[row * PITCH + column] = (typename Format::value)weight;
 }
 
 /* Returns this thread's weight of conv2 after the update, and publishes it. The caller has called add_conv2_rows and has
@@ -286,37 +317,49 @@ template <class Format> static __device__ __forceinline__ void store_conv2_weigh
   else own = updated;
 }
 
-/* The word that a thread polls at the end of a step: its sum over the grid; in the leader, the votes. */
-typedef struct polled_word {
-  const uint64_t *address; /* NULL: none */
-  uint32_t count_mask, count;
-  uint64_t bits; /* as loaded last */
-} polled_word;
+/* What a thread polls at the end of a step: its sum over the grid, and, in the leader, the votes. */
+typedef struct polled_words {
+  const uint64_t *sum; /* NULL: none */
+  uint32_t addends;
+  uint64_t sum_bits, votes; /* as loaded last */
+} polled_words;
 
-/* Begins to load the word of this thread. Two blocks of each pair that has an image add to the sums of conv1, one to the others.
- */
-static __device__ __forceinline__ polled_word begin_poll(const rl_persistent_args &args, const microbatch_state &microbatch,
-                                                         const block_coords &coords) {
-  const uint32_t pairs = partial_rows(microbatch.step_images), i = threadIdx.x;
-  polled_word word = {};
-  if (is_leader()) word = {&args.block_exchange->votes, ~0u, (microbatch.step + 1) * BLOCKS, 0};
-  else if (has_block_sum())
-    word = {grid_sum(args, microbatch.step, grid_sum_index(coords, i)), (1u << ADDEND_COUNT_BITS) - 1,
-            i < RL_CONV1_PARAMETERS ? 2 * pairs : pairs, 0};
-  if (word.address) word.bits = load_relaxed(word.address);
-  return word;
+static __device__ __forceinline__ void load_polled_words(const rl_persistent_args &args, polled_words *words) {
+  if (is_leader()) words->votes = load_relaxed(&args.block_exchange->votes);
+  words->sum_bits = load_relaxed(words->sum);
 }
 
-/* Waits until the word is complete. Returns the sum. The leader sets smem.skip_step. */
-template <class Format> static __device__ __forceinline__ float finish_poll(polled_word word, block_memory<Format> &smem) {
-  if (!word.address) return 0.0f;
-  for (uint32_t polls = 0; ((uint32_t)word.bits & word.count_mask) != word.count; trap_on_timeout(&polls))
-    word.bits = load_relaxed(word.address);
-  if (!is_leader()) return fixed_point_sum(word.bits);
-  const uint32_t votes = (uint32_t)(word.bits >> VOTE_COUNT_BITS);
-  smem.skip_step = votes != smem.overflow_votes;
-  smem.overflow_votes = votes;
-  return 0.0f;
+/* Begins to load the words of this thread. Two blocks of each pair that has an image add to the sums of conv1, one to the others.
+ */
+static __device__ __forceinline__ polled_words begin_poll(const rl_persistent_args &args, const microbatch_state &microbatch,
+                                                          const block_coords &coords) {
+  const uint32_t pairs = partial_rows(microbatch.step_images), i = block_sum_index();
+  polled_words words = {};
+  if (!has_block_sum()) return words;
+  words.sum = grid_sum(args, microbatch.step, grid_sum_index(coords, i));
+  words.addends = i < RL_CONV1_PARAMETERS ? 2 * pairs : pairs;
+  load_polled_words(args, &words);
+  return words;
+}
+
+/* Waits until the sum is complete, and returns it. The leader also waits until all blocks have decided, and sets smem.skip_step;
+ * the others wait for it. All threads that have a sum call it. */
+template <class Format> static __device__ __forceinline__ float finish_poll(const rl_persistent_args &args,
+                                                                            const microbatch_state &microbatch,
+                                                                            polled_words words, block_memory<Format> &smem) {
+  const uint32_t phase = microbatch.step + 1, mask = (1u << ADDEND_COUNT_BITS) - 1;
+  for (uint32_t polls = 0;
+       ((uint32_t)words.sum_bits & mask) != words.addends || (is_leader() && (uint32_t)words.votes != phase * BLOCKS);
+       trap_on_timeout(&polls))
+    load_polled_words(args, &words);
+  if (is_leader()) {
+    const uint32_t votes = (uint32_t)(words.votes >> VOTE_COUNT_BITS);
+    smem.skip_step = votes != smem.overflow_votes;
+    smem.overflow_votes = votes;
+    mbarrier_arrive(&smem.votes_mbarrier);
+  }
+  mbarrier_wait_cta(&smem.votes_mbarrier, phase);
+  return fixed_point_sum(words.sum_bits);
 }
 
 /* Updates the block's copy of this thread's parameter of conv1 or conv2.bias from the sum over the grid. For tests: if
@@ -325,7 +368,7 @@ template <class Format>
 static __device__ __forceinline__ void update_block_copy(const rl_persistent_args &args, const block_coords &coords, float sum,
                                                          bool skip_step, adam_rates rates, block_memory<Format> &smem) {
   if (!has_block_sum()) return;
-  const uint32_t i = threadIdx.x;
+  const uint32_t i = block_sum_index();
   const float gradient = sum * smem.state.loss_scale.scale;
   if (Format::RECORDS && args.small_gradients && coords.pair == 0) args.small_gradients[grid_sum_index(coords, i)] = gradient;
   if (skip_step) return;
@@ -356,7 +399,7 @@ template <class Format> struct prepared_update {
   tile_parameters<Format> new_tile; /* if OVERLAPS_UPDATES */
   parameter conv2_weight;
   float head_gradient;
-  polled_word word;
+  polled_words words;
 };
 
 /* Computes the gradient of the tile of fc1.weight and adds up the rows of partial sums of conv2 and the head. If
@@ -368,7 +411,7 @@ static __device__ __forceinline__ void add_gradients(const rl_persistent_args &a
   const uint32_t step = microbatch.step, rows = partial_rows(microbatch.step_images);
   const bool adds_conv2_rows = coords.warp < CONV2_ADDING_WARPS;
   if (step_schedule<Format>::OVERLAPS_UPDATES) update.old_tile = load_tile_weights(args, smem);
-  fc1_weight_gradient_tile(args, microbatch.step_images, smem, update.fc1_gradient);
+  fc1_weight_gradient_tile(args, microbatch, smem, update.fc1_gradient);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
   mbarrier_wait_cta(&smem.rows_mbarrier, step + 1);
   record_timestamp<Format>(args, step, RL_TIMED_rows_barrier);
@@ -377,13 +420,13 @@ static __device__ __forceinline__ void add_gradients(const rl_persistent_args &a
     if (adds_conv2_rows) conv2 = load_conv2_rows<Format>(args, rows);
     const head_rows<Format> head = load_head_rows<Format>(args, rows);
     update.new_tile = updated_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
-    update.word = begin_poll(args, microbatch, coords);
+    update.words = begin_poll(args, microbatch, coords);
     if (adds_conv2_rows) add_conv2_rows(conv2, smem);
     add_head_rows(head, smem);
   } else {
     if (adds_conv2_rows) add_conv2_rows(load_conv2_rows<Format>(args, rows), smem);
     add_head_rows(load_head_rows<Format>(args, rows), smem);
-    update.word = begin_poll(args, microbatch, coords);
+    update.words = begin_poll(args, microbatch, coords);
   }
 }
 
@@ -444,7 +487,7 @@ template <class Format> static __device__ __forceinline__ void load_parameters(c
   if (owns_conv2_weight()) smem.conv2_parameters[conv2_parameter_index()] = load_parameter(args.adam, conv2_parameter_offset());
   if (head_index() < RL_HEAD_LOSS) smem.head_parameters[threadIdx.x] = load_parameter(args.adam, HEAD_OFFSET + head_index());
   if (!has_block_sum()) return;
-  const uint32_t i = threadIdx.x;
+  const uint32_t i = block_sum_index();
   const parameter own = load_parameter(args.adam, grid_parameter_offset(grid_sum_index(coords, i)));
   *block_copy(smem) = own.weight;
   smem.moments[i] = make_float2(own.first_moment, own.second_moment);
@@ -456,8 +499,7 @@ template <class Format> static __device__ __forceinline__ void publish_parameter
                                                                                   const block_coords &coords,
                                                                                   block_memory<Format> &smem) {
   for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>() && Format::HAS_FP32_MASTER_WEIGHTS; i++) {
-    const float2 w = smem.tile_weight[i][threadIdx.x];
-    store2(weights_for_products<Format>(args) + tile_offset<Format>(i), w.x, w.y);
+    publish_tile_weights<Format>(args, i, smem.tile_weight[i][threadIdx.x]);
   }
   if (owns_conv2_weight()) publish_conv2_weight<Format>(args, smem.conv2_parameters[conv2_parameter_index()].weight);
 }
@@ -476,7 +518,7 @@ template <class Format> static __device__ __forceinline__ void store_parameters(
   if (owns_conv2_weight()) store_parameter(args.adam, conv2_parameter_offset(), smem.conv2_parameters[conv2_parameter_index()]);
   if (head_index() < RL_HEAD_LOSS) store_parameter(args.adam, HEAD_OFFSET + head_index(), smem.head_parameters[threadIdx.x]);
   if (coords.pair != 0 || !has_block_sum()) return; /* the first pair stores its copies */
-  const uint32_t i = threadIdx.x;
+  const uint32_t i = block_sum_index();
   store_parameter(args.adam, grid_parameter_offset(grid_sum_index(coords, i)),
                   {*block_copy(smem), smem.moments[i].x, smem.moments[i].y});
 }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+enum : uint32_t { TENSOR_FLOAT_IGNORED_BITS = 0x1fff /* that products ignore */ };
+
 struct tensor_float {
   float value;
   tensor_float() = default;

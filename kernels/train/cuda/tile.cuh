@@ -41,6 +41,8 @@
  *     OUTPUT_WARPS,    if CONV2_FORWARD_SCRATCH_FLOATS is not 0: warps 0 … OUTPUT_WARPS - 1 call conv2_forward's epilogue
  *     CONV1_IS_SPLIT,  1: each block of a pair computes conv1 for its half of the pixels, and the blocks exchange the
  *                      results; 0: each block computes conv1 for all pixels (conv1_tile.cuh)
+ *     CONV1_GRADIENT_IS_SPLIT,
+ *                      the same for conv1's gradients; 0: each block adds up those that follow from its channels of conv2
  *     HAS_FP32_MASTER_WEIGHTS,
  *                      1: `value` has fewer bits than FP32, so the FP32 weights of fc1 are kept separately
  *     SLICE_PADDING,   SLICE_INPUTS + SLICE_PADDING is the pitch of a slice of fc1's weights (128 rows), of its inputs
@@ -95,13 +97,14 @@
  *       registers.
  *   conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums);
  *       Adds the gradient of one image to sums.
- *   bool store_weight_gradient(const weight_sums &sums, row_value *row);
- *       Stores the sums, unless the format has added them up in `row`. Returns whether they are finite as row_value; FP32 and
- *       TF32 do not check.
- *   template <class BeforeEpilogue, class Epilogue>
- *   conv2_input_gradient(const value *weights, value *out_gradient, BeforeEpilogue before_epilogue, Epilogue epilogue);
- *       epilogue(pixel of 14×14, input channel, a, b): the sum over this block's output channels. May overwrite out_gradient.
- *       Every thread calls before_epilogue() once, before its first epilogue.
+ *   bool store_weight_gradient(const weight_sums &sums, int third, row_value *row);
+ *       If not CONV2_GRADIENTS_TOGETHER: stores a third of the sums. Returns whether they are finite as row_value; TF32 does not
+ *       check. third: 0, 1 or 2.
+ *   template <class Between, class Epilogue>
+ *   conv2_input_gradient(const value *weights, const value *out_gradient, Between between, Epilogue epilogue);
+ *       If not CONV2_GRADIENTS_TOGETHER. epilogue(pixel of 14×14, input channel, a, b): the sum over this block's output
+ *       channels. Every thread calls between(0), between(1) and between(2) when it has computed about 0, 1 and 3 thirds of its
+ *       products.
  *   template <class BeforeEpilogue, class Epilogue>
  *   conv2_gradients(const value *in, conv2_gradient_memory &memory, weight_sums &sums, BeforeEpilogue before_epilogue,
  *                   Epilogue epilogue);
@@ -239,10 +242,10 @@ template <class Format, class Epilogue> static __device__ __forceinline__ void t
 }
 
 /* Implements conv2_input_gradient of a format. */
-template <class Format, class BeforeEpilogue, class Epilogue>
+template <class Format, class Between, class Epilogue>
 static __device__ __forceinline__ void tile_input_gradient(const typename Format::value *weights,
-                                                           const typename Format::value *out_gradient,
-                                                           BeforeEpilogue before_epilogue, Epilogue epilogue) {
+                                                           const typename Format::value *out_gradient, Between between,
+                                                           Epilogue epilogue) {
   const int role = Format::warp() % 3, channel = Format::warp() / 3 * 8;
   const int result_row_set[2] = {role == 0   ? 2
                                  : role == 1 ? 0
@@ -253,7 +256,9 @@ static __device__ __forceinline__ void tile_input_gradient(const typename Format
   const int row_in_set = Format::lane() / 4 % 4;   /* row of the lane's pixels in a row set */
   tile_accumulators sum[2] = {};
   const int single_row_set = role == 2 ? 2 : 0; /* r of the pair (r, tap_row) in sum[0] */
+  between(0);
   Format::accumulate_tap_row(weights, out_gradient, single_row_set, result_row_set[0] - single_row_set, channel, sum[0]);
+  between(1);
 #pragma unroll 1
   for (int row_set = role == 2 ? 0 : 1; row_set != (role == 2 ? 2 : 3); row_set++)
     Format::accumulate_tap_row(weights, out_gradient, row_set, result_row_set[1] - row_set, channel, sum[1]);
@@ -268,7 +273,7 @@ static __device__ __forceinline__ void tile_input_gradient(const typename Format
       const float v = __shfl_sync(0xffffffffu, sum[1][set][i], Format::lane() + row_shift * 4);
       if (is_common_row) sum[0][set][i] += v;
     }
-  before_epilogue();
+  between(2);
   const int lane = Format::optimization_barrier(Format::lane()), lane_channel = channel + lane % 4 * 2;
   tile_apply_epilogue<Format>(sum[0], Format::optimization_barrier(result_row_set[0]) + row_in_set * SET_STRIDE, lane,
                               lane_channel, epilogue);

@@ -56,6 +56,7 @@ struct float_tile_format : tile_format<float> {
     CONV2_WARP_SCRATCH_FLOATS = 0,
     CONV2_FORWARD_WARPS = TILE_WARPS,
     CONV1_IS_SPLIT = 1,
+    CONV1_GRADIENT_IS_SPLIT = 1,
     HAS_FP32_MASTER_WEIGHTS = 0,
     SLICE_PADDING = VECTOR,
     FC1_PRODUCT_GRADIENT_PITCH = RL_FC1_OUTPUTS + VECTOR,
@@ -280,7 +281,6 @@ struct float_tile_format : tile_format<float> {
   }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *row) { return {row, false}; }
-  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &, float *) { return true; }
 
   /* Adds one output channel's contribution to in_gradient, and sets weight_gradient, for a row of windows. record: gradients and
    * argmaxes (record_offset). list: the windows to add (window_list). The other arguments belong to the lane's input channel. */

@@ -36,6 +36,7 @@ struct half_tile_format : tile_format<__half> {
     WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16,
     CONV2_FORWARD_WARPS = WINDOW_TILES,
     CONV1_IS_SPLIT = 0,
+    CONV1_GRADIENT_IS_SPLIT = 0,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
     FC1_PRODUCT_GRADIENT_PITCH = RL_FC1_OUTPUTS + VECTOR,
@@ -153,30 +154,30 @@ struct half_tile_format : tile_format<__half> {
     }
   }
 
-  /* Stores the sums, rounded to FP16. First, adjacent lanes exchange pairs of columns, so that each lane stores four adjacent
-   * columns (8 bytes) of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
-  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, row_value *row) {
+  /* Stores the sums of a tap, rounded to FP16. First, adjacent lanes exchange pairs of columns, so that each lane stores four
+   * adjacent columns (8 bytes) of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half.
+   */
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap, row_value *row) {
     const bool odd = lane() % 2;
     __half2 zero_or_nan = __float2half2_rn(0.0f);
-    for (int tap = 0; tap < TAPS_PER_ROW; tap++)
-      for (int row_half = 0; row_half < 2; row_half++) {
-        const float *first = &sums.values[tap * 8 + row_half * 2],
-                    *second = first + 4; /* the sums in the first and in the second half of the column tile */
-        const __half2 a = __floats2half2_rn(first[0], first[1]), b = __floats2half2_rn(second[0], second[1]);
-        zero_or_nan = __hfma2(a, __float2half2_rn(0.0f), __hfma2(b, __float2half2_rn(0.0f), zero_or_nan));
-        const uint32_t kept = half2_bits(odd ? b : a), received = __shfl_xor_sync(0xffffffffu, half2_bits(odd ? a : b), 1);
-        *(uint2 *)&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
-                       lane() / 2 % 2 * 4] = odd ? make_uint2(received, kept) : make_uint2(kept, received);
-      }
+    for (int row_half = 0; row_half < 2; row_half++) {
+      const float *first = &sums.values[tap * 8 + row_half * 2],
+                  *second = first + 4; /* the sums in the first and in the second half of the column tile */
+      const __half2 a = __floats2half2_rn(first[0], first[1]), b = __floats2half2_rn(second[0], second[1]);
+      zero_or_nan = __hfma2(a, __float2half2_rn(0.0f), __hfma2(b, __float2half2_rn(0.0f), zero_or_nan));
+      const uint32_t kept = half2_bits(odd ? b : a), received = __shfl_xor_sync(0xffffffffu, half2_bits(odd ? a : b), 1);
+      *(uint2 *)&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
+                     lane() / 2 % 2 * 4] = odd ? make_uint2(received, kept) : make_uint2(kept, received);
+    }
     return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
   }
 
   enum { COLUMNS_BETWEEN_LANES = 1, COLUMNS_BETWEEN_FRAGMENT_HALVES = 2 }; /* tile.cuh */
 
-  template <class BeforeEpilogue, class Epilogue>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *out_gradient,
-                                                              BeforeEpilogue before_epilogue, Epilogue epilogue) {
-    tile_input_gradient<half_tile_format>(weights, out_gradient, before_epilogue, epilogue);
+  template <class Between, class Epilogue>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *out_gradient, Between between,
+                                                              Epilogue epilogue) {
+    tile_input_gradient<half_tile_format>(weights, out_gradient, between, epilogue);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *out_gradient, int row_set,

@@ -38,6 +38,7 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     CONV2_WARP_SCRATCH_FLOATS = THREADS * 12,
     CONV2_FORWARD_WARPS = TILE_WARPS,
     CONV1_IS_SPLIT = 1,
+    CONV1_GRADIENT_IS_SPLIT = 0,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
     FC1_PRODUCT_GRADIENT_PITCH = RL_FC1_OUTPUTS + 2 * VECTOR,
@@ -205,22 +206,21 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     }
   }
 
-  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, float *to) {
-    for (int tap_x = 0; tap_x < 3; tap_x++)
-      for (int i = 0; i < 2; i++)
-        for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K +
-                         (tap_row() * 3 + tap_x) * RL_CONV1_CHANNELS + first_input() + lane_row() * 2] =
-              make_float2(sums.values[(tap_x * 2 + i) * 4 + c], sums.values[(tap_x * 2 + i) * 4 + 2 + c]);
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap_x, float *to) {
+    for (int i = 0; i < 2; i++)
+      for (int c = 0; c < 2; c++)
+        *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K +
+                       (tap_row() * 3 + tap_x) * RL_CONV1_CHANNELS + first_input() + lane_row() * 2] =
+            make_float2(sums.values[(tap_x * 2 + i) * 4 + c], sums.values[(tap_x * 2 + i) * 4 + 2 + c]);
     return true;
   }
 
   enum { COLUMNS_BETWEEN_LANES = 2, COLUMNS_BETWEEN_FRAGMENT_HALVES = 1 }; /* tile.cuh */
 
-  template <class BeforeEpilogue, class Epilogue>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *out_gradient,
-                                                              BeforeEpilogue before_epilogue, Epilogue epilogue) {
-    tile_input_gradient<tensor_float_tile_format>(weights, out_gradient, before_epilogue, epilogue);
+  template <class Between, class Epilogue>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *out_gradient, Between between,
+                                                              Epilogue epilogue) {
+    tile_input_gradient<tensor_float_tile_format>(weights, out_gradient, between, epilogue);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *out_gradient, int row_set,
