@@ -7,16 +7,20 @@
 #include "device/launches.h"
 #include "device/ranges.h"
 
-/* Repeats of a sequence in one graph. The cost of a graph launch is divided among them, but the device is idle until the first
- * graph is launched, which takes longer for a larger graph: with CUPTI's tracing about 1 us for each node. */
-enum { REPEATS_PER_GRAPH = 16 };
+/* A sequence is launched as graphs of 1, 3, 8, 20, ... repeats, and then as equal graphs of at most MAX_REPEATS_PER_GRAPH
+ * repeats. Under CUPTI's tracing (H200), a graph launch takes the host 1 us for each node, and the device 14 us whatever the
+ * size. So the first graph is small, the device executes each graph while the host launches the next one, and there are few
+ * launches. Larger graphs make untraced epochs slower. */
+enum { MAX_REPEATS_PER_GRAPH = 128, MAX_GRAPHS_PER_SEQUENCE = 7 };
+
+/* Graphs that are queued at once. Few, because a run can be cancelled only between its queued graphs. */
+enum { MAX_GRAPHS_IN_FLIGHT = 4 };
 
 /* --- executables ------------------------------------------------------------------------------------------------- */
 
 struct rl_executable {
   const rl_sequence_list *sequence_list;
-  /* Each sequence has two graphs: one of the repeats that remain, launched once, and one of REPEATS_PER_GRAPH repeats, launched
-   * repeat / REPEATS_PER_GRAPH times. The smaller one comes first. */
+  /* The graphs of each sequence in turn, the small ones first. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
   uint64_t repeats;           /* repeats of all sequences together */
@@ -37,23 +41,38 @@ static rl_executable *allocate_executable(const rl_sequence_list *sequence_list)
   rl_executable *executable = (rl_executable *)calloc(1, sizeof *executable);
   if (!executable) return NULL;
   executable->sequence_list = sequence_list;
-  executable->graphs = (rl_cuda_repeated_graph *)calloc(2 * sequence_list->sequence_count + 1, sizeof *executable->graphs);
+  executable->graphs =
+      (rl_cuda_repeated_graph *)calloc(MAX_GRAPHS_PER_SEQUENCE * sequence_list->sequence_count + 1, sizeof *executable->graphs);
   if (executable->graphs) return executable;
   free(executable);
   return NULL;
 }
 
-/* Creates the two graphs of a sequence. */
-static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *sequence, rl_error *err) {
-  rl_cuda_repeated_graph *graphs = &executable->graphs[executable->graph_count];
-  executable->graph_count += 2;
-  executable->repeats += sequence->repeat;
-  if (rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % REPEATS_PER_GRAPH, 1, &graphs[0], err) < 0 ||
-      rl_cuda_repeated_graph_create(device, sequence, REPEATS_PER_GRAPH, sequence->repeat / REPEATS_PER_GRAPH, &graphs[1], err) <
-          0)
-    return -1;
-  executable->nodes += graphs[0].nodes * graphs[0].launch_count + graphs[1].nodes * graphs[1].launch_count;
+static int add_graph(rl_device *device, rl_executable *executable, const rl_sequence *sequence, uint64_t repeats,
+                     uint64_t launches, rl_error *err) {
+  rl_cuda_repeated_graph *graph = &executable->graphs[executable->graph_count++];
+  if (rl_cuda_repeated_graph_create(device, sequence, repeats, launches, graph, err) < 0) return -1;
+  executable->nodes += graph->nodes * graph->launch_count;
+  executable->repeats += repeats * launches;
   return 0;
+}
+
+static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Creates the graphs of a sequence: growing ones, launched once, and equal ones. The last growing one also has the repeats that
+ * the equal ones leave. */
+static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *sequence, rl_error *err) {
+  uint64_t sizes[MAX_GRAPHS_PER_SEQUENCE], count = 0, remaining = sequence->repeat, size = 1;
+  for (; size < MAX_REPEATS_PER_GRAPH && remaining >= 2 * size; size = (5 * size + 1) / 2) {
+    sizes[count++] = size;
+    remaining -= size;
+  }
+  if (remaining == 0) return 0;
+  const uint64_t limit = min_of(size, MAX_REPEATS_PER_GRAPH), launches = (remaining + limit - 1) / limit;
+  if (remaining % launches > 0) sizes[count - 1] += remaining % launches;
+  for (uint64_t i = 0; i < count; i++)
+    if (add_graph(device, executable, sequence, sizes[i], 1, err) < 0) return -1;
+  return add_graph(device, executable, sequence, remaining / launches, launches, err);
 }
 
 static int add_sequences(rl_device *device, rl_executable *executable, rl_error *err) {
@@ -80,6 +99,7 @@ int rl_cuda_instantiate(rl_device *device, const rl_sequence_list *sequence_list
 
 typedef struct run_queue { /* counts the work that a run has queued on the stream */
   const rl_observer *observer;
+  size_t max_in_flight; /* at most RL_CUDA_MAX_IN_FLIGHT */
   uint64_t total_repeats;
   uint64_t queued_repeats;
   uint64_t queued_units;                            /* a unit of work is a graph launch, or a repeat without a graph */
@@ -91,11 +111,11 @@ static void report_progress(const run_queue *queue, uint64_t finished_repeats) {
     queue->observer->progress(queue->observer->context, finished_repeats, queue->total_repeats);
 }
 
-/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are unfinished, and reports the number of finished repeats. Returns
+/* Waits until fewer than max_in_flight units of work are unfinished, and reports the number of finished repeats. Returns
  * -1 with ECANCELED when the observer cancels. */
 static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *err) {
-  size_t slot = queue->queued_units % RL_CUDA_MAX_IN_FLIGHT;
-  if (queue->queued_units >= RL_CUDA_MAX_IN_FLIGHT) {
+  size_t slot = queue->queued_units % queue->max_in_flight;
+  if (queue->queued_units >= queue->max_in_flight) {
     if (rl_cuda_check(cudaEventSynchronize(rl_cuda_device_of(device)->progress_events[slot]), "running", err) < 0) return -1;
     report_progress(queue, queue->repeats_at_event[slot]);
   }
@@ -104,7 +124,7 @@ static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *er
 
 /* Records the progress event of the unit of work that was enqueued last, which has `repeats` repeats. */
 static int record_progress_event(rl_device *device, run_queue *queue, uint64_t repeats, rl_error *err) {
-  size_t slot = queue->queued_units++ % RL_CUDA_MAX_IN_FLIGHT;
+  size_t slot = queue->queued_units++ % queue->max_in_flight;
   queue->repeats_at_event[slot] = queue->queued_repeats += repeats;
   return rl_cuda_check(cudaEventRecord(rl_cuda_device_of(device)->progress_events[slot], rl_cuda_stream(device)), "running", err);
 }
@@ -155,7 +175,7 @@ static int enqueue_executable(rl_device *device, const void *argument, run_queue
 
 int rl_cuda_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
   if (executable->enqueued_individually) return rl_cuda_run_eager(device, executable->sequence_list, observer, elapsed, err);
-  run_queue queue = {observer, executable->repeats};
+  run_queue queue = {observer, MAX_GRAPHS_IN_FLIGHT, executable->repeats};
   rl_elapsed times = {0, 0, executable->nodes};
   if (run_timed(device, executable->sequence_list->name, enqueue_executable, executable, &queue, &times, err) < 0) return -1;
   *elapsed = times;
@@ -187,7 +207,7 @@ static int count_nodes(rl_device *device, const rl_sequence_list *sequence_list,
 
 int rl_cuda_run_eager(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
                       rl_error *err) {
-  run_queue queue = {observer};
+  run_queue queue = {observer, RL_CUDA_MAX_IN_FLIGHT};
   rl_elapsed times = {};
   for (size_t i = 0; i < sequence_list->sequence_count; i++) queue.total_repeats += sequence_list->sequences[i].repeat;
   if (count_nodes(device, sequence_list, &times.stream_operations, err) < 0 ||
