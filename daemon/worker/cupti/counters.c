@@ -12,6 +12,7 @@
 
 #include "worker/cupti/device_attributes.h"
 #include "worker/cupti/cluster_limits.h"
+#include "worker/cupti/counter_evaluation.h"
 #include "worker/cupti/cache_flush.h"
 #include "worker/cupti/launch_metrics.h"
 #include "worker/cupti/check.h"
@@ -257,29 +258,22 @@ static int list_ranges(profiled_step *step, rl_error *err) {
   return 0;
 }
 
-/* Fills values[kernel * metric_count + metric]: NAN for kernels that are not selected and for metrics that no group of the plan
- * contains. */
-static int collect_counters(const rl_counter_plan *plan, profiled_step *step, double *values, rl_error *err) {
+/* Collects the counters of a plan and starts to evaluate them. */
+static int collect_counters(const rl_counter_plan *plan, profiled_step *step, rl_counter_evaluation *evaluation, rl_error *err) {
   const rl_user_replay replay = {.restore = restore_inputs,
                                  .run = run_with_cold_caches,
                                  .on_pass_ended = on_pass_ended,
                                  .context = step,
                                  .timer = &step->timer};
-  const size_t kernel_count = step->kernel_count, metric_count = plan->metric_count;
-  double *group_values = calloc(step->range_count * metric_count + 1, sizeof *group_values);
-  if (group_values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
-  for (size_t i = 0; i < kernel_count * metric_count; i++) values[i] = NAN;
-  int result = 0;
-  for (size_t g = 0; g < plan->group_count && result == 0; g++) {
-    const rl_counter_group *group = &plan->groups[g];
-    result = rl_range_profiler_collect(&step->counters->range_profiler, group, &replay, step->range_selected, step->range_count,
-                                       group_values, err);
-    for (size_t k = 0; k < kernel_count && result == 0; k++)
-      for (size_t m = 0; m < group->count && step->selected[k]; m++)
-        values[k * metric_count + group->metrics[m]] = group_values[step->range_of_kernel[k] * group->count + m];
+  for (size_t g = 0; g < plan->group_count; g++) {
+    size_t image_size = 0;
+    if (rl_range_profiler_collect(&step->counters->range_profiler, &plan->groups[g], &replay, step->range_count, err) < 0)
+      return -1;
+    const uint8_t *image = rl_range_profiler_image(step->counters->range_profiler, &image_size);
+    if (rl_counter_evaluation_add(evaluation, g, image, image_size, err) < 0) return -1;
   }
-  free(group_values);
-  return result;
+  rl_counter_evaluation_start(evaluation);
+  return 0;
 }
 
 static int append_kernel(const rl_counters *counters, const profiled_step *step, size_t ordinal, rl_records *records,
@@ -345,7 +339,8 @@ static bool selects_occupancy_curves(const rl_profile_options *profile_options) 
 /* The counters of one plan. */
 typedef struct collected_counters {
   const rl_prepared_profile *prepared;
-  double *values; /* values[kernel * prepared->plan->metric_count + metric]; owned */
+  rl_counter_evaluation *evaluation; /* owned */
+  const double *values;              /* values[kernel * prepared->plan->metric_count + metric]; set when they are evaluated */
 } collected_counters;
 
 enum { MAX_PLANS = 2 };
@@ -355,7 +350,16 @@ typedef struct collection {
 } collection;
 
 static void clear_collection(collection *collected) {
-  for (size_t i = 0; i < collected->plan_count; i++) free(collected->plans[i].values);
+  for (size_t i = 0; i < collected->plan_count; i++) rl_counter_evaluation_close(collected->plans[i].evaluation);
+}
+
+/* Waits until the counters that were collected are evaluated. */
+static int wait_for_values(collection *collected, rl_error *err) {
+  for (size_t i = 0; i < collected->plan_count; i++) {
+    if (rl_counter_evaluation_wait(collected->plans[i].evaluation, err) < 0) return -1;
+    collected->plans[i].values = rl_counter_evaluation_values(collected->plans[i].evaluation);
+  }
+  return 0;
 }
 
 static const rl_prepared_profile *last_profile(const collection *collected) {
@@ -459,15 +463,16 @@ static int add_plan(rl_counters *counters, const rl_profile_options *profile_opt
                     profiled_step *step, collection *collected, rl_error *err) {
   collected_counters *plan = &collected->plans[collected->plan_count];
   const rl_prepared_profile *before = collected->plan_count > 0 ? collected->plans[0].prepared : NULL;
-  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, profile_options, absent_classes, before,
+  const rl_kernel_ranges ranges = {step->range_of_kernel, step->selected, step->kernel_count};
+  if (wait_for_values(collected, err) < 0 ||
+      rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, profile_options, absent_classes, before,
                                &plan->prepared, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_PLANNING);
-  plan->values = calloc(step->kernel_count * plan->prepared->plan->metric_count + 1, sizeof *plan->values);
-  if (plan->values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+  if (rl_counter_evaluation_open(plan->prepared->plan, &ranges, &plan->evaluation, err) < 0) return -1;
   collected->plan_count++;
   step->replay_count += plan->prepared->plan->passes;
-  return collect_counters(plan->prepared->plan, step, plan->values, err);
+  return collect_counters(plan->prepared->plan, step, plan->evaluation, err);
 }
 
 /* Collects the counters. A counter that only instructions of absent classes increment is not collected; its value is 0. While
@@ -485,25 +490,39 @@ static int collect_all(rl_counters *counters, const rl_profile_options *profile_
   return add_plan(counters, profile_options, absent_classes, step, collected, err);
 }
 
-static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
-                                       rl_records *records, rl_error *err) {
-  collection collected = {0};
-  int result = collect_all(counters, profile_options, step, &collected, err);
-  if (result == 0) result = append_results(counters, &collected, step, records, err);
-  clear_collection(&collected);
-  rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_EVALUATING);
-  return result;
-}
+typedef struct step_collection { /* context of the callbacks of the instruction profiler */
+  profiled_step *step;
+  collection *collected;
+} step_collection;
+
+static int restore_step(void *context, rl_error *err) { return restore_inputs(((step_collection *)context)->step, err); }
 
 static void release_range_profiler(void *context) {
-  const profiled_step *step = context;
-  rl_range_profiler_release(step->counters->range_profiler);
+  rl_range_profiler_release(((step_collection *)context)->step->counters->range_profiler);
 }
 
-/* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_profiler.h). rl_instruction_profiler_begin
- * comes first, because it disables PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
+static int finish_evaluation(void *context, rl_error *err) {
+  return wait_for_values(((step_collection *)context)->collected, err);
+}
+
+/* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_profiler.h), while the counters are evaluated.
+ */
+static int collect_and_append(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                              collection *collected, rl_records *records, rl_error *err) {
+  if (collect_all(counters, profile_options, step, collected, err) < 0 ||
+      rl_instruction_profiler_collect(counters->instruction_profiler, records, err) < 0 || wait_for_values(collected, err) < 0 ||
+      append_results(counters, collected, step, records, err) < 0)
+    return -1;
+  rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_EVALUATING);
+  return rl_instruction_profiler_append(counters->instruction_profiler, err);
+}
+
+/* Collects everything about a step. rl_instruction_profiler_begin comes first, because it disables PC sampling: CUPTI can't
+ * collect counters while PC sampling is enabled. */
 static int collect_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                         rl_records *records, rl_error *err) {
+  collection collected = {0};
+  step_collection context = {step, &collected};
   rl_launched_kernel *kernels = launched_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
   const rl_instruction_profiler_request request = {.instance = step->instance,
@@ -512,13 +531,14 @@ static int collect_step(rl_counters *counters, const rl_profile_options *profile
                                                    .kernel_count = step->kernel_count,
                                                    .profile_options = profile_options,
                                                    .flush = step->flush,
-                                                   .restore = restore_inputs,
+                                                   .restore = restore_step,
                                                    .release_range_profiler = release_range_profiler,
-                                                   .context = step,
+                                                   .finish_evaluation = finish_evaluation,
+                                                   .context = &context,
                                                    .timer = &step->timer};
   int result = rl_instruction_profiler_begin(counters->instruction_profiler, &request, err);
-  if (result == 0) result = collect_and_append_counters(counters, profile_options, step, records, err);
-  if (result == 0) result = rl_instruction_profiler_collect(counters->instruction_profiler, records, err);
+  if (result == 0) result = collect_and_append(counters, profile_options, step, &collected, records, err);
+  clear_collection(&collected);
   rl_instruction_profiler_end(counters->instruction_profiler);
   free(kernels);
   return result;

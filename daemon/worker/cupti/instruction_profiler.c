@@ -273,6 +273,10 @@ int rl_instruction_profiler_collect(rl_instruction_profiler *profiler, rl_record
                     err) < 0 ||
       (!profiler->pc_sampling_attempted && collect_pc_samples(profiler, err) < 0))
     return -1;
+  return 0;
+}
+
+int rl_instruction_profiler_append(rl_instruction_profiler *profiler, rl_error *err) {
   for (size_t k = 0; k < profiler->request->kernel_count; k++)
     if (rl_kernel_is_selected(&profiler->request->kernels[k]) && append_kernel(profiler, k, err) < 0) return -1;
   rl_stage_timer_lap(profiler->request->timer, RL_PROFILER_STAGE_APPENDING);

@@ -6,8 +6,8 @@
  *   PM samples     timelines: counters of the device at a fixed interval while a kernel runs
  *   topology       the device's CPUs, NUMA nodes and links
  *
- * The order of calls for each request: begin, then the caller's own collection of counters, collect, end. begin disables PC
- * sampling, because CUPTI can't collect counters while PC sampling is enabled. restart_pc_sampling may be called between
+ * The order of calls for each request: begin, then the caller's own collection of counters, collect, append, end. begin disables
+ * PC sampling, because CUPTI can't collect counters while PC sampling is enabled. restart_pc_sampling may be called between
  * requests. A metric that can't be collected has no value but a reason; it does not fail the pass. Not thread-safe. */
 #ifndef RL_CUPTI_INSTRUCTION_PROFILER_H
 #define RL_CUPTI_INSTRUCTION_PROFILER_H
@@ -38,8 +38,9 @@ typedef struct rl_instruction_profiler_request { /* owns nothing; everything mus
   size_t kernel_count;
   const rl_profile_options *profile_options;
   rl_cache_flush *flush;
-  int (*restore)(void *context, rl_error *err);  /* restores the step's inputs; leaves the device idle */
-  void (*release_range_profiler)(void *context); /* CUPTI can't sample while a session of the range profiler is open */
+  int (*restore)(void *context, rl_error *err);           /* restores the step's inputs; leaves the device idle */
+  void (*release_range_profiler)(void *context);          /* CUPTI can't sample while a session of the range profiler is open */
+  int (*finish_evaluation)(void *context, rl_error *err); /* called before functions that are not safe beside it */
   void *context;
   rl_stage_timer *timer; /* NULL is allowed */
 } rl_instruction_profiler_request;
@@ -53,8 +54,9 @@ void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL i
  * the request then reports them. */
 void rl_instruction_profiler_prepare(rl_instruction_profiler *profiler);
 
-/* begin starts to disassemble the kernels, and disables PC sampling. collect adds metrics, instructions and code hashes to the
- * kernels in the records. Call end also after a failure. begin and collect return -1 when the step can't be replayed.
+/* begin starts to disassemble the kernels, and disables PC sampling. collect adds timelines to the records. append adds metrics,
+ * instructions and code hashes to the kernels in the records. Call end also after a failure. begin and collect return -1 when the
+ * step can't be replayed.
  *
  * The first request takes PC samples last, in collect, and leaves PC sampling configured. If PC sampling is still configured at
  * a later request, begin takes the samples first and then disables PC sampling. */
@@ -69,6 +71,7 @@ const char *rl_instruction_profiler_chip(const rl_instruction_profiler *profiler
  * has; none when a kernel's SASS is not available or several modules define its symbol with different code. */
 rl_instruction_classes rl_instruction_profiler_absent_classes(const rl_instruction_profiler *profiler, int timeout_ms);
 int rl_instruction_profiler_collect(rl_instruction_profiler *profiler, rl_records *records, rl_error *err);
+int rl_instruction_profiler_append(rl_instruction_profiler *profiler, rl_error *err);
 void rl_instruction_profiler_end(rl_instruction_profiler *profiler);
 /* Call between requests. Releases the PC sampling configuration and enables PC sampling again if it is allowed, so that modules
  * loaded next have samples. NULL is allowed. */

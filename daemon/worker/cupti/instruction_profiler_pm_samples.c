@@ -135,6 +135,7 @@ int rl_instruction_profiler_collect_pm_samples(rl_instruction_profiler *profiler
   profiler->pm_interval_ns = choose_interval_ns(profiler);
   if (choose_kernels_with_timelines(profiler) == 0) return 0;
   profiler->request->release_range_profiler(profiler->request->context);
+  if (profiler->request->finish_evaluation(profiler->request->context, err) < 0) return -1;
   if (open_sampling_plan(profiler, err) < 0 ||
       rl_pm_sampling_open(profiler->device_index, &profiler->pm_sampling_plan->groups[0], (uint64_t)profiler->pm_interval_ns,
                           &profiler->pm_sampling, err) < 0)

@@ -79,7 +79,9 @@ static int stop_sass_metrics(rl_instruction_profiler *profiler, rl_error *err) {
 }
 
 int rl_instruction_profiler_collect_sass_metrics(rl_instruction_profiler *profiler, rl_error *err) {
-  if (!profiler->sass_metrics_open && rl_sass_metrics_open(profiler->device_index, profiler->chip, err) < 0) return -1;
+  if (!profiler->sass_metrics_open && (profiler->request->finish_evaluation(profiler->request->context, err) < 0 ||
+                                       rl_sass_metrics_open(profiler->device_index, profiler->chip, err) < 0))
+    return -1;
   profiler->sass_metrics_open = true;
   return rl_instruction_profiler_replay(profiler, start_sass_metrics, stop_sass_metrics, err);
 }

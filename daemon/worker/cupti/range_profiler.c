@@ -266,26 +266,26 @@ static int decode(const rl_range_profiler *profiler, rl_error *err) {
                  profiler->range_count, info.numTotalRanges, flush.numRangesDropped);
 }
 
-static int collect(rl_range_profiler *profiler, const rl_counter_group *group, const rl_user_replay *replay, const bool *selected,
-                   double *values, rl_error *err) {
+static int collect(rl_range_profiler *profiler, const rl_counter_group *group, const rl_user_replay *replay, rl_error *err) {
   if (begin_session(profiler, err) < 0 || configure(profiler, err) < 0) return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_ENABLING);
   if (run_passes(profiler, group->passes, replay, err) < 0 || decode(profiler, err) < 0) return -1;
-  for (size_t i = 0; i < profiler->range_count; i++)
-    if (selected[i] &&
-        rl_counter_group_evaluate(group, profiler->data.image, profiler->data.image_size, i, values + i * group->count, err) < 0)
-      return -1;
   rl_stage_timer_lap(replay->timer, RL_PROFILER_STAGE_EVALUATING);
   return 0;
 }
 
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
-                              const bool *selected, size_t range_count, double *values, rl_error *err) {
+                              size_t range_count, rl_error *err) {
   CUcontext context = NULL;
   if (current_context(&context, err) < 0) return -1;
   if (!matches(*kept_profiler, context, group, range_count)) rl_range_profiler_close(kept_profiler);
   int result = *kept_profiler != NULL ? 0 : open_profiler(kept_profiler, context, group, range_count, err);
-  if (result == 0) result = collect(*kept_profiler, group, replay, selected, values, err);
+  if (result == 0) result = collect(*kept_profiler, group, replay, err);
   if (result < 0) rl_range_profiler_close(kept_profiler);
   return result;
+}
+
+const uint8_t *rl_range_profiler_image(const rl_range_profiler *profiler, size_t *size) {
+  *size = profiler->data.image_size;
+  return profiler->data.image;
 }

@@ -22,11 +22,13 @@ typedef struct rl_user_replay {                       /* callbacks; each pass ca
 
 typedef struct rl_range_profiler rl_range_profiler;
 
-/* Collects a group's metrics for the `range_count` launches of the step. Sets values[range * group->count + metric] for each
- * range with selected[range]; ranges are in order of issue. *kept_profiler: NULL, or the profiler of an earlier collection, which
- * is reused if its configuration matches, and else replaced. It is NULL after a failure. The caller closes *kept_profiler. */
+/* Collects a group's counters for the `range_count` launches of the step, and decodes them. *kept_profiler: NULL, or the profiler
+ * of an earlier collection, which is reused if its configuration matches, and else replaced. It is NULL after a failure. The
+ * caller closes *kept_profiler. */
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
-                              const bool *selected, size_t range_count, double *values, rl_error *err);
+                              size_t range_count, rl_error *err);
+/* Returns the counter data image of the last collection, with the ranges in order of issue. It is valid until the next call. */
+const uint8_t *rl_range_profiler_image(const rl_range_profiler *profiler, size_t *size);
 /* Closes the session; the next collection opens another. NULL is allowed. */
 void rl_range_profiler_release(rl_range_profiler *profiler);
 /* Closes the session and frees the profiler. Sets *kept_profiler to NULL, which it may be already. */

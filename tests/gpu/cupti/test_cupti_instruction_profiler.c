@@ -42,6 +42,10 @@ static int synchronize(void *context, rl_error *why) {
 }
 
 static void release_range_profiler(void *context) { (void)context; } /* the range profiler is not used */
+static int finish_evaluation(void *context, rl_error *error) {
+  (void)context, (void)error;
+  return 0;
+}
 
 static void open_all(void) {
   rl_subscriber_open(rl_pc_sampling_on_context_created);
@@ -87,10 +91,12 @@ static double collect(uint32_t sections, int skipped) {
                                                    .profile_options = &profile_options,
                                                    .flush = flush,
                                                    .restore = synchronize,
-                                                   .release_range_profiler = release_range_profiler};
+                                                   .release_range_profiler = release_range_profiler,
+                                                   .finish_evaluation = finish_evaluation};
   int64_t start = rl_monotonic_ns();
   int result = rl_instruction_profiler_begin(profiler, &request, &err);
   if (result == 0) result = rl_instruction_profiler_collect(profiler, &records, &err);
+  if (result == 0) result = rl_instruction_profiler_append(profiler, &err);
   rl_instruction_profiler_end(profiler);
   double ms = (double)(rl_monotonic_ns() - start) * 1e-6;
   check(result, "collect");
