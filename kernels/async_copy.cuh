@@ -15,6 +15,11 @@ static __device__ __forceinline__ void cp_async_16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
+/* Begins to copy 8 bytes; both addresses are aligned to 8 bytes. */
+static __device__ __forceinline__ void cp_async_8(void *to, const void *from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
 /* Begins to copy ROWS rows of the matrix from[row_count][stride] into `to`, beginning with row first_row. Where the matrix has no
  * more rows, writes zeros. A row of `to` has PITCH elements; its last 16 bytes are padding against bank conflicts and are not
  * written. All THREADS threads of the block call it. */

@@ -61,29 +61,19 @@ template <int COUNT> __device__ static inline void lower_register_limit(void) {
 
 /* WGMMA_REGISTERS_N: the registers of N sums, as the first operands. tests/simt/translate.py expands these macros, too. */
 #define WGMMA_REGISTERS_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WGMMA_REGISTERS_32                                                 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define WGMMA_REGISTERS_48                                                           \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define WGMMA_REGISTERS_56                                                           \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55"
 
 /* The products below are FP16 with FP32 sums: sums += A · B, or sums = A · B if `accumulate` is false. a, b: descriptors. */
 __device__ static inline void wgmma_m64n96k16(float (&sums)[48], uint64_t a, uint64_t b, bool accumulate) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %50, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" WGMMA_REGISTERS_48
                "}, %48, %49, p, 1, 1, 0, 0; }"
                : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32)
-               : "l"(a), "l"(b), "r"((int)accumulate));
-}
-
-/* A is transposed. */
-__device__ static inline void wgmma_m64n112k16(float (&sums)[56], uint64_t a, uint64_t b, bool accumulate) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %58, 0; wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {" WGMMA_REGISTERS_56
-               "}, %56, %57, p, 1, 1, 1, 0; }"
-               : WGMMA_16(sums, 0), WGMMA_16(sums, 16), WGMMA_16(sums, 32), WGMMA_4(sums, 48), WGMMA_4(sums, 52)
                : "l"(a), "l"(b), "r"((int)accumulate));
 }
 
@@ -96,10 +86,18 @@ __device__ static inline void wgmma_m64n32k16(float (&sums)[16], const uint32_t 
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
 }
 
-/* A is sparse: of four adjacent elements of a row, two are stored, in the fragments of a product with half the depth. metadata:
- * the indices of the stored elements among the four, ascending, two bits each. Lanes 0 and 1 of each four lanes hold those of the
- * k below 16, and from 16 on: the lower 16 bits of row lane / 4, the upper ones of row lane / 4 + 8 of the warp's rows. B is
- * transposed. */
+/* In the products below, B is transposed, and A is sparse: of four adjacent elements of a row, two are stored, in the fragments
+ * of a product with half the depth. metadata: the indices of the stored elements among the four, ascending, two bits each. Of
+ * each four lanes, lanes 2 · SELECTOR and 2 · SELECTOR + 1 hold those of the k below 16, and from 16 on: the lower 16 bits of row
+ * lane / 4, the upper ones of row lane / 4 + 8 of the warp's rows. */
+template <int SELECTOR> __device__ static inline void wgmma_sparse_m64n64k32(float (&sums)[32], const uint32_t a[4],
+                                                                             uint32_t metadata, uint64_t b, bool accumulate) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %38, 0; wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {" WGMMA_REGISTERS_32
+               "}, {%32, %33, %34, %35}, %36, %37, %39, p, 1, 1, 1; }"
+               : WGMMA_16(sums, 0), WGMMA_16(sums, 16)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(metadata), "r"((int)accumulate), "n"(SELECTOR));
+}
+
 __device__ static inline void wgmma_sparse_m64n96k32(float (&sums)[48], const uint32_t a[4], uint32_t metadata, uint64_t b,
                                                      bool accumulate) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %54, 0; wgmma.mma_async.sp.sync.aligned.m64n96k32.f32.f16.f16 {" WGMMA_REGISTERS_48

@@ -148,6 +148,25 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t
   sync_lanes("ldmatrix.x2.trans", ~0u, &own, load_matrices<2, true>, true);
 }
 
+struct movmatrix_operands { /* of one lane */
+  uint32_t *to, from;
+};
+
+inline void transpose_matrix(void *const lanes[WARP]) {
+  for (int i = 0; i < WARP; i++) {
+    uint32_t pair = 0;
+    for (int k = 0; k < 2; k++) {
+      const int row = i % 4 * 2 + k, column = i / 4;
+      pair |= (((movmatrix_operands *)lanes[row * 4 + column / 2])->from >> column % 2 * 16 & 0xffff) << k * 16;
+    }
+    *((movmatrix_operands *)lanes[i])->to = pair;
+  }
+}
+inline void movmatrix_sync_aligned_m8n8_trans_b16(uint32_t &to, uint32_t from) {
+  movmatrix_operands own = {&to, from};
+  sync_lanes("movmatrix", ~0u, &own, transpose_matrix, true);
+}
+
 /* --- mma.m16n8k16 ----------------------------------------------------------------------------------------------------------- */
 
 /* Computes d[16][8] = a[16][16] · b[16][8] + c[16][8]. Lane i holds
@@ -306,15 +325,18 @@ template <int N> struct wgmma_operands { /* of one lane */
   bool accumulates, a_is_shared, a_is_sparse;
   uint32_t a[4]; /* fragments as in mma, if a is in registers */
   uint32_t metadata;
+  int selector;
   wgmma_operand shared_a, shared_b;
   int first_row; /* of the warp */
 };
 
-/* Returns the depth in a sparse a of the stored element k of a row. Lanes 0 and 1 of four have the metadata of eight elements,
- * for row lane / 4 in the lower half of the register and for row lane / 4 + 8 in the upper half. */
+/* Returns the depth in a sparse a of the stored element k of a row. Two lanes of four, which the selector chooses, have the
+ * metadata of eight elements each, for row lane / 4 in the lower half of the register and for row lane / 4 + 8 in the upper half.
+ */
 template <int N> int sparse_depth(void *const lanes[WARP], int row, int k) {
   const auto index_at = [&](int element) {
-    const uint32_t metadata = ((const wgmma_operands<N> *)lanes[row % 8 * 4 + element / 8])->metadata;
+    const int selector = ((const wgmma_operands<N> *)lanes[0])->selector;
+    const uint32_t metadata = ((const wgmma_operands<N> *)lanes[row % 8 * 4 + selector * 2 + element / 8])->metadata;
     return (int)(metadata >> (row / 8 * 16 + element % 8 * 2) & 3);
   };
   if (index_at(k & ~1) >= index_at(k | 1)) die("wgmma with the indices %d and %d", index_at(k & ~1), index_at(k | 1));
@@ -365,8 +387,9 @@ template <int N> void wgmma_registers(float *const d[N / 2], uint32_t a0, uint32
 
 template <int N> void wgmma_sparse(float *const d[N / 2], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b,
                                    uint32_t metadata, int selector, bool accumulates, int, int, int b_is_transposed) {
-  if (selector != 0) die("sparse wgmma with selector %d", selector);
-  wgmma_operands<N> own = {.accumulates = accumulates, .a_is_sparse = true, .a = {a0, a1, a2, a3}, .metadata = metadata};
+  if (selector != 0 && selector != 1) die("wgmma.sp with selector %d", selector);
+  wgmma_operands<N> own = {
+      .accumulates = accumulates, .a_is_sparse = true, .a = {a0, a1, a2, a3}, .metadata = metadata, .selector = selector};
   std::copy(d, d + N / 2, own.d);
   own.shared_b = {b, b_is_transposed != 0};
   sync_lanes("wgmma.sp", ~0u, &own, multiply_warpgroup<N>, true);
@@ -393,11 +416,11 @@ template <class... Operands> void wgmma_mma_async_sync_aligned_m64n32k16_f32_f16
 template <class... Operands> void wgmma_mma_async_sync_aligned_m64n96k16_f32_f16_f16(Operands &&...operands) {
   wgmma<96>(operands...);
 }
+template <class... Operands> void wgmma_mma_async_sp_sync_aligned_m64n64k32_f32_f16_f16(Operands &&...operands) {
+  with_sums<32>(wgmma_sparse<64>, operands...);
+}
 template <class... Operands> void wgmma_mma_async_sp_sync_aligned_m64n96k32_f32_f16_f16(Operands &&...operands) {
   with_sums<48>(wgmma_sparse<96>, operands...);
-}
-template <class... Operands> void wgmma_mma_async_sync_aligned_m64n112k16_f32_f16_f16(Operands &&...operands) {
-  wgmma<112>(operands...);
 }
 inline void wgmma_fence_sync_aligned() {}
 inline void wgmma_commit_group_sync_aligned() {}

@@ -314,7 +314,7 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     load_argmaxes(argmaxes, min(loop.n, gather.batch - 1), loop.row, &gradients);
     load_gradients(pooled_gradient, min(loop.n, gather.batch - 1), loop.row, &gradients);
     for (int position = 0; position < POSITIONS; position++)
-      add_position<PLANE_HALVES, 2>(gradient, argmax, position, window, sum);
+      add_position<PLANE_HALVES, PLANE_PITCH, 8, 2>(gradient, argmax, position, window, sum);
     __syncwarp();
   }
   const int first_channel = threadIdx.x % 32 / 4 * 4;

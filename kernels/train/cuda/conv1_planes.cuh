@@ -30,23 +30,24 @@ template <int PLANE> static __device__ __forceinline__ void store_word(uint32_t 
   to[3 * PLANE] = __high2half(odd);
 }
 
-/* Adds the products for a row of pooled pixels and one position of their windows: gradients whose argmax is this position, times
- * the pixels under the taps. gradient: fragments of operand A for TILES tiles of 16 channels × 16 pixels. Both bytes of each 16
- * bits of `argmax` are the argmax of the gradient in the same 16 bits. row: the planes, from the first image row under the
- * windows on. Columns of sum[tile][0] are taps 0 to 7. Of the columns of sum[tile][1], the first is tap 8, the second has ones
- * for the bias, and the others are not used. */
-template <int PLANE, int TILES> static __device__ __forceinline__ void add_position(const uint32_t gradient[TILES][4],
-                                                                                    const uint32_t argmax[TILES][4], int position,
-                                                                                    const __half *row, float sum[TILES][2][4]) {
+/* Adds the products for 16 pooled pixels and one position of their windows: gradients whose argmax is this position, times the
+ * pixels under the taps. PLANE, PITCH: FP16 values from a plane, and a row of a plane, to the next; HALF: from the pixels of the
+ * first eight pooled pixels to those of the others. gradient: fragments of operand A for TILES tiles of 16 channels × 16 pixels.
+ * Both bytes of each 16 bits of `argmax` are the argmax of the gradient in the same 16 bits. row: the planes, from the first
+ * image row under the windows on. Columns of sum[tile][0] are taps 0 to 7. Of the columns of sum[tile][1], the first is tap 8,
+ * the second has ones for the bias, and the others are not used. */
+template <int PLANE, int PITCH, int HALF, int TILES>
+static __device__ __forceinline__ void add_position(const uint32_t gradient[TILES][4], const uint32_t argmax[TILES][4],
+                                                    int position, const __half *row, float sum[TILES][2][4]) {
   const int lane = threadIdx.x % 32, tap = lane / 4;
-  const __half *first = &row[tap % 3 * PLANE + tap / 3 * PLANE_PITCH + lane % 4 * 2],
-               *last = &row[2 * PLANE + 2 * PLANE_PITCH + lane % 4 * 2];
-  const int shift = position % 2 * PLANE + position / 2 * PLANE_PITCH;
+  const __half *first = &row[tap % 3 * PLANE + tap / 3 * PITCH + lane % 4 * 2],
+               *last = &row[2 * PLANE + 2 * PITCH + lane % 4 * 2];
+  const int shift = position % 2 * PLANE + position / 2 * PITCH;
   const __half2 position_bytes = half2_from_bits(position * 0x01010101u), one = __float2half2_rn(1.0f);
   uint32_t taps[2][2], selected[4];
   for (int i = 0; i < 2; i++) {
-    taps[0][i] = *(const uint32_t *)&first[shift + i * 8];
-    taps[1][i] = tap == 1 ? half2_bits(one) : *(const uint32_t *)&last[shift + i * 8];
+    taps[0][i] = *(const uint32_t *)&first[shift + i * HALF];
+    taps[1][i] = tap == 1 ? half2_bits(one) : *(const uint32_t *)&last[shift + i * HALF];
   }
   for (int m = 0; m < TILES; m++) {
     for (int i = 0; i < 4; i++) selected[i] = gradient[m][i] & __heq2_mask(half2_from_bits(argmax[m][i]), position_bytes);

@@ -1,18 +1,24 @@
 /* Implements rl_convolutions_backward (kernels.h): the backward passes of conv2 and conv1 in one kernel, in FP16 on the tensor
  * cores of Hopper. The gradient of conv1's pooled output stays on the chip.
  *
+ * Sparsity: max-pooling passes the gradient of a window to at most one of its four pixels. Of four adjacent pixels in a row of
+ * conv2's output, which belong to two windows, at most two have a gradient. So the gradient of conv2's output is a sparse operand
+ * A of wgmma: for each window and row, the stored value is the pooled gradient if its argmax is in this row, else zero; the
+ * metadata are the columns of the argmaxes. A sparse wgmma takes half the time of a dense one.
+ *
  * Division of work: a block processes its images on one SM, with three warpgroups:
  *
  *   weight gradient  one warpgroup, for all images: adds up nine products, one for each tap: [64 output channels × pixels] ·
- *                    [pixels × 32 channels]. The left operand is unpooled in registers. It is sparse: of four adjacent pixels
- *                    of a row, which belong to two pooling windows, at most two have a gradient.
- *   input gradient   two warpgroups, each for every second image. A warpgroup loads the image into its buffer in shared memory,
- *                    unpools the gradient of conv2's output, and adds up the gradient of conv2's bias. It computes conv1's
- *                    pooled gradient, two image rows in one product: [2 rows × 32 channels, 64 output channels] · [64 output
- *                    channels, pixels of row pairs] for each of 12 taps: four rows of conv2's output, three columns. A quarter
- *                    of the weights are zeros, because a row depends on three of the four rows. The sums of a lane, rounded to
- *                    FP16, are its left operand of the products that give conv1's gradients, which are the same as in
- *                    conv1_half.cu.
+ *                    [pixels × 32 channels], with pixels of two rows as the depth. It also adds up conv2's bias gradient.
+ *   input gradient   two warpgroups, each for every second image. A warpgroup computes conv1's pooled gradient in patches of
+ *                    2 × 2 pixels, which depend on four rows and four columns of conv2's output. A row of the patches is the sum
+ *                    of three products, one for each row of the filter: [patches × (4 columns × 64 channels)] · [(4 columns × 64
+ *                    channels) × (2 pixels × 32 channels)]. A quarter of the weights are zeros, because a pixel depends on three
+ *                    of the four columns. From the gradient the warpgroup computes those of conv1 by mma.sync, as in
+ *                    conv1_half.cu: their operand A is the transpose of the gradient (in registers, by movmatrix), rounded to
+ *                    FP16.
+ *
+ * There are 7 × 7 patches; the eighth patch of each row, and the eighth row, are zeros. Each warp has two rows of patches.
  *
  * Each block stores one row of partial sums of each gradient. Sums are FP32, in a fixed order; those of conv2's weights are
  * stored in FP16, so that Adam reads half as many bytes. Blocks exchange no data.
@@ -20,15 +26,13 @@
  * Before the wait for the previous kernel (fc1's input gradient), a block loads conv2's weights, and pooled1 and the pixels of
  * its first images: kernels that had ended when the previous one began its work have written them (pdl.cuh).
  *
- * Shared memory: a pixel is a row of 64 bytes (conv1's output) or 128 bytes (the unpooled gradient), so operands that are shifted
- * by a tap begin at another pixel of the same image (wgmma_row_descriptor). An image row has PITCH pixels. The unpooled gradient
- * is in two parts, its even and its odd rows, so that the pixels of row pairs are adjacent, with rows and columns of zeros around
- * it.
+ * Shared memory: a pixel of conv1's output is a row of 64 bytes, and an image row has PITCH pixels, so operands that are shifted
+ * by a tap begin at another pixel of the same image (wgmma_row_descriptor).
  *
- * Synchronisation: full[buffer] ends a phase when an image has been loaded (RAW), empty[buffer] when the weight gradient has read
- * it (WAR).
+ * Synchronisation: full[buffer] ends a phase when conv1's output has been loaded (RAW), empty[buffer] when the weight gradient
+ * has read it (WAR).
  *
- * Shortest possible time: 8 µs on an H200 at batch 512: 3552 cycles for each image by wgmma. */
+ * Shortest possible time: 5 µs on an H200 at batch 512: 2400 cycles for each image by wgmma. */
 #include "clusters.cuh"
 #include "hopper/wgmma.cuh"
 #include "pdl.cuh"
@@ -39,37 +43,33 @@
 enum {
   VECTOR = 8,                              /* FP16 values in 16 bytes */
   BUFFERS = 2,                             /* images in shared memory, and warpgroups for the input gradient */
-  PITCH = 16,                              /* pixels from one row to the next in a plane */
   INPUT_THREADS = BUFFERS * WGMMA_THREADS, /* threads that compute the input gradient */
+  INPUT_WARPS = INPUT_THREADS / 32,
   THREADS = WGMMA_THREADS + INPUT_THREADS,
   MAX_BLOCKS = 132,                        /* SMs of an H200 */
   MIN_IMAGES = 2,                          /* of a block */
+  PITCH = 16,                              /* pixels from one row of conv1's output to the next in shared memory */
   IN_VECTORS = RL_CONV1_CHANNELS / VECTOR, /* of a pixel of conv1's output */
   IN_PIXEL_BYTES = RL_CONV1_CHANNELS * 2,
   IN_BYTES = 15 << 10, /* RL_POOLED1_SIDE · PITCH + 2 pixels, because the last operand begins at pixel 2 · PITCH + 2 */
-  OUT_PIXEL_BYTES = RL_CONV2_CHANNELS * 2,
-  ROW_PAIRS = RL_POOLED1_SIDE / 2,
-  OUT_BORDER = 2, /* zero pixels before the first row */
-  /* The even or odd rows: a row of zeros, six rows of the gradient, a row of zeros. */
-  OUT_HALF_BYTES = 17 << 10,
-  OUT_BYTES = 2 * OUT_HALF_BYTES,
-  COLUMNS = ROW_PAIRS * PITCH,                      /* of the product of the input gradient */
-  OUT_ROWS = 4,                                     /* rows of the gradient of conv2's output that a pair of rows depends on */
-  WEIGHT_STEPS = OUT_ROWS * 3 * RL_CONV2_CHANNELS,  /* depth of the product of the input gradient */
-  WEIGHT_ROW_BYTES = WEIGHT_STEPS * IN_PIXEL_BYTES, /* weights of one of the two rows of a pair */
-  WEIGHT_BYTES = 2 * WEIGHT_ROW_BYTES,
-  IMAGE_PLANE_HALVES = 776, /* 30 rows of PLANE_PITCH values; 4 banks more than a multiple of 32 banks */
-  IMAGE_BYTES = 7 << 10,    /* PLANES · IMAGE_PLANE_HALVES values; buffers begin at multiples of 1024 bytes */
-  BUFFER_BYTES = IN_BYTES + OUT_BYTES + IMAGE_BYTES,
+  GRID_SIDE = RL_POOLED2_SIDE + 2,           /* windows of conv2, with a border of one window */
+  STEP_CHANNELS = 8,                         /* of a product of the input gradient: four pixels of each */
+  STEPS = RL_CONV2_CHANNELS / STEP_CHANNELS, /* of an operand A */
+  LANE_CHANNELS = RL_CONV2_CHANNELS / 4,     /* of the four lanes of a patch */
+  WEIGHT_K_BYTES = 2 * IN_PIXEL_BYTES,       /* weights of one k: two pixels of a patch, 32 channels */
+  WEIGHT_STEP_BYTES = 4 * STEP_CHANNELS * WEIGHT_K_BYTES,
+  WEIGHT_ROW_BYTES = STEPS * WEIGHT_STEP_BYTES, /* weights of one row of the filter */
+  IMAGE_PLANES = 6,
+  IMAGE_PITCH = 8,          /* FP16 values from a row of a plane to the next */
+  IMAGE_PLANE_HALVES = 280, /* 34 rows; 12 banks more than a multiple of 32 banks */
+  ARGMAX_ROW_BYTES = 16 * RL_CONV1_CHANNELS,
+  CONV1_SUMS = 16, /* of a thread: conv1's gradients */
   IMAGE_WORDS = RL_IMAGE_PIXELS / 4,
   IMAGE_WORDS_PER_THREAD = (IMAGE_WORDS + WGMMA_THREADS - 1) / WGMMA_THREADS,
   CONV2_COLUMNS = TAPS * RL_CONV1_CHANNELS,
   TAP_ROW_SUMS = RL_CONV2_CHANNELS * 3 * RL_CONV1_CHANNELS / WGMMA_THREADS /* of the weights of three taps */
 };
-
-static_assert(IN_BYTES >= (RL_POOLED1_SIDE * PITCH + 2) * IN_PIXEL_BYTES &&
-                  OUT_HALF_BYTES >= (OUT_BORDER + (RL_POOLED2_SIDE + 2) * PITCH) * OUT_PIXEL_BYTES,
-              "the buffers must contain all operands");
+static_assert(IN_BYTES >= (RL_POOLED1_SIDE * PITCH + 2) * IN_PIXEL_BYTES, "an image must contain all operands");
 
 typedef struct backward_args {
   rl_gather gather;
@@ -83,18 +83,37 @@ typedef struct backward_args {
   rl_train_state *state;
 } backward_args;
 
+/* Pooled gradient and argmax of an image, as in global memory. */
+typedef struct raw_gradient {
+  uint4 gradient[IMAGE_VECTORS];
+  uint2 argmax[IMAGE_VECTORS];
+} raw_gradient;
+
+/* The gradients of a window of conv2 as parts of sparse operands: where the argmax is in the upper row, and where it is in the
+ * lower one. columns[s % 2][s / 2] has the columns of the argmaxes of step s: bit 4 j is that of the step's channel j. */
+typedef struct window_gradients {
+  uint32_t rows[2][STEPS][4]; /* [row][step][lane], two channels each */
+  uint32_t columns[2][STEPS / 2];
+  uint32_t padding[4]; /* the lanes' parts of eight adjacent windows are in different banks */
+} window_gradients;
+
 /* A buffer for an image in shared memory. */
-typedef struct image_buffer {
-  char in[IN_BYTES], out_gradient[OUT_BYTES];
-  __half image[IMAGE_BYTES / 2];
-} image_buffer;
-static_assert(sizeof(image_buffer) == BUFFER_BYTES, "the members need no padding");
+typedef struct __align__(1024) image_buffer {
+  char in[IN_BYTES];
+  window_gradients windows[GRID_SIDE * GRID_SIDE];
+  raw_gradient raw;
+  uint8_t argmax1[(RL_POOLED1_SIDE + 2) * ARGMAX_ROW_BYTES];
+  __half image[IMAGE_PLANES * IMAGE_PLANE_HALVES];
+}
+image_buffer;
 
 typedef struct shared_memory {
-  char weights[WEIGHT_BYTES];
+  char weights[3 * WEIGHT_ROW_BYTES];
   image_buffer buffers[BUFFERS];
-  float conv1_rows[2 * BUFFERS][RL_CONV1_PARAMETERS], bias_sums[INPUT_THREADS][VECTOR];
+  float conv1_sums[CONV1_SUMS][INPUT_THREADS];
 } shared_memory;
+
+static_assert(sizeof(raw_gradient) >= 4 * RL_CONV1_PARAMETERS * sizeof(float), "raw must have room for the rows of a warpgroup");
 
 typedef struct image_barriers {
   mbarrier full[BUFFERS], empty[BUFFERS];
@@ -108,85 +127,62 @@ template <int COUNT> static __device__ __forceinline__ void named_barrier(int id
 
 /* --- images --------------------------------------------------------------------------------------------------------------- */
 
-/* A thread's part of an image in global memory. */
-typedef struct image_part {
-  pooled_part pooled2;
-  uint32_t pixels[IMAGE_WORDS_PER_THREAD];
-} image_part;
+/* A thread's pixels of an image. */
+typedef struct thread_pixels {
+  uint32_t words[IMAGE_WORDS_PER_THREAD];
+} thread_pixels;
 
 /* index: in the data set. thread: index in the warpgroup. */
-static __device__ __forceinline__ void load_pixels(const backward_args &args, uint32_t index, int thread, image_part *part) {
-  const uint32_t *pixels = (const uint32_t *)&args.gather.images[(size_t)index * RL_IMAGE_PIXELS];
+static __device__ __forceinline__ thread_pixels load_pixels(const backward_args &args, uint32_t index, int thread) {
+  const uint32_t *words = (const uint32_t *)&args.gather.images[(size_t)index * RL_IMAGE_PIXELS];
+  thread_pixels pixels;
   for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++)
-    part->pixels[k] = thread + k * WGMMA_THREADS < IMAGE_WORDS ? pixels[thread + k * WGMMA_THREADS] : 0;
+    pixels.words[k] = thread + k * WGMMA_THREADS < IMAGE_WORDS ? words[thread + k * WGMMA_THREADS] : 0;
+  return pixels;
 }
 
-static __device__ __forceinline__ image_part load_part(const backward_args &args, uint32_t n, int thread) {
-  image_part part;
-  load_pixels(args, dataset_index_of(args.gather, n), thread, &part);
-  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread, n);
-  return part;
+/* Stores the image in planes: element x of plane c is column 4 x + c of a row, with the border. */
+static __device__ __forceinline__ void store_pixels(const thread_pixels &pixels, int thread, __half *image) {
+  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++) {
+    const int word = thread + k * WGMMA_THREADS, w = word % ROW_WORDS;
+    if (word >= IMAGE_WORDS) continue;
+    __half *to = &image[(word / ROW_WORDS + 1) * IMAGE_PITCH + w];
+    const __half2 odd = minus_middle(pixels.words[k], 0x4240), even = minus_middle(pixels.words[k], 0x4341);
+    to[1 * IMAGE_PLANE_HALVES] = __low2half(odd);
+    if (w > 0) to[5 * IMAGE_PLANE_HALVES - 1] = __low2half(odd);
+    to[2 * IMAGE_PLANE_HALVES] = __low2half(even);
+    to[3 * IMAGE_PLANE_HALVES] = __high2half(odd);
+    to[4 * IMAGE_PLANE_HALVES] = __high2half(even);
+    to[1] = __high2half(even);
+  }
 }
 
-/* Begins to copy pooled1 of image n. */
-static __device__ __forceinline__ void load_in_async(const backward_args &args, uint32_t n, int thread, char *to) {
-  const __half *pooled1 = &args.pooled1[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS];
+/* Begins to copy pooled1 and argmax1 of image n. argmax1 is stored so that pixels 4, 8 and 12 columns apart are adjacent. */
+static __device__ __forceinline__ void load_in_async(const backward_args &args, uint32_t n, int thread, image_buffer *to) {
+  const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS;
 #pragma unroll 1
   for (int i = thread; i < RL_POOLED1_PIXELS * IN_VECTORS; i += WGMMA_THREADS) {
     const int pixel = i / IN_VECTORS, unit = pixel / RL_POOLED1_SIDE * PITCH + pixel % RL_POOLED1_SIDE;
-    cp_async_16(&to[wgmma_row_offset<IN_PIXEL_BYTES>(unit, i % IN_VECTORS)], &pooled1[i * VECTOR]);
+    cp_async_16(&to->in[wgmma_row_offset<IN_PIXEL_BYTES>(unit, i % IN_VECTORS)], &args.pooled1[offset + i * VECTOR]);
   }
-}
-
-/* Stores an image in a buffer, and waits for pooled1. thread: index in the warpgroup. */
-static __device__ __forceinline__ void store_image(const image_part &part, int thread, image_buffer *buffer) {
-  unpool_vectors(part.pooled2, thread, [&](int pixel, int vector, int position, uint4 values) {
-    const int unit = OUT_BORDER + (pixel / RL_POOLED2_SIDE + 1) * PITCH + pixel % RL_POOLED2_SIDE * 2 + position % 2;
-    *(uint4 *)&buffer->out_gradient[position / 2 * OUT_HALF_BYTES + wgmma_row_offset<OUT_PIXEL_BYTES>(unit, vector)] = values;
-  });
-  for (int k = 0; k < IMAGE_WORDS_PER_THREAD; k++) {
-    const int word = thread + k * WGMMA_THREADS, w = word % ROW_WORDS;
-    if (word < IMAGE_WORDS)
-      store_word<IMAGE_PLANE_HALVES>(part.pixels[k], w, &buffer->image[(word / ROW_WORDS + 1) * PLANE_PITCH + 2 * w]);
+#pragma unroll 1
+  for (int i = thread; i < RL_POOLED1_PIXELS * 2; i += WGMMA_THREADS) {
+    const int y = i / 2 / RL_POOLED1_SIDE, x = i / 2 % RL_POOLED1_SIDE;
+    cp_async_16(&to->argmax1[y * ARGMAX_ROW_BYTES + (x % 4 * 4 + x / 4) * RL_CONV1_CHANNELS + i % 2 * 16],
+                &args.argmax1[offset + i * 16]);
   }
-  cp_async_wait_all();
-  fence_async_proxy();
+  cp_async_commit_group();
 }
 
-/* Adds up the bias gradients of the INPUT_THREADS threads through scratch, and stores the totals in `row`. */
-static __device__ __forceinline__ void store_bias(const float sums[VECTOR], int thread, float (*scratch)[VECTOR], float *row) {
-  for (int c = 0; c < VECTOR; c++) scratch[thread][c] = sums[c];
-  named_barrier<INPUT_THREADS>(1);
-  if (thread >= RL_CONV2_CHANNELS) return;
-  float total = 0.0f;
-  for (int i = 0; i < INPUT_THREADS / CHANNEL_VECTORS; i++)
-    total += scratch[i * CHANNEL_VECTORS + thread / VECTOR][thread % VECTOR];
-  row[thread] = total;
+/* Begins to copy the gradient of image n. Each thread copies what it stores in store_windows. */
+static __device__ __forceinline__ void load_gradient_async(const backward_args &args, uint32_t n, int thread, raw_gradient *to) {
+  for (int i = thread; i < IMAGE_VECTORS; i += WGMMA_THREADS) {
+    const size_t offset = ((size_t)n * IMAGE_VECTORS + i) * VECTOR;
+    cp_async_16(&to->gradient[i], &args.pooled2_gradient[offset]);
+    cp_async_8(&to->argmax[i], &args.argmax2[offset]);
+  }
+  cp_async_commit_group();
 }
-
-/* --- weight gradient ------------------------------------------------------------------------------------------------------ */
-
-/* A lane's part of a row of windows: the pooled gradient and the argmax of two adjacent channels, for the windows 2 (lane % 4)
- * and 2 (lane % 4) + 1. */
-typedef struct lane_windows {
-  uint32_t gradient[2], argmax[2];
-} lane_windows;
-
-/* offset: that of the lane's first window of the row and its first channel. */
-static __device__ __forceinline__ lane_windows load_windows(const backward_args &args, size_t offset) {
-  lane_windows windows = {{0, 0}, {RL_ARGMAX_RELU_ZERO * 0x0101u, RL_ARGMAX_RELU_ZERO * 0x0101u}};
-  if (threadIdx.x % 4 < RL_POOLED2_SIDE / 2)
-    for (int w = 0; w < 2; w++) {
-      windows.gradient[w] = *(const uint32_t *)&args.pooled2_gradient[offset + w * RL_CONV2_CHANNELS];
-      windows.argmax[w] = *(const uint16_t *)&args.argmax2[offset + w * RL_CONV2_CHANNELS];
-    }
-  return windows;
-}
-
-/* Two rows of pixels as operand A of a sparse wgmma: the rows of A are channels. */
-typedef struct sparse_rows {
-  uint32_t values[4], metadata;
-} sparse_rows;
 
 /* Returns 16 bits for each of two bytes of `bytes`, copies of their bit 7. SELECTOR: the indices of the bytes plus 8, twice. */
 template <uint32_t SELECTOR> static __device__ __forceinline__ uint32_t spread_signs(uint32_t bytes) {
@@ -195,24 +191,90 @@ template <uint32_t SELECTOR> static __device__ __forceinline__ uint32_t spread_s
   return mask;
 }
 
-/* Unpools a row of windows to two rows of pixels. Of four adjacent pixels of a row, two windows have at most one gradient each:
- * the pooled gradient if the argmax is in this row, else zero. The metadata, the columns of the argmaxes, are those of both rows;
- * the four lanes of a channel collect them. All lanes of the warp call it. */
-static __device__ __forceinline__ sparse_rows unpool_rows(const lane_windows &windows) {
-  const uint32_t argmax = __byte_perm(windows.argmax[0], windows.argmax[1], 0x5140); /* by channel, then by window */
-  const uint32_t gradient[2] = {__byte_perm(windows.gradient[0], windows.gradient[1], 0x5410),
-                                __byte_perm(windows.gradient[0], windows.gradient[1], 0x7632)};
-  const uint32_t is_below[2] = {spread_signs<0x9988>(argmax << 6), spread_signs<0xbbaa>(argmax << 6)},
-                 is_zero[2] = {spread_signs<0x9988>(argmax << 5), spread_signs<0xbbaa>(argmax << 5)};
-  sparse_rows rows;
-  for (int channel = 0; channel < 2; channel++) {
-    rows.values[channel] = gradient[channel] & ~(is_below[channel] | is_zero[channel]);
-    rows.values[2 + channel] = gradient[channel] & is_below[channel];
+/* Splits a window's gradients of two channels by the row of the argmax. argmax: two bytes, the other two are ignored. */
+static __device__ __forceinline__ void split_rows(uint32_t gradient, uint32_t argmax, uint32_t *upper, uint32_t *lower) {
+  const uint32_t is_lower = spread_signs<0x9988>(argmax << 6), is_zero = spread_signs<0x9988>(argmax << 5);
+  *upper = gradient & ~(is_lower | is_zero);
+  *lower = gradient & is_lower;
+}
+
+/* The four lanes that have the same channels of a window modulo LANE_CHANNELS combine their bits of four words, and each returns
+ * one word: with index lane / 2 % 2 · 2 + lane / 4 % 2. */
+static __device__ __forceinline__ uint32_t combine_among_four(const uint32_t words[4]) {
+  const bool high = threadIdx.x & 2, odd = threadIdx.x & 4;
+  uint32_t kept[2];
+  for (int k = 0; k < 2; k++)
+    kept[k] = (high ? words[2 + k] : words[k]) | __shfl_xor_sync(0xffffffffu, high ? words[k] : words[2 + k], 2);
+  return (odd ? kept[1] : kept[0]) | __shfl_xor_sync(0xffffffffu, odd ? kept[0] : kept[1], 4);
+}
+
+/* Stores the gradients of an image as parts of sparse operands. */
+static __device__ __forceinline__ void store_windows(const raw_gradient &raw, int thread, window_gradients *windows) {
+#pragma unroll
+  for (int k = 0; k < VECTORS_PER_THREAD; k++) {
+    const int i = thread + k * WGMMA_THREADS;
+    if (i >= IMAGE_VECTORS) continue; /* whole warps */
+    const int window = i / CHANNEL_VECTORS, lane = i % CHANNEL_VECTORS / 2, half = i % 2;
+    window_gradients *to = &windows[(window / RL_POOLED2_SIDE + 1) * GRID_SIDE + window % RL_POOLED2_SIDE + 1];
+    const uint4 gradient = raw.gradient[i];
+    const uint2 argmax = raw.argmax[i];
+    uint32_t upper[4], lower[4], columns[4];
+    for (int pair = 0; pair < 4; pair++) {
+      const uint32_t two = (&argmax.x)[pair / 2] >> pair % 2 * 16;
+      split_rows((&gradient.x)[pair], two, &upper[pair], &lower[pair]);
+      columns[pair] = ((two & 1) | (two << 8 & 0x10000)) << lane * 4;
+    }
+    for (int p = 0; p < 4; p++) to->rows[0][half * 4 + p][lane] = upper[p], to->rows[1][half * 4 + p][lane] = lower[p];
+    const uint32_t combined = combine_among_four(columns);
+    to->columns[lane / 2][half * 2 + lane % 2] = combined;
   }
-  rows.metadata = ((argmax & 0x00010001) | (argmax >> 6 & 0x00040004) | 0x00080008) << threadIdx.x % 4 * 4;
+}
+
+/* --- weight gradient ------------------------------------------------------------------------------------------------------ */
+
+/* Two rows of pixels as operand A of a sparse wgmma: the rows of A are channels. */
+typedef struct sparse_rows {
+  uint32_t values[4], metadata;
+} sparse_rows;
+
+/* Returns the first of the two channels of a lane, which are rows lane / 4 and lane / 4 + 8 of a warp's operand A. */
+static __device__ __forceinline__ int lane_channel(int warp) {
+  const int row = threadIdx.x % 32 / 4;
+  return row % 4 * LANE_CHANNELS + warp * 4 + row / 4 * 2;
+}
+
+/* Returns a row of windows as two rows of pixels. Both have the same metadata, which the four lanes of a channel collect. All
+ * lanes of the warp call it. windows: the first of the row. */
+static __device__ __forceinline__ sparse_rows load_rows(const window_gradients *windows, int warp) {
+  const int row = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
+  const window_gradients *left = &windows[lane * 2], *right = left + 1;
+  sparse_rows rows;
+  for (int lower = 0; lower < 2; lower++) {
+    const uint32_t two[2] = {left->rows[lower][warp * 2 + row / 4][row % 4], right->rows[lower][warp * 2 + row / 4][row % 4]};
+    rows.values[lower * 2] = __byte_perm(two[0], two[1], 0x5410);
+    rows.values[lower * 2 + 1] = __byte_perm(two[0], two[1], 0x7632);
+  }
+  const uint32_t columns[2] = {left->columns[row / 4][warp] >> row % 4 * 4, right->columns[row / 4][warp] >> row % 4 * 4};
+  rows.metadata = ((columns[0] & 0x00010001) | (columns[1] << 2 & 0x00040004) | 0x00080008) << lane * 4;
   rows.metadata |= __shfl_xor_sync(0xffffffffu, rows.metadata, 1);
   rows.metadata |= __shfl_xor_sync(0xffffffffu, rows.metadata, 2);
   return rows;
+}
+
+/* Adds the gradients of the lane's two channels to their bias gradients. */
+static __device__ __forceinline__ void add_to_bias(const sparse_rows &rows, float bias[2]) {
+  for (int channel = 0; channel < 2; channel++) {
+    const __half2 windows = half2_from_bits(rows.values[channel] | rows.values[2 + channel]);
+    bias[channel] += __low2float(windows) + __high2float(windows);
+  }
+}
+
+/* Stores the bias gradients of a warp. Returns false if one of them is infinite or NaN. */
+static __device__ __forceinline__ bool store_bias(float bias[2], float *to) {
+  for (int channel = 0; channel < 2; channel++)
+    for (int lanes = 1; lanes < 4; lanes *= 2) bias[channel] += __shfl_xor_sync(0xffffffffu, bias[channel], lanes);
+  if (threadIdx.x % 4 == 0) *(float2 *)to = make_float2(bias[0], bias[1]);
+  return isfinite(bias[0]) && isfinite(bias[1]);
 }
 
 /* Stores the sums, rounded to FP16. Four lanes exchange pairs of columns, so that each stores eight adjacent columns. Returns
@@ -264,24 +326,25 @@ static __device__ __forceinline__ void prefetch_next_images(const backward_args 
 
 static __device__ __forceinline__ void weight_gradient(const backward_args &args, shared_memory *shared,
                                                        image_barriers *barriers) {
-  enum { ROW_VALUES = RL_POOLED2_SIDE * RL_CONV2_CHANNELS, IMAGE_VALUES = RL_POOLED2_SIDE * ROW_VALUES };
-  const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 % 4 * 16 + lane / 4 * 2;
-  const size_t lane_offset = lane % 4 * 2 * RL_CONV2_CHANNELS + channel;
-  float sums[3][TAP_ROW_SUMS];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, channel = lane_channel(warp);
+  float sums[3][TAP_ROW_SUMS], bias[2] = {};
   prefetch_next_images(args);
   pdl_wait();
-  lane_windows windows = load_windows(args, blockIdx.x * (size_t)IMAGE_VALUES + lane_offset);
   uint32_t i = 0;
   for (uint32_t n = blockIdx.x; n < args.gather.batch; n += gridDim.x, i++) {
-    uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(shared->buffers[i % BUFFERS].in), IN_PIXEL_BYTES);
+    const image_buffer *buffer = &shared->buffers[i % BUFFERS];
+    const window_gradients *windows = &buffer->windows[GRID_SIDE + 1];
+    uint64_t in = wgmma_row_descriptor<IN_PIXEL_BYTES>(shared_address(buffer->in), IN_PIXEL_BYTES);
     mbarrier_spin_cta(&barriers->full[i % BUFFERS], i / BUFFERS + 1);
 #pragma unroll 1
-    for (int row = 0; row < RL_POOLED2_SIDE; row++, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
-      const bool last = row + 1 == RL_POOLED2_SIDE;
-      const uint32_t next = last ? min(n + gridDim.x, args.gather.batch - 1) : n;
-      const sparse_rows rows = unpool_rows(windows);
-      windows = load_windows(args, next * (size_t)IMAGE_VALUES + (last ? 0 : row + 1) * ROW_VALUES + lane_offset);
-      multiply_rows(sums, rows, in, i == 0 && row == 0);
+    for (int row = 0; row < RL_POOLED2_SIDE; row += 2) {
+      sparse_rows rows[2];
+#pragma unroll
+      for (int k = 0; k < 2; k++, windows += GRID_SIDE, in += 2 * PITCH * (IN_PIXEL_BYTES / 16)) {
+        rows[k] = load_rows(windows, warp);
+        add_to_bias(rows[k], bias);
+        multiply_rows(sums, rows[k], in, i == 0 && row == 0 && k == 0);
+      }
       wgmma_wait_group<0>();
     }
     for (int tap_row = 0; tap_row < 3; tap_row++) wgmma_fence_sums(sums[tap_row]);
@@ -289,85 +352,164 @@ static __device__ __forceinline__ void weight_gradient(const backward_args &args
     if (lane == 0) mbarrier_arrive(&barriers->empty[i % BUFFERS]);
   }
   __half *row = &args.partial_conv2_weight[(size_t)blockIdx.x * RL_CONV2_CHANNELS * CONV2_COLUMNS];
-  if (!store_weight_gradient(sums, channel, row)) args.state->overflow = 1;
+  bool finite = store_weight_gradient(sums, channel, row);
+  finite &= store_bias(bias, &args.partial_conv2_bias[blockIdx.x * RL_CONV2_CHANNELS + channel]);
+  if (!finite) args.state->overflow = 1;
 }
 
 /* --- input gradient, and conv1's gradients -------------------------------------------------------------------------------- */
 
-/* Copies conv2's weights, the transposed operand A. Its k is (row · 3 + column) · 64 + output channel: the weight for row `row` -
- * 2 of the gradient, relative to the pair, and `column` columns to the left. The INPUT_THREADS threads call it. */
+/* A lane's parts of operand A: those of the windows around its two patches, in the columns left and right of the patches. The
+ * patches are 2 × 2 pixels, those of the lane are in the same column. */
+typedef struct lane_patches {
+  const window_gradients *left, *right; /* windows of the first row */
+  int last_row;                         /* from these to the windows of the third row */
+  uint32_t metadata[2][STEPS / 2];      /* [rows of windows][pair of steps] */
+} lane_patches;
+
+/* Begins to copy conv2's weights, operand B of the input gradient. For each row of the filter, k is (channel · 4 + column): four
+ * columns of conv2's output, of which the two pixels of a patch row depend on three each. Channels are in the order of the steps:
+ * channel j of step s is LANE_CHANNELS · (j % 4) + 2 s + j / 4. The INPUT_THREADS threads call it; each has the same k and vector
+ * of every step. */
 static __device__ __forceinline__ void load_weights(const __half *weights, int thread, char *to) {
-  for (int i = thread; i < 2 * WEIGHT_STEPS * IN_VECTORS; i += INPUT_THREADS) {
-    const int vector = i % IN_VECTORS, k = i / IN_VECTORS % WEIGHT_STEPS, pair_row = i / (IN_VECTORS * WEIGHT_STEPS),
-              tap_row = pair_row + 2 - k / (3 * RL_CONV2_CHANNELS), tap = tap_row * 3 + k / RL_CONV2_CHANNELS % 3;
-    char *row = &to[pair_row * WEIGHT_ROW_BYTES + wgmma_row_offset<IN_PIXEL_BYTES>(k, vector)];
-    if (tap_row >= 0 && tap_row < 3)
-      cp_async_16(row, &weights[k % RL_CONV2_CHANNELS * CONV2_COLUMNS + tap * RL_CONV1_CHANNELS + vector * VECTOR]);
-    else *(uint4 *)row = make_uint4(0, 0, 0, 0);
+  const int vector = thread % IN_VECTORS, pixel = thread / IN_VECTORS % 2, k = thread / (IN_VECTORS * 2), j = k / 4,
+            tap_column = pixel + 2 - k % 4;
+  const __half *from =
+      &weights[(LANE_CHANNELS * (j % 4) + j / 4) * CONV2_COLUMNS + tap_column * RL_CONV1_CHANNELS + vector * VECTOR];
+  to += wgmma_row_offset<WEIGHT_K_BYTES>(k, pixel * IN_VECTORS + vector);
+#pragma unroll
+  for (int row = 0; row < 3; row++)
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+      char *unit = &to[row * WEIGHT_ROW_BYTES + step * WEIGHT_STEP_BYTES];
+      if (tap_column >= 0 && tap_column < 3) cp_async_16(unit, &from[step * 2 * CONV2_COLUMNS + row * 3 * RL_CONV1_CHANNELS]);
+      else *(uint4 *)unit = make_uint4(0, 0, 0, 0);
+    }
+}
+static_assert(INPUT_THREADS * 16 == WEIGHT_STEP_BYTES, "each thread must copy a vector of every step");
+
+/* Returns the lane's patches. The windows of a patch in row `row` of the patches are in the rows `row` and `row` + 1 of the grid;
+ * a warp has the rows 2 · warp and 2 · warp + 1 of patches, of which the last one does not exist. */
+static __device__ __forceinline__ lane_patches prepare_patches(const window_gradients *windows, int warp) {
+  const int lane = threadIdx.x % 32, column = lane / 4;
+  lane_patches patches = {&windows[warp * 2 * GRID_SIDE + column],
+                          &windows[warp * 2 * GRID_SIDE + min(column + 1, GRID_SIDE - 1)], (warp < 3 ? 2 : 1) * GRID_SIDE};
+  uint32_t indices[3][STEPS / 2];
+  for (int row = 0; row < 3; row++) {
+    const int shift = row < 2 ? row * GRID_SIDE : patches.last_row;
+    const uint4 left = *(const uint4 *)patches.left[shift].columns[lane / 2 % 2],
+                right = *(const uint4 *)patches.right[shift].columns[lane / 2 % 2];
+    for (int k = 0; k < STEPS / 2; k++) indices[row][k] = (&left.x)[k] | (&right.x)[k] << 2 | 0x88888888;
   }
+  for (int k = 0; k < STEPS / 2; k++)
+    for (int rows = 0; rows < 2; rows++)
+      patches.metadata[rows][k] = __byte_perm(indices[rows][k], indices[rows + 1][k], lane % 2 ? 0x7632 : 0x5410);
+  return patches;
 }
 
-/* Begins to compute the input gradient of an image. weights, out_gradient: shared addresses. */
-static __device__ __forceinline__ void begin_input_gradient(float (&sums)[COLUMNS / 2], uint32_t weights, uint32_t out_gradient) {
-  const uint64_t a = wgmma_row_descriptor<IN_PIXEL_BYTES>(weights, WEIGHT_ROW_BYTES),
-                 b = wgmma_row_descriptor<OUT_PIXEL_BYTES>(out_gradient);
+/* The gradients of a step around a lane's patches: [row of windows][left or right][upper or lower row]. */
+typedef uint32_t step_gradients[3][2][2];
+
+static __device__ __forceinline__ void load_step(const lane_patches &patches, int step, step_gradients &gradients) {
+  for (int row = 0; row < 3; row++)
+    for (int lower = 0; lower < 2; lower++) {
+      const int shift = row < 2 ? row * GRID_SIDE : patches.last_row, lane = threadIdx.x % 4;
+      gradients[row][0][lower] = patches.left[shift].rows[lower][step][lane];
+      gradients[row][1][lower] = patches.right[shift].rows[lower][step][lane];
+    }
+}
+
+/* Returns operand A of a step in a[row], for the four rows of conv2's output that the patches depend on. */
+static __device__ __forceinline__ void build_operands(const step_gradients &gradients, uint32_t (&a)[4][4]) {
+  for (int row = 0; row < 4; row++)
+    for (int k = 0; k < 4; k++)
+      a[row][k] =
+          __byte_perm(gradients[row / 2 + k % 2][0][row % 2], gradients[row / 2 + k % 2][1][row % 2], k < 2 ? 0x5410 : 0x7632);
+}
+
+/* Begins the products of one step. sums: of the upper row of the patches, then of the lower row. weights: descriptor of operand B
+ * of the step for the first row of the filter. */
+template <int ODD> static __device__ __forceinline__ void multiply_step(float (&sums)[2][32], const uint32_t (&a)[4][4],
+                                                                        const uint32_t metadata[2], uint64_t weights,
+                                                                        bool first) {
+  enum { ROW = WEIGHT_ROW_BYTES / 16 };
   wgmma_fence();
-#pragma unroll
-  for (int k = 0; k < WEIGHT_STEPS / 16; k++) {
-    const int out_row = k / 12, column = k / 4 % 3, pixel = OUT_BORDER + out_row / 2 * PITCH - column,
-              bytes = out_row % 2 * OUT_HALF_BYTES + pixel * OUT_PIXEL_BYTES + k % 4 * WGMMA_STEP_BYTES;
-    wgmma_m64n112k16(sums, a + k * 16 * IN_PIXEL_BYTES / 16, b + bytes / 16, k > 0);
-  }
+  wgmma_sparse_m64n64k32<ODD>(sums[0], a[0], metadata[0], weights + 2 * ROW, !first);
+  wgmma_sparse_m64n64k32<ODD>(sums[1], a[1], metadata[0], weights + 2 * ROW, !first);
+  wgmma_sparse_m64n64k32<ODD>(sums[0], a[1], metadata[0], weights + ROW, true);
+  wgmma_sparse_m64n64k32<ODD>(sums[1], a[2], metadata[1], weights + ROW, true);
+  wgmma_sparse_m64n64k32<ODD>(sums[0], a[2], metadata[1], weights, true);
+  wgmma_sparse_m64n64k32<ODD>(sums[1], a[3], metadata[1], weights, true);
   wgmma_commit_group();
 }
 
-/* Loads the argmaxes of conv1 that belong to the lane's sums, as the fragments of add_position. offset: that of the image, the
- * lane's first channel and its first pixel in the first row pair. */
-static __device__ __forceinline__ void load_argmaxes(const uint8_t *argmax1, size_t offset, uint32_t argmax[ROW_PAIRS][1][4]) {
-  for (int pair = 0; pair < ROW_PAIRS; pair++)
-    for (int i = 0; i < 4; i++) {
-      const uint8_t *from = &argmax1[offset + (pair * 2 * RL_POOLED1_SIDE + i / 2 * 8) * RL_CONV1_CHANNELS + i % 2 * 8];
-      const bool is_inside = i < 2 || threadIdx.x % 4 < 3;
-      argmax[pair][0][i] = is_inside ? __byte_perm(from[0], from[RL_CONV1_CHANNELS], 0x4400) : 0;
-    }
-}
-
-/* Stores a lane's rounded gradients of row pair `pair`, for tests. */
-static __device__ __forceinline__ void store_gradient(const uint32_t gradient[4], __half *to) {
-  for (int i = 0; i < 4; i++) {
-    if (i >= 2 && threadIdx.x % 4 == 3) continue;
-    const __half2 pair = half2_from_bits(gradient[i]);
-    __half *pixel = &to[i / 2 * 8 * RL_CONV1_CHANNELS + i % 2 * 8];
-    pixel[0] = __low2half(pair);
-    pixel[RL_CONV1_CHANNELS] = __high2half(pair);
-  }
-}
-
-/* Adds an image's contribution to conv1's gradients. sums: conv1's pooled gradient. offset: that of the lane's first channel and
- * pixel in the tensors of conv1's pooled output. rows: the image from the first row under the lane's pixels on. */
-static __device__ __forceinline__ void add_conv1_gradients(const backward_args &args, const float (&sums)[COLUMNS / 2],
-                                                           const uint32_t argmax[ROW_PAIRS][1][4], size_t offset,
-                                                           const __half *rows, float conv1_sums[1][2][4]) {
+/* Computes the input gradient of the patches. in_the_middle is called while products run. */
+template <class Function> static __device__ __forceinline__ void multiply_patches(const lane_patches &patches, uint32_t weights,
+                                                                                  float (&sums)[2][32], Function in_the_middle) {
+  const uint64_t b = wgmma_row_descriptor<WEIGHT_K_BYTES>(weights, WEIGHT_ROW_BYTES);
+  uint32_t a[2][4][4];
+  step_gradients gradients;
+  load_step(patches, 0, gradients);
 #pragma unroll
-  for (int pair = 0; pair < ROW_PAIRS; pair++) {
-    uint32_t gradient[1][4];
-    for (int k = 0; k < 4; k++) {
-      const float *two = &sums[(pair * 2 + k / 2) * 4 + k % 2 * 2];
-      gradient[0][k] = half2_bits(__floats2half2_rn(two[0], two[1]));
-    }
-    if (args.pooled1_gradient)
-      store_gradient(gradient[0], &args.pooled1_gradient[offset + pair * 2 * RL_POOLED1_SIDE * RL_CONV1_CHANNELS]);
-    for (int position = 0; position < POSITIONS; position++)
-      add_position<IMAGE_PLANE_HALVES, 1>(gradient, argmax[pair], position, &rows[pair * 4 * PLANE_PITCH], conv1_sums);
+  for (int step = 0; step < STEPS; step++) {
+    const uint32_t metadata[2] = {patches.metadata[0][step / 2], patches.metadata[1][step / 2]};
+    const uint64_t step_b = b + step * (WEIGHT_STEP_BYTES / 16);
+    if (step > 1) wgmma_wait_group<1>();
+    build_operands(gradients, a[step % 2]);
+    if (step % 2) multiply_step<1>(sums, a[1], metadata, step_b, false);
+    else multiply_step<0>(sums, a[0], metadata, step_b, step == 0);
+    if (step + 1 < STEPS) load_step(patches, step + 1, gradients);
+    if (step == 1) in_the_middle();
+  }
+  wgmma_wait_group<0>();
+  for (int row = 0; row < 2; row++) wgmma_fence_sums(sums[row]);
+}
+
+/* Stores a lane's rounded gradients of image n, for tests. */
+static __device__ __forceinline__ void store_gradient(const float (&sums)[2][32], int warp, __half *to) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int i = 0; i < 32; i++) { /* i: row and column in the patch, eight channels, patch */
+    const int y = warp * 4 + i % 2 * 2 + i / 16, x = lane / 4 * 2 + i / 8 % 2, channel = i / 2 % 4 * 8 + lane % 4 * 2;
+    if (y < RL_POOLED1_SIDE && x < RL_POOLED1_SIDE)
+      *(__half2 *)&to[(y * RL_POOLED1_SIDE + x) * RL_CONV1_CHANNELS + channel] =
+          __floats2half2_rn(sums[i / 16][i % 16 * 2], sums[i / 16][i % 16 * 2 + 1]);
   }
 }
 
-/* Adds up the rows of conv1's gradients and stores the total. */
-static __device__ __forceinline__ void store_conv1_sums(const float (*rows)[RL_CONV1_PARAMETERS], int thread, float *to) {
+/* Adds an image's contribution to conv1's gradients. sums: conv1's pooled gradient. The fragments of operand A have the gradients
+ * of eight patches in each of the warp's two rows: of the pixel (y, x) of each patch, of 16 channels. */
+static __device__ __forceinline__ void add_conv1_gradients(const float (&sums)[2][32], const image_buffer &buffer, int warp,
+                                                           float (*thread_sums)[INPUT_THREADS]) {
+  const int lane = threadIdx.x % 32;
+  float conv1_sums[2][2][4];
+  for (int i = 0; i < CONV1_SUMS; i++) (&conv1_sums[0][0][0])[i] = *thread_sums[i];
+  const uint8_t *argmax1 = &buffer.argmax1[warp * 4 * ARGMAX_ROW_BYTES + lane % 4 * RL_CONV1_CHANNELS + lane / 4];
+  const __half *image = &buffer.image[warp * 8 * IMAGE_PITCH];
+#pragma unroll
+  for (int pixel = 0; pixel < 4; pixel++) {
+    const int y = pixel / 2, x = pixel % 2;
+    uint32_t gradient[2][4], argmax[2][4];
+    for (int tile = 0; tile < 2; tile++)
+      for (int k = 0; k < 4; k++) {
+        const float *two = &sums[y][(x * 4 + tile * 2 + k % 2) * 4 + k / 2 * 2];
+        const uint8_t *from = &argmax1[(k / 2 * 2 + y) * ARGMAX_ROW_BYTES + x * 4 * RL_CONV1_CHANNELS + tile * 16 + k % 2 * 8];
+        gradient[tile][k] = movmatrix_trans(half2_bits(__floats2half2_rn(two[0], two[1])));
+        argmax[tile][k] = __byte_perm(from[0], from[8 * RL_CONV1_CHANNELS], 0x4400);
+      }
+    for (int position = 0; position < POSITIONS; position++)
+      add_position<IMAGE_PLANE_HALVES, IMAGE_PITCH, 4 * IMAGE_PITCH, 2>(
+          gradient, argmax, position, &image[2 * x * IMAGE_PLANE_HALVES + 2 * y * IMAGE_PITCH], conv1_sums);
+  }
+  for (int i = 0; i < CONV1_SUMS; i++) *thread_sums[i] = (&conv1_sums[0][0][0])[i];
+}
+
+/* Adds up the rows of conv1's gradients, which are in `raw` of the buffers, and stores the total. */
+static __device__ __forceinline__ void store_conv1_sums(const shared_memory *shared, int thread, float *to) {
   named_barrier<INPUT_THREADS>(1);
   for (int k = thread; k < RL_CONV1_PARAMETERS; k += INPUT_THREADS) {
     float sum = 0.0f;
-    for (int r = 0; r < 2 * BUFFERS; r++) sum += rows[r][k];
+    for (int r = 0; r < INPUT_WARPS; r++) sum += ((const float(*)[RL_CONV1_PARAMETERS])(&shared->buffers[r / 4].raw))[r % 4][k];
     to[k] = sum;
   }
 }
@@ -377,51 +519,63 @@ static __device__ __forceinline__ uint32_t first_image(const backward_args &args
   return min(blockIdx.x + w * gridDim.x, args.gather.batch - 1);
 }
 
-/* Computes the input gradients, and from them conv1's gradients, of images w, w + 2, … of the block, in buffer w. thread: index
- * among the INPUT_THREADS. part: has the pixels of the first image. */
+/* Computes the input gradients, and from them conv1's gradients, of images w, w + 2, … of the block, in buffer w. conv1's output
+ * of the first image is being loaded. thread: index among the INPUT_THREADS. */
 static __device__ __forceinline__ void input_gradient(const backward_args &args, int w, int thread, shared_memory *shared,
-                                                      image_barriers *barriers, image_part part) {
-  const int lane = thread % 32, warp = thread / 32 % 4, row = warp / 2, channel = warp % 2 * 16;
-  const size_t lane_offset = (row * RL_POOLED1_SIDE + lane % 4 * 2) * RL_CONV1_CHANNELS + channel + lane / 4;
-  const uint32_t stride = BUFFERS * gridDim.x;
+                                                      image_barriers *barriers) {
+  const int lane = thread % 32, warp = thread / 32 % 4, own = thread % WGMMA_THREADS;
+  const uint32_t stride = BUFFERS * gridDim.x, position = epoch_position(args.gather, 0);
   image_buffer *buffer = &shared->buffers[w];
-  float conv1_sums[1][2][4] = {}, bias[VECTOR] = {};
-  bool finite = true;
+  float(*thread_sums)[INPUT_THREADS] = (float(*)[INPUT_THREADS])(&shared->conv1_sums[0][thread]);
+  for (int i = 0; i < CONV1_SUMS; i++) *thread_sums[i] = 0.0f;
   uint32_t phase = 0;
-  load_in_async(args, first_image(args, w), thread % WGMMA_THREADS, buffer->in);
+  const uint32_t first = first_image(args, w);
+  uint32_t next_index = dataset_index_at(args.gather, position + min(first + stride, args.gather.batch - 1));
+  thread_pixels pixels = load_pixels(args, dataset_index_at(args.gather, position + first), own);
   pdl_wait(); /* the loads before do not depend on the previous kernel */
-  part.pooled2 = load_pooled(args.pooled2_gradient, args.argmax2, thread % WGMMA_THREADS, first_image(args, w));
+  load_gradient_async(args, first, own, &buffer->raw);
   for (uint32_t n = blockIdx.x + w * gridDim.x; n < args.gather.batch; n += stride, phase++) {
-    const size_t offset = (size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS + lane_offset;
-    uint32_t argmax[ROW_PAIRS][1][4];
-    float sums[COLUMNS / 2];
-    if (phase > 0) {
+    const uint32_t next = min(n + stride, args.gather.batch - 1);
+    float sums[2][32];
+    if (phase == 0) {
+      cp_async_wait_all();
+      fence_async_proxy();
+    } else {
       mbarrier_spin_cta(&barriers->empty[w], phase);
-      load_in_async(args, n, thread % WGMMA_THREADS, buffer->in);
+      load_in_async(args, n, own, buffer);
+      cp_async_wait_group<1>();
     }
-    store_image(part, thread % WGMMA_THREADS, buffer);
+    store_windows(buffer->raw, own, buffer->windows);
+    store_pixels(pixels, own, buffer->image);
+    load_gradient_async(args, next, own, &buffer->raw);
+    pixels = load_pixels(args, next_index, own);
+    next_index = dataset_index_at(args.gather, position + min(next + stride, args.gather.batch - 1));
     named_barrier<WGMMA_THREADS>(2 + w);
-    if (thread % WGMMA_THREADS == 0) mbarrier_arrive(&barriers->full[w]);
     if (phase == 0) named_barrier<INPUT_THREADS>(1); /* RAW: the weights */
-    begin_input_gradient(sums, shared_address(shared->weights), shared_address(buffer->out_gradient));
-    finite &= accumulate_bias(part.pooled2, bias);
-    load_argmaxes(args.argmax1, offset, argmax);
-    part = load_part(args, min(n + stride, args.gather.batch - 1), thread % WGMMA_THREADS);
-    wgmma_wait_group<0>();
-    wgmma_fence_sums(sums);
-    add_conv1_gradients(args, sums, argmax, offset, &buffer->image[row * 2 * PLANE_PITCH], conv1_sums);
+    const lane_patches patches = prepare_patches(buffer->windows, warp);
+    multiply_patches(patches, shared_address(shared->weights), sums, [&] {
+      cp_async_wait_group<1>();
+      fence_async_proxy();
+      mbarrier_arrive(&barriers->full[w]); /* RAW: conv1's output, for the weight gradient */
+    });
+    named_barrier<WGMMA_THREADS>(2 + w); /* RAW: argmax1 */
+    if (args.pooled1_gradient)
+      store_gradient(sums, warp, &args.pooled1_gradient[(size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS]);
+    add_conv1_gradients(sums, *buffer, warp, thread_sums);
     named_barrier<WGMMA_THREADS>(2 + w); /* WAR: the buffer */
   }
+  cp_async_wait_all();
   if (phase == 0) { /* a block with one image: the other warpgroup waits for the weights */
-    cp_async_wait_all();
     fence_async_proxy();
     named_barrier<INPUT_THREADS>(1);
   }
-  finite &=
-      store_sums<1>(conv1_sums, shared->conv1_rows[w * 2 + row], [&](int, int half) { return channel + half * 8 + lane / 4; });
+  named_barrier<WGMMA_THREADS>(2 + w); /* WAW: raw */
+  float conv1_sums[2][2][4];
+  for (int i = 0; i < CONV1_SUMS; i++) (&conv1_sums[0][0][0])[i] = *thread_sums[i];
+  const bool finite = store_sums<2>(conv1_sums, ((float(*)[RL_CONV1_PARAMETERS])(&buffer->raw))[warp],
+                                    [&](int tile, int half) { return tile * 16 + half * 8 + lane / 4; });
   if (!finite) args.state->overflow = 1;
-  store_conv1_sums(shared->conv1_rows, thread, &args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS]);
-  store_bias(bias, thread, shared->bias_sums, &args.partial_conv2_bias[blockIdx.x * RL_CONV2_CHANNELS]);
+  store_conv1_sums(shared, thread, &args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS]);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------------- */
@@ -431,17 +585,17 @@ static __device__ __forceinline__ void clear_buffers(shared_memory *shared) {
   const uint4 zeros = make_uint4(0, 0, 0, 0);
   const uint32_t border = half2_bits(__float2half2_rn(BORDER));
   for (int b = 0; b < BUFFERS; b++) {
+    image_buffer *buffer = &shared->buffers[b];
+#pragma unroll 1
     for (int i = threadIdx.x; i < IN_BYTES / 16; i += THREADS) {
       const int pixel = i / IN_VECTORS;
-      if (pixel % PITCH >= RL_POOLED1_SIDE || pixel >= RL_POOLED1_SIDE * PITCH) ((uint4 *)shared->buffers[b].in)[i] = zeros;
+      if (pixel % PITCH >= RL_POOLED1_SIDE || pixel >= RL_POOLED1_SIDE * PITCH) ((uint4 *)buffer->in)[i] = zeros;
     }
-    for (int i = threadIdx.x; i < OUT_BYTES / 16; i += THREADS) {
-      const int pixel = i / CHANNEL_VECTORS % (OUT_HALF_BYTES / OUT_PIXEL_BYTES) - OUT_BORDER - PITCH;
-      if (pixel < 0 || pixel >= RL_POOLED2_SIDE * PITCH || pixel % PITCH >= RL_CONV2_SIDE)
-        ((uint4 *)shared->buffers[b].out_gradient)[i] = zeros;
-    }
-    for (int i = threadIdx.x; i < IMAGE_BYTES / 16; i += THREADS)
-      ((uint4 *)shared->buffers[b].image)[i] = make_uint4(border, border, border, border);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < (int)sizeof buffer->windows / 16; i += THREADS) ((uint4 *)buffer->windows)[i] = zeros;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < (int)sizeof buffer->image / 16; i += THREADS)
+      ((uint4 *)buffer->image)[i] = make_uint4(border, border, border, border);
   }
 }
 
@@ -455,18 +609,14 @@ static __global__ void __launch_bounds__(THREADS, 1) convolutions_backward(const
   const int warpgroup = threadIdx.x / WGMMA_THREADS;
   if (threadIdx.x == 0)
     for (int i = 0; i < BUFFERS; i++) {
-      mbarrier_init(&barriers.full[i]);
+      mbarrier_init(&barriers.full[i], WGMMA_THREADS);
       mbarrier_init(&barriers.empty[i], WGMMA_THREADS / 32);
     }
-  image_part part;
-  uint32_t index = 0;
   if (warpgroup > 0) {
-    const uint32_t position = epoch_position(args.gather, first_image(args, warpgroup - 1));
+    load_in_async(args, first_image(args, warpgroup - 1), threadIdx.x % WGMMA_THREADS, &shared->buffers[warpgroup - 1]);
     load_weights(args.conv2_weights, threadIdx.x - WGMMA_THREADS, shared->weights);
-    index = dataset_index_at(args.gather, position);
   }
   clear_buffers(shared);
-  if (warpgroup > 0) load_pixels(args, index, threadIdx.x % WGMMA_THREADS, &part);
   fence_async_proxy();
   __syncthreads();
   if (warpgroup == 0) {
@@ -474,7 +624,7 @@ static __global__ void __launch_bounds__(THREADS, 1) convolutions_backward(const
     weight_gradient(args, shared, &barriers);
   } else {
     lower_register_limit<160>();
-    input_gradient(args, warpgroup - 1, threadIdx.x - WGMMA_THREADS, shared, &barriers, part);
+    input_gradient(args, warpgroup - 1, threadIdx.x - WGMMA_THREADS, shared, &barriers);
   }
 #else
   __trap();

@@ -40,6 +40,13 @@ static __device__ __forceinline__ void ldmatrix_x2_trans(uint32_t to[2], uint32_
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(row) : "memory");
 }
 
+/* Returns the transpose of an 8×8 matrix of 16-bit values: a lane has columns lane % 4 · 2 and the next one of row lane / 4. */
+static __device__ __forceinline__ uint32_t movmatrix_trans(uint32_t from) {
+  uint32_t to;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(to) : "r"(from));
+  return to;
+}
+
 /* Computes sum[16×8] += a[16×16] · b[16×8] in FP16. A lane holds four elements of sum: in row lane / 4 (sum[0], sum[1]) and in
  * row lane / 4 + 8 (sum[2], sum[3]), each in column lane % 4 · 2 and the next one. */
 static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
