@@ -192,7 +192,7 @@ static __device__ __forceinline__ void conv1_tile_gradient(int warp, const __hal
 /* TF32. The image is stored as floats in rows of FLOAT_IMAGE_PITCH, with the values byte − PIXEL_MIDDLE, which TF32 represents
  * exactly. An argmax is stored in the lowest bits of pooled1, which the products ignore: a bit for each position. */
 enum {
-  FLOAT_IMAGE_PITCH = 40, /* as it is 8 modulo 32 banks, the loads are free of bank conflicts */
+  FLOAT_IMAGE_PITCH = 44, /* as it is 12 modulo 32 banks, the loads of four windows × eight taps are free of bank conflicts */
   EXACT_IMAGE_ROWS = CONV1_WIDTH,
   ARGMAX_BITS = 0xf
 };
@@ -218,41 +218,41 @@ static __device__ __forceinline__ void store_float_image(const uint8_t *bytes, f
     image[(i / RL_IMAGE_SIDE + 1) * FLOAT_IMAGE_PITCH + i % RL_IMAGE_SIDE + 1] = bytes[i] - PIXEL_MIDDLE;
 }
 
-/* Makes of conv1's weights and bias of a channel those by which the pixels of this image give the same outputs. */
-static __device__ __forceinline__ void use_exact_pixels(float weights[9], float *bias) {
+/* Returns the bias of a channel of conv1 for sums of products of its weights and the pixels of this image, times PIXEL_SLOPE. */
+static __device__ __forceinline__ float bias_for_exact_pixels(const float weights[9], float bias) {
   float sum = weights[0];
   for (int k = 1; k < 9; k++) sum += weights[k];
-  *bias = fmaf(PIXEL_INTERCEPT, sum, *bias);
-  for (int k = 0; k < 9; k++) weights[k] *= PIXEL_SLOPE;
+  return fmaf(PIXEL_INTERCEPT, sum, bias);
 }
 
 /* Does in TF32 what the other conv1_tile_gradient does in FP16. A row of pooled1 and pooled1_gradient has PITCH values. An mma
- * computes 16 channels (M) × eight taps, or tap 8 and the bias (N), for the four positions of two windows (K): lane 4 i + p has
- * position p. Rows i and i + 8 of the first M, and then of the second, are the channels 4 i to 4 i + 3. */
+ * computes 16 channels (M) × eight taps, or tap 8 and the bias (N), for the two positions of a row of four windows (K): lane 4 i
+ * + w has window w. Rows i and i + 8 of the first M, and then of the second, are the channels 4 i to 4 i + 3. */
 template <int WARPS, int PITCH>
 static __device__ __forceinline__ void conv1_tile_gradient(int warp, const tensor_float *pooled1_gradient,
                                                            const tensor_float *pooled1, const float *image,
                                                            conv1_tile_sums &sums) {
-  const int lane = threadIdx.x % 32, tap = lane / 4, position = lane % 4;
-  const float *taps = &image[(position / 2 + tap / 3) * FLOAT_IMAGE_PITCH + position % 2 + tap % 3],
-              *last_taps = &image[(position / 2 + 2) * FLOAT_IMAGE_PITCH + position % 2 + 2];
+  const int lane = threadIdx.x % 32, tap = lane / 4;
 #pragma unroll 1
-  for (int window = warp * 2; window < CONV1_WINDOWS; window += WARPS * 2) {
-    uint32_t a[2][4], b[2][2];
-    const int corner = window / RL_POOLED1_SIDE * 2 * FLOAT_IMAGE_PITCH + window % RL_POOLED1_SIDE * 2;
+  for (int window = warp * 4 + lane % 4; window < CONV1_WINDOWS; window += WARPS * 4) {
+    const int from = window * PITCH + lane / 4 * 4;
+    const uint4 gradients = *(const uint4 *)&pooled1_gradient[from], pooled = *(const uint4 *)&pooled1[from];
+    const uint32_t gradient[4] = {gradients.x, gradients.y, gradients.z, gradients.w},
+                   argmax[4] = {pooled.x, pooled.y, pooled.z, pooled.w};
+    const float *corner = &image[window / RL_POOLED1_SIDE * 2 * FLOAT_IMAGE_PITCH + window % RL_POOLED1_SIDE * 2];
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int from = (window + i) * PITCH + lane / 4 * 4;
-      const uint4 gradient = *(const uint4 *)&pooled1_gradient[from], pooled = *(const uint4 *)&pooled1[from];
-      a[0][i * 2] = pooled.x & 1u << position ? gradient.x : 0;
-      a[0][i * 2 + 1] = pooled.y & 1u << position ? gradient.y : 0;
-      a[1][i * 2] = pooled.z & 1u << position ? gradient.z : 0;
-      a[1][i * 2 + 1] = pooled.w & 1u << position ? gradient.w : 0;
-      b[0][i] = __float_as_uint(taps[corner + i * 2]);
-      b[1][i] = last_tap_or_one(__float_as_uint(last_taps[corner + i * 2]), 0x3f800000u);
+    for (int y = 0; y < 2; y++) {
+      uint32_t b[2][2];
+      for (int x = 0; x < 2; x++) {
+        b[0][x] = __float_as_uint(corner[(y + tap / 3) * FLOAT_IMAGE_PITCH + x + tap % 3]);
+        b[1][x] = last_tap_or_one(__float_as_uint(corner[(y + 2) * FLOAT_IMAGE_PITCH + x + 2]), 0x3f800000u);
+      }
+      for (int m = 0; m < 2; m++) {
+        uint32_t a[4];
+        for (int i = 0; i < 4; i++) a[i] = argmax[m * 2 + i % 2] & 1u << (y * 2 + i / 2) ? gradient[m * 2 + i % 2] : 0;
+        for (int n = 0; n < 2; n++) mma_m16n8k8_tf32(sums.tap[m][n], a, b[n]);
+      }
     }
-    for (int m = 0; m < 2; m++)
-      for (int n = 0; n < 2; n++) mma_m16n8k8_tf32(sums.tap[m][n], a[m], b[n]);
   }
 }
 

@@ -51,6 +51,7 @@ enum {
                           several sectors of a line at once. */
   /* Of the head and the loss (RL_HEAD_LOSS + 1 values), a block updates HEAD_PER_BLOCK. */
   HEAD_PER_BLOCK = (RL_HEAD_LOSS + BLOCKS) / BLOCKS,
+  BULK_ALIGNMENT = 128,                     /* of the destination of a bulk copy: bytes that shared memory stores at once */
   FIRST_POLLING_THREAD = TILE_THREADS - 64, /* the poller, in the warp before the leader's */
   HEAD_PITCH = 16,                          /* HEAD_PER_BLOCK rounded up to a power of two */
   CONV2_PUBLISHED_PITCH = CONV2_K + 4       /* floats for a row of conv2's weights */
@@ -186,10 +187,11 @@ template <class Format> struct conv1_memory<Format, true, false> {
 template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFORMS_WEIGHTS> struct layer_memory
     : conv1_memory<Format> {
   typedef typename Format::value value;
-  alignas(16) value conv2[Format::WEIGHT_VALUES];                  /* weights of this block's channels */
+  alignas(BULK_ALIGNMENT) value conv2[Format::WEIGHT_VALUES];      /* weights of this block's channels */
   alignas(16) value pooled1[RL_POOLED1_PIXELS * Format::IN_PITCH]; /* all pixels of the pair's image */
   union {
-    alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)]; /* weights of this block's slice */
+    /* weights of this block's slice */
+    alignas(BULK_ALIGNMENT) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + Format::SLICE_PADDING)];
     struct {
       union {
         alignas(16) value out_gradient[Format::OUT_GRADIENT_VALUES]; /* of this block's channels */
@@ -202,7 +204,7 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
       };
       /* The tiles are the operands of fc1's weight gradient, [image][output or input of the block's tile]. They are loaded while
        * conv1's gradients are computed. */
-      alignas(16) value tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
+      alignas(BULK_ALIGNMENT) value tile_pooled2[TILE_BATCH * Format::FC1_INPUT_TILE_PITCH];
     };
   };
   union {
@@ -212,7 +214,7 @@ template <class Format, bool TRANSFORMS_WEIGHTS = step_schedule<Format>::TRANSFO
       /* First, for each warp, the sums of the fc1_parts that it receives; then hidden[0] is the output of fc1. */
       alignas(16) float hidden[step_schedule<Format>::WARPS][RL_FC1_OUTPUTS];
     };
-    alignas(16) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH];
+    alignas(BULK_ALIGNMENT) value tile_fc1_product_gradient[TILE_BATCH * Format::FC1_PRODUCT_GRADIENT_TILE_PITCH];
   };
 };
 

@@ -170,8 +170,8 @@ template <class Format> static __device__ __forceinline__ void pool_and_send(con
     *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
     store_local_and_peer(coords.rank ^ 1, to, pooled[0], pooled[1], &smem.pooled1_mbarrier);
   } else {
-    bias_relu_pool<argmax_bit>(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x);
-    bias_relu_pool<argmax_bit>(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y);
+    bias_relu_pool<argmax_bit>(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x, PIXEL_SLOPE);
+    bias_relu_pool<argmax_bit>(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y, PIXEL_SLOPE);
     store_local_and_peer(coords.rank ^ 1, (float *)to, with_argmax(pooled[0], argmax.x), with_argmax(pooled[1], argmax.y),
                          &smem.pooled1_mbarrier);
   }
@@ -189,9 +189,9 @@ static __device__ __forceinline__ void conv1_forward_split(const block_coords &c
   for (int k = 0; k < 18; k++) weights[k / 9][k % 9] = smem.conv1[channel * 9 + k];
   for (int c = 0; c < 2; c++) {
     biases[c] = smem.conv1[RL_CONV1_CHANNELS * 9 + channel + c];
-    if (!Format::CONV1_GRADIENT_IS_SPLIT) use_exact_pixels(weights[c], &biases[c]);
+    if (!Format::CONV1_GRADIENT_IS_SPLIT) biases[c] = bias_for_exact_pixels(weights[c], biases[c]);
   }
-#pragma unroll 1
+#pragma unroll(Format::CONV1_GRADIENT_IS_SPLIT ? 1 : 2) /* measured in TF32 only */
   for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS;
        pixel += step_schedule<Format>::CONV1_FORWARD_WARPS * 2) {
     float patch[4][4], sum[2][4] = {};

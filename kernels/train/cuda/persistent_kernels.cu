@@ -217,7 +217,7 @@ static __device__ __forceinline__ prefetch_state begin_launch(const rl_persisten
 
 /* Trains one epoch. */
 template <class Format> static __global__ void __launch_bounds__(Format::THREADS, 1) persistent_epoch(rl_persistent_args args) {
-  extern __shared__ __align__(16) unsigned char shared[];
+  extern __shared__ __align__(BULK_ALIGNMENT) unsigned char shared[];
   block_memory<Format> &smem = *(block_memory<Format> *)shared;
   rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
@@ -246,7 +246,7 @@ template <class Format> static __global__ void __launch_bounds__(Format::THREADS
 /* Evaluates all test images as one step. losses, correct: [images]. */
 template <class Format> static __global__ void __launch_bounds__(Format::THREADS, 1)
     persistent_evaluate(rl_persistent_args args, float *losses, uint8_t *correct) {
-  extern __shared__ __align__(16) unsigned char shared[];
+  extern __shared__ __align__(BULK_ALIGNMENT) unsigned char shared[];
   block_memory<Format> &smem = *(block_memory<Format> *)shared;
   rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
