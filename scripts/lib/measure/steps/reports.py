@@ -21,9 +21,9 @@ ONE_JOB, ONE_SUBJECT = {"kind": "kernel", "kernel": "relu", **RELU}, ("relu", "a
 TEN_JOB, TEN_SUBJECT = {"kind": "kernel", "kernels": TEN_KERNELS}, ("sequence", "auto", {"kernels": TEN_KERNELS})
 # (number of kernels, set (full includes metrics by instruction), limit in seconds or None, job, subject for ncu)
 REPORTS = [
-    (1, "full", 1.4, ONE_JOB, ONE_SUBJECT),
-    (10, "full", 2.6, TEN_JOB, TEN_SUBJECT),
-    (10, "basic", 0.7, TEN_JOB, TEN_SUBJECT),
+    (1, "full", 0.65, ONE_JOB, ONE_SUBJECT),
+    (10, "full", 1.1, TEN_JOB, TEN_SUBJECT),
+    (10, "basic", 0.45, TEN_JOB, TEN_SUBJECT),
     (1, "basic", None, ONE_JOB, ONE_SUBJECT),
     (10, "detailed", None, TEN_JOB, TEN_SUBJECT),
 ]
