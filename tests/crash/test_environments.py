@@ -81,15 +81,32 @@ def test_a_stopped_worker_is_noticed_by_its_missing_heartbeats(start):
 
 
 def stop_main_thread(pid):
-    """Stops the main thread of a process, but none of its other threads, until the process ends."""
+    """Stops the main thread of a process, but none of its other threads, until the process ends. It is not stopped while it
+    writes a frame: then it would hold the lock that the heartbeat thread needs."""
+    seize, interrupt, resume = 0x4206, 0x4207, 7
+    wait_for_threads = 0x40000000  # __WALL
+    computing = ("-1", {"x86_64": "202", "aarch64": "98"}[os.uname().machine])  # no system call, or futex
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    for request in (0x4206, 0x4207):  # PTRACE_SEIZE, PTRACE_INTERRUPT
+
+    def trace(request):
         if libc.ptrace(request, pid, None, None) != 0:
             pytest.skip(f"can't trace a process: {os.strerror(ctypes.get_errno())}")
 
+    def stops_computing():
+        trace(interrupt)
+        os.waitpid(pid, wait_for_threads)
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as system_call:
+            if system_call.read().split()[0] in computing:
+                return True
+        trace(resume)
+        return False
+
+    trace(seize)
+    wait_until(stops_computing, 10, "the main thread to compute")
+
     def reap():  # the kernel reports the exit to the daemon only after the tracer has waited for it
-        while os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]):  # __WALL
+        while os.WIFSTOPPED(os.waitpid(pid, wait_for_threads)[1]):
             pass
 
     threading.Thread(target=reap, daemon=True).start()
