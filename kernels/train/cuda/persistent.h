@@ -12,8 +12,8 @@ enum {
   RL_TIMESTAMPED_STEPS = 32 /* number of steps that record timestamps, beginning with the first step of an epoch */
 };
 
-/* The phases of a step in order, each with the NVTX range to which it belongs. Only FP16 records conv2_weight_gradient and
- * conv2_input_gradient; FP32 and TF32 record both together as conv2_gradients. forward_barrier is the leader's wait. */
+/* The phases of a step in order, each with the NVTX range to which it belongs. FP32 records conv2_weight_gradient and
+ * conv2_input_gradient together as conv2_gradients. forward_barrier is the leader's wait. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
