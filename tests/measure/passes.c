@@ -5,8 +5,6 @@
  *                                      in plain code; for a section also the passes of set `full` without it
  *        counter_passes CHIP SECTION   one line for each counter of the section: hardware counters that it needs, passes of the
  *                                      counter alone, passes that the section saves without it */
-#include <nvperf_host.h>
-#include <nvperf_cuda_host.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 
 #include "worker/cupti/counter_plan.h"
 #include "worker/cupti/metric_selection.h"
+#include "worker/cupti/raw_counters.h"
 
 enum { MAX_COUNTERS = 4096 };
 
@@ -87,46 +86,18 @@ static int print_sets(void) {
 
 /* --- the counters of a section ----------------------------------------------------------------------------------------- */
 
-static NVPW_MetricsEvaluator *open_evaluator(void) {
-  NVPW_InitializeHost_Params start = {NVPW_InitializeHost_Params_STRUCT_SIZE};
-  NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {
-      NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
-  NVPW_CUDA_MetricsEvaluator_Initialize_Params open = {NVPW_CUDA_MetricsEvaluator_Initialize_Params_STRUCT_SIZE};
-  size.pChipName = open.pChipName = chip;
-  if (NVPW_InitializeHost(&start) != NVPA_STATUS_SUCCESS ||
-      NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size) != NVPA_STATUS_SUCCESS)
-    return NULL;
-  open.scratchBufferSize = size.scratchBufferSize;
-  open.pScratchBuffer = malloc(size.scratchBufferSize); /* in use until the program ends */
-  return open.pScratchBuffer != NULL && NVPW_CUDA_MetricsEvaluator_Initialize(&open) == NVPA_STATUS_SUCCESS
-             ? open.pMetricsEvaluator
-             : NULL;
-}
-
-static size_t hardware_counters(NVPW_MetricsEvaluator *evaluator, const char *name) {
-  NVPW_MetricEvalRequest request;
-  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params conversion = {
-      NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
-  NVPW_MetricsEvaluator_GetMetricRawDependencies_Params dependencies = {
-      NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
-  conversion.pMetricsEvaluator = dependencies.pMetricsEvaluator = evaluator;
-  conversion.pMetricName = name;
-  conversion.pMetricEvalRequest = &request;
-  conversion.metricEvalRequestStructSize = dependencies.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
-  dependencies.pMetricEvalRequests = &request;
-  dependencies.numMetricEvalRequests = 1;
-  dependencies.metricEvalRequestStrideSize = sizeof request;
-  if (NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&conversion) != NVPA_STATUS_SUCCESS ||
-      NVPW_MetricsEvaluator_GetMetricRawDependencies(&dependencies) != NVPA_STATUS_SUCCESS)
-    return 0;
-  return dependencies.numRawDependencies + dependencies.numOptionalRawDependencies;
+static size_t hardware_counters(const rl_metric_evaluator *evaluator, const char *name) {
+  const char *names[RL_MAX_RAW_COUNTERS];
+  size_t count;
+  rl_raw_counters_of(evaluator, name, names, &count);
+  return count;
 }
 
 static int print_counters(const char *id) {
   static const char *names[MAX_COUNTERS], *others[MAX_COUNTERS];
   size_t index = 0;
   while (index < rl_section_count && strcmp(rl_sections[index].id, id) != 0) index++;
-  NVPW_MetricsEvaluator *evaluator = open_evaluator();
+  rl_metric_evaluator *evaluator = rl_metric_evaluator_open(chip); /* open until the program ends */
   if (index == rl_section_count || evaluator == NULL) {
     fprintf(stderr, "%s\n", evaluator == NULL ? "the evaluator does not open" : "there is no such section");
     return 2;

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/cupti/raw_counters.h"
+
 namespace {
 
 enum { MAX_ROUNDS = 400, ROUNDS_OF_ORDER = 16, MAX_RATIO_COUNTERS = 3, MAX_RATIO_USERS = 20 };
@@ -134,53 +136,22 @@ struct raw_config {
   }
 };
 
-/* Looks up the raw counters of metrics. */
+/* Owns a metric evaluator. `status` is not 0 after a failure. */
 struct evaluator {
-  std::vector<uint8_t> scratch;
-  NVPW_MetricsEvaluator *handle = NULL;
+  rl_metric_evaluator *handle;
   int status;
 
-  explicit evaluator(const char *chip) {
-    NEW_PARAMS(InitializeHost, start);
-    NEW_PARAMS(CUDA_MetricsEvaluator_CalculateScratchBufferSize, size);
-    NEW_PARAMS(CUDA_MetricsEvaluator_Initialize, open);
-    size.pChipName = open.pChipName = chip;
-    status = NVPW_InitializeHost(&start);
-    if (status == 0) status = NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size);
-    scratch.resize(size.scratchBufferSize);
-    open.scratchBufferSize = scratch.size();
-    open.pScratchBuffer = scratch.data();
-    if (status == 0) status = NVPW_CUDA_MetricsEvaluator_Initialize(&open);
-    handle = open.pMetricsEvaluator;
-  }
-  ~evaluator() {
-    NEW_PARAMS(MetricsEvaluator_Destroy, destroy);
-    destroy.pMetricsEvaluator = handle;
-    if (handle != NULL) NVPW_MetricsEvaluator_Destroy(&destroy);
-  }
+  explicit evaluator(const char *chip)
+      : handle(rl_metric_evaluator_open(chip)), status(handle != NULL ? NVPA_STATUS_SUCCESS : NVPA_STATUS_ERROR) {}
+  ~evaluator() { rl_metric_evaluator_close(handle); }
   evaluator(const evaluator &) = delete;
   evaluator &operator=(const evaluator &) = delete;
 
   std::vector<const char *> raw_counters(const char *metric) {
-    NVPW_MetricEvalRequest request;
-    NEW_PARAMS(MetricsEvaluator_ConvertMetricNameToMetricEvalRequest, convert);
-    NEW_PARAMS(MetricsEvaluator_GetMetricRawDependencies, get);
-    convert.pMetricsEvaluator = get.pMetricsEvaluator = handle;
-    convert.pMetricName = metric;
-    convert.pMetricEvalRequest = &request;
-    convert.metricEvalRequestStructSize = get.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
-    get.pMetricEvalRequests = &request;
-    get.numMetricEvalRequests = 1;
-    get.metricEvalRequestStrideSize = sizeof request;
-    if (status == 0) status = NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&convert);
-    if (status == 0) status = NVPW_MetricsEvaluator_GetMetricRawDependencies(&get);
-    if (status != 0) return {};
-    std::vector<const char *> needed(get.numRawDependencies), optional(get.numOptionalRawDependencies);
-    get.ppRawDependencies = needed.data();
-    get.ppOptionalRawDependencies = optional.data();
-    status = NVPW_MetricsEvaluator_GetMetricRawDependencies(&get);
-    needed.insert(needed.end(), optional.begin(), optional.end());
-    return needed;
+    const char *names[RL_MAX_RAW_COUNTERS];
+    size_t count = 0;
+    if (status == 0) status = rl_raw_counters_of(handle, metric, names, &count);
+    return {names, names + count};
   }
 };
 
@@ -306,7 +277,7 @@ struct packer {
     return units;
   }
 
-  /* Puts each unit into the first bin with room, and returns the bins. late: the units that opened the last bins. */
+  /* Puts each unit into the first bin with room, and returns the bins. */
   std::vector<counter_set> first_fit(const std::vector<counter_set> &units, std::vector<size_t> &bin_of_unit) {
     std::vector<counter_set> bins;
     std::vector<std::unique_ptr<raw_config>> configs;
