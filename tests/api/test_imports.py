@@ -370,7 +370,7 @@ def several(count, **changes):
 def test_hostile_json_ends_in_a_clear_error(import_daemon, data, message):
     message_text = fail_import(import_daemon, data)
     assert message in message_text.replace("times must be from 0", "negative"), message_text
-    assert spooled(import_daemon) == []
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 def test_names_are_bounded(import_daemon):
@@ -491,7 +491,7 @@ def test_an_import_survives_a_kill_of_its_importer(import_daemon):
     os.kill(importer_pids(import_daemon)[0], signal.SIGKILL)
     job = import_daemon.wait(job_id)
     assert (job["state"], job["worker_deaths"]) == ("completed", 1), job
-    assert spooled(import_daemon) == []
+    wait_until(lambda: spooled(import_daemon) == [])
 
 
 def test_an_import_survives_a_kill_of_the_daemon(start):

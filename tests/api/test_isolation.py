@@ -222,6 +222,7 @@ def test_a_thousand_streams_get_all_events(start):
             assert own_daemon.get("/healthz").status_code == 200
             slowest = max(slowest, time.monotonic() - begin)
             time.sleep(0.1)
+        wait_for_events(own_daemon, job_id, 3)
         own_daemon.call("DELETE", f"/jobs/{job_id}")
         while selector.get_map():
             for key, _ in selector.select(60):
