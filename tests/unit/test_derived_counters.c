@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,12 +91,46 @@ static void terms_have_no_terms(void **state) {
   }
 }
 
+#define SUM(added_count, reason, ...) \
+  rl_counter_terms_sum((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), added_count, reason)
+
+static void a_sum_adds_and_subtracts_its_terms(void **state) {
+  (void)state;
+  const char *reason = "";
+  assert_true(SUM(2, &reason, 3, 4, 5) == 2 && reason == NULL);
+  assert_true(SUM(3, &reason, 3, 4, 5) == 12 && reason == NULL);
+  assert_true(SUM(1, &reason, 0, 0, 0) == 0 && reason == NULL);
+}
+
+/* Slightly negative differences of counters of different passes are 0; clearly negative ones have no value. */
+static void contradictory_terms_have_no_sum(void **state) {
+  (void)state;
+  const char *reason = "";
+  assert_true(SUM(1, &reason, 1000, 600, 410) == 0 && reason == NULL);
+  assert_true(isnan(SUM(1, &reason, 1000, 600, 411)));
+  assert_non_null(strstr(reason, "contradict each other"));
+  assert_true(isnan(SUM(1, &reason, 0, 1)));
+  assert_non_null(strstr(reason, "contradict each other"));
+}
+
+static void a_sum_without_one_of_its_terms_has_no_value(void **state) {
+  (void)state;
+  const char *reason = NULL;
+  assert_true(isnan(SUM(1, &reason, 1000, NAN)));
+  assert_string_equal(reason, "a counter from which it is computed has no value");
+  assert_true(isnan(SUM(1, &reason, NAN, 1000)));
+  assert_string_equal(reason, "a counter from which it is computed has no value");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(requests_are_reads_and_writes_without_atomics),
                                      cmocka_unit_test(misses_are_in_the_memory_of_the_device_the_host_or_a_peer),
                                      cmocka_unit_test(a_counter_may_equal_one_that_is_a_sum),
                                      cmocka_unit_test(other_rollups_are_collected),
                                      cmocka_unit_test(sums_of_other_chips_are_collected),
-                                     cmocka_unit_test(terms_have_no_terms)};
+                                     cmocka_unit_test(terms_have_no_terms),
+                                     cmocka_unit_test(a_sum_adds_and_subtracts_its_terms),
+                                     cmocka_unit_test(contradictory_terms_have_no_sum),
+                                     cmocka_unit_test(a_sum_without_one_of_its_terms_has_no_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

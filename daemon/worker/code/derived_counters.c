@@ -1,6 +1,7 @@
 /* L2 looks up each requested sector: a hit, or a miss, whose data is in the memory of the device, of the host or of a peer. */
 #include "worker/code/derived_counters.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,9 @@ static const struct {
       "sectors_srcunit_ltcfabric_evict_normal_demote_lookup_miss"}},
 };
 
+/* Two passes that execute the same kernel may count slightly different numbers of sectors. */
+static const double NEGLIGIBLE_RATIO = 0.01;
+
 static void format_name(const char *counter, char name[RL_METRIC_NAME_SIZE]) {
   snprintf(name, RL_METRIC_NAME_SIZE, "lts__t_%s.sum", counter);
 }
@@ -88,4 +92,15 @@ bool rl_counter_terms_find(const char *counter, rl_instruction_classes absent, r
   *terms = (rl_counter_terms){.count = 1, .added_count = 1, .reason = reason};
   snprintf(terms->names[0], sizeof terms->names[0], "%s", equal);
   return true;
+}
+
+double rl_counter_terms_sum(const double *values, size_t count, size_t added_count, const char **reason) {
+  double added = 0, subtracted = 0;
+  for (size_t i = 0; i < count; i++) *(i < added_count ? &added : &subtracted) += values[i];
+  *reason = NULL;
+  if (isnan(added) || isnan(subtracted)) *reason = "a counter from which it is computed has no value";
+  else if (subtracted > added * (1 + NEGLIGIBLE_RATIO))
+    *reason = "the counters from which it is computed were counted in different passes and contradict each other";
+  if (*reason != NULL) return NAN;
+  return fmax(added - subtracted, 0);
 }

@@ -21,4 +21,9 @@ typedef struct rl_counter_terms {
  * must be collected. */
 bool rl_counter_terms_find(const char *counter, rl_instruction_classes absent, rl_counter_terms *terms);
 
+/* Returns the sum of the first added_count values minus the other values, in the unit of the counter. Sets *reason to NULL, or
+ * returns NAN and sets *reason: a value is NAN, or the difference is negative. The values may be counted in different passes, so
+ * a difference down to -1 % of the added values is taken for 0. */
+double rl_counter_terms_sum(const double *values, size_t count, size_t added_count, const char **reason);
+
 #endif

@@ -383,23 +383,25 @@ static int append_collected(const collection *collected, size_t ordinal, rl_reco
 }
 
 /* Returns the value of a skipped metric: the sum of its terms, 0 when no profiled kernel has an instruction that the metric
- * counts, else NAN. */
-static double skipped_value(const collection *collected, size_t ordinal, const rl_selected_metric *metric) {
+ * counts, else NAN. Sets *reason to why it was not collected, or why it has no value. */
+static double skipped_value(const collection *collected, size_t ordinal, const rl_selected_metric *metric, const char **reason) {
+  double values[RL_MAX_TERMS];
+  *reason = metric->skip_reason;
   if (metric->term_count == 0) return metric->known_value;
-  double sum = 0;
-  for (size_t t = 0; t < metric->term_count; t++)
-    sum += (t < metric->added_term_count ? 1 : -1) * collected_value(collected, ordinal, metric->terms[t]);
-  return sum < 0 ? 0 : sum; /* terms of different passes may contradict each other */
+  for (size_t t = 0; t < metric->term_count; t++) values[t] = collected_value(collected, ordinal, metric->terms[t]);
+  const char *contradiction;
+  const double sum = rl_counter_terms_sum(values, metric->term_count, metric->added_term_count, &contradiction);
+  if (contradiction != NULL) *reason = contradiction;
+  return sum;
 }
 
-/* Appends a metric that was not collected, with the reason. */
+/* Appends a metric that was not collected, with the reason also if it has a value. */
 static int append_skipped(const collection *collected, size_t ordinal, const rl_selected_metric *metric, rl_records *records,
                           rl_error *err) {
-  const double value = skipped_value(collected, ordinal, metric);
-  rl_kernel_metric record = {.ordinal = (int64_t)ordinal, .value = value};
+  const char *reason;
+  rl_kernel_metric record = {.ordinal = (int64_t)ordinal, .value = skipped_value(collected, ordinal, metric, &reason)};
   snprintf(record.metric, sizeof record.metric, "%s", metric->name);
-  snprintf(record.reason, sizeof record.reason, "%s",
-           metric->term_count > 0 && isnan(value) ? "a counter of which it is the sum has no value" : metric->skip_reason);
+  snprintf(record.reason, sizeof record.reason, "%s", reason);
   return rl_records_add_metric(records, &record, err);
 }
 
