@@ -23,6 +23,8 @@ rl_launch_metric_inputs rl_launch_metric_inputs_of(const rl_device_limits *devic
                                     .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
   rl_block_resources resources = rl_block_resources_of(row, barriers);
   resources.shared_config_bytes = attributes->shared_config_bytes;
+  resources.has_carveout_request = attributes->has_carveout_request;
+  resources.carveout_request_pct = attributes->carveout_request_pct;
   launch.has_residency = rl_residency_of(device, &resources, &launch.residency);
   launch.shared_config_fits =
       launch.has_residency ? rl_shared_config_fits(&resources, &launch.residency) : attributes->shared_config_bytes > 0;
@@ -164,7 +166,7 @@ double rl_launch_metric(const rl_launch_metric_inputs *launch, const char *metri
   for (size_t i = 0; i < sizeof metric_functions / sizeof *metric_functions; i++) {
     if (strcmp(metric_functions[i].metric, metric) != 0) continue;
     *reason = metric_functions[i].value == shared_config && launch->attributes->shared_config_bytes > 0
-                  ? "CUPTI reported the carveout of an earlier launch, which is smaller than a block's shared memory"
+                  ? "CUPTI reported the carveout of an earlier launch, which cannot hold the resident blocks"
                   : "the activity record and the occupancy calculator do not have this value";
     return metric_functions[i].value(launch);
   }

@@ -36,10 +36,16 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 }
 
 bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency) {
-  return resources->shared_config_bytes > 0 && resources->shared_config_bytes >= residency->allocated_shared_bytes;
+  return resources->shared_config_bytes > 0 &&
+         resources->shared_config_bytes >= residency->allocated_shared_bytes * (size_t)residency->blocks;
 }
 
 static int min_int(int a, int b) { return a < b ? a : b; }
+
+static int smallest_limit(const rl_residency *residency) {
+  const int by_code = min_int(min_int(residency->register_limit, residency->shared_limit), residency->barrier_limit);
+  return min_int(by_code, min_int(residency->block_limit, residency->warp_limit));
+}
 
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency) {
   if (resources->threads <= 0) return false;
@@ -62,7 +68,8 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *r
                                     .shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN,
                                     .maxDynamicSharedSizeBytes = INT_MAX,
                                     .numBlockBarriers = resources->barriers >= 0 ? resources->barriers : 1};
-  cudaOccDeviceState state = {.carveoutConfig = SHAREDMEM_CARVEOUT_DEFAULT};
+  cudaOccDeviceState state = {.carveoutConfig =
+                                  resources->has_carveout_request ? resources->carveout_request_pct : SHAREDMEM_CARVEOUT_DEFAULT};
   cudaOccResult result;
   if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, resources->threads,
                                               resources->dynamic_shared_bytes) != CUDA_OCC_SUCCESS ||
@@ -75,11 +82,13 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *r
                               .warp_limit = result.blockLimitWarps,
                               .barrier_limit = min_int(result.blockLimitBarriers, result.blockLimitBlocks),
                               .blocks = result.activeBlocksPerMultiprocessor,
-                              .warps = result.activeBlocksPerMultiprocessor * warps,
                               .allocated_registers = result.allocatedRegistersPerBlock / (warps * limits->warp_size),
                               .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
-  if (residency->allocated_shared_bytes > 0 && rl_shared_config_fits(resources, residency))
+  if (residency->allocated_shared_bytes > 0 && rl_shared_config_fits(resources, residency)) {
     residency->shared_limit = (int)(resources->shared_config_bytes / residency->allocated_shared_bytes);
+    residency->blocks = smallest_limit(residency);
+  }
+  residency->warps = residency->blocks * warps;
   return true;
 }
 

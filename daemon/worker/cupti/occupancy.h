@@ -15,7 +15,9 @@ typedef struct rl_block_resources { /* resources that one block of a launch take
   int threads, registers;           /* registers: per thread */
   int barriers;                     /* named barriers; negative: unknown, the calculator's default applies */
   size_t static_shared_bytes, dynamic_shared_bytes;
-  size_t shared_config_bytes; /* shared-memory carveout during the launch; 0: the device's maximum */
+  size_t shared_config_bytes; /* shared-memory carveout that CUPTI reported; 0: unknown */
+  bool has_carveout_request;  /* the function has a preferred carveout; else the driver chooses one that limits no block */
+  int carveout_request_pct;   /* the preferred carveout in percent of the SM's shared memory */
 } rl_block_resources;
 
 typedef struct rl_residency { /* *_limit: blocks per SM that this resource allows (ncu: launch__occupancy_limit_*) */
@@ -31,8 +33,8 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 /* Computes how many blocks of a launch are resident on an SM. False when the calculator does not know the device, or no block
  * fits. */
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
-/* Returns whether the carveout in `resources` can be the launch's carveout, which must hold the shared memory of one block. For
- * some kernels of cuBLASLt, CUPTI reports the smaller carveout of an earlier launch. */
+/* Returns whether the reported carveout can be the launch's carveout, which must hold the shared memory of all resident blocks.
+ * For some kernels, CUPTI reports the smaller carveout of an earlier launch. */
 bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency);
 /* Returns the resident warps divided by the SM's maximum. NAN: unknown, or the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);

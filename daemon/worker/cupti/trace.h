@@ -20,7 +20,9 @@ typedef struct rl_external_correlation {
 /* Attributes of a kernel launch that rl_activity_row lacks; recorded only with rl_trace_launch_kinds. */
 typedef struct rl_launch_attributes {
   uint32_t correlation;
-  uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
+  uint32_t shared_config_bytes; /* shared-memory carveout during the launch */
+  bool has_carveout_request;    /* the function has a preferred carveout (CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) */
+  uint8_t carveout_request_pct; /* the preferred carveout in percent of the SM's shared memory */
   uint32_t cache_config;        /* CUfunc_cache that the function requested */
   uint32_t cluster[3];          /* cluster dimensions in blocks; 0 without clusters */
   uint32_t cluster_policy;      /* a value of CUclusterSchedulingPolicy */

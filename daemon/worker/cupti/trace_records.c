@@ -57,6 +57,8 @@ static void add_launch_attributes(rl_trace *trace, const CUpti_ActivityKernel10 
   trace->launch_attributes[trace->attributes_count++] =
       (rl_launch_attributes){.correlation = kernel->correlationId,
                              .shared_config_bytes = kernel->sharedMemoryExecuted,
+                             .has_carveout_request = kernel->isSharedMemoryCarveoutRequested != 0,
+                             .carveout_request_pct = kernel->sharedMemoryCarveoutRequested,
                              .cache_config = kernel->cacheConfig.config.requested,
                              .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
                              .cluster_policy = kernel->clusterSchedulingPolicy,
