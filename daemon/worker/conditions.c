@@ -41,18 +41,19 @@ static void count_reasons(rl_conditions *conditions, const char *list) {
 void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions) {
   rl_sensor_reading reading;
   rl_sensors_read(pass->sensors, &reading);
-  conditions->reading_count++;
   conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */
   conditions->clock_max_mhz = fmax(conditions->clock_max_mhz, reading.sm_clock_mhz);
   conditions->memory_clock_max_mhz = fmax(conditions->memory_clock_max_mhz, reading.memory_clock_mhz);
   conditions->temperature_max_c = fmax(conditions->temperature_max_c, reading.temperature_c);
   conditions->power_max_w = fmax(conditions->power_max_w, reading.power_w);
+  conditions->throttle_reading_count += reading.throttle_known;
   count_reasons(conditions, reading.throttle_reasons);
   if (reading.reason[0]) snprintf(conditions->unavailable_reason, sizeof conditions->unavailable_reason, "%s", reading.reason);
 }
 
 int rl_conditions_add_measurements(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err) {
-  const double throttled_ratio = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled_count / conditions->reading_count;
+  const double count = conditions->throttle_reading_count;
+  const double throttled_ratio = count > 0 ? conditions->throttled_count / count : NAN;
   char name[RL_NAME_SIZE];
   const char *reason = conditions->unavailable_reason;
   const rl_named_value values[] = {{"sm_clock_least_mhz", conditions->clock_min_mhz, reason},
@@ -64,8 +65,7 @@ int rl_conditions_add_measurements(rl_pass_context *pass, const rl_conditions *c
   if (rl_pass_add_measurements(pass, values, sizeof values / sizeof *values, err) < 0) return -1;
   for (int i = 0; i < RL_MAX_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
     snprintf(name, sizeof name, "throttled_by_%s_ratio", conditions->reasons[i]);
-    if (rl_pass_add_measurement(pass, name, conditions->throttled_by_count[i] / conditions->reading_count, NULL, err) < 0)
-      return -1;
+    if (rl_pass_add_measurement(pass, name, conditions->throttled_by_count[i] / count, NULL, err) < 0) return -1;
   }
   return 0;
 }

@@ -2,7 +2,7 @@
  *
  *   sm_clock_least_mhz, sm_clock_most_mhz          smallest and largest reading
  *   memory_clock_mhz, temperature_c_most, power_w_most   largest reading
- *   throttled_ratio               share of readings with at least one throttle reason
+ *   throttled_ratio               share of readings with at least one throttle reason; NAN if no reading knows them
  *   throttled_by_REASON_ratio     share of readings with this reason
  *
  * An idle GPU and clock limits that the user has set do not count as throttling. */
@@ -14,7 +14,7 @@
 enum { RL_MAX_THROTTLE_REASONS = 16 };
 
 typedef struct rl_conditions {
-  double reading_count;
+  double throttle_reading_count; /* readings that know the throttle reasons */
   double clock_min_mhz, clock_max_mhz, memory_clock_max_mhz, temperature_max_c, power_max_w;
   double throttled_count;                             /* readings with at least one throttle reason */
   double throttled_by_count[RL_MAX_THROTTLE_REASONS]; /* readings with reasons[i] */

@@ -76,6 +76,20 @@ static double value_or_nan(rl_sensors *sensors, rl_sensor_reading *reading, cons
   return NAN;
 }
 
+static void read_throttle_reasons(rl_sensors *sensors, rl_sensor_reading *reading) {
+  unsigned long long reasons = 0;
+  if (sensors->throttle) {
+    rl_nvml_return rc = sensors->throttle(sensors->nvml.device, &reasons);
+    reading->throttle_known = !isnan(value_or_nan(sensors, reading, "throttle reasons", rc, 0));
+  } else if (!reading->reason[0]) {
+    snprintf(reading->reason, sizeof reading->reason, "libnvidia-ml.so.1 lacks nvmlDeviceGetCurrentClocksThrottleReasons");
+  }
+  size_t used = 0, size = sizeof reading->throttle_reasons;
+  for (size_t i = 0; reading->throttle_known && i < sizeof throttle_names / sizeof *throttle_names && used < size; i++)
+    if (reasons & throttle_names[i].bit)
+      used += (size_t)snprintf(reading->throttle_reasons + used, size - used, "%s%s", used ? "," : "", throttle_names[i].name);
+}
+
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   *reading = (rl_sensor_reading){
       .sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN, .memory_used_bytes = NAN};
@@ -85,7 +99,6 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   }
   unsigned sm = 0, memory_clock = 0, celsius = 0, milliwatts = 0;
   nvml_memory memory = {0};
-  unsigned long long reasons = 0;
   rl_nvml_return rc = sensors->clock(sensors->nvml.device, CLOCK_SM, &sm);
   reading->sm_clock_mhz = value_or_nan(sensors, reading, "SM clock", rc, sm);
   rc = sensors->clock(sensors->nvml.device, CLOCK_MEMORY, &memory_clock);
@@ -96,11 +109,7 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   reading->power_w = value_or_nan(sensors, reading, "power", rc, milliwatts * 1e-3);
   rc = sensors->memory(sensors->nvml.device, &memory);
   reading->memory_used_bytes = value_or_nan(sensors, reading, "memory", rc, (double)memory.used);
-  if (!sensors->throttle || sensors->throttle(sensors->nvml.device, &reasons)) return;
-  size_t used = 0, size = sizeof reading->throttle_reasons;
-  for (size_t i = 0; i < sizeof throttle_names / sizeof *throttle_names && used < size; i++)
-    if (reasons & throttle_names[i].bit)
-      used += (size_t)snprintf(reading->throttle_reasons + used, size - used, "%s%s", used ? "," : "", throttle_names[i].name);
+  read_throttle_reasons(sensors, reading);
 }
 
 double rl_sensors_read_used_bytes(rl_sensors *sensors) {

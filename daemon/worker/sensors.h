@@ -12,8 +12,9 @@ typedef struct rl_sensors rl_sensors;
 typedef struct rl_sensor_reading {
   double sm_clock_mhz; /* clock of the SMs; on the CPU, clock of the first core */
   double memory_clock_mhz, temperature_c, power_w, memory_used_bytes;
+  bool throttle_known;         /* throttle_reasons were read */
   char throttle_reasons[128];  /* comma-separated; "" when there are none or they are unknown */
-  char reason[RL_REASON_SIZE]; /* reason why values are NAN */
+  char reason[RL_REASON_SIZE]; /* reason why values are NAN or throttle_reasons are unknown */
 } rl_sensor_reading;
 
 /* Opens the sensors. device_properties: the JSON object of rl_device_properties, which contains the GPU's UUID. Returns NULL only

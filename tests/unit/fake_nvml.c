@@ -41,6 +41,7 @@ int nvmlDeviceGetClockInfo(void *, int, unsigned *);
 int nvmlDeviceGetTemperature(void *, int, unsigned *);
 int nvmlDeviceGetPowerUsage(void *, unsigned *);
 int nvmlDeviceGetMemoryInfo(void *, unsigned long long[3]);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *, unsigned long long *);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *, fake_process *);
 
 int nvmlInit_v2(void) { return FAKE_NVML_SUCCESS; }
@@ -133,6 +134,12 @@ int nvmlDeviceGetMemoryInfo(void *device, unsigned long long total_free_used[3])
   (void)device;
   memset(total_free_used, 0, 3 * sizeof *total_free_used);
   return FAKE_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+  (void)device;
+  *reasons = fake_nvml.throttle_reasons;
+  return fake_nvml.throttle_result;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, fake_process *processes) {

@@ -32,6 +32,8 @@ extern struct fake_nvml {
   int processes_result; /* what the query of processes returns */
   unsigned process_count;
   fake_process processes[FAKE_MAX_PROCESSES];
+  int throttle_result; /* what the query of throttle_reasons returns */
+  unsigned long long throttle_reasons;
 } fake_nvml;
 
 #endif

@@ -17,6 +17,7 @@ static void assert_no_values(const char *properties, const char *expected) {
   assert_true(isnan(reading.sm_clock_mhz) && isnan(reading.memory_clock_mhz) && isnan(reading.temperature_c) &&
               isnan(reading.power_w) && isnan(reading.memory_used_bytes));
   assert_string_equal(reading.throttle_reasons, "");
+  assert_false(reading.throttle_known);
   if (expected) assert_string_equal(reading.reason, expected);
   assert_true(reading.reason[0] != '\0');
   rl_sensors_close(sensors);

@@ -27,6 +27,7 @@ static const rl_sensor_reading cool_reading = {.sm_clock_mhz = 1980,
                                                .temperature_c = 40,
                                                .power_w = 300,
                                                .memory_used_bytes = NAN,
+                                               .throttle_known = true,
                                                .throttle_reasons = "gpu_idle",
                                                .reason = "memory is not measured"};
 static const rl_sensor_reading throttled_reading = {.sm_clock_mhz = 1500,
@@ -34,8 +35,15 @@ static const rl_sensor_reading throttled_reading = {.sm_clock_mhz = 1500,
                                                     .temperature_c = 85,
                                                     .power_w = 700,
                                                     .memory_used_bytes = NAN,
+                                                    .throttle_known = true,
                                                     .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
                                                     .reason = "memory is not measured"};
+static const rl_sensor_reading clocks_only = {.sm_clock_mhz = 1980,
+                                              .memory_clock_mhz = 3201,
+                                              .temperature_c = 40,
+                                              .power_w = 300,
+                                              .memory_used_bytes = 0,
+                                              .reason = "NVML, throttle reasons: Not Supported"};
 static const rl_sensor_reading *current_reading = &no_reading; /* returned by rl_sensors_read */
 
 rl_sensors *rl_sensors_open(const char *device_properties) {
@@ -540,6 +548,10 @@ static void samples_have_measured_conditions(void **state) {
               find_measurement(&f, "throttled_by_sw_power_cap_ratio")->value == 1);
   assert_true(find_measurement(&f, "throttled_by_hw_thermal_slowdown_ratio")->value == 1);
   assert_true(find_measurement(&f, "temperature_c_most")->value == 85 && find_measurement(&f, "memory_clock_mhz")->value == 3201);
+  current_reading = &clocks_only;
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(find_measurement(&f, "sm_clock_most_mhz")->value == 1980 && isnan(find_measurement(&f, "throttled_ratio")->value));
+  assert_string_equal(find_measurement(&f, "throttled_ratio")->reason, clocks_only.reason);
   current_reading = &no_reading;
   close_fixture(&f);
 }

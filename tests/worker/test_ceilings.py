@@ -36,10 +36,11 @@ def test_every_rate_is_measured_or_has_a_reason(worker):
     rates = {name: value for name, value in values.items() if name.endswith("_per_s")}
     assert len(rates) == 18 and RATES_OF_ALL_DEVICES <= {name for name, value in rates.items() if value is not None}
     assert all(value is None or value > 1e6 for value in rates.values())
-    # A device has all of these sensors or none: throttling is known if and only if the clock is known.
-    assert (values["throttled_ratio"] is None) == (values["sm_clock_most_mhz"] is None)
+    # A GPU has all of these sensors or none; a CPU has at most a clock.
+    assert (values["throttled_ratio"] is None) == (values["power_w_most"] is None)
+    assert values["throttled_ratio"] is None or 0 <= values["throttled_ratio"] <= 1
     if values["sm_clock_most_mhz"] is not None:
-        assert values["sm_clock_least_mhz"] <= values["sm_clock_most_mhz"] and 0 <= values["throttled_ratio"] <= 1
+        assert values["sm_clock_least_mhz"] <= values["sm_clock_most_mhz"]
 
 
 def test_ceilings_can_be_measured_again(worker):

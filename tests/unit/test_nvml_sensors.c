@@ -1,5 +1,5 @@
-/* Tests the list of other processes on a GPU with a fake NVML: a worker does not count itself or its siblings, and gives a reason
- * when NVML does not list them. */
+/* Tests the sensors of a GPU with a fake NVML: a worker does not count itself or its siblings among the other processes, and
+ * gives a reason when NVML does not list them or does not report throttle reasons. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -85,9 +85,35 @@ static void an_incomplete_list_of_nvml_has_a_reason(void **state) {
   assert_unknown("NVML, processes: Not Supported");
 }
 
+static rl_sensor_reading read_sensors(void) {
+  rl_sensor_reading reading;
+  memset(&reading, 0x5a, sizeof reading);
+  rl_sensors *sensors = rl_sensors_open("{\"uuid\":\"GPU-1\"}");
+  rl_sensors_read(sensors, &reading);
+  rl_sensors_close(sensors);
+  return reading;
+}
+
+static void throttle_reasons_are_known_if_nvml_reports_them(void **state) {
+  (void)state;
+  fake_nvml = (struct fake_nvml){.throttle_reasons = 0};
+  rl_sensor_reading reading = read_sensors();
+  assert_true(reading.throttle_known && reading.throttle_reasons[0] == '\0' && reading.reason[0] == '\0');
+  fake_nvml.throttle_reasons = 5;
+  reading = read_sensors();
+  assert_true(reading.throttle_known);
+  assert_string_equal(reading.throttle_reasons, "gpu_idle,sw_power_cap");
+  fake_nvml.throttle_result = FAKE_NVML_NOT_SUPPORTED;
+  reading = read_sensors();
+  assert_false(reading.throttle_known);
+  assert_string_equal(reading.throttle_reasons, "");
+  assert_string_equal(reading.reason, "NVML, throttle reasons: Not Supported");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(other_processes_are_listed_with_their_memory), cmocka_unit_test(a_worker_alone_sees_none),
-      cmocka_unit_test(workers_of_the_same_daemon_do_not_count), cmocka_unit_test(an_incomplete_list_of_nvml_has_a_reason)};
+      cmocka_unit_test(workers_of_the_same_daemon_do_not_count), cmocka_unit_test(an_incomplete_list_of_nvml_has_a_reason),
+      cmocka_unit_test(throttle_reasons_are_known_if_nvml_reports_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
