@@ -122,6 +122,17 @@ static void a_sum_without_one_of_its_terms_has_no_value(void **state) {
   assert_string_equal(reason, "a counter from which it is computed has no value");
 }
 
+/* 129.113 is what a histogram had whose stores were counted in two passes (tests/data/h200.sqlite.xz). */
+static void a_hit_rate_above_100_percent_has_no_value(void **state) {
+  (void)state;
+  assert_non_null(strstr(rl_counter_contradiction("lts__t_sector_op_write_hit_rate.pct", 129.113), "contradict each other"));
+  assert_non_null(rl_counter_contradiction("l1tex__t_sector_hit_rate.pct", 101.1));
+  assert_null(rl_counter_contradiction("lts__t_sector_op_write_hit_rate.pct", 100.26));
+  assert_null(rl_counter_contradiction("lts__t_sector_hit_rate.pct", 99.8));
+  assert_null(rl_counter_contradiction("lts__t_sector_hit_rate.pct", NAN));
+  assert_null(rl_counter_contradiction("lts__t_sectors_lookup_hit.sum", 129));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(requests_are_reads_and_writes_without_atomics),
                                      cmocka_unit_test(misses_are_in_the_memory_of_the_device_the_host_or_a_peer),
@@ -131,6 +142,7 @@ int main(void) {
                                      cmocka_unit_test(terms_have_no_terms),
                                      cmocka_unit_test(a_sum_adds_and_subtracts_its_terms),
                                      cmocka_unit_test(contradictory_terms_have_no_sum),
-                                     cmocka_unit_test(a_sum_without_one_of_its_terms_has_no_value)};
+                                     cmocka_unit_test(a_sum_without_one_of_its_terms_has_no_value),
+                                     cmocka_unit_test(a_hit_rate_above_100_percent_has_no_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

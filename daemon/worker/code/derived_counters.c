@@ -51,6 +51,8 @@ static const struct {
 
 /* Two passes that execute the same kernel may count slightly different numbers of sectors. */
 static const double NEGLIGIBLE_RATIO = 0.01;
+static const char CONTRADICTION[] =
+    "counters from which it is computed were counted in different passes and contradict each other";
 
 static void format_name(const char *counter, char name[RL_METRIC_NAME_SIZE]) {
   snprintf(name, RL_METRIC_NAME_SIZE, "lts__t_%s.sum", counter);
@@ -99,8 +101,14 @@ double rl_counter_terms_sum(const double *values, size_t count, size_t added_cou
   for (size_t i = 0; i < count; i++) *(i < added_count ? &added : &subtracted) += values[i];
   *reason = NULL;
   if (isnan(added) || isnan(subtracted)) *reason = "a counter from which it is computed has no value";
-  else if (subtracted > added * (1 + NEGLIGIBLE_RATIO))
-    *reason = "the counters from which it is computed were counted in different passes and contradict each other";
+  else if (subtracted > added * (1 + NEGLIGIBLE_RATIO)) *reason = CONTRADICTION;
   if (*reason != NULL) return NAN;
   return fmax(added - subtracted, 0);
+}
+
+const char *rl_counter_contradiction(const char *metric, double value) {
+  static const char suffix[] = "_hit_rate.pct";
+  const size_t length = strlen(metric), suffix_length = sizeof suffix - 1;
+  const bool is_hit_rate = length > suffix_length && strcmp(metric + length - suffix_length, suffix) == 0;
+  return is_hit_rate && value > 100 * (1 + NEGLIGIBLE_RATIO) ? CONTRADICTION : NULL;
 }

@@ -1,4 +1,5 @@
-/* Finds counters of L2 that need not be collected because they are sums or differences of other counters. */
+/* Finds counters of L2 that need not be collected because they are sums or differences of other counters. Also finds values that
+ * cannot be right because their parts were counted in different passes. */
 #ifndef RL_CODE_DERIVED_COUNTERS_H
 #define RL_CODE_DERIVED_COUNTERS_H
 
@@ -25,5 +26,7 @@ bool rl_counter_terms_find(const char *counter, rl_instruction_classes absent, r
  * returns NAN and sets *reason: a value is NAN, or the difference is negative. The values may be counted in different passes, so
  * a difference down to -1 % of the added values is taken for 0. */
 double rl_counter_terms_sum(const double *values, size_t count, size_t added_count, const char **reason);
+/* Returns why the value of a collected metric cannot be right: a hit rate above 101 %. Returns NULL for every other value. */
+const char *rl_counter_contradiction(const char *metric, double value);
 
 #endif

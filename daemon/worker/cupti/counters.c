@@ -322,9 +322,10 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
     if (reason[0] != '\0' && rl_is_only_on_raw_page(prepared->counter_names[m]))
       continue; /* the report lists these names itself */
     if (reason[0] == '\0') reason = "undefined: 0/0, the kernel did nothing that this metric measures";
-    if (append_metric((int64_t)ordinal, prepared->counter_names[m], values[ordinal * plan->metric_count + m], reason, records,
-                      err) < 0)
-      return -1;
+    double value = values[ordinal * plan->metric_count + m];
+    const char *contradiction = rl_counter_contradiction(prepared->counter_names[m], value);
+    if (contradiction != NULL) value = NAN, reason = contradiction;
+    if (append_metric((int64_t)ordinal, prepared->counter_names[m], value, reason, records, err) < 0) return -1;
   }
   return 0;
 }
