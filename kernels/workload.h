@@ -75,7 +75,7 @@ typedef struct rl_workload {
   const struct rl_field *fields; /* fields of its parameter struct */
   size_t params_size;
   void (*defaults)(void *params);
-  rl_cost (*cost)(const void *params);
+  rl_cost (*cost)(const void *params, uint64_t images); /* images: rl_instance.images */
   /* Returns the number of warmup iterations (not measured) and of measured ones. NULL: 1 and 1. */
   void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *measured);
   rl_timing_mode timing_mode;

@@ -253,7 +253,7 @@ int rl_pass_run_evaluation(rl_pass_context *pass, rl_elapsed *elapsed, rl_error 
 
 static int fill_metadata(const rl_service *service, const cached_instance *entry, rl_run_metadata *metadata, rl_error *err) {
   const rl_instance *instance = entry->instance;
-  rl_cost cost = entry->workload->cost(entry->params);
+  rl_cost cost = entry->workload->cost(entry->params, instance->images);
   *metadata = (rl_run_metadata){.deterministic = instance->deterministic,
                                 .partial = instance->partial_dataset,
                                 .images_per_epoch = (int64_t)instance->images,

@@ -18,8 +18,8 @@ const rl_field rl_ceilings_fields[] = {
 static void defaults(void *params) { *(rl_ceilings_params *)params = (rl_ceilings_params){.samples = 20, .seed = 1}; }
 
 /* Returns an unknown cost: this workload measures rates and has no floor. */
-static rl_cost cost(const void *params) {
-  (void)params;
+static rl_cost cost(const void *params, uint64_t images) {
+  (void)params, (void)images;
   return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
 }
 

@@ -236,7 +236,8 @@ void rl_kernel_fill_input(const rl_kernel_params *params, const rl_kernel_shape 
   }
 }
 
-rl_cost rl_kernel_cost(const void *params) {
+rl_cost rl_kernel_cost(const void *params, uint64_t images) {
+  (void)images;
   const rl_kernel_params *kernel = params;
   const rl_kernel_operator *op = kernel->op;
   const size_t size = rl_dtype_size(kernel->dtype);

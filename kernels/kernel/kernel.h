@@ -120,7 +120,7 @@ extern const rl_field rl_kernel_params_fields[];
 /* Sets all parameters except the shape to their defaults. Each operator's rl_workload.defaults calls it. */
 void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_operator *op);
 /* Members of rl_workload that all operators share. */
-rl_cost rl_kernel_cost(const void *params);
+rl_cost rl_kernel_cost(const void *params, uint64_t images);
 void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured);
 /* Initialises the workload of an operator whose definition has a function NAME_defaults. */
 #define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                         \

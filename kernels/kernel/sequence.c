@@ -128,7 +128,7 @@ static void defaults(void *params) {
 
 /* Returns the sum of the members' costs. The precision is NULL if the members have several, because no single peak rate applies
  * to their operations. */
-static rl_cost cost(const void *params) {
+static rl_cost cost(const void *params, uint64_t images) {
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
   rl_cost sum = {0};
@@ -136,7 +136,7 @@ static rl_cost cost(const void *params) {
     return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
   sum.precision = rl_dtype_names[members[0].dtype];
   for (size_t i = 0; i < count; i++) {
-    const rl_cost single = rl_kernel_cost(&members[i]);
+    const rl_cost single = rl_kernel_cost(&members[i], images);
     sum.bytes += single.bytes;
     sum.operations += single.operations;
     sum.written_bytes += single.written_bytes;

@@ -135,7 +135,8 @@ static double attention_operations(const rl_layer_params *p) {
 /* Counts the operations of the matrix products, which tensor cores execute. Counts the bytes of weights, norms, x and cached k
  * and v, which must be read once, and those of y and of the new k and v, which must be written once. All other data can stay on
  * the chip. */
-static rl_cost cost(const void *params) {
+static rl_cost cost(const void *params, uint64_t images) {
+  (void)images;
   const rl_layer_params *p = params;
   const double hidden = (double)p->hidden, rows = (double)rl_layer_rows(p),
                size = (double)rl_dtype_size(rl_layer_element_dtype(p));

@@ -31,7 +31,8 @@ static void defaults(void *params) {
   created->model = (rl_source_model){NAN, NAN};
 }
 
-static rl_cost cost(const void *params) {
+static rl_cost cost(const void *params, uint64_t images) {
+  (void)images;
   const rl_source_model *model = &((const rl_source_params *)params)->model;
   /* A request states only the sum of the bytes that are read and written, so all of them count as written too. */
   return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};

@@ -42,15 +42,12 @@ static void defaults(void *params) {
 
 /* Returns the minimum cost of one epoch, for an engine that keeps all other data on chip: each image and label is read once, and
  * weights and both moments are read at the start and written at the end. */
-static rl_cost cost(const void *params) {
-  enum { IMAGES = 60000 }; /* training images of MNIST and of the synthetic data set */
-  const rl_train_params *train = params;
-  double images = train->max_images > 0 && train->max_images < IMAGES ? (double)train->max_images : IMAGES;
+static rl_cost cost(const void *params, uint64_t images) {
   const double state = 3.0 * RL_PARAMETERS * sizeof(float);
-  return (rl_cost){.bytes = images * (RL_IMAGE_PIXELS + 1) + 2 * state,
-                   .operations = images * rl_model_min_operations_per_image(),
+  return (rl_cost){.bytes = (double)images * (RL_IMAGE_PIXELS + 1) + 2 * state,
+                   .operations = (double)images * rl_model_min_operations_per_image(),
                    .written_bytes = state,
-                   .precision = rl_precision_names[train->precision]};
+                   .precision = rl_precision_names[((const rl_train_params *)params)->precision]};
 }
 
 static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {

@@ -99,7 +99,7 @@ static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   close_kernel(kernel);
   kernel = open_kernel(device, &large);
   cold = median_us(kernel, RL_CACHE_COLD), warm = median_us(kernel, RL_CACHE_WARM);
-  double bytes_per_s = large.op->workload.cost(&large).bytes / (cold * 1e-6);
+  double bytes_per_s = large.op->workload.cost(&large, 0).bytes / (cold * 1e-6);
   print_message("copy of 256 MiB: cold %.2f us, warm %.2f us, %.3g bytes/s\n", cold, warm, bytes_per_s);
   assert_true(bytes_per_s > 1e10 && bytes_per_s < 1e13 && fabs(cold / warm - 1) < 0.25);
   close_kernel(kernel);

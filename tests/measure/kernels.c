@@ -88,7 +88,7 @@ static outcome measure(rl_device *device, const rl_kernel_params *params, bool s
   out.check_ms = (double)(rl_monotonic_ns() - begin) * 1e-6;
   out.relative_error = result.relative_error;
   out.is_wrong = result.relative_error > result.tolerance;
-  out.bytes_per_s = params->op->workload.cost(params).bytes / out.cold_us * 1e6;
+  out.bytes_per_s = params->op->workload.cost(params, 0).bytes / out.cold_us * 1e6;
   instance->ops->close(instance);
   return out;
 }

@@ -136,7 +136,7 @@ static inline void check_operator(rl_device *target, const rl_kernel_operator *o
       for (const char *const *shape = awkward_shapes(op); *shape; shape++) {
         rl_kernel_params params = kernel_params(op, dtype, *variant, *shape);
         params.seed = seed;
-        if (op->workload.cost(&params).bytes > max_case_bytes) continue;
+        if (op->workload.cost(&params, 0).bytes > max_case_bytes) continue;
         check_unless_unsupported(target, &params);
         if (target->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
       }

@@ -346,9 +346,9 @@ static void cost_counts_compulsory_bytes_and_operations(void **state) {
   (void)state;
   rl_kernel_params relu = kernel_params(&rl_kernel_relu, RL_DTYPE_FP16, "scalar", "{\"n\":4194304}");
   rl_kernel_params gelu = kernel_params(&rl_kernel_bias_gelu, RL_DTYPE_FP64, "scalar", "{\"rows\":10,\"columns\":7}");
-  rl_cost cost = rl_kernel_relu.workload.cost(&relu);
+  rl_cost cost = rl_kernel_relu.workload.cost(&relu, 0);
   assert_true(cost.bytes == 2 * 2 * 4194304.0 && cost.operations == 4194304);
-  cost = rl_kernel_bias_gelu.workload.cost(&gelu);
+  cost = rl_kernel_bias_gelu.workload.cost(&gelu, 0);
   assert_true(cost.bytes == (70 + 7 + 70) * 8 && cost.operations == 6 * 70);
   static const struct {
     const rl_kernel_operator *op;
@@ -362,7 +362,7 @@ static void cost_counts_compulsory_bytes_and_operations(void **state) {
                 {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     rl_kernel_params params = kernel_params(others[i].op, RL_DTYPE_BF16, "scalar", others[i].shape);
-    cost = others[i].op->workload.cost(&params);
+    cost = others[i].op->workload.cost(&params, 0);
     assert_true(cost.bytes == 2 * others[i].elements && cost.operations == others[i].operations);
   }
 }

@@ -15,13 +15,13 @@ static void the_cost_of_the_default_layer_follows_from_its_products(void **state
   rl_layer_params params = default_layer();
   const double weights = 4 * 4096.0 * 4096 + 3 * 4096.0 * 11008, pairs = 2048.0 * 2049 / 2;
   assert_true(rl_layer_product_operations(&params) == 2 * 2048 * weights); /* 829 GFLOP */
-  rl_cost cost = rl_transformer_layer.cost(&params);
+  rl_cost cost = rl_transformer_layer.cost(&params, 0);
   assert_true(cost.operations == 2 * 2048 * weights + 4 * pairs * 4096);
   assert_true(cost.written_bytes == 2 * 3 * 2048.0 * 4096); /* y, k, v */
   assert_true(cost.bytes == 2 * (weights + 4 * 4096 + 4 * 2048.0 * 4096));
   assert_string_equal(cost.precision, "fp16");
   params.causal = 0;
-  assert_true(rl_transformer_layer.cost(&params).operations == 2 * 2048 * weights + 4 * 2048.0 * 2048 * 4096);
+  assert_true(rl_transformer_layer.cost(&params, 0).operations == 2 * 2048 * weights + 4 * 2048.0 * 2048 * 4096);
 }
 
 static void decode_reads_the_cache(void **state) {
@@ -30,7 +30,7 @@ static void decode_reads_the_cache(void **state) {
   params.tokens = 1;
   params.batch = 3;
   params.cached_tokens = 100;
-  rl_cost cost = rl_transformer_layer.cost(&params);
+  rl_cost cost = rl_transformer_layer.cost(&params, 0);
   const double weights = 4 * 4096.0 * 4096 + 3 * 4096.0 * 11008;
   assert_true(cost.bytes == 2 * (weights + 4 * 4096 + 4 * 3 * 4096.0 + 2 * 3 * 100 * 4096.0));
   assert_true(cost.operations == 2 * 3 * weights + 4 * 3 * 101.0 * 4096);

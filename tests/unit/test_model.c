@@ -45,9 +45,9 @@ static void cost_counts_the_models_operations(void **state) {
   assert_true(rl_model_operations_per_image() == 18605568 && rl_model_min_operations_per_image() == 7537152);
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
-  assert_true(rl_mnist_cnn.cost(&params).operations == 60000 * 7537152.0);
-  params.max_images = 10;
-  assert_true(rl_mnist_cnn.cost(&params).operations == 10 * 7537152.0);
+  assert_true(rl_mnist_cnn.cost(&params, 60000).operations == 60000 * 7537152.0);
+  assert_true(rl_mnist_cnn.cost(&params, 10).operations == 10 * 7537152.0);
+  assert_true(rl_mnist_cnn.cost(&params, 100).bytes - rl_mnist_cnn.cost(&params, 10).bytes == 90 * (28 * 28 + 1));
   params.warmup_epochs = 3;
   params.epochs = 5;
   uint32_t warmup, measured;

@@ -262,7 +262,7 @@ static void the_check_rejects_inputs_rounded_to_tf32(void **state) {
 
 static rl_cost cost_of(const rl_kernel_operator *op, int dtype, const char *shape) {
   rl_kernel_params params = kernel_params(op, dtype, "heuristic", shape);
-  return op->workload.cost(&params);
+  return op->workload.cost(&params, 0);
 }
 
 static void costs_count_compulsory_bytes_and_operations(void **state) {

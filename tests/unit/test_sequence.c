@@ -57,12 +57,12 @@ static void costs_add_up(void **state) {
   rl_kernel_sequence_params same = make_params(
       "[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
       "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
-  rl_cost cost = rl_kernel_sequence.cost(&mixed);
+  rl_cost cost = rl_kernel_sequence.cost(&mixed, 0);
   assert_true(cost.bytes == 3 * 2 * 1001 + 2 * 2 * 300 + 2 * 4 * 70001.0);
   assert_true(cost.written_bytes == 2 * 1001 + 2 * 300 + 4 * 70001.0);
   assert_true(cost.operations == 1001 + 300 + 70001.0);
   assert_null(cost.precision); /* several precisions */
-  cost = rl_kernel_sequence.cost(&same);
+  cost = rl_kernel_sequence.cost(&same, 0);
   assert_true(cost.bytes == 2 * 2 * 15 && cost.operations == 5);
   assert_string_equal(cost.precision, "bf16");
 }
@@ -130,7 +130,7 @@ static void errors_name_the_kernel(void **state) {
     assert_null(rl_engine_find("sequence", "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
     assert_string_equal(err.json_pointer, cases[i].pointer);
-    assert_true(isnan(rl_kernel_sequence.cost(&params).bytes));
+    assert_true(isnan(rl_kernel_sequence.cost(&params, 0).bytes));
   }
 }
 

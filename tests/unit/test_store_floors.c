@@ -214,7 +214,7 @@ static void a_layer_in_285_us_is_suspect(void **state) {
   static const rate rates[] = {{"tensor_fp16_operations_per_s", 876e12}, {0}}; /* measured on an H200 */
   rl_layer_params params;
   rl_transformer_layer.defaults(&params);
-  const rl_cost cost = rl_transformer_layer.cost(&params);
+  const rl_cost cost = rl_transformer_layer.cost(&params, 0);
   execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
   const int64_t claimed = store_timing(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp16", cost.operations, 20, 285, 285}),
                 measured = store_timing(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp16", cost.operations, 20, 1260, 1260});

@@ -39,7 +39,8 @@ static void fake_defaults(void *params) {
   *(fake_params *)params =
       (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
 }
-static rl_cost fake_cost(const void *params) {
+static rl_cost fake_cost(const void *params, uint64_t images) {
+  (void)images;
   return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
 }
 static void fake_iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
+from digits import mnist  # noqa: E402
 from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 
 CPU, CUDA = str(BUILD / "bin" / "rooflined-worker-cpu"), str(BUILD / "bin" / "rooflined-worker-cuda")
@@ -42,6 +43,18 @@ def test_training_is_timed_and_learns(worker, precision):
     assert values["memory_weights_bytes"] >= 4 * 4 * 315146  # weights, gradients and two moments
     assert values["peak_rss_bytes"] > values["peak_memory_bytes"] and values["launches_per_step"] >= 5
     assert "floor_ms" not in values  # the daemon computes it
+
+
+def test_the_cost_counts_the_images_of_the_data_set(tmp_path):
+    """The folder has 640 training images, not MNIST's 60,000."""
+    with Worker(CPU, "--device", "cpu", env={"ROOFLINED_MNIST_DIR": str(mnist(tmp_path, train=640))}) as worker:
+        costs = []
+        for max_images in (0, 640, 320):
+            changes = {"dataset": "files", "max_images": max_images, "epochs": 1, "warmup_epochs": 0}
+            (metadata,) = payloads(worker.execute("mnist_cnn", {**SMALL, **changes}), "METADATA")
+            costs.append((metadata["images_per_epoch"], metadata["floor_operations"], metadata["floor_bytes"]))
+    assert costs[0] == costs[1] and costs[0][0] == 640
+    assert costs[0][1] == 2 * costs[2][1] and costs[0][2] - costs[2][2] == 320 * (28 * 28 + 1)
 
 
 def test_two_requests_with_the_same_seed_give_identical_losses(worker):
