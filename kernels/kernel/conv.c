@@ -134,6 +134,44 @@ static void conv_wgrad_window(const rl_kernel_shape *shape, uint32_t input, int6
   *elements = conv_wgrad_input_elements(shape, input);
 }
 
+/* Returns the number of pixels along an axis of x that some filter position covers. With stride > kernel, positions leave gaps;
+ * with any stride > 1, the last pixels may lie behind the last position. */
+static int64_t covered_pixels(const rl_kernel_shape *shape, int64_t side) {
+  const int64_t count = positions(shape, side);
+  int64_t covered = 0;
+  for (int64_t pixel = 0; pixel < side; pixel++) covered += first_covering(shape, pixel) <= last_covering(shape, pixel, count);
+  return covered;
+}
+
+/* Returns the number of taps along an axis of a filter that are inside the image at some position. */
+static int64_t used_taps(const rl_kernel_shape *shape, int64_t side) {
+  const int64_t stride = shape->size[STRIDE], padding = shape->size[PADDING];
+  int64_t used = 0;
+  for (int64_t tap = 0; tap < shape->size[FILTER_SIDE]; tap++) {
+    const int64_t first_inside = tap < padding ? (padding - tap + stride - 1) / stride : 0; /* first position */
+    used += first_inside < positions(shape, side) && first_inside * stride - padding + tap < side;
+  }
+  return used;
+}
+
+static int64_t compulsory_x(const rl_kernel_shape *shape) {
+  return shape->size[IMAGES] * covered_pixels(shape, shape->size[HEIGHT]) * covered_pixels(shape, shape->size[WIDTH]) *
+         shape->size[CHANNELS];
+}
+static int64_t compulsory_w(const rl_kernel_shape *shape) {
+  return shape->size[FILTERS] * used_taps(shape, shape->size[HEIGHT]) * used_taps(shape, shape->size[WIDTH]) *
+         shape->size[CHANNELS];
+}
+static int64_t conv_compulsory_elements(const rl_kernel_shape *shape, uint32_t input) {
+  return input == 0 ? compulsory_x(shape) : compulsory_w(shape);
+}
+static int64_t conv_dgrad_compulsory_elements(const rl_kernel_shape *shape, uint32_t input) {
+  return input == 0 ? y_elements(shape) : compulsory_w(shape);
+}
+static int64_t conv_wgrad_compulsory_elements(const rl_kernel_shape *shape, uint32_t input) {
+  return input == 0 ? compulsory_x(shape) : y_elements(shape);
+}
+
 #define RL_LOOPS_HEADER "kernel/loops/conv.h"
 #include "kernel/float_and_double.h"
 
@@ -203,6 +241,7 @@ enum { TOLERANCE_FACTOR = 4 };
                                                .input_count = 2,                                                               \
                                                .input_elements = NAME##_input_elements,                                        \
                                                .output_elements = OUTPUT_ELEMENTS,                                             \
+                                               .compulsory_elements = NAME##_compulsory_elements,                              \
                                                .output_segment_count = NAME##_segment_count,                                   \
                                                .input_window = NAME##_window,                                                  \
                                                .operations = operations,                                                       \

@@ -245,7 +245,8 @@ rl_cost rl_kernel_cost(const void *params, uint64_t images) {
   if (rl_kernel_params_shape(kernel, &shape, NULL) < 0) return (rl_cost){.bytes = NAN, .operations = NAN};
   const int64_t written = op->output_elements(&shape);
   int64_t moved = written;
-  for (uint32_t i = 0; i < op->input_count; i++) moved += op->input_elements(&shape, i);
+  for (uint32_t i = 0; i < op->input_count; i++)
+    moved += op->compulsory_elements ? op->compulsory_elements(&shape, i) : op->input_elements(&shape, i);
   return (rl_cost){.bytes = (double)moved * (double)size,
                    .operations = op->operations(&shape),
                    .written_bytes = (double)written * (double)size,

@@ -77,6 +77,8 @@ typedef struct rl_kernel_operator {
    * product may overflow, so implementations multiply with rl_kernel_saturating_mul. */
   int64_t (*input_elements)(const rl_kernel_shape *shape, uint32_t input);
   int64_t (*output_elements)(const rl_kernel_shape *shape);
+  /* Returns the number of elements of an input on which the output depends. NULL: all of them. */
+  int64_t (*compulsory_elements)(const rl_kernel_shape *shape, uint32_t input);
   /* Replaces `values`, random numbers uniform in [-2, 2), by elements [start, start + count) of the input. NULL: the random
    * numbers are the elements. */
   void (*transform_input)(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values);

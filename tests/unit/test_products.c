@@ -284,6 +284,60 @@ static void costs_count_compulsory_bytes_and_operations(void **state) {
   }
 }
 
+#define STRIDED_CONV(SIDE, KERNEL, STRIDE, PADDING)                                                          \
+  "{\"images\":8,\"height\":" #SIDE ",\"width\":" #SIDE ",\"channels\":64,\"filters\":1,\"kernel\":" #KERNEL \
+  ",\"stride\":" #STRIDE ",\"padding\":" #PADDING "}"
+/* A 1×1 filter with stride 2 reads every fourth pixel. Without padding, a 3×3 filter with stride 2 does not reach the last row of
+ * 112. On an image of one pixel, only the middle tap is not in the padding. All of dx and dw is written. */
+static void costs_omit_pixels_that_no_filter_covers(void **state) {
+  (void)state;
+  static const struct {
+    const char *shape;
+    double x_side, covered_side, w_side, used_side, y_side;
+  } cases[] = {
+      {STRIDED_CONV(112, 1, 1, 0), 112, 112, 1, 1, 112}, {STRIDED_CONV(112, 1, 2, 0), 112, 56, 1, 1, 56},
+      {STRIDED_CONV(112, 1, 8, 0), 112, 14, 1, 1, 14},   {STRIDED_CONV(112, 3, 2, 1), 112, 112, 3, 3, 56},
+      {STRIDED_CONV(112, 3, 1, 1), 112, 112, 3, 3, 112}, {STRIDED_CONV(112, 3, 2, 0), 112, 111, 3, 3, 55},
+      {STRIDED_CONV(1, 3, 1, 1), 1, 1, 3, 1, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const double x = 8 * 64 * pow(cases[i].x_side, 2), covered_x = 8 * 64 * pow(cases[i].covered_side, 2),
+                 w = 64 * pow(cases[i].w_side, 2), used_w = 64 * pow(cases[i].used_side, 2), y = 8 * pow(cases[i].y_side, 2);
+    assert_true(cost_of(&rl_kernel_conv, RL_DTYPE_FP32, cases[i].shape).bytes == 4 * (covered_x + used_w + y));
+    assert_true(cost_of(&rl_kernel_conv_dgrad, RL_DTYPE_FP32, cases[i].shape).bytes == 4 * (y + used_w + x));
+    assert_true(cost_of(&rl_kernel_conv_wgrad, RL_DTYPE_FP32, cases[i].shape).bytes == 4 * (covered_x + y + w));
+  }
+}
+
+static uint8_t *used[3]; /* whether an element of x, w or y is in a product */
+static void mark_used(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) {
+  (void)in, (void)out;
+  used[0][x] = used[1][w] = used[2][y] = 1;
+}
+
+static void compulsory_elements_are_those_in_products(void **state) {
+  (void)state;
+  const rl_kernel_operator *const conv = &rl_kernel_conv, *const dgrad = &rl_kernel_conv_dgrad,
+                                  *const wgrad = &rl_kernel_conv_wgrad;
+  for (int i = 0; i < 20 * SHAPES_PER_OPERATOR; i++) {
+    const rl_kernel_shape shape = random_conv_shape();
+    const int64_t elements[] = {conv->input_elements(&shape, 0), conv->input_elements(&shape, 1), conv->output_elements(&shape)};
+    int64_t counts[3] = {0};
+    for (int k = 0; k < 3; k++) used[k] = calloc((size_t)elements[k], 1);
+    for_each_product(shape.size, mark_used, NULL, NULL);
+    for (int k = 0; k < 3; k++) {
+      for (int64_t element = 0; element < elements[k]; element++) counts[k] += used[k][element];
+      free(used[k]);
+    }
+    assert_int_equal(conv->compulsory_elements(&shape, 0), counts[0]);
+    assert_int_equal(conv->compulsory_elements(&shape, 1), counts[1]);
+    assert_int_equal(dgrad->compulsory_elements(&shape, 0), counts[2]);
+    assert_int_equal(dgrad->compulsory_elements(&shape, 1), counts[1]);
+    assert_int_equal(wgrad->compulsory_elements(&shape, 0), counts[0]);
+    assert_int_equal(wgrad->compulsory_elements(&shape, 1), counts[2]);
+  }
+}
+
 static void tolerances_grow_with_sums(void **state) {
   (void)state;
   rl_kernel_params gemm = kernel_params(&rl_kernel_gemm, RL_DTYPE_TF32, "heuristic", "{\"m\":1,\"n\":1,\"k\":4096}");
@@ -346,6 +400,8 @@ int main(void) {
                                      cmocka_unit_test(both_engines_of_gemm_are_correct),
                                      cmocka_unit_test(the_check_rejects_inputs_rounded_to_tf32),
                                      cmocka_unit_test(costs_count_compulsory_bytes_and_operations),
+                                     cmocka_unit_test(costs_omit_pixels_that_no_filter_covers),
+                                     cmocka_unit_test(compulsory_elements_are_those_in_products),
                                      cmocka_unit_test(tolerances_grow_with_sums),
                                      cmocka_unit_test(unsupported_parameters_are_refused)};
   setenv("ROOFLINED_THREADS", "3", 1);
