@@ -82,7 +82,7 @@ int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeli
   if (rl_critical_path_compute(index, &timeline->path, err) < 0) return -1;
   if (compute_range_and_phase_times(store, run_id, timeline, err) < 0) return -1;
   if (rl_launch_queue_compute(index, &timeline->classes, &timeline->queue, err) < 0) return -1;
-  rl_thread_times_compute(index, &timeline->classes, &timeline->threads);
+  if (rl_thread_times_compute(index, &timeline->classes, &timeline->threads, err) < 0) return -1;
   timeline->queue_reason = rl_launch_queue_reason(index, &timeline->queue);
   timeline->path_reason = rl_critical_path_reason(index, &timeline->classes);
   if (rl_step_launches_read(store, run_id, timeline->trace.events.incomplete_reason, &timeline->launches, err) < 0) return -1;

@@ -20,7 +20,7 @@ typedef struct rl_thread_time {
   uint32_t thread; /* 0: unknown, or several further threads */
   rl_call_time launches, synchronizations, blocking_copies;
   int64_t idle_ns;     /* idle time before operations that the thread launches */
-  int64_t last_end_ns; /* end of the last counted call; calls that start before it are nested in it */
+  int64_t last_end_ns; /* end of the thread's last counted call; its calls that start before are nested in it */
 } rl_thread_time;
 
 typedef struct rl_thread_times {
@@ -28,8 +28,8 @@ typedef struct rl_thread_times {
   size_t count;
 } rl_thread_times;
 
-/* classes: computed from the same index. */
-void rl_thread_times_compute(const rl_trace_index *index, const rl_time_classes *classes, rl_thread_times *times);
+/* classes: computed from the same index. Fails with RL_ERRNO if memory is exhausted. */
+int rl_thread_times_compute(const rl_trace_index *index, const rl_time_classes *classes, rl_thread_times *times, rl_error *err);
 
 #ifdef __cplusplus
 }

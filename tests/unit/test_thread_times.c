@@ -25,7 +25,7 @@ static void compute_thread_times(const rl_trace_event *items, size_t count, rl_t
   rl_error err = {0};
   assert_return_code(rl_trace_index_build(&events, &index, &err), 0);
   assert_return_code(rl_time_classes_compute(&index, NULL, &classes, &err), 0);
-  rl_thread_times_compute(&index, &classes, times);
+  assert_return_code(rl_thread_times_compute(&index, &classes, times, &err), 0);
   rl_time_classes_clear(&classes);
   rl_trace_index_clear(&index);
 }
@@ -69,8 +69,43 @@ static void further_threads_share_a_row(void **state) {
   assert_int_equal(times.items[RL_MAX_THREADS].thread, 0);
 }
 
+/* Each of two threads beyond the limit has a driver call inside its runtime call. The runtime calls of both overlap. */
+static void nested_calls_of_further_threads_do_not_count(void **state) {
+  (void)state;
+  rl_trace_event items[RL_MAX_THREADS + 4];
+  size_t count = 0;
+  for (; count < RL_MAX_THREADS; count++) items[count] = (rl_trace_event)CALL((uint32_t)count + 1, SYNC, -500, -490, 0);
+  for (uint32_t thread = 1001; thread <= 1002; thread++) {
+    items[count++] = (rl_trace_event)CALL(thread, LAUNCH, 10 * thread, 10 * thread + 30, thread);
+    items[count++] = (rl_trace_event)EVENT(RL_ACTIVITY_DRIVER, LAUNCH, 10 * thread + 5, 10 * thread + 25, thread, thread);
+  }
+  rl_thread_times times;
+  compute_thread_times(items, count, &times);
+  assert_calls(&times.items[RL_MAX_THREADS].launches, 2, 60);
+}
+
+/* Every thread launches at the same time, so no call is nested. */
+static void calls_that_overlap_in_further_threads_count(void **state) {
+  (void)state;
+  enum { THREADS = 70 };
+  rl_trace_event items[THREADS];
+  for (uint32_t i = 0; i < THREADS; i++) items[i] = (rl_trace_event)CALL(i + 1, LAUNCH, i, i + 50000, i + 1);
+  rl_thread_times times;
+  compute_thread_times(items, THREADS, &times);
+  size_t launches = 0;
+  int64_t launches_ns = 0;
+  for (size_t i = 0; i < times.count; i++) {
+    launches += times.items[i].launches.count;
+    launches_ns += times.items[i].launches.time_ns;
+  }
+  assert_int_equal(launches, THREADS);
+  assert_int_equal(launches_ns, THREADS * 50000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(calls_count_for_their_thread),
-                                     cmocka_unit_test(further_threads_share_a_row)};
+                                     cmocka_unit_test(further_threads_share_a_row),
+                                     cmocka_unit_test(nested_calls_of_further_threads_do_not_count),
+                                     cmocka_unit_test(calls_that_overlap_in_further_threads_count)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
