@@ -62,11 +62,11 @@ static int set_time(const char *text, size_t length, const char *member, int64_t
   return 0;
 }
 
-/* Adds the event's process or thread to thread_hash (FNV-1a). */
-static void add_to_thread_hash(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
-  uint64_t hash = event->thread_hash ^ (UINT64_C(0xcbf29ce484222325) + field);
+/* Returns a hash (FNV-1a) of a text. */
+static uint64_t hash_text(const char *text, size_t length) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-  event->thread_hash = hash;
+  return hash;
 }
 
 /* Sets the next dimension (x, y or z) of the grid or of the block. */
@@ -81,7 +81,8 @@ static void set_dimension(rl_kineto_event *event, rl_event_field field, const ch
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err) {
   if (field == RL_EVENT_START) return set_time(text, length, "ts", &event->start_ns, &event->has_start, err);
   if (field == RL_EVENT_DURATION) return set_time(text, length, "dur", &event->duration_ns, &event->has_duration, err);
-  if (field == RL_EVENT_PROCESS || field == RL_EVENT_THREAD) add_to_thread_hash(event, field, text, length);
+  if (field == RL_EVENT_PROCESS) event->thread_key.process = hash_text(text, length);
+  if (field == RL_EVENT_THREAD) event->thread_key.thread = hash_text(text, length);
   if (field == RL_EVENT_GRID || field == RL_EVENT_BLOCK) set_dimension(event, field, text, length);
   else event->has_number[field] = rl_decimal_parse_scaled(text, length, 0, &event->numbers[field]);
   return 0;
@@ -258,6 +259,15 @@ static bool is_host_activity(uint32_t kind) {
          kind == RL_ACTIVITY_OVERHEAD || kind == RL_ACTIVITY_CPU_SPAN;
 }
 
+/* Sets the thread of a row. An overhead in Kineto's files has the process -1 and the thread 0, which both mean none. */
+static int set_thread(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row, rl_error *err) {
+  uint32_t thread = (uint32_t)read_number_up_to(event, RL_EVENT_THREAD, RL_MAX_THREAD_ID);
+  bool has_other_id = thread == 0 && event->thread_key.thread != 0 && row->kind != RL_ACTIVITY_OVERHEAD;
+  if (has_other_id && rl_trace_number_thread(trace, event->thread_key, &thread, err) < 0) return -1;
+  row->thread = thread;
+  return 0;
+}
+
 static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace, rl_activity_row *row, rl_error *err) {
   uint32_t name;
   *row = (rl_activity_row){.kind = kind,
@@ -268,12 +278,9 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
   if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
   if (kind == RL_ACTIVITY_PHASE) row->step = read_number(event, RL_EVENT_STEP) + 1;
-  if (!is_host_activity(kind)) set_device_work(event, trace, row);
-  else {
-    row->process = read_number(event, RL_EVENT_PROCESS);
-    row->thread = read_number(event, RL_EVENT_THREAD);
-  }
-  return 0;
+  if (!is_host_activity(kind)) return set_device_work(event, trace, row), 0;
+  row->process = read_number(event, RL_EVENT_PROCESS);
+  return set_thread(event, trace, row, err);
 }
 
 static int add_complete(const rl_kineto_event *event, uint32_t kind, rl_trace *trace, rl_error *err) {
@@ -290,7 +297,7 @@ static int add_complete(const rl_kineto_event *event, uint32_t kind, rl_trace *t
 /* --- B and E ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct open_event {
-  uint64_t thread_hash;
+  rl_thread_key thread_key;
   bool has_row; /* false: its category is not imported */
   rl_skipped_kind skipped;
   rl_activity_row row;
@@ -312,7 +319,7 @@ void rl_open_events_free(rl_open_events *open, rl_trace *trace) {
 
 static int push_open_event(const rl_kineto_event *event, const struct category *category, rl_open_events *open, rl_trace *trace,
                            rl_error *err) {
-  open_event new_event = {.thread_hash = event->thread_hash, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
+  open_event new_event = {.thread_key = event->thread_key, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
   if (open->count == MAX_OPEN_EVENTS)
     return rl_fail(err, RL_INPUT, 0, "more than %d events of phase B have no event of phase E yet", MAX_OPEN_EVENTS);
   if (new_event.has_row && make_row(event, (uint32_t)category->kind, trace, &new_event.row, err) < 0) return -1;
@@ -321,10 +328,12 @@ static int push_open_event(const rl_kineto_event *event, const struct category *
   return 0;
 }
 
+static bool same_thread(rl_thread_key a, rl_thread_key b) { return a.process == b.process && a.thread == b.thread; }
+
 /* Ends the last open B event of the E event's thread, and adds its row to the trace. */
 static int close_open_event(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
   size_t i = open->count;
-  while (i > 0 && open->items[i - 1].thread_hash != event->thread_hash) i--;
+  while (i > 0 && !same_thread(open->items[i - 1].thread_key, event->thread_key)) i--;
   if (i == 0) return rl_trace_count_skipped_event(trace, RL_SKIPPED_UNPAIRED), 0;
   open_event ended = open->items[i - 1];
   memmove(&open->items[i - 1], &open->items[i], (open->count - i) * sizeof ended);

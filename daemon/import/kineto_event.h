@@ -39,7 +39,7 @@ typedef struct rl_kineto_event {
   int64_t start_ns, duration_ns;
   int64_t numbers[RL_EVENT_FIELD_COUNT]; /* values of the fields that are whole numbers */
   bool has_number[RL_EVENT_FIELD_COUNT];
-  uint64_t thread_hash; /* hash of the event's process and thread, which may be numbers or texts; pairs B and E events */
+  rl_thread_key thread_key; /* of the event's process and thread, which may be numbers or texts; pairs B and E events */
   uint32_t grid[3], block[3];
   int dimension; /* number of elements of the current array (grid or block) that were read so far */
 } rl_kineto_event;

@@ -33,6 +33,7 @@ struct rl_trace {
   unsigned char hash_key[crypto_shorthash_KEYBYTES];
   size_t name_bytes;
   operation_source sources[MAX_SOURCES];
+  rl_thread_numbers *threads;
   size_t source_count;
   rl_trace_gpu gpus[MAX_GPUS];
   size_t gpu_count;
@@ -60,8 +61,9 @@ rl_trace *rl_trace_new(void) {
   trace->name_slots = calloc(NAME_SLOTS, sizeof *trace->name_slots);
   trace->records.limit_bytes = MAX_RECORD_BYTES;
   randombytes_buf(trace->hash_key, sizeof trace->hash_key);
-  if (trace->name_slots != NULL) return trace;
-  free(trace);
+  trace->threads = rl_thread_numbers_new();
+  if (trace->name_slots != NULL && trace->threads != NULL) return trace;
+  rl_trace_free(trace);
   return NULL;
 }
 
@@ -71,6 +73,7 @@ void rl_trace_free(rl_trace *trace) {
   free(trace->name_slots);
   free(trace);
 }
+  rl_thread_numbers_free(trace->threads);
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
@@ -142,6 +145,10 @@ static int count_operation(rl_trace *trace, const rl_activity_row *row, rl_error
 
 uint32_t rl_trace_graph_node(int64_t number) {
   if (number <= 0) return 0;
+int rl_trace_number_thread(rl_trace *trace, rl_thread_key key, uint32_t *thread, rl_error *err) {
+  return rl_thread_numbers_find(trace->threads, key, thread, err);
+}
+
   return number >> 32 != 0 ? (uint32_t)number + 1 : (uint32_t)number;
 }
 
@@ -432,3 +439,4 @@ int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error
   *read = (rl_records){0};
   return 0;
 }
+  if (rl_thread_numbers_replace(trace->threads, read->rows, read->row_count, err) < 0) return -1;

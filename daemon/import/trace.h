@@ -5,6 +5,7 @@
 #define RL_IMPORT_TRACE_H
 
 #include "base/cleanup.h"
+#include "import/thread_numbers.h"
 #include "model/records.h"
 
 enum { RL_TRACE_MAX_ROWS = 2000000, RL_TRACE_MAX_NAMES = 100000, RL_TRACE_MAX_NAME_LENGTH = 60000 };
@@ -40,6 +41,9 @@ int rl_trace_add_name(rl_trace *trace, const char *text, size_t length, uint32_t
  * the upper 32 bits and the node, counted from 0, in the lower 32 bits; in rooflined's exports it is already the value of
  * rl_activity_row.graph_node. */
 uint32_t rl_trace_graph_node(int64_t number);
+/* Sets *thread to the number of a thread whose id in the file is not a thread id of Linux; rl_trace_finish replaces it by a
+ * number that no other thread has. Fails with RL_INPUT if there are too many such threads. */
+int rl_trace_number_thread(rl_trace *trace, rl_thread_key key, uint32_t *thread, rl_error *err);
 /* Adds a row. The row's times are in ns of the file's clock. row->process must be set, also for operations on the GPU. Fails with
  * RL_INPUT if a time is negative or too large, the row ends before it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);

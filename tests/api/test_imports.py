@@ -198,6 +198,41 @@ def test_one_gpu_is_kept(import_daemon):
     assert class_times(document) == CLASS_TIMES and document["unrecorded_launches"] == 0
 
 
+def complete(category, name, thread, start_us, duration_us, process=77, **args):
+    return {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start_us, "dur": duration_us,
+            "args": args}
+
+
+def kernel(name, start_us, duration_us, correlation, device=0, **args):
+    return complete("kernel", name, 7, start_us, duration_us, device, device=device, stream=7, correlation=correlation,
+                    grid=[1, 1, 1], block=[32, 1, 1], **args)
+
+
+def launch(thread, start_us, duration_us, correlation, name="cudaLaunchKernel", process=77):
+    return complete("cuda_runtime", name, thread, start_us, duration_us, process, correlation=correlation)
+
+
+def import_events(daemon, events):
+    return run_import(daemon, json.dumps({"schemaVersion": 1, "traceEvents": events}).encode())
+
+
+# Kineto wrote negative ids before 2024-10 (pytorch/kineto, pull request 1002). Other programs write texts, or 64-bit numbers.
+@pytest.mark.parametrize("threads, numbers", [([5, 7], [5, 7]), ([-5, -7], [1, 2]), (["main", "worker"], [1, 2]),
+                                              ([139872345675520, 139872345679999], [1, 2]), ([0, 2], [1, 2])])
+def test_threads_are_told_apart_by_any_id(import_daemon, threads, numbers):
+    """Two threads launch. Then the first synchronizes while the second launches, which is no wait of the second."""
+    first, second = threads
+    document = findings(import_daemon, import_events(import_daemon, [
+        launch(first, 10, 20, 10), launch(second, 11, 20, 11), kernel("a", 100, 5, 10), kernel("b", 110, 5, 11),
+        complete("cuda_runtime", "cudaDeviceSynchronize", first, 120, 100, correlation=40), launch(second, 200, 5, 41),
+        kernel("c", 210, 5, 41)]))
+    assert [item["thread"] for item in document["threads"]] == numbers
+    launches = [item["launches"] for item in document["threads"]]
+    assert launches == [{"count": 1, "time_ns": 20_000}, {"count": 2, "time_ns": 25_000}]
+    assert class_times(document) == {"compute": 15_000, "idle_host_work": 85_000, "idle_launch_latency": 10_000,
+                                     "idle_device_latency": 5_000}
+
+
 # --- round trip -----------------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -188,6 +189,74 @@ static void keys_that_differ_after_a_nul_are_different(void **state) {
   clear_import(&result);
 }
 
+/* Imports ranges of threads a, b, a and c; *thread gets the threads of these rows. tids: JSON values. */
+static void import_threads(const char *const tids[3], uint32_t thread[4]) {
+  static const int tid_of_row[4] = {0, 1, 0, 2};
+  char text[1024] = "[";
+  for (int i = 0; i < 4; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text),
+             "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"r\",\"ts\":%d,\"dur\":1,\"pid\":9%s%s}", i > 0 ? "," : "", i,
+             tids[tid_of_row[i]][0] != '\0' ? ",\"tid\":" : "", tids[tid_of_row[i]]);
+  imported result = import_text(strcat(text, "]"), false);
+  ASSERT_IMPORTED(result);
+  assert_int_equal(result.records.row_count, 4);
+  for (int i = 0; i < 4; i++) thread[i] = result.records.rows[i].thread;
+  clear_import(&result);
+}
+
+/* Thread ids of Linux stay. Threads with other ids get free numbers in the order of their first events; 0 means that the event
+ * names no thread. */
+static void each_thread_has_a_number(void **state) {
+  (void)state;
+  static const struct {
+    const char *tids[3];
+    uint32_t numbers[3];
+  } cases[] = {{{"5", "7", "\"2147483647\""}, {5, 7, INT32_MAX}},
+               {{"-5", "-7", "3"}, {1, 2, 3}},
+               {{"-5", "1", "-7"}, {2, 1, 3}}, /* 1 is the id of a thread */
+               {{"2", "\"main\"", "\"worker\""}, {2, 1, 3}},
+               {{"139872345675520", "139872345679999", "2147483648"}, {1, 2, 3}},
+               {{"99999999999999999999", "-0.5e-3", "0"}, {1, 2, 3}},
+               {{"", "4", "-4"}, {0, 4, 1}},
+               {{"null", "{\"a\":3}", "[8]"}, {0, 0, 0}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    uint32_t thread[4];
+    import_threads(cases[i].tids, thread);
+    assert_int_equal(thread[0], cases[i].numbers[0]);
+    assert_int_equal(thread[1], cases[i].numbers[1]);
+    assert_int_equal(thread[2], cases[i].numbers[0]);
+    assert_int_equal(thread[3], cases[i].numbers[2]);
+  }
+}
+
+/* Equal texts name different threads in different processes. The order of pid and tid in an event does not matter. */
+static void threads_of_processes_are_different(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":8,\"tid\":-1},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"ts\":2,\"dur\":1,\"pid\":9,\"tid\":-1},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c\",\"ts\":3,\"dur\":1,\"tid\":-1,\"pid\":8},"
+      "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"Resource\",\"ts\":4,\"dur\":1,\"pid\":-1,\"tid\":0}]",
+      false);
+  static const uint32_t threads[] = {1, 2, 1, 0};
+  ASSERT_IMPORTED(result);
+  for (int i = 0; i < 4; i++) assert_int_equal(result.records.rows[i].thread, threads[i]);
+  clear_import(&result);
+}
+
+static void threads_without_thread_ids_are_limited(void **state) {
+  (void)state;
+  rl_error err;
+  rl_trace *trace = rl_trace_new();
+  uint32_t thread;
+  for (uint64_t i = 0; i < RL_MAX_NUMBERED_THREADS; i++)
+    assert_int_equal(rl_trace_number_thread(trace, (rl_thread_key){.thread = i}, &thread, &err), 0);
+  assert_int_equal(rl_trace_number_thread(trace, (rl_thread_key){.thread = 7}, &thread, &err), 0);
+  assert_int_equal(rl_trace_number_thread(trace, (rl_thread_key){.process = 1, .thread = 7}, &thread, &err), -1);
+  assert_int_equal(err.domain, RL_INPUT);
+  rl_trace_free(trace);
+}
+
 /* Converts the numbers of graph nodes in a file: 0 for no node, 1 and more in rooflined's exports, and CUPTI's, which have the
  * graph in the upper 32 bits and count nodes from 0. */
 static void graph_nodes_count_from_1(void **state) {
@@ -304,3 +373,6 @@ int main(void) {
                                      cmocka_unit_test(formats_are_recognised)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
+                                     cmocka_unit_test(each_thread_has_a_number),
+                                     cmocka_unit_test(threads_of_processes_are_different),
+                                     cmocka_unit_test(threads_without_thread_ids_are_limited),
