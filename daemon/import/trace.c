@@ -13,6 +13,7 @@
 #include "analyze/timeline.h"
 #include "base/commit.h"
 #include "base/utf8.h"
+#include "import/ambiguous_calls.h"
 
 enum { NAME_SLOTS = 1 << 18, MAX_GPUS = 64, MAX_SOURCES = 256, NOTES_SIZE = 2048 };
 _Static_assert((int)NAME_SLOTS > 2 * (int)RL_TRACE_MAX_NAMES, "more than half of the hash table must stay free");
@@ -32,13 +33,14 @@ struct rl_trace {
   uint32_t *name_slots; /* 1 + index of a name; 0: free */
   unsigned char hash_key[crypto_shorthash_KEYBYTES];
   size_t name_bytes;
-  operation_source sources[MAX_SOURCES];
   rl_thread_numbers *threads;
+  operation_source sources[MAX_SOURCES];
   size_t source_count;
   rl_trace_gpu gpus[MAX_GPUS];
   size_t gpu_count;
   int64_t skipped[RL_SKIPPED_KIND_COUNT];
   int64_t untimed;
+  int64_t ambiguous;             /* operations whose API call is ambiguous */
   int64_t total_ns, total_bytes; /* sums over the rows */
   char engine[16], producer[64], version[64];
   bool has_only_shared_memory_sum;
@@ -59,9 +61,9 @@ rl_trace *rl_trace_new(void) {
   rl_trace *trace = calloc(1, sizeof *trace);
   if (trace == NULL) return NULL;
   trace->name_slots = calloc(NAME_SLOTS, sizeof *trace->name_slots);
+  trace->threads = rl_thread_numbers_new();
   trace->records.limit_bytes = MAX_RECORD_BYTES;
   randombytes_buf(trace->hash_key, sizeof trace->hash_key);
-  trace->threads = rl_thread_numbers_new();
   if (trace->name_slots != NULL && trace->threads != NULL) return trace;
   rl_trace_free(trace);
   return NULL;
@@ -71,9 +73,9 @@ void rl_trace_free(rl_trace *trace) {
   if (trace == NULL) return;
   rl_records_clear(&trace->records);
   free(trace->name_slots);
+  rl_thread_numbers_free(trace->threads);
   free(trace);
 }
-  rl_thread_numbers_free(trace->threads);
 
 /* --- names ------------------------------------------------------------------------------------------------------------- */
 
@@ -143,12 +145,12 @@ static int count_operation(rl_trace *trace, const rl_activity_row *row, rl_error
   return 0;
 }
 
-uint32_t rl_trace_graph_node(int64_t number) {
-  if (number <= 0) return 0;
 int rl_trace_number_thread(rl_trace *trace, rl_thread_key key, uint32_t *thread, rl_error *err) {
   return rl_thread_numbers_find(trace->threads, key, thread, err);
 }
 
+uint32_t rl_trace_graph_node(int64_t number) {
+  if (number <= 0) return 0;
   return number >> 32 != 0 ? (uint32_t)number + 1 : (uint32_t)number;
 }
 
@@ -212,7 +214,7 @@ static operation_source most_used_source(const rl_trace *trace) {
   return most_used;
 }
 
-typedef struct correlation_list {
+typedef struct correlation_list { /* in ascending order; an id can occur several times */
   uint32_t *items;
   size_t count;
 } correlation_list;
@@ -224,55 +226,63 @@ static int compare_correlations(const void *a, const void *b) {
   return (*x > *y) - (*x < *y);
 }
 
+static bool contains(const correlation_list *list, uint32_t correlation) {
+  return list->count > 0 && bsearch(&correlation, list->items, list->count, sizeof correlation, compare_correlations) != NULL;
+}
+
 static bool is_selected(const rl_activity_row *row, const operation_source *source) {
   return row->device == source->device && row->process == source->process;
 }
 
-/* Lists the correlation ids of the operations that the selected process executes on other GPUs, in ascending order. */
-static int list_other_work(const rl_trace *trace, const operation_source *source, correlation_list *list, rl_error *err) {
-  size_t others = 0;
+/* Lists the correlation ids of the operations that the selected process executes on the selected GPU (on_selected) or on all
+ * other GPUs. */
+static int list_correlations(const rl_trace *trace, const operation_source *source, bool on_selected, correlation_list *list,
+                             rl_error *err) {
+  size_t operations = 0;
   for (size_t i = 0; i < trace->source_count; i++)
-    if (trace->sources[i].process == source->process && trace->sources[i].device != source->device)
-      others += trace->sources[i].operations;
-  list->items = malloc((others + 1) * sizeof *list->items);
+    if (trace->sources[i].process == source->process && (trace->sources[i].device == source->device) == on_selected)
+      operations += trace->sources[i].operations;
+  list->items = malloc((operations + 1) * sizeof *list->items);
   if (list->items == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
-  for (size_t i = 0; others > 0 && i < trace->records.row_count; i++) {
+  for (size_t i = 0; operations > 0 && i < trace->records.row_count; i++) {
     const rl_activity_row *row = &trace->records.rows[i];
-    if (is_operation(row) && row->process == source->process && row->device != source->device && row->correlation != 0)
+    if (is_operation(row) && row->process == source->process && (row->device == source->device) == on_selected &&
+        row->correlation != 0)
       list->items[list->count++] = row->correlation;
   }
   qsort(list->items, list->count, sizeof *list->items, compare_correlations);
   return 0;
 }
 
-/* Returns the reason for which the row is removed; RL_SKIPPED_KIND_COUNT if the row is kept. */
+/* Returns the reason for which the row is removed; RL_SKIPPED_KIND_COUNT if the row is kept. A call that launches work on several
+ * GPUs, such as the launch of a graph, is kept if the selected GPU has part of this work. */
 static rl_skipped_kind find_reason_to_skip(const rl_activity_row *row, const operation_source *source,
-                                           const correlation_list *other_work) {
+                                           const correlation_list *selected_work, const correlation_list *other_work) {
   if (is_on_device(row))
     return is_selected(row, source)          ? RL_SKIPPED_KIND_COUNT
            : row->process != source->process ? RL_SKIPPED_OTHER_PROCESS
                                              : RL_SKIPPED_OTHER_GPU;
   if (row->process != 0 && source->process != 0 && row->process != source->process) return RL_SKIPPED_OTHER_PROCESS;
-  uint32_t correlation = row->correlation;
-  bool belongs_to_other_gpu = correlation != 0 && bsearch(&correlation, other_work->items, other_work->count, sizeof correlation,
-                                                          compare_correlations) != NULL;
-  return belongs_to_other_gpu ? RL_SKIPPED_OTHER_GPU : RL_SKIPPED_KIND_COUNT;
+  bool has_only_other_work = contains(other_work, row->correlation) && !contains(selected_work, row->correlation);
+  return has_only_other_work ? RL_SKIPPED_OTHER_GPU : RL_SKIPPED_KIND_COUNT;
 }
 
 /* Sets *source to the pair with the most operations, and removes the rows of other GPUs and processes. */
 static int select_source(rl_trace *trace, operation_source *source, rl_error *err) {
-  RL_CLEANUP(free_correlations) correlation_list other_work = {0};
+  RL_CLEANUP(free_correlations) correlation_list selected_work = {0}, other_work = {0};
   *source = most_used_source(trace);
-  if (list_other_work(trace, source, &other_work, err) < 0) return -1;
+  if (list_correlations(trace, source, true, &selected_work, err) < 0 ||
+      list_correlations(trace, source, false, &other_work, err) < 0)
+    return -1;
   rl_records *records = &trace->records;
   size_t kept = 0;
   for (size_t i = 0; i < records->row_count; i++) {
-    rl_skipped_kind kind = find_reason_to_skip(&records->rows[i], source, &other_work);
+    rl_skipped_kind kind = find_reason_to_skip(&records->rows[i], source, &selected_work, &other_work);
     if (kind == RL_SKIPPED_KIND_COUNT) records->rows[kept++] = records->rows[i];
     else trace->skipped[kind]++;
   }
   records->row_count = kept;
-  return 0;
+  return source->process != 0 ? 0 : rl_ambiguous_calls_unlink(records, &trace->ambiguous, err);
 }
 
 /* --- times ------------------------------------------------------------------------------------------------------------- */
@@ -377,6 +387,7 @@ static int add_measurements(const rl_trace *trace, rl_records *records, const rl
                 {"activity_records", (double)records->row_count, NULL},
                 {"activity_dropped_records", NAN, "the trace does not say how many records the profiler lost"},
                 {"activity_zero_time_records", (double)trace->untimed, NULL},
+                {"ambiguous_operations", (double)trace->ambiguous, NULL},
                 {"epoch_untraced_ms", NAN, untraced},
                 {"epoch_traced_ms", window_ms, no_work},
                 {"perturbation_ratio", NAN, untraced},
@@ -409,6 +420,11 @@ static int write_notes(const rl_trace *trace, const rl_records *records, char **
               trace->version, records->row_count);
   for (int i = 0; i < RL_SKIPPED_KIND_COUNT; i++)
     if (trace->skipped[i] > 0) append_line(text, "%lld left out: %s\n", (long long)trace->skipped[i], skipped_kinds[i].note);
+  if (trace->ambiguous > 0)
+    append_line(text,
+                "%lld operations without a launch call: API calls of several processes have their correlation ids; import the "
+                "trace of each process alone\n",
+                (long long)trace->ambiguous);
   *notes = text;
   return 0;
 }
@@ -428,6 +444,7 @@ int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error
   if (select_source(trace, &source, err) < 0) return -1;
   if (read->row_count == 0) return fail_empty(trace, err);
   sort_rows(read);
+  if (rl_thread_numbers_replace(trace->threads, read->rows, read->row_count, err) < 0) return -1;
   if (rl_timeline_measure_busy_time(read->rows, read->row_count, &busy, err) < 0) return -1;
   const double window_ms = busy.row_count > 0 ? (double)(busy.last_ns - busy.first_ns) * 1e-6 : NAN;
   if (write_device(trace, &source, &read->metadata, err) < 0 || add_kernels(trace, read, window_ms, err) < 0 ||
@@ -439,4 +456,3 @@ int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error
   *read = (rl_records){0};
   return 0;
 }
-  if (rl_thread_numbers_replace(trace->threads, read->rows, read->row_count, err) < 0) return -1;

@@ -233,6 +233,38 @@ def test_threads_are_told_apart_by_any_id(import_daemon, threads, numbers):
                                      "idle_device_latency": 5_000}
 
 
+def test_a_graph_on_several_gpus_keeps_its_launch(import_daemon):
+    """Each launch of a graph has work on two GPUs, with one correlation id. The launch of the other GPU's kernel is left out."""
+    events = [launch(78, 500, 5, 90), kernel("other", 520, 10, 90, device=1)]
+    for step in range(3):
+        start, correlation = 1000 * step, 5 + step
+        events.append(launch(78, start, 50, correlation, "cudaGraphLaunch"))
+        events += [kernel(f"k{i}", start + 60 + 20 * i, 10, correlation, **{"graph node id": (1 << 32) + i}) for i in range(3)]
+        events.append(kernel("k3", start + 60, 10, correlation, device=1, **{"graph node id": (1 << 32) + 3}))
+    job = import_events(import_daemon, events)
+    document = findings(import_daemon, job)
+    assert class_times(document) == {"compute": 90_000, "idle_host_work": 1_780_000, "idle_launch_latency": 120_000,
+                                     "idle_device_latency": 60_000}
+    assert (document["queue"]["unmatched_operations"], document["unrecorded_launches"]) == (0, 0)
+    assert measurements(import_daemon, job)["skipped_other_gpu_events"]["value"] == 5
+
+
+def test_equal_ids_of_two_processes_match_no_call(import_daemon):
+    """A file merged from two processes with a GPU each. An operation names no process, so either of two calls with its id
+    can be its launch. The id 50 belongs to one call."""
+    events = [launch(100, 500, 5, 50, process=100), kernel("k", 510, 20, 50)]
+    for process, device, offset_us in ((100, 0, 0), (200, 1, 3)):
+        for i in range(4):
+            events.append(launch(process, 100 * i + offset_us, 5, 10 + i, process=process))
+            events.append(kernel("k", 100 * i + 10 + offset_us, 20, 10 + i, device))
+    job = import_events(import_daemon, events)
+    assert findings(import_daemon, job)["queue"]["unmatched_operations"] == 4
+    assert measurements(import_daemon, job)["ambiguous_operations"]["value"] == 4
+    assert "4 operations without a launch call" in job["runs"][0]["log"]
+    alone = import_events(import_daemon, [event for event in events if event["pid"] in (0, 100)])
+    assert findings(import_daemon, alone)["queue"]["unmatched_operations"] == 0
+
+
 # --- round trip -----------------------------------------------------------------------------------------------------------------
 
 

@@ -322,6 +322,53 @@ static void the_most_used_gpu_is_kept(void **state) {
   rl_trace_free(trace);
 }
 
+/* A call that launches work on two GPUs is kept with either of them. */
+static void calls_of_several_gpus_are_kept(void **state) {
+  (void)state;
+  rl_error err;
+  rl_records records = {0};
+  char *notes = NULL;
+  rl_trace *trace = rl_trace_new();
+  for (uint32_t i = 0; i < 3; i++) add_event(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 5, 1, 10);
+  add_event(trace, RL_ACTIVITY_KERNEL, 200, 5, 2, 10);
+  add_event(trace, RL_ACTIVITY_KERNEL, 300, 5, 2, 11);
+  add_event(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* kept */
+  add_event(trace, RL_ACTIVITY_RUNTIME, 160, 5, 0, 11); /* has work on the other GPU only */
+  if (rl_trace_finish(trace, &records, &notes, &err) < 0) fail_msg("%s", err.message);
+  assert_int_equal(records.row_count, 4);
+  assert_int_equal(records.rows[0].kind, RL_ACTIVITY_RUNTIME);
+  assert_int_equal(records.rows[0].correlation, 10);
+  assert_true(find_measurement_value(&records, "skipped_other_gpu_events") == 3);
+  rl_records_clear(&records);
+  free(notes);
+  rl_trace_free(trace);
+}
+
+/* Operations without a process, and calls of the processes 5 and 6 with the id 10: either call can be the launch. The id 11 has
+ * two calls of one process, of which the first is the launch. */
+static void ambiguous_calls_launch_nothing(void **state) {
+  (void)state;
+  rl_error err;
+  rl_records records = {0};
+  char *notes = NULL;
+  rl_trace *trace = rl_trace_new();
+  add_event(trace, RL_ACTIVITY_RUNTIME, 100, 5, 0, 10);
+  add_event(trace, RL_ACTIVITY_RUNTIME, 110, 6, 0, 10);
+  add_event(trace, RL_ACTIVITY_RUNTIME, 120, 5, 0, 11);
+  add_event(trace, RL_ACTIVITY_DRIVER, 122, 5, 0, 11);
+  for (uint32_t i = 0; i < 2; i++) add_event(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 0, 1, 10 + i);
+  if (rl_trace_finish(trace, &records, &notes, &err) < 0) fail_msg("%s", err.message);
+  assert_int_equal(records.row_count, 6);
+  assert_int_equal(records.rows[0].correlation, 10);
+  assert_int_equal(records.rows[4].correlation, 0);
+  assert_int_equal(records.rows[5].correlation, 11);
+  assert_true(find_measurement_value(&records, "ambiguous_operations") == 1);
+  assert_non_null(strstr(notes, "1 operations without a launch call"));
+  rl_records_clear(&records);
+  free(notes);
+  rl_trace_free(trace);
+}
+
 static void rows_are_limited(void **state) {
   (void)state;
   rl_error err;
@@ -366,13 +413,15 @@ int main(void) {
                                      cmocka_unit_test(copies_have_kinds_of_memory),
                                      cmocka_unit_test(odd_values_are_read_or_ignored),
                                      cmocka_unit_test(keys_that_differ_after_a_nul_are_different),
+                                     cmocka_unit_test(each_thread_has_a_number),
+                                     cmocka_unit_test(threads_of_processes_are_different),
+                                     cmocka_unit_test(threads_without_thread_ids_are_limited),
                                      cmocka_unit_test(graph_nodes_count_from_1),
                                      cmocka_unit_test(an_import_can_be_cancelled),
                                      cmocka_unit_test(the_most_used_gpu_is_kept),
+                                     cmocka_unit_test(calls_of_several_gpus_are_kept),
+                                     cmocka_unit_test(ambiguous_calls_launch_nothing),
                                      cmocka_unit_test(rows_are_limited),
                                      cmocka_unit_test(formats_are_recognised)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
-                                     cmocka_unit_test(each_thread_has_a_number),
-                                     cmocka_unit_test(threads_of_processes_are_different),
-                                     cmocka_unit_test(threads_without_thread_ids_are_limited),

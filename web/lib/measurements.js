@@ -60,6 +60,7 @@ const phrases = [
   [/^activity_kernel_records$/, () => 'Records of kernels'],
   [/^activity_dropped_records$/, () => 'Records that the profiler dropped'],
   [/^activity_zero_time_records$/, () => 'Records without a start or an end'],
+  [/^ambiguous_operations$/, () => 'Operations with calls of several processes'],
   [/^completeness_ratio$/, () => 'Completeness of the trace'],
   [/^perturbation_ratio$/, () => 'Traced time / untraced time'],
   [/^spent_(.+)_ms$/, (stage) => stage[0].toUpperCase() + stage.slice(1)],
