@@ -31,17 +31,38 @@ void rl_login_sessions_free(rl_login_sessions *sessions) {
   free(sessions);
 }
 
+static int count_of_token(const rl_login_sessions *sessions, const char *token_hash) {
+  int count = 0;
+  for (int i = 0; i < RL_LOGIN_SESSIONS_MAX; i++) count += strcmp(sessions->list[i].token_hash, token_hash) == 0;
+  return count;
+}
+
+/* Returns the entry for a new session of the token: an unused or expired one; else the oldest session of the token that would
+ * have the most sessions. So the holder of one token can't end the sessions of tokens that have fewer. The caller holds the lock.
+ */
+static session *find_replaceable(rl_login_sessions *sessions, int64_t now_ns, const char *token_hash) {
+  session *found = NULL;
+  int most = 0;
+  for (int i = 0; i < RL_LOGIN_SESSIONS_MAX; i++) {
+    session *entry = &sessions->list[i];
+    if (entry->expires_ns <= now_ns) return entry;
+    int count = count_of_token(sessions, entry->token_hash) + (strcmp(entry->token_hash, token_hash) == 0);
+    if (count < most || (count == most && entry->expires_ns >= found->expires_ns)) continue;
+    found = entry;
+    most = count;
+  }
+  return found;
+}
+
 void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const char *token_hash, char *id) {
   unsigned char bytes[32];
   randombytes_buf(bytes, sizeof bytes);
   sodium_bin2base64(id, RL_LOGIN_SESSION_ID_SIZE, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
   pthread_mutex_lock(&sessions->lock);
-  session *oldest = sessions->list; /* unused entries count as oldest, because their expires_ns is 0 */
-  for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++)
-    if (sessions->list[i].expires_ns < oldest->expires_ns) oldest = &sessions->list[i];
-  memcpy(oldest->id, id, RL_LOGIN_SESSION_ID_SIZE);
-  snprintf(oldest->token_hash, sizeof oldest->token_hash, "%s", token_hash);
-  oldest->expires_ns = now_ns + (int64_t)RL_LOGIN_SESSION_LIFETIME_S * 1000000000;
+  session *replaced = find_replaceable(sessions, now_ns, token_hash);
+  memcpy(replaced->id, id, RL_LOGIN_SESSION_ID_SIZE);
+  snprintf(replaced->token_hash, sizeof replaced->token_hash, "%s", token_hash);
+  replaced->expires_ns = now_ns + (int64_t)RL_LOGIN_SESSION_LIFETIME_S * 1000000000;
   pthread_mutex_unlock(&sessions->lock);
 }
 

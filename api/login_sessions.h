@@ -1,6 +1,7 @@
 /* Login sessions of the web page. A browser sends a token once and gets a cookie with a random session id, which it sends with
  * each later request. A session ends when its token is revoked. Sessions are kept in memory only, so a restart of the daemon ends
- * all of them. There are at most RL_LOGIN_SESSIONS_MAX sessions; a new one replaces the oldest. Thread-safe. */
+ * all of them. There are at most RL_LOGIN_SESSIONS_MAX sessions. If all are in use, a new one replaces the oldest session of the
+ * token that has the most sessions, the new one included. Thread-safe. */
 #ifndef RL_API_LOGIN_SESSIONS_H
 #define RL_API_LOGIN_SESSIONS_H
 

@@ -73,6 +73,19 @@ def test_a_login_session_lasts_until_logout(token_daemon):
     assert token_daemon.call("POST", "/logout", headers=no_token).status_code == 204
 
 
+def test_logins_of_one_token_end_no_session_of_another(token_daemon):
+    def log_in(token):
+        login = token_daemon.call("POST", "/login", {"token": token}, headers={"Authorization": ""})
+        token_daemon.session.cookies.clear()
+        return {"Authorization": "", "Cookie": login.headers["Set-Cookie"].split(";")[0]}
+
+    alice = log_in(token_daemon.token)
+    bobs_token = make_token(token_daemon.state, "bob-with-many-logins")
+    bob = [log_in(bobs_token) for _ in range(65)]  # one more than the daemon keeps
+    assert [token_daemon.get("/jobs", headers=session).status_code for session in (alice, bob[0], bob[-1])] == [200, 401, 200]
+    revoke_token(token_daemon.state, "bob-with-many-logins")
+
+
 @pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400),
                                           (b"{", 400),
                                           ({"token": "x" * 5000}, 413), ({"token": "x" * 200}, 400),

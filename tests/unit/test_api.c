@@ -156,14 +156,36 @@ static void sessions_end_by_expiry_replacement_and_logout(void **state) {
   assert_false(rl_login_session_find(sessions, now + lifetime, first, hash));
   assert_false(rl_login_session_find(sessions, now, "", hash));
   assert_false(rl_login_session_find(sessions, now, "x", hash));
-  for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, now + i, "other", id);
+  for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, now + i, "first's", id);
   assert_true(rl_login_session_find(sessions, now, first, hash));
-  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other",
+  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "first's",
                          id); /* exceeds the maximum, so that it replaces the oldest session */
   assert_false(rl_login_session_find(sessions, now, first, hash));
   assert_true(rl_login_session_find(sessions, now, id, hash));
   rl_login_session_end(sessions, id);
   assert_false(rl_login_session_find(sessions, now, id, hash));
+  rl_login_sessions_free(sessions);
+}
+
+static void sessions_of_one_token_leave_those_of_others(void **state) {
+  (void)state;
+  rl_login_sessions *sessions = rl_login_sessions_new();
+  char alice[RL_LOGIN_SESSION_ID_SIZE], oldest[RL_LOGIN_SESSION_ID_SIZE], second[RL_LOGIN_SESSION_ID_SIZE],
+      carol[RL_LOGIN_SESSION_ID_SIZE], id[RL_LOGIN_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE];
+  rl_login_session_begin(sessions, 0, "alice's", alice);
+  rl_login_session_begin(sessions, 1, "bob's", oldest);
+  rl_login_session_begin(sessions, 2, "bob's", second);
+  for (int i = 3; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, i, "bob's", id);
+  rl_login_session_begin(sessions, RL_LOGIN_SESSIONS_MAX, "bob's", id);
+  assert_false(rl_login_session_find(sessions, 0, oldest, hash));
+  assert_true(rl_login_session_find(sessions, 0, second, hash));
+  rl_login_session_begin(sessions, RL_LOGIN_SESSIONS_MAX, "carol's", carol);
+  assert_false(rl_login_session_find(sessions, 0, second, hash));
+  for (int i = 0; i < 2 * RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, RL_LOGIN_SESSIONS_MAX + i, "bob's", id);
+  assert_true(rl_login_session_find(sessions, 0, alice, hash));
+  assert_string_equal(hash, "alice's");
+  assert_true(rl_login_session_find(sessions, 0, carol, hash));
+  assert_int_equal(rl_login_sessions_count(sessions, 0), RL_LOGIN_SESSIONS_MAX);
   rl_login_sessions_free(sessions);
 }
 
@@ -446,6 +468,7 @@ int main(void) {
       cmocka_unit_test(event_data_cannot_start_a_field),
       cmocka_unit_test(each_error_has_its_problem_code),
       cmocka_unit_test(sessions_end_by_expiry_replacement_and_logout),
+      cmocka_unit_test(sessions_of_one_token_leave_those_of_others),
       cmocka_unit_test(tokens_are_random_and_stored_as_hashes),
       cmocka_unit_test(token_names_are_checked),
       cmocka_unit_test(connections_past_their_deadline_are_shut_down),
