@@ -1,4 +1,4 @@
-/* The table of causes, the parts of a kernel's duration, and the grouping of findings by cause. */
+/* The table of causes, the limits of their estimates, and the grouping of findings by cause. */
 #include "analyze/findings.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_GRID] = {"grid", RL_TIME_PART_IDLE,
                        .caller_advice =
                            "Give one call more work (a larger batch, larger extents), or run other kernels beside it."},
-    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_PART_IDLE,
+    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_PART_LAUNCH,
                                   .caller_advice =
                                       "Give one call more work, use a fused epilogue, or capture the calls in a CUDA graph."},
     [RL_CAUSE_TAIL] = {"tail", RL_TIME_PART_IDLE,
@@ -46,18 +46,18 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_PART_LATENCY,
                          .caller_advice = "Use extents that are multiples of the tile, a larger batch, or another algorithm."},
     [RL_CAUSE_COALESCING] =
-        {"coalescing", RL_TIME_PART_BUSY,
+        {"coalescing", RL_TIME_PART_BUSY, .saves_dram = true,
          .caller_advice = "Use a layout whose innermost extent is contiguous and aligned to 16 bytes, or another algorithm."},
-    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_PART_BUSY,
+    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_PART_BUSY, .saves_dram = true,
                           .caller_advice =
                               "Use a fused epilogue, a lower precision, or a layout that the library does not have to convert."},
     [RL_CAUSE_BANK_CONFLICTS] =
         {"bank_conflicts", RL_TIME_PART_BUSY, .adds = true,
          .caller_advice = "Use extents and leading dimensions that are multiples of 8 elements, or another algorithm."},
-    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_PART_BUSY,
+    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_PART_BUSY, .saves_dram = true,
                               .caller_advice = "Use larger extents in a call, or an algorithm with larger tiles."},
-    [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_PART_BUSY},
-    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY,
+    [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_PART_BUSY, .saves_dram = true},
+    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY, .saves_dram = true,
                               .caller_advice = "Allocate data that does not compress as ordinary memory."},
     [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS,
                             .caller_advice = "Pad leading dimensions that are large powers of two."},
@@ -66,16 +66,35 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_PART_BUSY},
 };
 
-#define IDLE_PCT "100 * max(0, 1 - sm__cycles_active.avg / sm__cycles_elapsed.max)"
+const char *const rl_time_part_names[RL_TIME_PART_COUNT] = {"launch", "idle", "latency", "busy"};
+
+#define WITHOUT_BLOCKS_PCT "100 * max(0, 1 - sm__cycles_active.avg / sm__cycles_elapsed.max)"
 #define BUSY_PCT                                           \
   "max(sm__throughput.avg.pct_of_peak_sustained_elapsed, " \
   "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed)"
 
-const rl_time_part_limit rl_time_part_limits[RL_TIME_PART_COUNT] = {
-    [RL_TIME_PART_IDLE] = {"idle", IDLE_PCT},
-    [RL_TIME_PART_LATENCY] = {"latency", "max(0, 100 - " IDLE_PCT " - " BUSY_PCT ")"},
-    [RL_TIME_PART_BUSY] = {"busy", BUSY_PCT},
+enum {
+  LAUNCH = 1 << RL_TIME_PART_LAUNCH,
+  IDLE = 1 << RL_TIME_PART_IDLE,
+  LATENCY = 1 << RL_TIME_PART_LATENCY,
+  BUSY = 1 << RL_TIME_PART_BUSY
 };
+
+/* A unit that is busy for 70 % of the duration needs this time also in a kernel without idle multiprocessors, and so does DRAM
+ * as long as the kernel moves as many bytes. */
+const rl_time_limit rl_time_limits[RL_TIME_LIMIT_COUNT] = {
+    {LAUNCH, false, "100 * max(0, 1 - sm__cycles_active.max / sm__cycles_elapsed.max)"},
+    {IDLE, false, "100 * max(0, sm__cycles_active.max - sm__cycles_active.avg) / sm__cycles_elapsed.max"},
+    {LATENCY, false, "max(0, 100 - " WITHOUT_BLOCKS_PCT " - " BUSY_PCT ")"},
+    {BUSY, false, BUSY_PCT},
+    {LAUNCH | IDLE, false, "100 - " BUSY_PCT},
+    {LAUNCH | IDLE | LATENCY | BUSY, true, "100 - gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+    {LAUNCH | IDLE | LATENCY | BUSY, false, "100"},
+};
+
+bool rl_time_limit_applies(const rl_time_limit *limit, const rl_cause *cause) {
+  return (limit->parts & 1u << cause->part) != 0 && !(limit->spares_savers && cause->saves_dram);
+}
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
 
@@ -154,32 +173,33 @@ static void make_groups(groups *g) {
 
 static double look_up(void *context, const char *name) { return rl_metric_values_get(context, name); }
 
-/* Returns the part's percentage of the duration; 100 if it is unknown. */
-static double limit_of(rl_time_part part, const rl_metric_values *values) {
-  const char *text = rl_time_part_limits[part].expression;
+/* Returns the limit's percentage of the duration; 100 if it is unknown. */
+static double limit_of(const rl_time_limit *limit, const rl_metric_values *values) {
   rl_scope scope = {look_up, (void *)(uintptr_t)values};
   double value = NAN;
-  bool known = rl_expression_evaluate(text, strlen(text), &scope, &value, NULL) == 0 && !isnan(value);
+  bool known = rl_expression_evaluate(limit->expression, strlen(limit->expression), &scope, &value, NULL) == 0 && !isnan(value);
   return known ? fmin(fmax(value, 0), 100) : 100;
 }
 
 typedef struct time_left {
-  double whole, part[RL_TIME_PART_COUNT];
+  double pct[RL_TIME_LIMIT_COUNT];
 } time_left;
 
 static time_left all_time(const rl_metric_values *values) {
-  time_left left = {.whole = 100};
-  for (int part = 0; part < RL_TIME_PART_COUNT; part++) left.part[part] = limit_of((rl_time_part)part, values);
+  time_left left;
+  for (int i = 0; i < RL_TIME_LIMIT_COUNT; i++) left.pct[i] = limit_of(&rl_time_limits[i], values);
   return left;
 }
 
-/* Returns the estimate, limited to the remaining time of its part, and subtracts it from that time. Returns NAN if less than
- * RL_MIN_SAVING_PCT remains. */
-static double take_time(time_left *left, rl_time_part part, double estimate) {
-  double taken = fmin(estimate, fmin(left->whole, left->part[part]));
+/* Returns the estimate, lowered to what is left of each limit on the cause, and subtracts it from them. Returns NAN if less than
+ * RL_MIN_SAVING_PCT is left. */
+static double take_time(time_left *left, const rl_cause *cause, double estimate) {
+  double taken = estimate;
+  for (int i = 0; i < RL_TIME_LIMIT_COUNT; i++)
+    if (rl_time_limit_applies(&rl_time_limits[i], cause)) taken = fmin(taken, left->pct[i]);
   if (taken < RL_MIN_SAVING_PCT) return NAN;
-  left->whole -= taken;
-  left->part[part] -= taken;
+  for (int i = 0; i < RL_TIME_LIMIT_COUNT; i++)
+    if (rl_time_limit_applies(&rl_time_limits[i], cause)) left->pct[i] -= taken;
   return taken;
 }
 
@@ -212,7 +232,7 @@ static size_t limit_estimates(groups *g, size_t *leaders, size_t count, const rl
   for (size_t i = 0; i < count; i++) {
     size_t leader = leaders[i];
     bool is_limited = is_global(&g->findings[leader]) && g->findings[leader].rule->cause != RL_CAUSE_NONE;
-    if (is_limited) g->estimate[leader] = take_time(&left, cause_of(g, leader)->part, g->estimate[leader]);
+    if (is_limited) g->estimate[leader] = take_time(&left, cause_of(g, leader), g->estimate[leader]);
     if (!is_limited || !isnan(g->estimate[leader])) leaders[kept++] = leader;
   }
   return kept;

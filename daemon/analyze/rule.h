@@ -18,9 +18,11 @@ extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimizat
  * rule is about, which can overlap with other work. */
 typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup_scope;
 
-/* Parts of the kernel's duration, which do not overlap. All findings about one part together can save at most that part. */
+/* Parts of the kernel's duration. All findings about one part together can save at most that part. The first three do not
+ * overlap. DRAM and L2 can be busy while multiprocessors are idle. */
 typedef enum rl_time_part {
-  RL_TIME_PART_IDLE,    /* multiprocessors have no block */
+  RL_TIME_PART_LAUNCH,  /* no multiprocessor has a block yet, or any more */
+  RL_TIME_PART_IDLE,    /* some multiprocessors have blocks, and others have none */
   RL_TIME_PART_LATENCY, /* multiprocessors have blocks, but no unit works at its peak */
   RL_TIME_PART_BUSY,    /* the busiest unit works */
   RL_TIME_PART_COUNT

@@ -21,7 +21,7 @@ static const char preface[] =
     "their sum if the parts concern different shares of the time. A report first lists the findings with a global estimate,\n"
     "beginning with the largest, then findings with a local estimate, then findings without an estimate. The global estimates\n"
     "of a kernel can be added: each cause belongs to a part of the kernel's duration, and an estimate is at most what the\n"
-    "larger estimates leave of this part. An estimate below " RL_TEXT(RL_MIN_SAVING_PCT) " % is left out.\n"
+    "larger estimates leave of the limits below. An estimate below " RL_TEXT(RL_MIN_SAVING_PCT) " % is left out.\n"
     "\n"
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"
@@ -57,19 +57,32 @@ static void print_rule(const rl_rule *rule) {
   else printf("\n\n> %s\n", rule->message);
 }
 
-static void print_time_parts(void) {
-  puts("\n## Parts of the duration\n\n| part | percent of the duration |\n| --- | --- |");
-  for (int part = 0; part < RL_TIME_PART_COUNT; part++)
-    printf("| %s | `%s` |\n", rl_time_part_limits[part].name, rl_time_part_limits[part].expression);
+static void print_time_limits(void) {
+  puts(
+      "\n## Limits of the estimates\n\n"
+      "A kernel's duration has four parts. *launch*: no multiprocessor has a block yet, or any more. *idle*: some "
+      "multiprocessors\n"
+      "have blocks, and others have none. *latency*: multiprocessors have blocks, but no unit works at its peak. *busy*: the\n"
+      "busiest unit works.\n\n"
+      "| estimates about | together at most, in percent of the duration |\n| --- | --- |");
+  for (int i = 0; i < RL_TIME_LIMIT_COUNT; i++) {
+    const rl_time_limit *limit = &rl_time_limits[i];
+    const char *separator = "| ";
+    for (int part = 0; part < RL_TIME_PART_COUNT; part++)
+      if (limit->parts & 1u << part) printf("%s%s", separator, rl_time_part_names[part]), separator = ", ";
+    printf("%s | `%s` |\n", limit->spares_savers ? ", by causes that leave the bytes of DRAM as they are" : "",
+           limit->expression);
+  }
 }
 
 static void print_causes(void) {
   puts(
-      "\n## Causes\n\n| cause | part of the duration | estimates | becomes a part of | advice to callers of a library |\n"
-      "| --- | --- | --- | --- | --- |");
+      "\n## Causes\n\n| cause | part of the duration | fewer bytes of DRAM | estimates | becomes a part of | advice to callers "
+      "of a library |\n"
+      "| --- | --- | --- | --- | --- | --- |");
   for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
     const rl_cause *c = &rl_causes[cause];
-    printf("| `%s` | %s | %s | %s | %s |\n", c->name, rl_time_part_limits[c->part].name,
+    printf("| `%s` | %s | %s | %s | %s | %s |\n", c->name, rl_time_part_names[c->part], c->saves_dram ? "yes" : "",
            c->adds ? "add up" : "the largest counts",
            c->summarizes ? "the largest finding about the same part"
            : c->joins    ? rl_causes[c->joins].name
@@ -80,7 +93,7 @@ static void print_causes(void) {
 
 int main(void) {
   fputs(preface, stdout);
-  print_time_parts();
+  print_time_limits();
   print_causes();
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++) {
     printf("\n## %s\n", group->title);

@@ -16,7 +16,9 @@
 
 #define COMPUTE "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 #define MEMORY "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+#define DRAM "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 #define ACTIVE "sm__cycles_active.avg"
+#define LONGEST "sm__cycles_active.max"
 #define ELAPSED "sm__cycles_elapsed.max"
 
 static rl_metric_value items[4096];
@@ -57,44 +59,42 @@ static void draw_metrics(void) {
     for (const rl_rule *rule = group->rules; rule->id; rule++)
       for (const rl_rule_input *input = rule->inputs; input->name; input++)
         if (rule->cause != RL_CAUSE_NONE && random_ratio() < 0.95) set_metric(input->metric, random_metric(input->metric));
-  double elapsed = 1000 + floor(1e6 * random_ratio());
-  set_metric(ELAPSED, elapsed), set_metric(ACTIVE, floor(elapsed * random_ratio()));
+  double elapsed = 1000 + floor(1e6 * random_ratio()), longest = floor(elapsed * random_ratio());
+  set_metric(ELAPSED, elapsed), set_metric(LONGEST, longest), set_metric(ACTIVE, floor(longest * random_ratio()));
   if (random_ratio() < 0.1) set_metric(ACTIVE, NAN);
+  if (random_ratio() < 0.1) set_metric(LONGEST, NAN);
 }
 
-/* Returns the percentage of the kernel's time that the estimates of a part may add up to; NAN if it is unknown. */
-static double part_limit(rl_time_part part) {
-  double active_cycles = NAN, elapsed_cycles = NAN, busy = NAN;
-  for (size_t i = 0; i < item_count; i++) {
-    if (strcmp(items[i].name, ACTIVE) == 0) active_cycles = items[i].value;
-    if (strcmp(items[i].name, ELAPSED) == 0) elapsed_cycles = items[i].value;
-    if (strcmp(items[i].name, COMPUTE) == 0 || strcmp(items[i].name, MEMORY) == 0) busy = fmax(busy, items[i].value);
-  }
-  double ratio = active_cycles / elapsed_cycles, idle = isnan(ratio) ? NAN : 100 * fmax(0, 1 - ratio);
-  double limits[] = {[RL_TIME_PART_IDLE] = idle, [RL_TIME_PART_LATENCY] = 100 - idle - busy, [RL_TIME_PART_BUSY] = busy};
-  return limits[part];
+static double metric_of(const char *name) {
+  for (size_t i = 0; i < item_count; i++)
+    if (strcmp(items[i].name, name) == 0) return items[i].value;
+  return NAN;
 }
 
-static bool both_throughputs_are_known(void) {
-  int known = 0;
-  for (size_t i = 0; i < item_count; i++) known += strcmp(items[i].name, COMPUTE) == 0 || strcmp(items[i].name, MEMORY) == 0;
-  return known == 2;
+/* Asserts that a sum of estimates is at most the limit. NAN: the limit is unknown. */
+static void check_sum(const char *what, double sum, double limit) {
+  if (sum > fmax(0, limit) + 1e-9 && !isnan(limit))
+    fail_msg("%s: the estimates add up to %g %%, more than %g %% (seed %llu)", what, sum, limit, (unsigned long long)test_seed);
 }
 
 static void check_that_estimates_fit_the_time(size_t count) {
-  double whole = 0, parts[RL_TIME_PART_COUNT] = {0};
+  double whole = 0, same_bytes = 0, parts[RL_TIME_PART_COUNT] = {0};
   for (size_t i = 0; i < count; i++) {
+    const rl_cause *cause = &rl_causes[findings[i].rule->cause];
     if (!findings[i].global || isnan(findings[i].speedup_pct)) continue;
     whole += findings[i].speedup_pct;
-    parts[rl_causes[findings[i].rule->cause].part] += findings[i].speedup_pct;
+    parts[cause->part] += findings[i].speedup_pct;
+    if (!cause->saves_dram) same_bytes += findings[i].speedup_pct;
   }
-  assert_true(whole <= 100 + 1e-9);
-  for (int part = 0; both_throughputs_are_known() && part < RL_TIME_PART_COUNT; part++) {
-    double limit = part_limit((rl_time_part)part);
-    if (!isnan(limit) && parts[part] > fmax(0, limit) + 1e-9)
-      fail_msg("%s: the estimates add up to %g%%, more than %g%% (seed %llu)", rl_time_part_limits[part].name, parts[part], limit,
-               (unsigned long long)test_seed);
-  }
+  double elapsed = metric_of(ELAPSED), without_blocks_pct = 100 * (elapsed - metric_of(ACTIVE)) / elapsed;
+  double busy_pct = metric_of(COMPUTE) + metric_of(MEMORY) >= 0 ? fmax(metric_of(COMPUTE), metric_of(MEMORY)) : NAN;
+  check_sum("whole", whole, 100);
+  check_sum("same bytes", same_bytes, 100 - metric_of(DRAM));
+  check_sum("launch", parts[RL_TIME_PART_LAUNCH], 100 * (elapsed - metric_of(LONGEST)) / elapsed);
+  check_sum("idle", parts[RL_TIME_PART_IDLE], 100 * (metric_of(LONGEST) - metric_of(ACTIVE)) / elapsed);
+  check_sum("launch and idle", parts[RL_TIME_PART_LAUNCH] + parts[RL_TIME_PART_IDLE], 100 - busy_pct);
+  check_sum("latency", parts[RL_TIME_PART_LATENCY], 100 - without_blocks_pct - busy_pct);
+  check_sum("busy", parts[RL_TIME_PART_BUSY], busy_pct);
 }
 
 static void check_causes(size_t count) {
@@ -145,12 +145,17 @@ typedef struct given_finding {
   double speedup_pct; /* NAN: none */
 } given_finding;
 
-/* Combines findings with these rules and estimates, for a kernel whose multiprocessors are idle for idle_pct of its time and
- * whose busiest unit is busy for busy_pct. */
-static size_t combine_findings(const given_finding *list, size_t count, double idle_pct, double busy_pct) {
+/* Percentages of a kernel's duration. dram_pct: DRAM is busy; 0 if nothing is known. */
+typedef struct kernel_times {
+  double launch_pct, idle_pct, busy_pct, dram_pct;
+} kernel_times;
+
+/* Combines findings with these rules and estimates. */
+static size_t combine_findings(kernel_times times, const given_finding *list, size_t count) {
   item_count = 0;
-  set_metric(COMPUTE, busy_pct), set_metric(MEMORY, busy_pct / 2), set_metric(ELAPSED, 1000),
-      set_metric(ACTIVE, 1000 - 10 * idle_pct);
+  set_metric(COMPUTE, times.busy_pct), set_metric(MEMORY, times.busy_pct / 2), set_metric(DRAM, times.dram_pct);
+  set_metric(ELAPSED, 1000), set_metric(LONGEST, 1000 - 10 * times.launch_pct);
+  set_metric(ACTIVE, 1000 - 10 * times.launch_pct - 10 * times.idle_pct);
   for (size_t i = 0; i < count; i++) {
     const rl_rule *rule = rl_rule_find(list[i].rule);
     assert_non_null(rule);
@@ -167,23 +172,24 @@ static void assert_finding(size_t i, const char *rule, double speedup_pct) {
     fail_msg("%s: %g, not %g", rule, findings[i].speedup_pct, speedup_pct);
 }
 
-#define COMBINE(idle_pct, busy_pct, ...)                                                                                     \
-  combine_findings((const given_finding[]){__VA_ARGS__}, sizeof(const given_finding[]){__VA_ARGS__} / sizeof(given_finding), \
-                   idle_pct, busy_pct)
+#define TIMES(...) ((kernel_times){__VA_ARGS__})
+#define COMBINE(times, ...)                                     \
+  combine_findings(times, (const given_finding[]){__VA_ARGS__}, \
+                   sizeof(const given_finding[]){__VA_ARGS__} / sizeof(given_finding))
 
 static void loads_and_stores_of_one_pipeline_are_one_finding(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(0, 90, {"bank_conflicts_ld", 20}, {"bank_conflicts_st", 30}), 2);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 90), {"bank_conflicts_ld", 20}, {"bank_conflicts_st", 30}), 2);
   assert_finding(0, "bank_conflicts_st", 50);
   assert_finding(1, "bank_conflicts_ld", NAN);
   assert_true(!findings[0].is_part && findings[1].is_part);
-  assert_int_equal(COMBINE(0, 90, {"bank_conflicts_ld", 60.6}, {"bank_conflicts_st", 59.6}), 2);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 90), {"bank_conflicts_ld", 60.6}, {"bank_conflicts_st", 59.6}), 2);
   assert_finding(0, "bank_conflicts_ld", 90); /* limited to the time in which the pipeline is busy */
 }
 
 static void overlapping_estimates_count_once(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(0, 80, {"uncoalesced_ld", 40}, {"l2_sectors_excess", 55}, {"dram_sector_use", 30}), 3);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 80), {"uncoalesced_ld", 40}, {"l2_sectors_excess", 55}, {"dram_sector_use", 30}), 3);
   assert_finding(0, "l2_sectors_excess", 55);
   assert_finding(1, "uncoalesced_ld", NAN);
   assert_finding(2, "dram_sector_use", NAN);
@@ -191,11 +197,11 @@ static void overlapping_estimates_count_once(void **state) {
 
 static void summaries_join_the_largest_finding_of_their_part(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(0, 10, {"issue_slots", NAN}, {"stall_barrier", 30}, {"stall_long_scoreboard", 50}), 3);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 10), {"issue_slots", NAN}, {"stall_barrier", 30}, {"stall_long_scoreboard", 50}), 3);
   assert_finding(0, "stall_long_scoreboard", 50);
   assert_finding(1, "issue_slots", NAN);
   assert_finding(2, "stall_barrier", 30);
-  assert_int_equal(COMBINE(0, 10, {"issue_slots", NAN}, {"bank_conflicts_ld", 9}), 2);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 10), {"issue_slots", NAN}, {"bank_conflicts_ld", 9}), 2);
   assert_finding(0, "bank_conflicts_ld", 9);
   assert_finding(1, "issue_slots", NAN); /* bank conflicts belong to another part of the time */
   assert_false(findings[1].is_part);
@@ -203,7 +209,8 @@ static void summaries_join_the_largest_finding_of_their_part(void **state) {
 
 static void stalls_on_atomics_are_a_part_of_the_atomics_finding(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(0, 2, {"stall_long_scoreboard", 92}, {"global_atomics", 78}, {"stall_barrier", 30}), 3);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 2), {"stall_long_scoreboard", 92}, {"global_atomics", 78}, {"stall_barrier", 30}),
+                   3);
   assert_finding(0, "global_atomics", 78);
   assert_finding(1, "stall_long_scoreboard", NAN);
   assert_finding(2, "stall_barrier", 20);
@@ -211,23 +218,60 @@ static void stalls_on_atomics_are_a_part_of_the_atomics_finding(void **state) {
 
 static void latencies_get_only_the_time_that_a_tail_leaves(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(96, 1, {"launch_too_small", 51}, {"imbalance_sm", 95.5}, {"stall_wait", 70}), 2);
+  assert_int_equal(
+      COMBINE(TIMES(.idle_pct = 96, .busy_pct = 1), {"launch_too_small", 51}, {"imbalance_sm", 95.5}, {"stall_wait", 70}), 2);
   assert_finding(0, "imbalance_sm", 95.5);
   assert_finding(1, "stall_wait", 3);
-  assert_int_equal(COMBINE(97, 1.5, {"launch_too_small", 51}, {"stall_wait", 70}), 1); /* 1.5 % are left to stalls */
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 97, .busy_pct = 1.5), {"launch_too_small", 51}, {"stall_wait", 70}),
+                   1); /* 1.5 % are left to stalls */
   assert_finding(0, "launch_too_small", 51);
+}
+
+static void blocks_save_only_the_time_in_which_blocks_exist(void **state) {
+  (void)state;
+  const double idle_pct = 100 * (1 - 8. / 132), active_ratio = 3478. / 5844; /* 8 blocks run on 132 multiprocessors */
+  assert_int_equal(COMBINE(TIMES(.launch_pct = 100 * (1 - active_ratio), .idle_pct = idle_pct * active_ratio, .busy_pct = 1),
+                           {"launch_too_small", idle_pct}, {"launch_overhead", 40}),
+                   2);
+  assert_finding(0, "launch_too_small", idle_pct * active_ratio); /* 55.9 */
+  assert_finding(1, "launch_overhead", 40);
+  assert_int_equal(COMBINE(TIMES(.idle_pct = idle_pct), {"launch_too_small", idle_pct}), 1);
+  assert_finding(0, "launch_too_small", idle_pct); /* 93.9: the blocks run from the start to the end */
+}
+
+static void idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 33.3, .busy_pct = 20), {"launch_too_small", 33.3}), 1);
+  assert_finding(0, "launch_too_small", 33.3);
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 33.3, .busy_pct = 77.7), {"launch_too_small", 33.3}), 1);
+  assert_finding(0, "launch_too_small", 22.3);
+  assert_int_equal(
+      COMBINE(TIMES(.launch_pct = 20, .idle_pct = 30, .busy_pct = 60), {"launch_too_small", 30}, {"launch_overhead", 20}), 2);
+  assert_finding(0, "launch_too_small", 30);
+  assert_finding(1, "launch_overhead", 10);
+}
+
+static void causes_that_leave_the_bytes_save_only_the_time_without_dram(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 20, .busy_pct = 60, .dram_pct = 50), {"bank_conflicts_ld", 40}, {"tail_effect", 20},
+                           {"traffic_above_model", 12}),
+                   3);
+  assert_finding(0, "bank_conflicts_ld", 40);
+  assert_finding(1, "traffic_above_model", 12); /* fewer bytes take less time of DRAM */
+  assert_finding(2, "tail_effect", 10);
 }
 
 static void findings_are_ordered_by_their_limited_estimates(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(79, 13, {"launch_overhead", 78}, {"stall_no_instruction", 87}), 2);
+  assert_int_equal(COMBINE(TIMES(.launch_pct = 79, .busy_pct = 13), {"launch_overhead", 78}, {"stall_no_instruction", 87}), 2);
   assert_finding(0, "launch_overhead", 78);
   assert_finding(1, "stall_no_instruction", 8);
 }
 
 static void local_estimates_stand_after_global_ones(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(0, 20, {"bound_memory", NAN}, {"tensor_underused", 90}, {"stall_wait", 2}, {"branch_divergence", NAN}),
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 20), {"bound_memory", NAN}, {"tensor_underused", 90}, {"stall_wait", 2},
+                           {"branch_divergence", NAN}),
                    4);
   assert_finding(0, "stall_wait", 2);
   assert_finding(1, "tensor_underused", 90);
@@ -237,7 +281,7 @@ static void local_estimates_stand_after_global_ones(void **state) {
 
 static void rules_without_a_cause_stay_alone(void **state) {
   (void)state;
-  assert_int_equal(COMBINE(NAN, NAN, {"timeline_host_work", 70}, {"timeline_synchronization", 20}), 2);
+  assert_int_equal(COMBINE(TIMES(NAN, NAN, NAN, NAN), {"timeline_host_work", 70}, {"timeline_synchronization", 20}), 2);
   assert_finding(0, "timeline_host_work", 70);
   assert_finding(1, "timeline_synchronization", 20);
 }
@@ -301,6 +345,9 @@ int main(void) {
       cmocka_unit_test(summaries_join_the_largest_finding_of_their_part),
       cmocka_unit_test(stalls_on_atomics_are_a_part_of_the_atomics_finding),
       cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
+      cmocka_unit_test(blocks_save_only_the_time_in_which_blocks_exist),
+      cmocka_unit_test(idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves),
+      cmocka_unit_test(causes_that_leave_the_bytes_save_only_the_time_without_dram),
       cmocka_unit_test(findings_are_ordered_by_their_limited_estimates),
       cmocka_unit_test(local_estimates_stand_after_global_ones),
       cmocka_unit_test(rules_without_a_cause_stay_alone),
