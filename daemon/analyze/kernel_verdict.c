@@ -204,9 +204,7 @@ static double tail_idle_pct(const rl_metric_values *values) {
 static rl_kernel_verdict verdict_of_short(double duration_ns) {
   rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_TOO_SMALL, DURATION, duration_ns, "ns",
                                    "Fuse it with its neighbours, or launch the sequence as a CUDA graph.");
-  snprintf(v.message, sizeof v.message,
-           "Too short to tell: it runs for %.1f µs, about as long as a launch takes, and keeps no unit busy.",
-           duration_ns / 1000);
+  snprintf(v.message, sizeof v.message, "Too short to tell: it runs for %.1f µs, and keeps no unit busy.", duration_ns / 1000);
   return v;
 }
 

@@ -62,8 +62,8 @@ const rl_rule rl_rules_launch[] = {
      .inputs = {RL_INPUT_DURATION_NS},
      .condition = "duration_ns < " RL_TEXT(RL_SHORT_KERNEL_NS),
      .kind = RL_FINDING_INFO,
-     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel. |Fuse it "
-                "with its neighbours, or launch the sequence as a graph."},
+     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs, the start and the end of a kernel can be a large "
+                "part of its time. |Fuse it with its neighbours, or launch the sequence as a graph."},
     {.id = "launch_overhead",
      .version = 1,
      .section = "LaunchStats",

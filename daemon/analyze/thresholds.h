@@ -7,7 +7,7 @@
 #define RL_BALANCED_DIFFERENCE_PCT 10 /* percentage points: if compute and memory differ by less, they are balanced */
 /* Percent of its peak from which a unit can do little more work. A copy reaches 81 % on an H200. */
 #define RL_SATURATED_PCT 75
-#define RL_SHORT_KERNEL_NS 10000 /* a launch takes about as long as a kernel that is shorter than this */
+#define RL_SHORT_KERNEL_NS 10000 /* in shorter kernels, the start and the end can be a large part of the time */
 
 #define RL_MIN_SAVING_PCT 2 /* percent of the duration; smaller estimates are not reported */
 

@@ -13,13 +13,18 @@
 #include "base/utf8.h"
 #include "train/engines.h"
 
-const char *const rl_epoch_class_names[RL_EPOCH_CLASS_COUNT] = {"arithmetic", "memory", "latency", "exchange",
-                                                                "launch",     "copy",   "unknown"};
+const char *const rl_epoch_class_names[RL_EPOCH_CLASS_COUNT] = {"arithmetic", "memory", "latency", "too_small",
+                                                                "exchange",   "launch", "copy",    "unknown"};
 const char *const rl_memory_purposes[RL_MEMORY_PURPOSES] = {"dataset", "weights", "activations", "workspace"};
 
 static const char *const class_labels[RL_EPOCH_CLASS_COUNT] = {
-    "kernels bound by arithmetic", "kernels bound by memory", "kernels bound by latency",
-    "exchange between blocks",     "launches and gaps",       "copies",
+    "kernels bound by arithmetic",
+    "kernels bound by memory",
+    "kernels bound by latency",
+    "kernels too short or with too few blocks",
+    "exchange between blocks",
+    "launches and gaps",
+    "copies",
     "kernels without a verdict",
 };
 
@@ -141,7 +146,7 @@ static rl_epoch_class class_of_verdict(const rl_kernel_verdict *verdict) {
     case RL_KERNEL_BOUND_LATENCY:
     case RL_KERNEL_BOUND_TAIL: return RL_EPOCH_LATENCY;
     case RL_KERNEL_BOUND_LAUNCH:
-    case RL_KERNEL_BOUND_TOO_SMALL: return RL_EPOCH_LAUNCH;
+    case RL_KERNEL_BOUND_TOO_SMALL: return RL_EPOCH_TOO_SMALL;
     case RL_KERNEL_BOUND_UNKNOWN: break;
   }
   return RL_EPOCH_UNKNOWN;
@@ -178,7 +183,7 @@ static const char *unknown_reason(const rl_training_run *run, const epoch_divisi
 
 static void add_class_values(rl_explanation_sentence *sentence, const rl_training_run *run, const epoch_division *division) {
   for (int i = 0; i < RL_EPOCH_CLASS_COUNT; i++) {
-    bool needs_verdict = i == RL_EPOCH_ARITHMETIC || i == RL_EPOCH_MEMORY || i == RL_EPOCH_LATENCY;
+    bool needs_verdict = i <= RL_EPOCH_TOO_SMALL;
     if (needs_verdict && !division->has_verdicts)
       add_value(sentence, rl_epoch_class_names[i], "ms", NAN, unknown_reason(run, division));
     else if (i == RL_EPOCH_EXCHANGE && !division->has_phases)

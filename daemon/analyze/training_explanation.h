@@ -14,13 +14,15 @@
 extern "C" {
 #endif
 
-/* Classes of the time of a traced epoch. The whole time of a kernel belongs to the class of the kernel's verdict. */
+/* Classes of the time of a traced epoch. The whole time of a kernel belongs to the class of the kernel's verdict: one of the
+ * first four, or RL_EPOCH_UNKNOWN. */
 typedef enum rl_epoch_class {
   RL_EPOCH_ARITHMETIC, /* kernels that a pipeline or the issue slots bound */
   RL_EPOCH_MEMORY,     /* kernels that DRAM, L2, L1, shared memory, atomics, or the pipelines of memory instructions bound */
   RL_EPOCH_LATENCY,    /* kernels that latency or their longest blocks bound */
+  RL_EPOCH_TOO_SMALL,  /* kernels too short to tell what bounds them, or with too few blocks */
   RL_EPOCH_EXCHANGE,   /* phases of a kernel that exchange data between blocks, or wait at a barrier of the grid */
-  RL_EPOCH_LAUNCH,     /* time without work on the device, and kernels too short or with too few blocks */
+  RL_EPOCH_LAUNCH,     /* time without work on the device */
   RL_EPOCH_COPY,       /* copies and memsets */
   RL_EPOCH_UNKNOWN,    /* kernels without a verdict */
   RL_EPOCH_CLASS_COUNT

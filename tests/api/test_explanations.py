@@ -85,8 +85,8 @@ def values(sentence):
 def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
     sentence_of = sentences(gpu_daemon, job["job"])
     fp32, fp16 = sentence_of["epoch", job["fp32"]], sentence_of["epoch", job["fp16"]]
-    assert values(fp32) == {"arithmetic": 30, "memory": 0, "latency": 9, "exchange": None, "launch": pytest.approx(1), "copy": 0,
-                            "unknown": 0}
+    assert values(fp32) == {"arithmetic": 30, "memory": 0, "latency": 9, "too_small": 0, "exchange": None,
+                            "launch": pytest.approx(1), "copy": 0, "unknown": 0}
     assert fp32["links"][0] == {"run": job["fp32"], "launch": "conv2_forward", "phase": None, "kernel": 0, "bound": "pipeline",
                                 "time_ms": 30}
     assert values(fp16)["exchange"] == 9.75 and values(fp16)["latency"] == 29.25 and values(fp16)["arithmetic"] == 0

@@ -142,6 +142,8 @@ static void each_bound_has_its_class(void **state) {
                {RL_KERNEL_BOUND_PIPELINE, "issue", "arithmetic"},
                {RL_KERNEL_BOUND_LATENCY, NULL, "latency"},
                {RL_KERNEL_BOUND_TAIL, NULL, "latency"},
+               {RL_KERNEL_BOUND_LAUNCH, NULL, "too_small"},
+               {RL_KERNEL_BOUND_TOO_SMALL, NULL, "too_small"},
                {RL_KERNEL_BOUND_UNKNOWN, NULL, "unknown"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture *f = make_pair();
@@ -155,13 +157,27 @@ static void each_bound_has_its_class(void **state) {
   }
 }
 
-static void short_kernels_count_as_launches(void **state) {
+/* Kernels of 40 ms, all too small for a verdict, keep the device busy for busy_ratio of the epoch. */
+static void explain_small_kernels(fixture *f, double busy_ratio) {
+  for (int i = 0; i < 4; i++)
+    f->baseline.parts[i].verdict.bound = i % 2 == 0 ? RL_KERNEL_BOUND_TOO_SMALL : RL_KERNEL_BOUND_LAUNCH;
+  f->baseline.run.busy_ratio = busy_ratio;
+  f->baseline.run.traced_ms = 40 / busy_ratio;
+  explain_pair(f);
+}
+
+static void only_time_without_work_counts_as_launches(void **state) {
   (void)state;
   fixture *f = make_pair();
-  f->baseline.parts[2].verdict.bound = RL_KERNEL_BOUND_TOO_SMALL;
-  f->baseline.parts[3].verdict.bound = RL_KERNEL_BOUND_LAUNCH;
-  explain_pair(f);
-  assert_value(find_sentence(f, "epoch", 1), "launch", 1 + 4 + 3);
+  explain_small_kernels(f, 0.95);
+  assert_value(find_sentence(f, "epoch", 1), "launch", 40 / 0.95 - 40);
+  assert_value(find_sentence(f, "epoch", 1), "too_small", 40);
+  assert_string_equal(find_sentence(f, "epoch", 1)->text,
+                      "fp32, traced epoch of 42.1 ms: kernels too short or with too few blocks 95.0 % (40.0 ms), launches "
+                      "and gaps 5.0 % (2.11 ms).");
+  explain_small_kernels(f, 0.4);
+  assert_value(find_sentence(f, "epoch", 1), "launch", 60);
+  assert_text_contains(find_sentence(f, "epoch", 1), "epoch of 100 ms: launches and gaps 60.0 % (60.0 ms)");
   free(f);
 }
 
@@ -428,7 +444,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_epoch_is_divided_by_verdicts),
       cmocka_unit_test(each_bound_has_its_class),
-      cmocka_unit_test(short_kernels_count_as_launches),
+      cmocka_unit_test(only_time_without_work_counts_as_launches),
       cmocka_unit_test(phases_that_exchange_data_are_apart_from_the_others),
       cmocka_unit_test(without_counters_the_classes_are_unknown),
       cmocka_unit_test(without_a_trace_the_sentence_has_the_reason),
