@@ -156,14 +156,13 @@ static rl_roof_model compute_model(const rl_metric_values *values, double durati
 
 /* --- classification ---------------------------------------------------------------------------------------------------- */
 
+static double share_pct(const rl_roof *unit) { return 100 * ratio(unit->achieved_per_s, unit->theoretical_per_s); }
+
 /* Returns the unit that is closest to its peak; returns -1 if no unit executed an operation. */
 static int busiest_unit(const rl_roof *units) {
   int busiest = -1;
-  double max_share = 0;
-  for (int i = 0; i < RL_UNIT_COUNT; i++) {
-    double share = ratio(units[i].achieved_per_s, units[i].theoretical_per_s);
-    if (share > max_share) busiest = i, max_share = share;
-  }
+  for (int i = 0; i < RL_UNIT_COUNT; i++)
+    if (share_pct(&units[i]) > (busiest < 0 ? 0 : share_pct(&units[busiest]))) busiest = i;
   return busiest;
 }
 
@@ -172,15 +171,20 @@ static void set_shares_from_counters(const rl_metric_values *values, const rl_ro
   c->compute_pct = rl_metric_values_get(values, "sm__throughput.avg.pct_of_peak_sustained_elapsed");
   c->unit = busiest_unit(roofline->units);
   if (c->unit < 0) return;
+  c->unit_pct = share_pct(&roofline->units[c->unit]);
   c->intensity = roofline->points[RL_LEVEL_DRAM][c->unit].intensity;
   c->ridge = roofline->points[RL_LEVEL_DRAM][c->unit].ridge_theoretical;
 }
 
-/* Compares the model with the FP32 ceiling, because the model has no precision. */
-static void set_shares_from_model(const rl_roofline *roofline, rl_classification *c) {
-  double bytes = roofline->levels[RL_LEVEL_DRAM].measured_per_s, operations = roofline->units[RL_UNIT_FP32].measured_per_s;
+#define MODEL_RATE "model__operations_ceiling_per_s"
+
+static void set_shares_from_model(const rl_metric_values *values, const rl_roofline *roofline, rl_classification *c) {
+  double bytes = roofline->levels[RL_LEVEL_DRAM].measured_per_s, operations = rl_metric_values_get(values, MODEL_RATE);
+  const rl_metric_value *rate = rl_metric_find(values, MODEL_RATE);
   c->memory_pct = 100 * ratio(roofline->model.bytes_per_s, bytes);
-  c->compute_pct = 100 * ratio(roofline->model.operations_per_s, operations);
+  c->compute_pct = roofline->model.operations == 0 ? 0 : 100 * ratio(roofline->model.operations_per_s, operations);
+  c->compute_reason = rate != NULL && isnan(operations) ? rate->reason : NULL;
+  c->unit_pct = c->compute_pct;
   c->intensity = roofline->model.intensity;
   c->ridge = ratio(operations, bytes);
 }
@@ -192,7 +196,9 @@ static rl_bound bound_with_larger_share(const rl_classification *c) {
 static void decide_bound(rl_classification *c) {
   double higher_pct = fmax(c->memory_pct, c->compute_pct), lower_pct = fmin(c->memory_pct, c->compute_pct);
   if (isnan(c->memory_pct) || isnan(c->compute_pct)) {
-    snprintf(c->why, sizeof c->why, "the percentage of the peak is unknown for %s", isnan(c->memory_pct) ? "memory" : "compute");
+    const char *reason = isnan(c->memory_pct) ? NULL : c->compute_reason;
+    snprintf(c->why, sizeof c->why, "the percentage of the peak is unknown for %s%s%s",
+             isnan(c->memory_pct) ? "memory" : "compute", reason != NULL ? ": " : "", reason != NULL ? reason : "");
   } else if (higher_pct < c->busy_pct) {
     c->bound = RL_BOUND_LATENCY;
     snprintf(c->why, sizeof c->why, "memory (%.1f %%) and compute (%.1f %%) both stay below %.0f %% of their peaks",
@@ -201,7 +207,7 @@ static void decide_bound(rl_classification *c) {
     c->bound = bound_with_larger_share(c);
     snprintf(c->why, sizeof c->why, "%s reaches %.1f %% of its peak, %s %.1f %%", rl_bound_names[c->bound], higher_pct,
              c->bound == RL_BOUND_MEMORY ? "compute" : "memory", lower_pct);
-  } else if (!isnan(c->intensity) && !isnan(c->ridge)) {
+  } else if (c->unit_pct >= c->compute_pct - c->balanced_pct && !isnan(c->intensity) && !isnan(c->ridge)) {
     c->bound = c->intensity < c->ridge ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
     snprintf(c->why, sizeof c->why, "the intensity, %.4g operations per byte, is %s the ridge at %.4g", c->intensity,
              c->bound == RL_BOUND_MEMORY ? "below" : "not below", c->ridge);
@@ -213,10 +219,14 @@ static void decide_bound(rl_classification *c) {
 }
 
 static rl_classification classify(const rl_metric_values *values, const rl_roofline *roofline) {
-  rl_classification classification = {
-      .unit = -1, .intensity = NAN, .ridge = NAN, .busy_pct = RL_BUSY_PCT, .balanced_pct = RL_BALANCED_DIFFERENCE_PCT};
+  rl_classification classification = {.unit = -1,
+                                      .unit_pct = NAN,
+                                      .intensity = NAN,
+                                      .ridge = NAN,
+                                      .busy_pct = RL_BUSY_PCT,
+                                      .balanced_pct = RL_BALANCED_DIFFERENCE_PCT};
   if (roofline->counted) set_shares_from_counters(values, roofline, &classification);
-  else set_shares_from_model(roofline, &classification);
+  else set_shares_from_model(values, roofline, &classification);
   decide_bound(&classification);
   return classification;
 }

@@ -48,12 +48,16 @@ typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
 /* If memory and compute are both below busy_pct of their peaks, the kernel is bound by latency. If they differ by balanced_pct or
- * more, it is bound by the busier of the two. Otherwise the intensity decides: memory below the ridge, compute above it. */
+ * more, it is bound by the busier of the two. Otherwise the intensity decides, memory below the ridge and compute above it, if
+ * `unit` is what compute_pct is about: it is less than balanced_pct below it. Integer, FP8 and INT8 operations are in no
+ * rl_roof_unit. In such a kernel, the busier of the two decides. */
 typedef struct rl_classification {
   rl_bound bound;
   double memory_pct, compute_pct; /* percentages of the peaks; without counters: of the measured ceilings */
+  const char *compute_reason;     /* reason why compute_pct is NAN; NULL: none is known. Borrowed from the metrics */
   double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
+  double unit_pct;                /* percentage of its peak that `unit` reaches; without counters: compute_pct */
   double intensity,
       ridge;     /* operations per byte of DRAM: of the kernel, and at the ridge point of `unit`; of the model without counters */
   char why[160]; /* the reason for the bound, as text */

@@ -4,6 +4,7 @@
  *   smsp__pcsamp_                   PC samples
  *   sass__, derived__               counts of executed instructions
  *   model__bytes, model__operations the minimum work of the workload
+ *   model__operations_ceiling_per_s the highest measured rate that can execute these operations
  *   timing__, activity__            measurements of the run in the timing and activity passes
  *   timeline__                      the analyses of a run's trace, such as its time classes (analyze/time_classes.h)
  *   ceiling__                       measured ceilings of the device */

@@ -55,11 +55,12 @@ class Rows:
 
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
             measurements=None, uuid=PROPERTIES["uuid"], trace=None, job=None, params=None, samples=None, log=None,
-            commit="0" * 40):
+            commit="0" * 40, precision=None):
         """Inserts a completed run and returns its id.
         kernels: the kernels of the counters pass. Each is a dict with columns of the table kernels, and with "metrics" {name:
         value, reason or (value, reason)}, "series" [(name, x, value)], "instructions" [dict], "phases" [dict]
-        floor: bytes and operations; capability, uuid: properties of the device; commit: commit of the worker
+        floor: bytes and operations; precision: of the operations; capability, uuid: properties of the device
+        commit: commit of the worker
         profile: the job's profile request; measurements: {name: value} of the timing pass; samples: {mode: [us]}
         trace: (kernels, activities) of an activity pass; activities are dicts with a "name" and the name of their "kind"
         job: id of the job that the run belongs to; None: a new job; log: the compiler's log"""
@@ -69,7 +70,7 @@ class Rows:
         ordinal = self.db.execute("SELECT count(*) FROM runs WHERE job_id = ?", [job]).fetchone()[0]
         run = self.insert("runs", job_id=job, ordinal=ordinal, workload=workload, variant=variant,
                           params=json.dumps(params or {}), nondefault_params=json.dumps(params or {}), engine="cuda",
-                          floor_bytes=floor[0], floor_operations=floor[1], log=log)
+                          floor_bytes=floor[0], floor_operations=floor[1], floor_precision=precision, log=log)
         self.db.execute("INSERT OR IGNORE INTO devices (properties) VALUES (?)", [json.dumps(properties)])
         device = self.db.execute("SELECT id FROM devices WHERE properties = ?", [json.dumps(properties)]).fetchone()[0]
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed",

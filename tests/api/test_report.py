@@ -417,6 +417,28 @@ def test_a_run_without_recorded_kernels_has_a_reason(daemon):
     assert len(read_csv(daemon.get(f"/runs/{run}/report?format=csv"))) == 1
 
 
+def test_without_counters_operations_are_compared_with_the_rate_of_their_precision(daemon, rows):
+    """A GEMM of 4096 × 4096 × 4096 takes 184 µs. Without counters of its kernel, its report says which share of the ceilings the
+    model reaches."""
+    rows.run([], workload="ceilings", uuid="GPU-rates", measurements={
+        "dram_read_bytes_per_s": 4.2e12, "fp32_operations_per_s": 6.5e13, "tensor_fp16_operations_per_s": 8.79e14})
+
+    def classification(precision, trace=None):
+        run = rows.run([], workload="gemm", floor=(3 * 2 * 4096.0**2, 2 * 4096.0**3), precision=precision, uuid="GPU-rates",
+                       measurements={"time_cold_us_median": 184.0}, trace=trace)
+        return daemon.get(f"/runs/{run}/report").json()["kernels"][0]["roofline"]["classification"]
+
+    fp16 = classification("fp16")
+    assert (fp16["bound"], fp16["compute_pct"]) == ("compute", pytest.approx(100 * 2 * 4096**3 / 184e-6 / 8.79e14))
+    assert classification("fp32")["compute_pct"] == pytest.approx(100 * 2 * 4096**3 / 184e-6 / 6.5e13)
+    unknown = classification("fp64")
+    assert (unknown["bound"], unknown["compute_pct"]) == ("unknown", None)
+    assert unknown["why"].endswith("compute: the device has no measured rate for the precision of these operations")
+    traced = [{"name": name, "launch": name, "total_us": 90.0} for name in ("gemm", "reduce")]
+    of_both = classification("fp16", trace=(traced, []))  # the model is of both kernels of the step
+    assert (of_both["bound"], of_both["memory_pct"], of_both["compute_pct"]) == ("unknown", None, None)
+
+
 def test_a_comparison_has_rows_of_both_runs(daemon, rows):
     slow = {"gpu__time_duration.sum": 200.0, "launch__grid_size": 0.0, "dram__bytes_read.sum": 7.0}
     fast = {"gpu__time_duration.sum": 150.0, "launch__grid_size": 4.0, "dram__bytes_read.sum": "no"}

@@ -1,10 +1,10 @@
 -- Returns run :run for a report. Columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the
 -- sections that the job requested (NULL: unknown), whether L2 was empty before each kernel.
 WITH modelled AS ( -- no_model: why floor_bytes and floor_operations are not the work of a single kernel; NULL: they are
-  SELECT run.floor_bytes, run.floor_operations,
+  SELECT run.floor_bytes, run.floor_operations, run.floor_precision,
     CASE WHEN job.kind = 'train' THEN 'the model of a training run is of a whole epoch'
-         WHEN (SELECT count(*) FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id WHERE pass.run_id = run.id
-           AND pass.name = 'counters') > 1
+         WHEN EXISTS (SELECT 1 FROM passes pass JOIN kernels kernel ON kernel.pass_id = pass.id WHERE pass.run_id = run.id
+           GROUP BY pass.id HAVING count(*) > 1)
          THEN 'the model is of all kernels of the step together' END AS no_model
   FROM runs run JOIN jobs job ON job.id = run.job_id WHERE run.id = :run)
 SELECT json_object(
@@ -41,6 +41,11 @@ SELECT json_object(
                       coalesce(no_model, 'the workload has no model') FROM modelled
      UNION ALL SELECT 'model__operations', iif(no_model IS NULL, floor_operations, NULL),
                       coalesce(no_model, 'the workload has no model') FROM modelled
+     UNION ALL SELECT 'model__operations_ceiling_per_s', max(ceiling.value),
+                      iif(max(ceiling.value) IS NULL, 'the device has no measured rate for the precision of these operations', NULL)
+               FROM modelled JOIN precision_rates ON precision_rates.precision = modelled.floor_precision
+                 JOIN v_ceilings ceiling ON ceiling.name = precision_rates.name
+               WHERE ceiling.device_identity = device_row.identity AND ceiling.driver IS device_row.driver
      UNION ALL SELECT 'ceiling__' || ceiling.name, ceiling.value, ceiling.reason FROM v_ceilings ceiling
                WHERE ceiling.device_identity = device_row.identity AND ceiling.driver IS device_row.driver)),
   device_row.properties ->> '$.compute_capability',
