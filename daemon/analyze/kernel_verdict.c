@@ -23,6 +23,7 @@ typedef struct counted_unit {
 
 #define PCT(counter) counter ".avg.pct_of_peak_sustained_elapsed"
 
+#define ATOMIC_UNITS PCT("lts__d_atomic_input_cycles_active")
 #define HOTTEST_ATOMIC_UNIT "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 
 #define DRAM_ADVICE "Move fewer bytes: fuse kernels that read the same data, reuse data while it is in L2, use smaller types."
@@ -35,7 +36,7 @@ static const counted_unit memory_units[] = {
     {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("gpu__dram_throughput"), DRAM_ADVICE},
     {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
     {RL_KERNEL_BOUND_DRAM, NULL, "DRAM", PCT("fbpa__dram_sectors"), DRAM_ADVICE},
-    {RL_KERNEL_BOUND_ATOMICS, NULL, "the atomic units of L2", PCT("lts__d_atomic_input_cycles_active"), ATOMICS_ADVICE},
+    {RL_KERNEL_BOUND_ATOMICS, NULL, "the atomic units of L2", ATOMIC_UNITS, ATOMICS_ADVICE},
     {RL_KERNEL_BOUND_ATOMICS, NULL, "the atomic unit of one L2 slice", HOTTEST_ATOMIC_UNIT, ATOMICS_ADVICE},
     {RL_KERNEL_BOUND_L2, NULL, "L2 (data)", PCT("lts__d_sectors"), L2_ADVICE},
     {RL_KERNEL_BOUND_L2, NULL, "L2 (fills from DRAM)", PCT("lts__d_sectors_fill_device"), L2_ADVICE},
@@ -99,6 +100,16 @@ static const counted_unit *busiest(const counted_unit *units, const rl_metric_va
   return found;
 }
 
+/* Returns the busiest memory unit. The busiest slice is at least as busy as the average, so if all atomic units are busy, the
+ * result is all of them and not that of one slice. */
+static const counted_unit *busiest_memory_unit(const rl_metric_values *values) {
+  const counted_unit *found = busiest(memory_units, values), *each = memory_units;
+  if (!found || strcmp(found->metric, HOTTEST_ATOMIC_UNIT) != 0 || !(rl_metric_values_get(values, ATOMIC_UNITS) >= RL_BUSY_PCT))
+    return found;
+  while (strcmp(each->metric, ATOMIC_UNITS) != 0) each++;
+  return each;
+}
+
 static bool has_pipeline_of(const counted_unit *unit, const char *const names[]) {
   while (*names && strcmp(*names, unit->pipeline) != 0) names++;
   return *names != NULL;
@@ -139,7 +150,7 @@ static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metr
  * are the busiest and a pipeline is nearly as busy, returns the pipeline. */
 static const counted_unit *limiting_compute_unit(const rl_metric_values *values) {
   static const char *const pipelines_into_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
-  const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
+  const counted_unit *top = busiest(compute_units, values), *memory = busiest_memory_unit(values);
   if (!top) return NULL;
   double min_pct = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
   if (has_pipeline_of(top, pipelines_into_l1) && memory && memory->bound == RL_KERNEL_BOUND_L1 &&
@@ -177,7 +188,7 @@ static rl_kernel_verdict verdict_missing_metric(const char *metric, const rl_met
 }
 
 static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
-  const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
+  const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest_memory_unit(values) : limiting_compute_unit(values);
   if (unit && unit->bound == RL_KERNEL_BOUND_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
   if (unit && rl_metric_values_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};

@@ -96,6 +96,10 @@ static const verdict_case cases[] = {
     {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_BOUND_ATOMICS, "slice",
      NULL}, /* atomics on one address use one L2 slice */
     {"ns=50000 compute=1 memory=2 slice=59.9 issue=1", RL_KERNEL_BOUND_LATENCY, "issue", NULL},
+    {"ns=50000 compute=10 memory=90 dram=20 atomics=90 slice=95", RL_KERNEL_BOUND_ATOMICS, "atomics", NULL},
+    {"ns=50000 compute=10 memory=60 dram=20 atomics=60 slice=95", RL_KERNEL_BOUND_ATOMICS, "atomics", NULL},
+    {"ns=50000 compute=10 memory=59.9 dram=20 atomics=59.9 slice=95", RL_KERNEL_BOUND_ATOMICS, "slice", NULL},
+    {"ns=50000 compute=10 memory=12 dram=12 atomics=1.1 slice=99.1", RL_KERNEL_BOUND_ATOMICS, "slice", NULL},
     {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_BOUND_DRAM, "dram", NULL},
     {SHARED "conflicts=25", RL_KERNEL_BOUND_ATOMICS, "l1", NULL},
     {SHARED "conflicts=24.9", RL_KERNEL_BOUND_L1, "l1", NULL},
