@@ -74,18 +74,25 @@ static const char *memory_name(rl_memory_kind kind) {
   return rl_memory_kind_names[kind] != NULL ? rl_memory_kind_names[kind] : "unknown memory";
 }
 
-static void add_copies(const rl_run_timeline *timeline, bool only_pageable, cJSON *names) {
+static bool is_pageable(const rl_copy_group *group) {
+  return group->source == RL_MEMORY_PAGEABLE || group->destination == RL_MEMORY_PAGEABLE;
+}
+static bool is_of_host(const rl_copy_group *group) { return rl_trace_copy_named(group->name) == RL_TRACE_HOST_COPY; }
+static bool is_of_devices(const rl_copy_group *group) { return rl_trace_copy_named(group->name) == RL_TRACE_DEVICE_COPY; }
+
+static void add_copies(const rl_run_timeline *timeline, bool (*filter)(const rl_copy_group *), cJSON *names) {
   for (size_t i = 0; i < timeline->copy_count; i++) {
     const rl_copy_group *group = &timeline->copies[i];
     char text[128];
-    if (only_pageable && group->source != RL_MEMORY_PAGEABLE && group->destination != RL_MEMORY_PAGEABLE) continue;
+    if (!filter(group)) continue;
     snprintf(text, sizeof text, "%s, %s to %s", group->name, memory_name(group->source), memory_name(group->destination));
     add_text(names, text);
   }
 }
 
-static void add_all_copies(const rl_run_timeline *timeline, cJSON *names) { add_copies(timeline, false, names); }
-static void add_pageable_copies(const rl_run_timeline *timeline, cJSON *names) { add_copies(timeline, true, names); }
+static void add_host_copies(const rl_run_timeline *timeline, cJSON *names) { add_copies(timeline, is_of_host, names); }
+static void add_device_copies(const rl_run_timeline *timeline, cJSON *names) { add_copies(timeline, is_of_devices, names); }
+static void add_pageable_copies(const rl_run_timeline *timeline, cJSON *names) { add_copies(timeline, is_pageable, names); }
 
 static void add_path_names(const rl_run_timeline *timeline, cJSON *names) {
   for (size_t i = 0; i < timeline->path.name_count && i < FINDING_NAMES; i++)
@@ -121,7 +128,8 @@ static const rule_evidence rules[] = {
      .filter = {HOST_CLASSES | CLASS(IDLE_SYNCHRONIZATION) | CLASS(IDLE_COPY), false, FINDING_INTERVALS}},
     {.rule = "timeline_profiler", .filter = {CLASS(IDLE_PROFILER), false, FINDING_INTERVALS}},
     {.rule = "timeline_unknown", .filter = {CLASS(IDLE_UNKNOWN), false, FINDING_INTERVALS}},
-    {.rule = "timeline_copies_alone", .add_names = add_all_copies},
+    {.rule = "timeline_copies_alone", .add_names = add_host_copies},
+    {.rule = "timeline_device_copies_alone", .add_names = add_device_copies},
     {.rule = "timeline_pageable_copies", .add_names = add_pageable_copies},
     {.rule = "timeline_pinned_rate", .add_names = add_pageable_copies},
     {.rule = "timeline_critical_path", .add_names = add_path_names},

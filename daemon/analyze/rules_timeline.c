@@ -55,7 +55,7 @@ const rl_rule rl_rules_timeline[] = {
      .message = IDLE_TEXT "while the host is in a synchronising call and has launched nothing more. Launch the next work before "
                           "the host synchronises, or let streams wait for events (cudaStreamWaitEvent)."},
     {.id = "timeline_blocking_copies",
-     .version = 1,
+     .version = 2,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "The device waits for copies to start",
      .inputs = {IDLE("idle_copy")},
@@ -63,8 +63,8 @@ const rl_rule rl_rules_timeline[] = {
      .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = IDLE_TEXT "in blocking copy calls or next to copies. Copy with cudaMemcpyAsync from pinned memory in a stream "
-                          "beside the kernels."},
+     .message = IDLE_TEXT "in blocking copy calls or next to copies from or to host memory. Copy with cudaMemcpyAsync from "
+                          "pinned memory in a stream beside the kernels."},
     {.id = "timeline_graph_gaps",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -104,14 +104,25 @@ const rl_rule rl_rules_timeline[] = {
          "{launch} % for the host to launch those that are not in a graph. A CUDA graph, or fusing neighbours, saves at most "
          "this time, which the findings about the host estimate."},
     {.id = "timeline_copies_alone",
-     .version = 1,
+     .version = 2,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "Copies run while no kernel does",
-     .inputs = {{"copy", "timeline__copy_pct"}, {"beside", "timeline__compute_and_copy_pct"}},
+     .inputs = {{"copy", "timeline__host_copies_alone_pct"}, {"beside", "timeline__host_copies_beside_pct"}},
      .condition = "copy >= 5",
      .kind = RL_FINDING_WARNING,
-     .message = "Copies run alone during {copy} % of the window, and beside kernels during {beside} %. Copy the next inputs in a "
-                "second stream while kernels run, if the kernels do not need them yet."},
+     .message =
+         "Copies from or to host memory run without kernels during {copy} % of the window, and beside kernels during {beside} "
+         "%. Copy the next inputs in a second stream while kernels run, if the kernels do not need them yet."},
+    {.id = "timeline_device_copies_alone",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Memsets or copies within the device run alone",
+     .inputs = {{"copy", "timeline__device_copies_alone_pct"}},
+     .condition = "copy >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message =
+         "Memsets, and copies that use no host memory, run alone during {copy} % of the window. Let the kernel before or after "
+         "them write these values or read the source of the copy, or run them in a second stream beside kernels."},
     {.id = "timeline_pageable_copies",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

@@ -317,19 +317,21 @@ static rl_time_class class_in_call(const analysis *a, const idle_gap *gap) {
 }
 
 /* Returns the class of a gap whose operation was queued before the gap began. */
-static rl_time_class queued_class(const idle_gap *gap) {
+static rl_time_class queued_class(const analysis *a, const idle_gap *gap) {
   bool same_launch = gap->before->correlation == gap->after->correlation && gap->after->graph_node != 0;
   bool graph = gap->before->graph_node != 0 || gap->after->graph_node != 0;
   if (!same_launch && graph) return RL_TIME_IDLE_GRAPH;
   if (gap->end_ns - gap->start_ns > RL_DEVICE_LATENCY_MAX_NS) return RL_TIME_IDLE_UNKNOWN;
-  return rl_trace_is_copy(gap->before) || rl_trace_is_copy(gap->after) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_DEVICE_LATENCY;
+  bool next_to_host_copy = rl_trace_copy_of(a->index, gap->before) == RL_TRACE_HOST_COPY ||
+                           rl_trace_copy_of(a->index, gap->after) == RL_TRACE_HOST_COPY;
+  return next_to_host_copy ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_DEVICE_LATENCY;
 }
 
 /* Adds a part of a gap in which no unrecorded launch can be running. */
 static int add_explained(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_error *err) {
   if (gap->after->kind == RL_ACTIVITY_CPU_SPAN) return add_idle(a, gap, start_ns, end_ns, RL_TIME_IDLE_HOST_WORK, NULL, err);
   if (gap->call == NULL) return add_idle(a, gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
-  if (gap->call->end_ns <= gap->start_ns) return add_idle(a, gap, start_ns, end_ns, queued_class(gap), gap->call, err);
+  if (gap->call->end_ns <= gap->start_ns) return add_idle(a, gap, start_ns, end_ns, queued_class(a, gap), gap->call, err);
   int64_t call_ns = gap->call->start_ns > start_ns ? gap->call->start_ns : start_ns;
   if (call_ns > end_ns) call_ns = end_ns;
   if (add_delayed(a, gap, start_ns, call_ns, DELAY_COUNT, RL_TIME_IDLE_HOST_WORK, NULL, err) < 0) return -1;
@@ -358,10 +360,10 @@ static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref befo
 
 /* --- the sweep --------------------------------------------------------------------------------------------------------- */
 
-typedef struct running_operations { /* the latest ends of the operations that started so far */
-  int64_t kernel_end_ns, copy_end_ns;
-  event_ref last; /* the operation that ends last */
-  size_t first;   /* index of the running operation that started first */
+typedef struct running_operations {
+  int64_t end_ns[RL_TRACE_COPY_COUNT]; /* the latest ends of the operations that started so far */
+  event_ref last;                      /* the operation that ends last */
+  size_t first;                        /* index of the running operation that started first */
 } running_operations;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -378,18 +380,30 @@ static void add_busy(analysis *a, running_operations *running, int64_t from_ns, 
   }
 }
 
+/* Adds the times of copies from `from_ns`, when the operations run, to end_ns[…], when they end. */
+static void add_copies(const int64_t end_ns[RL_TRACE_COPY_COUNT], int64_t from_ns, rl_time_classes *result) {
+  int64_t kernel_end_ns = end_ns[RL_TRACE_NO_COPY], host_end_ns = end_ns[RL_TRACE_HOST_COPY];
+  int64_t others_end_ns = larger(kernel_end_ns, larger(host_end_ns, end_ns[RL_TRACE_OTHER_COPY]));
+  result->host_copies_beside_ns += smaller(kernel_end_ns, host_end_ns) - from_ns;
+  result->host_copies_alone_ns += larger(0, host_end_ns - kernel_end_ns);
+  result->device_copies_alone_ns += larger(0, end_ns[RL_TRACE_DEVICE_COPY] - others_end_ns);
+}
+
 /* Classifies the time from `from_ns` to `to_ns`, in which no operation starts. Then the operation `next` starts. */
 static int add_time(analysis *a, running_operations *running, int64_t from_ns, int64_t to_ns, size_t next, rl_error *err) {
-  int64_t kernel_end_ns = larger(from_ns, smaller(running->kernel_end_ns, to_ns));
-  int64_t copy_end_ns = larger(from_ns, smaller(running->copy_end_ns, to_ns));
+  int64_t end_ns[RL_TRACE_COPY_COUNT], copy_end_ns = from_ns;
+  for (int i = 0; i < RL_TRACE_COPY_COUNT; i++) end_ns[i] = larger(from_ns, smaller(running->end_ns[i], to_ns));
+  for (int i = RL_TRACE_NO_COPY + 1; i < RL_TRACE_COPY_COUNT; i++) copy_end_ns = larger(copy_end_ns, end_ns[i]);
+  int64_t kernel_end_ns = end_ns[RL_TRACE_NO_COPY];
   int64_t both_end_ns = smaller(kernel_end_ns, copy_end_ns), busy_end_ns = larger(kernel_end_ns, copy_end_ns);
   add_busy(a, running, from_ns, both_end_ns, RL_TIME_COMPUTE_AND_COPY);
   add_busy(a, running, both_end_ns, busy_end_ns, kernel_end_ns > copy_end_ns ? RL_TIME_COMPUTE : RL_TIME_COPY);
+  add_copies(end_ns, from_ns, a->result);
   return busy_end_ns < to_ns ? add_gap(a, busy_end_ns, to_ns, running->last, next, err) : 0;
 }
 
-static void start_operation(event_ref operation, running_operations *running) {
-  int64_t *end_ns = rl_trace_is_copy(operation) ? &running->copy_end_ns : &running->kernel_end_ns;
+static void start_operation(const rl_trace_index *index, event_ref operation, running_operations *running) {
+  int64_t *end_ns = &running->end_ns[rl_trace_copy_of(index, operation)];
   *end_ns = larger(*end_ns, operation->end_ns);
   if (running->last == NULL || operation->end_ns >= running->last->end_ns) running->last = operation;
 }
@@ -402,13 +416,14 @@ static void count_operation(event_ref operation, rl_time_classes *result) {
 }
 
 static int sweep(analysis *a, rl_error *err) {
-  running_operations running = {INT64_MIN, INT64_MIN, NULL, 0};
+  running_operations running = {.last = NULL};
   int64_t now_ns = a->index->start_ns;
+  for (int i = 0; i < RL_TRACE_COPY_COUNT; i++) running.end_ns[i] = INT64_MIN;
   for (size_t i = 0; i < a->index->operation_count; i++) {
     event_ref operation = a->index->operations[i];
     if (running.last != NULL && add_time(a, &running, now_ns, operation->start_ns, i, err) < 0) return -1;
     now_ns = operation->start_ns;
-    start_operation(operation, &running);
+    start_operation(a->index, operation, &running);
     count_operation(operation, a->result);
   }
   return running.last != NULL ? add_time(a, &running, now_ns, a->index->end_ns, a->index->operation_count, err) : 0;
@@ -463,6 +478,9 @@ size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value m
                                          is_idle ? NULL : "not of idle time"};
   }
   const rl_metric_value whole[] = {
+      {"timeline__device_copies_alone_pct", pct_of_window(classes, classes->device_copies_alone_ns), NULL},
+      {"timeline__host_copies_alone_pct", pct_of_window(classes, classes->host_copies_alone_ns), NULL},
+      {"timeline__host_copies_beside_pct", pct_of_window(classes, classes->host_copies_beside_ns), NULL},
       {"timeline__small_kernels", (double)classes->short_kernel_count, NULL},
       {"timeline__small_kernels_latency_pct", pct_of_window(classes, classes->device_latency_before_short_kernels_ns), NULL},
       {"timeline__small_kernels_launch_pct", pct_of_window(classes, classes->host_time_before_short_kernels_ns), NULL},

@@ -14,8 +14,8 @@
  *   code on that thread is `first launch`.
  * - If the call had returned before the gap, the operation was queued. Then the whole gap has the first class that applies:
  *   `graph` if the operation before or after the gap belongs to a graph launch, unless both belong to the same graph launch;
- *   `unknown` if the gap is longer than RL_DEVICE_LATENCY_MAX_NS; `copy` if one of the two operations is a copy or a memset;
- *   `device latency` otherwise, when both are nodes of one graph launch or both are kernels outside graphs.
+ *   `unknown` if the gap is longer than RL_DEVICE_LATENCY_MAX_NS; `copy` if one of the two operations is a copy from or to host
+ *   memory; `device latency` otherwise, when both are nodes of one graph launch or both are operations outside graphs.
  *
  * A gap is also `unknown` if the trace is incomplete or the launch call was not recorded, and `host work` before a span of a CPU.
  * Calls of other threads do not count: another thread that synchronises does not delay the launch. All functions are pure. */
@@ -77,6 +77,8 @@ typedef struct rl_time_classes {
   rl_idle_interval *idle;                      /* sorted by time, disjoint */
   size_t idle_count;
   size_t operation_count;
+  int64_t host_copies_alone_ns, host_copies_beside_ns; /* copies from or to host memory run: without and beside kernels */
+  int64_t device_copies_alone_ns;                      /* memsets and copies of devices run, no kernel and no other copy */
   /* Launch calls whose operation was not recorded. Idle time after such a call is RL_TIME_IDLE_UNKNOWN until the next
    * synchronising call ends. */
   size_t unrecorded_launch_count;
@@ -103,9 +105,9 @@ void rl_time_classes_clear(rl_time_classes *classes);
 
 /* The metrics that the rules of the timeline read (rules_timeline.c). For each class: timeline__CLASS_pct, in percent of the
  * window, timeline__CLASS_us, and timeline__CLASS_intervals (NAN unless the class is idle). For the whole trace:
- * timeline__small_kernels, _small_kernels_latency_pct, _small_kernels_launch_pct, _small_kernels_pct, _unrecorded_launches and
- * _window_us. */
-enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 6 };
+ * timeline__host_copies_alone_pct, _host_copies_beside_pct, _device_copies_alone_pct, _small_kernels, _small_kernels_latency_pct,
+ * _small_kernels_launch_pct, _small_kernels_pct, _unrecorded_launches and _window_us. */
+enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 9 };
 /* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static. */
 size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
 

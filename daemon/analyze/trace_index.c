@@ -25,6 +25,19 @@ static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, 
 bool rl_trace_is_copy(const rl_trace_event *event) {
   return event->kind == RL_ACTIVITY_MEMCPY || event->kind == RL_ACTIVITY_MEMSET;
 }
+
+rl_trace_copy rl_trace_copy_named(const char *name) {
+  static const char prefix[] = "memcpy "; /* before a direction such as "HtoD": from host to device */
+  const char *direction = name + sizeof prefix - 1;
+  if (strncmp(name, prefix, sizeof prefix - 1) != 0 || strlen(direction) != 4) return RL_TRACE_OTHER_COPY;
+  return direction[0] == 'H' || direction[3] == 'H' ? RL_TRACE_HOST_COPY : RL_TRACE_DEVICE_COPY;
+}
+
+rl_trace_copy rl_trace_copy_of(const rl_trace_index *index, const rl_trace_event *operation) {
+  if (operation->kind == RL_ACTIVITY_MEMSET) return RL_TRACE_DEVICE_COPY;
+  return operation->kind == RL_ACTIVITY_MEMCPY ? rl_trace_copy_named(index->events->names[operation->name]) : RL_TRACE_NO_COPY;
+}
+
 static bool is_operation(event_ref event) {
   return event->kind == RL_ACTIVITY_KERNEL || event->kind == RL_ACTIVITY_CPU_SPAN || rl_trace_is_copy(event);
 }

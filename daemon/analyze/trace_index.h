@@ -86,6 +86,16 @@ void rl_trace_index_clear(rl_trace_index *index);
 /* Sets *ranges to the NVTX ranges, sorted by start; of ranges with equal starts, the longer first. The caller frees them. */
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
 
+typedef enum rl_trace_copy {
+  RL_TRACE_NO_COPY,     /* a kernel or a CPU span */
+  RL_TRACE_HOST_COPY,   /* a copy from or to host memory */
+  RL_TRACE_DEVICE_COPY, /* a memset, or a copy between addresses of devices */
+  RL_TRACE_OTHER_COPY,  /* a copy whose direction is unknown */
+  RL_TRACE_COPY_COUNT
+} rl_trace_copy;
+rl_trace_copy rl_trace_copy_of(const rl_trace_index *index, const rl_trace_event *operation);
+/* Returns the kind of the copies with this name, such as "memcpy HtoD". */
+rl_trace_copy rl_trace_copy_named(const char *name);
 bool rl_trace_is_copy(const rl_trace_event *event);
 /* Returns whether the call has this kind, one of RL_CALL_…. A launch call that stream capture added to a graph does not have the
  * kind RL_CALL_LAUNCHES, because it launched nothing. call: an element of index->items. */

@@ -185,6 +185,7 @@ static const rule_case cases[] = {
     {"timeline_pinned_rate", "time=5 rate=6e9 pinned=24e9", 75, "pinned=6.29e9"},
     {"timeline_independent_launches", "launches=3 time=5 blocks=60 memory=50 saving=30", 30, "time=4.9"},
     {"timeline_copies_alone", "copy=5 beside=2", NAN, "copy=4.9"},
+    {"timeline_device_copies_alone", "copy=5", NAN, "copy=4.9"},
     {"timeline_empty_queue", "idle=5 median=0", NAN, "idle=4.9"},
     {"timeline_unknown", "idle=99 idle_us=990 gaps=1 unrecorded=100", NAN, "idle=4.9"},
 };

@@ -16,6 +16,9 @@
 enum {
   KERNEL_NAME,
   COPY,
+  DEVICE_COPY,
+  OTHER_COPY,
+  MEMSET,
   LAUNCH,
   GRAPH,
   SYNC,
@@ -31,6 +34,9 @@ enum {
 };
 static const char *const names[NAME_COUNT] = {"kernel",
                                               "memcpy HtoD",
+                                              "memcpy DtoD",
+                                              "memcpy",
+                                              "memset",
                                               "cudaLaunchKernel_v7000",
                                               "cudaGraphLaunch_v10000",
                                               "cudaStreamSynchronize_v3020",
@@ -48,6 +54,9 @@ static const char *const names[NAME_COUNT] = {"kernel",
 #define KERNEL(start, end, correlation) EVENT(RL_ACTIVITY_KERNEL, KERNEL_NAME, start, end, correlation, 0)
 #define NODE(start, end, correlation, node) EVENT(RL_ACTIVITY_KERNEL, KERNEL_NAME, start, end, correlation, node)
 #define COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, COPY, start, end, correlation, 0)
+#define DEVICE_COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, DEVICE_COPY, start, end, correlation, 0)
+#define OTHER_COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, OTHER_COPY, start, end, correlation, 0)
+#define MEMSET_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMSET, MEMSET, start, end, correlation, 0)
 #define CALL(name, start, end, correlation) EVENT(RL_ACTIVITY_RUNTIME, name, start, end, correlation, 0)
 #define CALL_OF_THREAD(thread_, name_, start, end, correlation_)                                                       \
   {                                                                                                                    \
@@ -143,6 +152,20 @@ static const trace_case cases[] = {
     {"an asynchronous copy that was queued",
      {KERNEL(0, 100, 1), CALL(MEMCPY_ASYNC, 10, 20, 2), COPY_OF(103, 200, 2)},
      {[RL_TIME_COMPUTE] = 100, [RL_TIME_COPY] = 97, [RL_TIME_IDLE_COPY] = 3},
+     NULL},
+    {"a memset and a copy within the device that were queued",
+     {CALL(LAUNCH, -50, -40, 1), CALL(MEMCPY_ASYNC, -39, -30, 2), CALL(MEMCPY_ASYNC, -29, -20, 3), CALL(LAUNCH, -19, -10, 4),
+      KERNEL(0, 100, 1), MEMSET_OF(103, 200, 2), DEVICE_COPY_OF(204, 300, 3), KERNEL(305, 400, 4)},
+     {[RL_TIME_COMPUTE] = 195, [RL_TIME_COPY] = 193, [RL_TIME_IDLE_DEVICE_LATENCY] = 12},
+     NULL},
+    {"a copy from the host that was queued, between kernels",
+     {CALL(LAUNCH, -50, -40, 1), CALL(MEMCPY_ASYNC, -39, -30, 2), CALL(LAUNCH, -19, -10, 4), KERNEL(0, 100, 1),
+      COPY_OF(103, 200, 2), KERNEL(205, 300, 4)},
+     {[RL_TIME_COMPUTE] = 195, [RL_TIME_COPY] = 97, [RL_TIME_IDLE_COPY] = 8},
+     NULL},
+    {"a memset in a graph",
+     {CALL(GRAPH, -50, -40, 1), NODE(0, 100, 1, 1), EVENT(RL_ACTIVITY_MEMSET, MEMSET, 102, 200, 1, 2), NODE(203, 300, 1, 3)},
+     {[RL_TIME_COMPUTE] = 197, [RL_TIME_COPY] = 98, [RL_TIME_IDLE_DEVICE_LATENCY] = 5},
      NULL},
     {"two launches of a graph of two nodes",
      {CALL(GRAPH, -50, -40, 1), CALL(GRAPH, -30, -20, 2), NODE(0, 100, 1, 1), NODE(101, 200, 1, 2), NODE(209, 300, 2, 1),
@@ -298,6 +321,35 @@ static void device_latency_before_short_kernels_is_summed(void **state) {
   rl_time_classes_clear(&found);
 }
 
+typedef struct copies_case {
+  rl_trace_event events[4];
+  int64_t host_alone_ns, host_beside_ns, device_alone_ns;
+} copies_case;
+
+static void copies_are_divided_by_the_memory_that_they_use(void **state) {
+  (void)state;
+  static const copies_case copies[] = {
+      {{COPY_OF(0, 100, 1), KERNEL(60, 90, 2)}, 70, 30, 0},
+      {{MEMSET_OF(0, 100, 1), KERNEL(60, 90, 2)}, 0, 0, 70},
+      {{DEVICE_COPY_OF(0, 100, 1), COPY_OF(80, 120, 2)}, 40, 0, 80}, /* the copy from the host counts first */
+      {{OTHER_COPY_OF(0, 100, 1)}, 0, 0, 0},
+      {{MEMSET_OF(0, 100, 1), OTHER_COPY_OF(50, 70, 2)}, 0, 0, 80},
+      {{KERNEL(0, 50, 1), COPY_OF(10, 20, 2), MEMSET_OF(40, 60, 3)}, 0, 10, 10},
+  };
+  for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+    size_t count = 0;
+    while (copies[i].events[count].end_ns != 0) count++;
+    rl_trace_events events = {copies[i].events, count, names, NAME_COUNT, NULL};
+    rl_time_classes found;
+    rl_error err = {0};
+    assert_return_code(compute_classes(&events, &found, &err), 0);
+    assert_int_equal(found.host_copies_alone_ns, copies[i].host_alone_ns);
+    assert_int_equal(found.host_copies_beside_ns, copies[i].host_beside_ns);
+    assert_int_equal(found.device_copies_alone_ns, copies[i].device_alone_ns);
+    rl_time_classes_clear(&found);
+  }
+}
+
 /* Returns the time of the class RL_TIME_IDLE_FIRST_LAUNCH in a trace whose first launch call takes first_ns, and whose `later`
  * launch calls take 10 ns each. */
 static int64_t compute_first_launch_ns(int64_t first_ns, int later) {
@@ -407,6 +459,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes_have_their_time),
                                      cmocka_unit_test(idle_intervals_name_their_operations),
                                      cmocka_unit_test(device_latency_before_short_kernels_is_summed),
+                                     cmocka_unit_test(copies_are_divided_by_the_memory_that_they_use),
                                      cmocka_unit_test(a_first_launch_is_slow_compared_with_later_launches),
                                      cmocka_unit_test(host_time_before_short_kernels_is_summed),
                                      cmocka_unit_test(impossible_events_are_refused),

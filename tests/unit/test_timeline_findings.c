@@ -151,6 +151,37 @@ static void copies_are_not_idle_time(void **state) {
   clear_trace(&explained);
 }
 
+/* Fills `items` with 20 steps of a kernel (10 µs), a gap (1 µs), a memset or copy (1.5 µs) and a gap (1 µs), all launched before
+ * they start. Returns the number of events. */
+static size_t queue_small_operations(rl_trace_event items[80], uint32_t kind) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < 20; i++) {
+    int64_t start_ns = 13500 * (int64_t)i, call_ns = 100 * (int64_t)i - 90000;
+    items[count++] = (rl_trace_event)CALL(GENERATED_LAUNCH_CALL, call_ns, call_ns + 20, 2 * i + 1);
+    items[count++] = (rl_trace_event)CALL(GENERATED_MEMCPY_ASYNC_CALL, call_ns + 50, call_ns + 70, 2 * i + 2);
+    items[count++] = (rl_trace_event)KERNEL(start_ns, start_ns + 10000, 2 * i + 1, 7);
+    items[count] = (rl_trace_event)COPY(start_ns + 11000, start_ns + 12500, 2 * i + 2);
+    items[count++].kind = kind;
+  }
+  return count;
+}
+
+static void memsets_get_no_advice_about_host_memory(void **state) {
+  (void)state;
+  rl_trace_event items[80];
+  explained_trace explained;
+  explain_items(items, queue_small_operations(items, RL_ACTIVITY_MEMSET), &explained);
+  assert_null(find_finding(&explained, "timeline_blocking_copies"));
+  assert_null(find_finding(&explained, "timeline_copies_alone"));
+  assert_non_null(find_finding(&explained, "timeline_device_copies_alone"));
+  clear_trace(&explained);
+  explain_items(items, queue_small_operations(items, RL_ACTIVITY_MEMCPY), &explained); /* from the host */
+  assert_non_null(find_finding(&explained, "timeline_blocking_copies"));
+  assert_non_null(find_finding(&explained, "timeline_copies_alone"));
+  assert_null(find_finding(&explained, "timeline_device_copies_alone"));
+  clear_trace(&explained);
+}
+
 /* GindaChen/nsys-ai#246 claimed savings of 1.97 times the time that existed. Here, each gap has several causes: the queue is
  * empty, a small kernel is late, and the host synchronises, works and launches. */
 static void savings_are_claimed_once(void **state) {
@@ -207,6 +238,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(generated_causes_are_found_exactly),
                                      cmocka_unit_test(gaps_of_streams_are_not_summed),
                                      cmocka_unit_test(copies_are_not_idle_time),
+                                     cmocka_unit_test(memsets_get_no_advice_about_host_memory),
                                      cmocka_unit_test(savings_are_claimed_once),
                                      cmocka_unit_test(one_percent_of_idle_time_is_no_finding),
                                      cmocka_unit_test(unrecorded_graph_replays_are_not_idle_time)};
