@@ -268,6 +268,8 @@ int main(int argc, char **argv) {
   umask(077);
   rl_log_open("rooflined", rl_log_level_by_name(config.log_level));
   if (serve(&config, &signals, &err) >= 0) return 0;
-  rl_log(RL_LOG_ERROR, "%s", err.message);
+  bool was_stopped = err.domain == RL_ERRNO && err.code == EINTR;
+  rl_log(was_stopped ? RL_LOG_INFO : RL_LOG_ERROR, "%s", err.message);
+  if (was_stopped) return 0;
   return err.domain == RL_INPUT ? EX_CONFIG : 1;
 }

@@ -15,11 +15,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/stop_signal.h"
 #include "base/utf8.h"
 #include "supervisor/device_runner.h"
 #include "wire/wire.h"
 
-enum { LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000 };
+enum { LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000, STOP_CHECK_MS = 100 };
 static const char worker_prefix[] = "rooflined-worker-", importer_program[] = "rooflined-import";
 
 typedef struct device_entry {
@@ -95,6 +96,18 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
   else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
 }
 
+/* Reads the next frame of a list, which must end until deadline_ns. Fails earlier if a stop signal is pending. */
+static int read_list_frame(rl_frame_reader *reader, int64_t deadline_ns, rl_frame *frame, rl_error *err) {
+  int rc;
+  do {
+    if (rl_stop_signal_is_pending()) return rl_fail(err, RL_ERRNO, EINTR, "stopped while it listed its devices");
+    if (rl_monotonic_ns() >= deadline_ns)
+      return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "it did not list its devices within %d ms", LIST_WAIT_MS);
+    rc = rl_frame_read(reader, STOP_CHECK_MS, frame, err);
+  } while (rc < 0 && err->domain == RL_WIRE && err->code == RL_WIRE_TIMEOUT);
+  return rc;
+}
+
 /* Reads the HELLO frames that `PROGRAM --list` writes, adds their devices, and sets *count to their number. Fails with RL_WIRE
  * after a protocol error or a time-out. */
 static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
@@ -103,8 +116,7 @@ static int read_list(rl_supervisor *supervisor, const char *program, const char 
   for (*count = 0;; ++*count) {
     rl_frame frame;
     rl_hello hello = {0};
-    int64_t left_ms = (deadline_ns - rl_monotonic_ns()) / 1000000;
-    if (rl_frame_read(reader, left_ms > 0 ? (int)left_ms : 0, &frame, err) < 0)
+    if (read_list_frame(reader, deadline_ns, &frame, err) < 0)
       return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
     if (frame.type != RL_FRAME_HELLO)
       return rl_fail(err, RL_WIRE, RL_WIRE_MALFORMED_PAYLOAD, "its list contains a frame other than HELLO");
@@ -142,7 +154,7 @@ static void list_all_devices(rl_supervisor *supervisor) {
   glob_t found = {0};
   snprintf(pattern, sizeof pattern, "%s/%s*", supervisor->config.workers, worker_prefix);
   if (glob(pattern, 0, NULL, &found) == 0)
-    for (size_t i = 0; i < found.gl_pathc; i++)
+    for (size_t i = 0; i < found.gl_pathc && !rl_stop_signal_is_pending(); i++)
       if (strlen(found.gl_pathv[i]) < RL_PATH_SIZE && access(found.gl_pathv[i], X_OK) == 0)
         list_devices(supervisor, found.gl_pathv[i], strrchr(found.gl_pathv[i], '/') + sizeof worker_prefix);
   globfree(&found);
@@ -150,7 +162,7 @@ static void list_all_devices(rl_supervisor *supervisor) {
 
 static void list_importer(rl_supervisor *supervisor) {
   char program[RL_PATH_SIZE + sizeof importer_program + 1];
-  if (supervisor->uploads == NULL) return;
+  if (supervisor->uploads == NULL || rl_stop_signal_is_pending()) return;
   snprintf(program, sizeof program, "%s/%s", supervisor->config.workers, importer_program);
   if (strlen(program) < RL_PATH_SIZE && access(program, X_OK) == 0) list_devices(supervisor, program, RL_IMPORT_DEVICE);
 }
@@ -223,7 +235,9 @@ int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool 
   list_all_devices(created);
   list_importer(created);
   apply_devices_setting(created);
-  int rc = configure_queue(created, err);
+  /* A list that a stop signal cut short must not reach the queue, which would fail the jobs of the devices that it lacks. */
+  int rc = rl_stop_signal_is_pending() ? rl_fail(err, RL_ERRNO, EINTR, "stopped while the devices were listed")
+                                       : configure_queue(created, err);
   const rl_runner_services services = {&created->config, jobs, uploads};
   for (int i = 0; rc >= 0 && i < created->count; i++) {
     device_entry *entry = &created->entries[i];

@@ -15,7 +15,8 @@ typedef struct rl_supervisor rl_supervisor;
 /* Lists the devices of every program rooflined-worker-* in the folder of the setting `workers`, passes them to the queue, and
  * starts a device runner for each usable device. A device whose worker does not work is listed as unusable with the reason. If
  * uploads is not NULL, also starts a runner for the importer (rooflined-import in the same folder); uploads must outlive the
- * supervisor. Fails with RL_ERRNO if memory or threads are exhausted. */
+ * supervisor. Fails with RL_ERRNO if memory or threads are exhausted, and with EINTR if a stop signal is pending
+ * (base/stop_signal.h). */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
                        rl_error *err);
 /* Makes the runners stop, but does not wait until they have stopped. */

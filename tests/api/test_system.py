@@ -3,11 +3,21 @@
 import gzip
 import json
 import os
+import signal
 import socket
+import subprocess
+import time
 
 import pytest
 import requests
 from daemon import BUILD, DOCUMENT, SOURCE, endless, job
+
+
+def wait_until(holds, seconds=60):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def raw_get(daemon, path, encoding):
@@ -29,6 +39,34 @@ def test_the_daemon_is_ready_while_the_worker_starts(start, tmp_path):
     own_daemon.submit(job())
     own_daemon.wait_for_metric('rooflined_device_state{device="cpu",state="starting"}', lambda value: value == 1)
     assert own_daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
+    assert own_daemon.stop() == 0
+
+
+def test_a_stop_during_the_start_is_quick(start, tmp_path):
+    """Worker programs that do not answer delay a start by 20 s each, but not a stop. The queued job stays."""
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    for kind in ("cpu", "cuda", "other"):
+        worker = folder / f"rooflined-worker-{kind}"
+        worker.write_text(f"#!/bin/sh\ntouch {tmp_path}/listed\nexec sleep 1000\n")
+        worker.chmod(0o755)
+    own_daemon = start(state=tmp_path / "state")
+    own_daemon.submit(endless())
+    queued = own_daemon.submit(endless())
+    assert own_daemon.stop() == 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        (tmp_path / "listed").unlink(missing_ok=True)
+        with subprocess.Popen([*own_daemon.command, "--workers", str(folder)], stdout=subprocess.PIPE,
+                              stderr=own_daemon.log) as process:
+            wait_until((tmp_path / "listed").exists)
+            began = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(60) == 0
+            assert time.monotonic() - began < 10  # the daemon needs about 0.1 s; it would wait 60 s for the worker programs
+            assert process.stdout.read() == b""
+    own_daemon._start()
+    assert own_daemon.get(f"/jobs/{queued}").json()["state"] == "queued"
+    own_daemon.cancel_all()
     assert own_daemon.stop() == 0
 
 
