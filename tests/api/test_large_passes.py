@@ -10,9 +10,11 @@ from test_source_jobs import source
 
 ROWS = 2_000_001  # one more than GET /runs/{id}/timeline/statistics counts
 MIDDLE_NS = 2_000_000_000  # the middle of the trace, in which a row begins every 2 µs
-# When one transaction stored the whole pass, a POST took 12 s. On two idle cores the median is 9 ms and the longest POST takes
-# 33 ms. The limits are higher, because a machine may be busy or pause, and because sanitizers slow the daemon down.
+# When one transaction stored the whole pass, a POST took 12 s: as long as the rows. On two idle cores the median is 9 ms and the
+# longest POST takes 33 ms. The limits are higher, because a machine may pause, and they grow with the time in which the rows are
+# stored, because a busy machine and sanitizers slow the daemon down.
 MAX_POST_S, MAX_MEDIAN_POST_S, MAX_RSS_GROWTH_KB = 0.75, 0.15, 64 << 10
+MAX_POST_RATIO, MAX_MEDIAN_POST_RATIO = 1 / 8, 1 / 40  # of the time in which the rows are stored
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def query(daemon, sql):
 
 def test_posts_are_answered_while_a_large_pass_is_stored(gpu_daemon):
     large = gpu_daemon.call("POST", "/jobs", source(entry=f"rows_{ROWS}", passes=["activity"])).json()["id"]
-    before_kb, largest_kb, posts, durations_s, saw_stored_rows = rss_kb(gpu_daemon), 0, [], [], False
+    before_kb, largest_kb, posts, durations_s, storing_since = rss_kb(gpu_daemon), 0, [], [], None
     while (state := gpu_daemon.call("GET", f"/jobs/{large}").json()["state"]) not in FINAL:
         begin = time.monotonic()
         response = gpu_daemon.call("POST", "/jobs", source(entry="waits"))
@@ -50,18 +52,20 @@ def test_posts_are_answered_while_a_large_pass_is_stored(gpu_daemon):
         posts.append(response.json()["id"])
         largest_kb = max(largest_kb, rss_kb(gpu_daemon))
         if query(gpu_daemon, "SELECT max(activity_stored) FROM passes"):
-            saw_stored_rows = True
+            storing_since = storing_since or time.monotonic()
             timeline = gpu_daemon.call("GET", f"/jobs/{large}/timeline?limit=10").json()
             assert gpu_daemon.call("GET", f"/jobs/{large}").json()["state"] in FINAL or timeline["items"] == []
         time.sleep(0.05)
+    storing_s = time.monotonic() - (storing_since or 0)
     for job_id in posts:
         gpu_daemon.call("DELETE", f"/jobs/{job_id}")
     durations_s.sort()
     median_s, p99_s = durations_s[len(durations_s) // 2], durations_s[len(durations_s) * 99 // 100]
     print(f"{len(durations_s)} posts: median {median_s * 1e3:.1f} ms, 99 % {p99_s * 1e3:.1f} ms, "
           f"longest {durations_s[-1] * 1e3:.1f} ms; RSS {before_kb} to {largest_kb} KB")
-    assert state == "completed" and saw_stored_rows and len(durations_s) >= 10
-    assert median_s < MAX_MEDIAN_POST_S and durations_s[-1] < MAX_POST_S
+    assert state == "completed" and storing_since and len(durations_s) >= 10
+    assert median_s < max(MAX_MEDIAN_POST_S, MAX_MEDIAN_POST_RATIO * storing_s)
+    assert durations_s[-1] < max(MAX_POST_S, MAX_POST_RATIO * storing_s)
     if "fsanitize" not in (BUILD / "build.ninja").read_text():  # AddressSanitizer keeps freed memory
         assert largest_kb - before_kb < MAX_RSS_GROWTH_KB
     assert query(gpu_daemon, f"SELECT activity_rows FROM passes WHERE job_id = {large} AND name = 'activity'") == ROWS
