@@ -280,6 +280,29 @@ static void rows_of_the_first_version_are_upgraded(void **state) {
   rl_db_close(&created);
 }
 
+/* Pass 5 moves 1e8 bytes, of which 1e7 are written: 2e7 at the bandwidth of copies, 8e7 at that of reads, in 25 us. The share of
+ * pass 2, whose ceilings were deleted, stays. */
+static void stored_shares_are_computed_again(void **state) {
+  (void)state;
+  rl_db old;
+  open_in_memory(&old);
+  execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
+  execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
+  ASSERT_OK(rl_db_execute(&old,
+                          "INSERT INTO measurements VALUES (1, 'dram_copy_bytes_per_s', 4e12, NULL), "
+                          "(5, 'time_cold_us_median', 50, NULL), (5, 'share_cold_of_dram_copy_ratio', 0.625, NULL), "
+                          "(2, 'time_cold_us_median', 50, NULL), (2, 'share_cold_of_dram_copy_ratio', 0.625, NULL);"
+                          "UPDATE passes SET ceilings_id = NULL WHERE id = 2",
+                          "test", &err));
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  assert_int_equal(query_integer_on(old.handle,
+                                    "SELECT sum((pass_id, name, value) IN (VALUES (5, 'share_cold_of_dram_read_ratio', 0.5), "
+                                    "(2, 'share_cold_of_dram_copy_ratio', 0.625))) * 10 + count(*) "
+                                    "FROM measurements WHERE name GLOB 'share_*'"),
+                   22);
+  rl_db_close(&old);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
@@ -287,6 +310,7 @@ int main(void) {
                                      cmocka_unit_test(other_views_are_replaced),
                                      cmocka_unit_test(only_an_upgrade_stores_summaries),
                                      cmocka_unit_test(failed_upgrade_changes_nothing),
-                                     cmocka_unit_test(rows_of_the_first_version_are_upgraded)};
+                                     cmocka_unit_test(rows_of_the_first_version_are_upgraded),
+                                     cmocka_unit_test(stored_shares_are_computed_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

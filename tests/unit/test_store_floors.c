@@ -141,21 +141,74 @@ static int64_t store_medians(rl_store *store, timing_results results) {
   return store_timing_with_conditions(store, results, medians);
 }
 
-/* 1e8 bytes move, of which 1e7 are written: a copy. The caches hold 4e7 bytes. */
+/* 1e8 bytes move, of which 1e7 are written: 2e7 at the bandwidth of copies, 8e7 at that of reads. The caches hold 4e7 bytes. */
 static void the_roof_that_applies_is_named(void **state) {
   fixture *f = *state;
-  static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11},
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1e11},
                                {"dram_copy_bytes_per_s", 1e11},
-                               {"l2_copy_bytes_per_s", 4e11},
+                               {"l2_read_bytes_per_s", 4e11},
                                {"fp32_operations_per_s", 1e13},
                                {0}};
   execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
   int64_t id = store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 1e5, 2000, 1250});
-  assert_floor(f, id, "share_cold_of_dram_copy_ratio", 0.5); /* 1000 us of 2000 */
-  assert_floor(f, id, "share_warm_of_dram_copy_ratio", 0.8); /* more bytes than the caches hold */
+  assert_floor(f, id, "share_cold_of_dram_read_ratio", 0.5); /* 1000 us of 2000 */
+  assert_floor(f, id, "share_warm_of_dram_read_ratio", 0.8); /* more bytes than the caches hold */
   id = store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 4e10, 1e5, 8000, 8000});
   assert_floor(f, id, "share_cold_of_fp32_operations_ratio", 0.5); /* 4000 us of arithmetic, 1000 of memory */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 8);
+}
+
+/* Stores a run whose median time is 1000 us in both modes, and returns the id of its job. */
+static int64_t store_traffic(rl_store *store, const char *workload, double bytes, double written_bytes) {
+  rl_job_spec spec = {.kind = "kernel", .device = "cpu", .passes = TIMING, .run_count = 1, .request = "{}"};
+  snprintf(spec.runs[0].workload, sizeof spec.runs[0].workload, "%s", workload);
+  strcpy(spec.runs[0].params, "{}");
+  int64_t id = 0;
+  bool existing, done;
+  ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  rl_claim claimed = claim(store, "cpu");
+  pass_records pass_data;
+  fill_records(&pass_data, RL_PASS_TIMING, 1);
+  strcpy(pass_data.records.metadata.device_properties, TEST_GPU_PROPERTIES);
+  pass_data.records.metadata.floor_operations = NAN;
+  pass_data.records.metadata.floor_bytes = bytes;
+  pass_data.records.metadata.floor_written_bytes = written_bytes;
+  add_measurement(&pass_data, "time_cold_us_median", 1000, "");
+  add_measurement(&pass_data, "time_warm_us_median", 1000, "");
+  ASSERT_OK(rl_store_pass_commit(store, &claimed, &pass_data.records, NULL, &done, &err));
+  return id;
+}
+
+/* Rates of an H200. One written byte must not turn reads into copies. */
+static void bytes_count_at_the_bandwidth_of_their_direction(void **state) {
+  fixture *f = *state;
+  static const rate rates[] = {{"dram_read_bytes_per_s", 4.61e12}, {"dram_write_bytes_per_s", 4.71e12},
+                               {"dram_copy_bytes_per_s", 4.29e12}, {"dram_triad_bytes_per_s", 4.38e12},
+                               {"l2_read_bytes_per_s", 9.53e12},   {"l2_write_bytes_per_s", 4.79e12},
+                               {"l2_copy_bytes_per_s", 8.6e12},    {0}};
+  static const struct {
+    const char *workload, *name;
+    double bytes, written_bytes, share;
+  } cases[] = {
+      {"reduction", "share_cold_of_dram_read_ratio", 4e8, 0, 4e8 / 4.61e9},
+      {"reduction", "share_cold_of_dram_read_ratio", 4e8, 1, (4e8 - 2) / 4.61e9 + 2 / 4.29e9},
+      {"decode", "share_cold_of_dram_read_ratio", 438353920, 24576, (438353920 - 49152) / 4.61e9 + 49152 / 4.29e9},
+      {"sum", "share_cold_of_dram_read_ratio", 4e8, 99999999, 200000002 / 4.61e9 + 199999998 / 4.29e9},
+      {"sum", "share_cold_of_dram_copy_ratio", 4e8, 1e8, 2e8 / 4.61e9 + 2e8 / 4.29e9},
+      {"copy", "share_cold_of_dram_copy_ratio", 4e8, 2e8, 4e8 / 4.29e9},
+      {"expand", "share_cold_of_dram_write_ratio", 4e8, 399999999, 2 / 4.29e9 + 399999998 / 4.71e9},
+      {"fill", "share_cold_of_dram_write_ratio", 4e8, 4e8, 4e8 / 4.71e9},
+      {"fill", "share_warm_of_l2_write_ratio", 4e7, 4e7, 4e7 / 4.79e9},
+      {"copy", "share_warm_of_l2_copy_ratio", 4e7, 2e7, 4e7 / 8.6e9},
+      {"source", "share_cold_of_dram_write_ratio", 4e7, 4e7, 4e7 / 4.71e9}, /* unknown directions: the highest bandwidth */
+      {"source", "share_warm_of_l2_read_ratio", 4e7, 4e7, 4e7 / 9.53e9},
+  };
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_floor(f, store_traffic(f->store, cases[i].workload, cases[i].bytes, cases[i].written_bytes), cases[i].name,
+                 cases[i].share);
+  const double decode = cases[2].share, of_reads = 438353920 / 4.61e9;
+  assert_true(fabs(decode / of_reads - 1) < 1e-3);
 }
 
 static void without_a_measured_roof_there_is_no_share(void **state) {
@@ -164,7 +217,9 @@ static void without_a_measured_roof_there_is_no_share(void **state) {
   static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11}, {0}}; /* neither a copy rate nor an fp32 rate */
   execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates);
   store_medians(f->store, (timing_results){TEST_GPU_PROPERTIES, "fp32", 1e9, 1e5, 2000, 1250});
+  store_traffic(f->store, "copy", 4e8, 2e8);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 0);
+  assert_floor(f, store_traffic(f->store, "reduction", 4e8, 0), "share_cold_of_dram_read_ratio", 4e8 / 1.2e11 * 1e3);
 }
 
 /* --- suspects ---------------------------------------------------------------------------------------------------------- */
@@ -374,6 +429,7 @@ int main(void) {
                                      WITH_STORE(bytes_take_time),
                                      WITH_STORE(bytes_without_a_known_cache_size_have_no_floor),
                                      WITH_STORE(the_roof_that_applies_is_named),
+                                     WITH_STORE(bytes_count_at_the_bandwidth_of_their_direction),
                                      WITH_STORE(without_a_measured_roof_there_is_no_share),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),

@@ -10,7 +10,8 @@ const measurementOf = (run, name) => run.measurements.find((other) => other.pass
   ?? { value: null, reason: 'the timing pass did not measure it' };
 
 /** Returns the share that a run reaches of the measured roof that limits it: {value, roof, reason}. value: the achieved rate
- * divided by the roof; roof: name of the ceiling, such as "dram_copy" or "fp32_operations"; reason: why both are null. */
+ * divided by the roof; roof: name of the ceiling, such as "dram_copy" or "fp32_operations" (the one at which most bytes
+ * count); reason: why both are null. */
 function shareOf(run, mode) {
   const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
   const share = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
