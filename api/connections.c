@@ -1,6 +1,6 @@
 /* Implements connections.h. A connection is in one of four states: it waits for its first request, has a request in progress, is
  * idle after a reply, or is evicted. If almost all connections are in use, a new connection evicts the one that has waited
- * longest for a request. */
+ * longest for a request. If a limited resource is short, the connection that uses it without progress for longest is evicted. */
 #include "api/connections.h"
 
 #include <errno.h>
@@ -23,6 +23,19 @@ enum {
   NO_SLOT = -1
 };
 
+/* The amount of a resource that a connection uses. */
+typedef struct resource_use {
+  rl_connection *connection;
+  int64_t amount;
+  bool waits_for_client; /* is in the resource's list `waiting` */
+  TAILQ_ENTRY(resource_use) link;
+} resource_use;
+
+typedef struct limited_resource {
+  int64_t limit, used;
+  TAILQ_HEAD(, resource_use) waiting; /* the uses that wait for their clients, the one without progress for longest first */
+} limited_resource;
+
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
@@ -31,7 +44,8 @@ struct rl_connection {
   bool has_unread_input;             /* the connection is abandoned and MHD has not yet read all of its input */
   struct waiting_list *waiting_list; /* without_request, idle, or NULL: a request is in progress, or the connection is evicted */
   bool is_evicted;                   /* the daemon has shut it down to make space, and MHD has not closed it yet */
-  int address_slot;                  /* index of the request in progress in address_requests; NO_SLOT: none */
+  resource_use uses[RL_RESOURCE_COUNT];
+  int address_slot; /* index of the request in progress in address_requests; NO_SLOT: none */
   LIST_ENTRY(rl_connection) link, unread_link;
   TAILQ_ENTRY(rl_connection) waiting_link;
 };
@@ -44,6 +58,7 @@ struct rl_connections {
   struct waiting_list without_request, idle; /* without_request: waits for its first request; idle: a reply was sent */
   int64_t count, evicted_count;
   int64_t limit;
+  limited_resource resources[RL_RESOURCE_COUNT];
   int epoll_fd; /* watches all connections */
   /* Numbers of requests in progress by the hash of their client's address. The hash has a secret key, so that clients can't
    * choose their slot. */
@@ -66,6 +81,10 @@ rl_connections *rl_connections_new(int64_t limit, rl_error *err) {
   TAILQ_INIT(&connections->idle);
   crypto_shorthash_keygen(connections->address_key);
   connections->limit = limit;
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) {
+    connections->resources[i].limit = INT64_MAX;
+    TAILQ_INIT(&connections->resources[i].waiting);
+  }
   connections->epoll_fd = epoll_fd;
   epoll_fd = -1;
   return connections;
@@ -103,10 +122,30 @@ static void join_waiting_list(struct waiting_list *list, rl_connection *connecti
   connection->waiting_list = list;
 }
 
+static void end_wait_for_client(limited_resource *resource, resource_use *use) {
+  if (use->waits_for_client) TAILQ_REMOVE(&resource->waiting, use, link);
+  use->waits_for_client = false;
+}
+
+static void release_resource(rl_connections *connections, rl_connection *connection, int resource) {
+  end_wait_for_client(&connections->resources[resource], &connection->uses[resource]);
+  connections->resources[resource].used -= connection->uses[resource].amount;
+  connection->uses[resource].amount = 0;
+}
+
 /* Returns how many connections may be open before a new connection evicts an older one: seven eighths of the limit. */
 static int64_t eviction_threshold(const rl_connections *connections) {
   int64_t count = connections->limit - (connections->limit + RESERVE_DIVISOR - 1) / RESERVE_DIVISOR;
   return count > 0 ? count : 1;
+}
+
+/* Shuts down a connection that is not evicted yet. MHD's thread gets EPOLLHUP and closes it. */
+static void evict(rl_connections *connections, rl_connection *connection) {
+  leave_waiting_list(connection);
+  connection->is_evicted = true;
+  connections->evicted_count++;
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) release_resource(connections, connection, i);
+  shutdown(connection->descriptor, SHUT_RDWR);
 }
 
 /* Above the threshold, shuts down the connection that has waited longest, except the new one. */
@@ -114,11 +153,7 @@ static void evict_if_crowded(rl_connections *connections, const rl_connection *n
   if (connections->count - connections->evicted_count <= eviction_threshold(connections)) return;
   rl_connection *oldest = TAILQ_FIRST(&connections->without_request);
   if (oldest == newest) oldest = TAILQ_FIRST(&connections->idle);
-  if (oldest == NULL) return;
-  leave_waiting_list(oldest);
-  oldest->is_evicted = true;
-  connections->evicted_count++;
-  shutdown(oldest->descriptor, SHUT_RDWR); /* MHD's thread gets EPOLLHUP and closes it */
+  if (oldest != NULL) evict(connections, oldest);
 }
 
 static void release_address_slot(rl_connections *connections, rl_connection *connection) {
@@ -140,10 +175,49 @@ static bool claim_address_slot(rl_connections *connections, rl_connection *conne
   return true;
 }
 
+void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit) {
+  connections->resources[resource].limit = limit;
+}
+
+/* Makes space for `added` more of the resource: shuts down the connections that have waited for their clients longest. */
+static bool make_space(rl_connections *connections, limited_resource *resource, int64_t added) {
+  while (resource->used + added > resource->limit) {
+    const resource_use *oldest = TAILQ_FIRST(&resource->waiting);
+    if (oldest == NULL) return false;
+    evict(connections, oldest->connection);
+  }
+  return true;
+}
+
+/* The caller holds the lock. */
+static bool use_resource(rl_connections *connections, rl_connection *connection, rl_resource number, int64_t amount) {
+  limited_resource *resource = &connections->resources[number];
+  resource_use *use = &connection->uses[number];
+  if (connection->is_evicted) return false;
+  end_wait_for_client(resource, use);
+  bool fits = make_space(connections, resource, amount - use->amount);
+  if (fits) {
+    resource->used += amount - use->amount;
+    use->amount = amount;
+  }
+  use->waits_for_client = use->amount > 0;
+  if (use->waits_for_client) TAILQ_INSERT_TAIL(&resource->waiting, use, link);
+  return fits;
+}
+
+bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount) {
+  if (connection == NULL) return true;
+  pthread_mutex_lock(&connections->lock);
+  bool fits = use_resource(connections, connection, resource, amount);
+  pthread_mutex_unlock(&connections->lock);
+  return fits;
+}
+
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns) {
   rl_connection *connection = malloc(sizeof *connection);
   if (connection == NULL) return NULL;
   *connection = (rl_connection){.descriptor = descriptor, .deadline_ns = deadline_ns, .address_slot = NO_SLOT};
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) connection->uses[i].connection = connection;
   pthread_mutex_lock(&connections->lock);
   LIST_INSERT_HEAD(&connections->all, connection, link);
   connections->count++;
@@ -162,6 +236,7 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
   remove_from_unread(connection);
   leave_waiting_list(connection);
   release_address_slot(connections, connection);
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) release_resource(connections, connection, i);
   connections->count--;
   connections->evicted_count -= connection->is_evicted;
   epoll_ctl(connections->epoll_fd, EPOLL_CTL_DEL, connection->descriptor, NULL);
@@ -181,6 +256,7 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
   if (connection == NULL) return true;
   pthread_mutex_lock(&connections->lock);
   leave_waiting_list(connection);
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) end_wait_for_client(&connections->resources[i], &connection->uses[i]);
   connection->deadline_ns = deadline_ns;
   bool accepted = address == NULL || claim_address_slot(connections, connection, address);
   pthread_mutex_unlock(&connections->lock);
@@ -191,6 +267,7 @@ void rl_connection_end_request(rl_connections *connections, rl_connection *conne
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
   release_address_slot(connections, connection);
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) release_resource(connections, connection, i);
   join_waiting_list(&connections->idle, connection);
   connection->deadline_ns = deadline_ns;
   pthread_mutex_unlock(&connections->lock);

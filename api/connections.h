@@ -22,6 +22,13 @@
 typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
+/* Resources that requests in progress use while they wait for their clients. The daemon limits how much all of them use together;
+ * the clients that have made no progress for longest lose. */
+typedef enum rl_resource {
+  RL_RESOURCE_BODY_BYTES, /* memory of request bodies */
+  RL_RESOURCE_COUNT
+} rl_resource;
+
 /* limit: maximum number of open connections. If more than seven eighths of it are open, each new connection evicts the
  * connection that has never sent a complete request and is oldest; if there is none, the connection that has been idle longest
  * after a reply. Returns NULL on failure. */
@@ -41,6 +48,13 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
                                  int64_t deadline_ns);
 /* Called when the reply has been sent. deadline_ns: deadline of the next request. */
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
+/* Limits the amount of the resource that all connections use together; initially there is no limit. */
+void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit);
+/* Records that the connection's request uses this amount in total, and that its client has just made progress. If all connections
+ * together then exceed the limit, shuts down those whose clients have made no progress for longest. Returns false and records
+ * nothing if this is not enough, or if the connection itself was shut down. The amount is in use until rl_connection_end_request;
+ * the connection is not shut down for it after rl_connection_begin_request, because then the daemon works on the request. */
+bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount);
 /* Called by MHD's thread before and after it works on a request of the connection. */
 void rl_connection_begin_service(rl_connections *connections, rl_connection *connection, int64_t now_ns);
 void rl_connection_end_service(rl_connections *connections, rl_connection *connection);

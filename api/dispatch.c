@@ -238,24 +238,37 @@ static bool run_in_pool(rl_http_request *request, rl_pool pool, void (*run)(rl_p
 /* --- the body ---------------------------------------------------------------------------------------------------------- */
 
 static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
+  const rl_server *server = request->server;
+  /* An upload has at most this much in memory, because each part is written as soon as it is complete. */
+  size_t most = request->upload != NULL ? 2 * UPLOAD_PART_BYTES : (size_t)request->body_limit + 1;
+  size_t capacity = 2 * (length + 1) < most ? 2 * (length + 1) : most;
   if (length + 1 <= request->body_capacity) return 0;
-  char *grown = realloc(request->body, (length + 1) * 2);
+  if (!rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES, (int64_t)capacity))
+    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
+                   "Request bodies in progress use all memory that the daemon allows for bodies; try again later.");
+  char *grown = realloc(request->body, capacity);
   if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a body");
   request->body = grown;
-  request->body_capacity = (length + 1) * 2;
+  request->body_capacity = capacity;
   return 0;
 }
 
-/* Appends the received part of an upload to its file, and renews the deadline: a client must send each part within
- * request_timeout_s. */
+/* A complete part of an upload is progress of the client, which must send each part within request_timeout_s. */
+static void record_upload_progress(rl_http_request *request) {
+  const rl_server *server = request->server;
+  rl_connection_set_deadline(server->connections, request->tracked_connection,
+                             rl_monotonic_ns() + server->config->request_timeout_s * INT64_C(1000000000));
+  (void)rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES,
+                                   (int64_t)request->body_capacity);
+}
+
+/* Appends the received part of an upload to its file. */
 static void run_upload_write(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
-  const rl_server *server = request->server;
   request->refused = rl_upload_write(request->upload, request->body, request->body_length, &request->err) < 0;
   request->body_length = 0;
   if (!request->refused) {
-    rl_connection_set_deadline(server->connections, request->tracked_connection,
-                               rl_monotonic_ns() + server->config->request_timeout_s * INT64_C(1000000000));
+    record_upload_progress(request);
     return;
   }
   rl_upload_end(request->upload);

@@ -34,7 +34,9 @@ enum {
   MAX_OTHER_DESCRIPTORS = 256,   /* descriptors that are not connections: files, databases, pipes */
   MAX_QUERY_PARAMETERS = 64,     /* MHD closes the connection without a reply if parameters exceed CONNECTION_MEMORY_BYTES */
   MAX_PEM_BYTES = 1 << 20,
-  BODY_CACHE_BYTES = 68 << 20
+  BODY_CACHE_BYTES = 68 << 20,
+  REQUEST_BODIES_BYTES = 64 << 20, /* memory of all request bodies in progress, but at least MIN_LARGEST_BODIES of the largest */
+  MIN_LARGEST_BODIES = 4
 };
 static const int64_t second_ns = 1000000000;
 
@@ -357,11 +359,19 @@ int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err)
                  (double)limit_ns / (double)second_ns);
 }
 
+/* Limits what all requests in progress use together. */
+static void limit_resources(const rl_server *server) {
+  int64_t largest_bodies = MIN_LARGEST_BODIES * server->config->body_limit_bytes;
+  rl_connections_limit_resource(server->connections, RL_RESOURCE_BODY_BYTES,
+                                largest_bodies > REQUEST_BODIES_BYTES ? largest_bodies : REQUEST_BODIES_BYTES);
+}
+
 static int allocate_members(rl_server *server, rl_error *err) {
   server->pools = rl_request_pools_start(err);
   if (server->pools == NULL) return -1;
   server->connections = rl_connections_new(server->config->connection_limit, err);
   if (server->connections == NULL) return -1;
+  limit_resources(server);
   server->body_cache = rl_body_cache_new(BODY_CACHE_BYTES);
   server->event_streams = rl_event_streams_new(server, server->config->connection_limit / 2);
   server->statistics = rl_http_statistics_new();

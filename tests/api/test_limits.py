@@ -1,6 +1,8 @@
 """Tests limits: large bodies, slow clients, many connections, a full disk."""
 
 import contextlib
+import pathlib
+import select
 import socket
 import sqlite3
 import subprocess
@@ -52,6 +54,37 @@ def test_a_large_chunked_body_is_refused(daemon):
 def test_a_body_at_the_limit_is_accepted(daemon):
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     daemon.wait(daemon.submit(body + b" " * ((1 << 20) - len(body))))
+
+
+def is_open(raw):
+    """Returns whether the daemon has neither replied nor closed the connection."""
+    return select.select([raw], [], [], 0)[0] == []
+
+
+def resident_bytes(daemon):
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+def test_unfinished_bodies_share_a_limit_of_memory(start):
+    """Bodies in progress use at most 64 MiB, although no time-out ends them. The oldest of them lose, not another client."""
+    own_daemon = start("--request-timeout-s", "600")
+    own_daemon.wait(own_daemon.submit(job()))
+    before = resident_bytes(own_daemon)
+    head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1048576\r\n\r\n"
+    with contextlib.ExitStack() as clients:
+        unfinished = [clients.enter_context(connect(own_daemon)) for _ in range(200)]
+        for raw in unfinished:
+            with contextlib.suppress(ConnectionError):
+                raw.sendall(head + b" " * 1_040_000)
+        own_daemon.wait(own_daemon.submit(job()))
+        assert resident_bytes(own_daemon) - before < 150 << 20
+        until = time.monotonic() + 60
+        while sum(map(is_open, unfinished)) > 64:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert sum(map(is_open, unfinished)) > 32  # no more than necessary were shut down
+    assert own_daemon.stop() == 0
 
 
 def test_a_declared_length_above_the_limit_is_refused(daemon):
