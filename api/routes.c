@@ -83,7 +83,7 @@ const rl_route rl_routes[] = {
      rl_handle_list_report_sections},
     {"GET", "/ceilings", "listCeilings", "List the measured peak bandwidths and arithmetic rates of devices",
      rl_handle_list_ceilings, .query = rl_list_ceilings_query, .cached_by = RL_CACHED_BY_AGED_CEILINGS, .pool = RL_POOL_READ},
-    {"GET", "/devices", "listDevices", "List the devices and their states", rl_handle_list_devices},
+    {"GET", "/devices", "listDevices", "List the devices and their states", rl_handle_list_devices, .pool = RL_POOL_READ},
     {"GET", "/healthz", "getHealth", "Check that the daemon answers", rl_handle_get_health, .is_public = true},
     {"GET", "/readyz", "getReadiness", "Check that the daemon can run jobs", rl_handle_get_readiness, .is_public = true,
      .pool = RL_POOL_CONTROL},

@@ -37,11 +37,14 @@ static cJSON *device_json(const rl_device_state *state) {
 static cJSON *read_job_devices(rl_store *store) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *device;
+  int found;
   rl_error ignored;
   if (rl_store_query(store, RL_QUERY_JOB_DEVICES, NULL, 0, &cursor, &ignored) < 0) return cJSON_CreateNull();
   cJSON *devices = cJSON_CreateArray();
-  while (rl_cursor_next(cursor, &device, &ignored) > 0) cJSON_AddItemToArray(devices, cJSON_CreateString(device));
-  return devices;
+  while ((found = rl_cursor_next(cursor, &device, &ignored)) > 0) cJSON_AddItemToArray(devices, cJSON_CreateString(device));
+  if (found == 0) return devices;
+  cJSON_Delete(devices);
+  return cJSON_CreateNull();
 }
 
 int rl_handle_list_devices(rl_http_request *request, rl_error *err) {
