@@ -98,7 +98,7 @@ def test_each_change_of_a_job_is_seen(daemon):
     for _ in range(3):
         job_id = daemon.submit(job(passes=["timing", "activity"]))
         seen = []
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while time.monotonic() < until:
             listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == job_id)
             seen.append((listed["passes"]["completed"], listed["state"]))

@@ -69,7 +69,7 @@ def test_many_listeners_get_all_events(daemon):
     assert daemon.get("/healthz").status_code == 200  # event streams occupy no thread
     daemon.call("DELETE", f"/jobs/{job_id}")
     for listener in listeners:
-        listener.join(60)
+        listener.join(180)
     assert len(received) == 150
     longest = max(received, key=len)
     assert all(ids == longest for ids in received) and longest == list(range(1, len(longest) + 1))

@@ -196,7 +196,7 @@ def test_streams_share_what_they_read(start):
     wait_for_events(own_daemon, job_id, 4)
     own_daemon.call("DELETE", f"/jobs/{job_id}")
     for thread in threads:
-        thread.join(60)
+        thread.join(180)
     assert len(received) == len(threads)
     last = max(ids[-1] for _, ids in received)
     assert last > 3 and all(ids == list(range(after + 1, last + 1)) for after, ids in received)
@@ -250,7 +250,7 @@ def test_a_stream_from_an_event_beyond_the_last_has_no_events(daemon, finished):
     follower.start()
     daemon.wait(job_id, states=("running",))
     daemon.call("DELETE", f"/jobs/{job_id}")
-    follower.join(60)
+    follower.join(180)
     assert events == list(range(1, len(events) + 1)) and len(events) >= 3
     while chunk := raw.recv(4096):
         assert b"id:" not in chunk

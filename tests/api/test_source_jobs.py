@@ -234,7 +234,7 @@ def test_a_worker_that_only_compiled_posted_code_runs_the_next_job(gpu_daemon):
 
 def wait_for_workers(daemon, accepts):
     """Returns the device's processes as soon as accepts(processes)."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not accepts(daemon.workers()):
         assert time.monotonic() < deadline, daemon.workers()
         time.sleep(0.02)

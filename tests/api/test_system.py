@@ -13,7 +13,7 @@ import requests
 from daemon import BUILD, DOCUMENT, SOURCE, endless, job
 
 
-def wait_until(holds, seconds=60):
+def wait_until(holds, seconds=180):
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until

@@ -76,7 +76,7 @@ def finished(daemon):
 
 
 def wait_until_running(daemon, job):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while json.loads(ctl("--json", "show", str(job), url=daemon.url)[0])["state"] != "running":
         assert time.monotonic() < deadline, "the job never started"
         time.sleep(0.05)
@@ -621,7 +621,7 @@ def test_run_continues_after_a_restart_of_the_daemon(tmp_path):
                      "synthetic", "--device", "cpu", "--json", url=first.url)
     second = None
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while '"running"' not in ctl("--json", "list", url=first.url)[0]:
             assert time.monotonic() < deadline and follower.poll() is None
             time.sleep(0.05)

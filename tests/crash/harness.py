@@ -31,7 +31,7 @@ def endless(**changes):
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 
-def wait_until(condition, seconds=60, condition_name="the condition"):
+def wait_until(condition, seconds=180, condition_name="the condition"):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
@@ -60,7 +60,7 @@ class Daemon:
         if wait:
             self.wait_until_it_answers()
 
-    def wait_until_it_answers(self, seconds=60):
+    def wait_until_it_answers(self, seconds=180):
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         line = self.process.stdout.readline().decode() if ready else ""
         assert line.startswith("listening on "), f"the daemon did not start: {self.log_text()[-2000:]}"

@@ -75,7 +75,7 @@ class Receiver:
     def hang(self, handler):
         self.finished.wait(60)
 
-    def wait_for_posts(self, count, seconds=60):
+    def wait_for_posts(self, count, seconds=180):
         wait_until(lambda: len(self.posts) >= count, seconds, f"post {count}")
         return self.posts[:count]
 

@@ -106,7 +106,7 @@ static rl_job_state job_state(test_state *test, int64_t id) {
 }
 
 static void wait_for_state(test_state *test, int64_t id, rl_job_state expected) {
-  int64_t until = rl_monotonic_ns() + INT64_C(15000000000);
+  int64_t until = rl_monotonic_ns() + INT64_C(120000000000);
   while (job_state(test, id) != expected && rl_monotonic_ns() < until) sleep_10_ms();
   assert_string_equal(rl_job_state_names[job_state(test, id)], rl_job_state_names[expected]);
 }
