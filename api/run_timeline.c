@@ -31,7 +31,8 @@ static int read_copies(rl_store *store, int64_t run_id, rl_run_timeline *timelin
                              .bytes = rl_cursor_integer(cursor, 4),
                              .time_ns = rl_cursor_integer(cursor, 5),
                              .large_bytes = rl_cursor_integer(cursor, 6),
-                             .large_ns = rl_cursor_integer(cursor, 7)};
+                             .large_ns = rl_cursor_integer(cursor, 7),
+                             .unsized_count = rl_cursor_integer(cursor, 8)};
     snprintf(group->name, sizeof group->name, "%s", name);
   }
   return found < 0 ? -1 : 0;

@@ -59,7 +59,8 @@ static cJSON *class_times_json(const int64_t class_ns[RL_TIME_CLASS_COUNT]) {
 
 static void add_totals(cJSON *object, const rl_run_timeline *timeline, const int64_t totals[RL_OPERATION_TOTAL_COUNT]) {
   for (int i = 0; i < RL_OPERATION_TOTAL_COUNT; i++) {
-    const bool is_unknown = i == RL_TOTAL_CRITICAL_PATH_NS && timeline->path_reason != NULL;
+    const bool is_unknown = (i == RL_TOTAL_CRITICAL_PATH_NS && timeline->path_reason != NULL) ||
+                            (i == RL_TOTAL_COPIES_BYTES && totals[RL_TOTAL_UNSIZED_COPIES] > 0);
     rl_json_add_number(object, rl_operation_total_names[i], is_unknown ? NAN : (double)totals[i]);
   }
 }
@@ -218,9 +219,14 @@ static void add_copies(cJSON *document, const rl_run_timeline *timeline) {
     rl_json_add_text(object, "source_memory", rl_memory_kind_names[group->source]);
     rl_json_add_text(object, "destination_memory", rl_memory_kind_names[group->destination]);
     cJSON_AddNumberToObject(object, "count", (double)group->count);
-    cJSON_AddNumberToObject(object, "bytes", (double)group->bytes);
+    const bool is_sized = group->unsized_count == 0, has_rate = is_sized && group->time_ns > 0;
+    rl_json_add_number(object, "bytes", is_sized ? (double)group->bytes : NAN);
     cJSON_AddNumberToObject(object, "time_ns", (double)group->time_ns);
-    rl_json_add_number(object, "bytes_per_s", group->time_ns > 0 ? 1e9 * (double)group->bytes / (double)group->time_ns : NAN);
+    rl_json_add_number(object, "bytes_per_s", has_rate ? 1e9 * (double)group->bytes / (double)group->time_ns : NAN);
+    rl_json_add_text(object, "reason",
+                     !is_sized   ? "the trace does not have the sizes of all copies"
+                     : !has_rate ? "the copies took no time"
+                                 : NULL);
     cJSON_AddItemToArray(array, object);
   }
 }

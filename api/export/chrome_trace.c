@@ -113,14 +113,16 @@ static void put_device_args(rl_buffer *out, const rl_activity_row *row) {
 }
 
 static void put_kernel_args(rl_buffer *out, const rl_activity_row *row) {
-  put_member(out, ",\"registers per thread\":", row->registers);
-  put_member(out, ",\"shared memory\":", (int64_t)row->static_shared_bytes + row->dynamic_shared_bytes);
+  if (!(row->unknown & RL_UNKNOWN_REGISTERS)) put_member(out, ",\"registers per thread\":", row->registers);
+  if (!(row->unknown & RL_UNKNOWN_DYNAMIC_SHARED))
+    put_member(out, ",\"shared memory\":", (int64_t)row->static_shared_bytes + row->dynamic_shared_bytes);
   put_dim3(out, ",\"grid\":[", row->grid[0], row->grid[1], row->grid[2]);
   put_dim3(out, ",\"block\":[", row->block[0], row->block[1], row->block[2]);
 }
 
 static void put_copy_args(rl_buffer *out, const rl_activity_row *row) {
   char bandwidth[48] = "";
+  if (row->unknown & RL_UNKNOWN_BYTES) return;
   put_member(out, ",\"bytes\":", (int64_t)row->bytes);
   if (row->end_ns <= row->start_ns) return;
   snprintf(bandwidth, sizeof bandwidth, ",\"memory bandwidth (GB/s)\":%.6g",
@@ -149,7 +151,9 @@ static void put_args(rl_buffer *out, const rl_activity_row *row) {
       else put_copy_args(out, row);
       if (row->graph_node != 0) put_member(out, ",\"graph node id\":", row->graph_node);
       break;
-    case RL_ACTIVITY_MEMORY: put_member(out, "\"Bytes\":", (int64_t)row->bytes); break;
+    case RL_ACTIVITY_MEMORY:
+      if (!(row->unknown & RL_UNKNOWN_BYTES)) put_member(out, "\"Bytes\":", (int64_t)row->bytes);
+      break;
     case RL_ACTIVITY_PHASE: put_member(out, "\"step\":", (int64_t)row->step - 1); break;
     default: put_correlation(out, row, "");
   }

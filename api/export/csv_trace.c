@@ -66,9 +66,9 @@ static void put_launch(rl_buffer *out, const rl_activity_row *row) {
   const bool is_launch = row->grid[0] != 0;
   for (int i = 0; i < 3; i++) put_integer(out, is_launch, row->grid[i]);
   for (int i = 0; i < 3; i++) put_integer(out, is_launch, row->block[i]);
-  put_integer(out, is_launch, row->registers);
-  put_integer(out, is_launch, row->static_shared_bytes);
-  put_integer(out, is_launch, row->dynamic_shared_bytes);
+  put_integer(out, is_launch && !(row->unknown & RL_UNKNOWN_REGISTERS), row->registers);
+  put_integer(out, is_launch && !(row->unknown & RL_UNKNOWN_STATIC_SHARED), row->static_shared_bytes);
+  put_integer(out, is_launch && !(row->unknown & RL_UNKNOWN_DYNAMIC_SHARED), row->dynamic_shared_bytes);
 }
 
 static int write_row(void *context, const rl_trace_row *trace_row, rl_buffer *out, rl_error *err) {
@@ -85,7 +85,7 @@ static int write_row(void *context, const rl_trace_row *trace_row, rl_buffer *ou
   put_integer(out, true, row->end_ns - row->start_ns);
   put_ids(out, row);
   put_launch(out, row);
-  put_integer(out, has_bytes, (int64_t)row->bytes);
+  put_integer(out, has_bytes && !(row->unknown & RL_UNKNOWN_BYTES), (int64_t)row->bytes);
   put_memory(out, row->source_memory);
   put_memory(out, row->destination_memory);
   rl_buffer_byte(out, '\n');

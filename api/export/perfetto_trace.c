@@ -184,9 +184,9 @@ static void put_launch_annotations(rl_buffer *out, const rl_activity_row *row) {
   if (row->grid[0] == 0) return;
   put_dim3_annotation(out, GRID, row->grid[0], row->grid[1], row->grid[2]);
   put_dim3_annotation(out, BLOCK, row->block[0], row->block[1], row->block[2]);
-  put_uint_annotation(out, REGISTERS, row->registers);
-  put_uint_annotation(out, STATIC_SHARED, row->static_shared_bytes);
-  put_uint_annotation(out, DYNAMIC_SHARED, row->dynamic_shared_bytes);
+  if (!(row->unknown & RL_UNKNOWN_REGISTERS)) put_uint_annotation(out, REGISTERS, row->registers);
+  if (!(row->unknown & RL_UNKNOWN_STATIC_SHARED)) put_uint_annotation(out, STATIC_SHARED, row->static_shared_bytes);
+  if (!(row->unknown & RL_UNKNOWN_DYNAMIC_SHARED)) put_uint_annotation(out, DYNAMIC_SHARED, row->dynamic_shared_bytes);
 }
 
 static void put_memory_annotation(rl_buffer *out, annotation name, uint8_t kind) {
@@ -199,8 +199,8 @@ static void put_annotations(rl_buffer *out, const rl_activity_row *row) {
   if (row->context != 0) put_uint_annotation(out, CONTEXT, row->context);
   if (row->graph_node != 0) put_uint_annotation(out, GRAPH_NODE, row->graph_node);
   if (row->step != 0) put_uint_annotation(out, STEP, row->step - 1);
-  if (row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET || row->kind == RL_ACTIVITY_MEMORY)
-    put_uint_annotation(out, BYTES, row->bytes);
+  const bool has_bytes = row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET || row->kind == RL_ACTIVITY_MEMORY;
+  if (has_bytes && !(row->unknown & RL_UNKNOWN_BYTES)) put_uint_annotation(out, BYTES, row->bytes);
   put_launch_annotations(out, row);
   put_memory_annotation(out, SOURCE, row->source_memory);
   put_memory_annotation(out, DESTINATION, row->destination_memory);

@@ -21,6 +21,7 @@ typedef struct rl_copy_group { /* the copies of a direction between two kinds of
   rl_memory_kind source, destination;
   int64_t count, bytes, time_ns; /* sums; time_ns: of the durations */
   int64_t large_bytes, large_ns; /* sums over the copies of RL_LARGE_COPY_BYTES or more */
+  int64_t unsized_count;         /* copies whose size is unknown, which `bytes` and the sums of large copies lack */
 } rl_copy_group;
 
 /* The metrics that the rules of the timeline read. */

@@ -8,6 +8,7 @@ const char *const rl_operation_total_names[RL_OPERATION_TOTAL_COUNT] = {
     [RL_TOTAL_SHORT_KERNELS_NS] = "small_kernels_ns",
     [RL_TOTAL_COPIES] = "copies",
     [RL_TOTAL_COPIES_BYTES] = "copies_bytes",
+    [RL_TOTAL_UNSIZED_COPIES] = "unsized_copies",
     [RL_TOTAL_COPIES_NS] = "copies_ns",
     [RL_TOTAL_BLOCKING_COPIES] = "blocking_copies",
     [RL_TOTAL_BLOCKING_COPIES_NS] = "blocking_copies_ns",
@@ -19,7 +20,8 @@ static void add_copy(const rl_trace_index *index, size_t operation, int64_t tota
   const int64_t duration_ns = copy->end_ns - copy->start_ns;
   totals[RL_TOTAL_COPIES]++;
   totals[RL_TOTAL_COPIES_NS] += duration_ns;
-  if (copy->size < index->events->size_count) totals[RL_TOTAL_COPIES_BYTES] += index->events->sizes[copy->size];
+  const int64_t bytes = copy->size < index->events->size_count ? index->events->sizes[copy->size] : -1;
+  totals[bytes < 0 ? RL_TOTAL_UNSIZED_COPIES : RL_TOTAL_COPIES_BYTES] += bytes < 0 ? 1 : bytes;
   if (call == NULL || !rl_trace_call_is(index, call, RL_CALL_COPIES)) return;
   totals[RL_TOTAL_BLOCKING_COPIES]++;
   totals[RL_TOTAL_BLOCKING_COPIES_NS] += duration_ns;

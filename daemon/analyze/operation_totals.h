@@ -13,7 +13,8 @@ typedef enum rl_operation_total {
   RL_TOTAL_SHORT_KERNELS,      /* number of kernels that take less than RL_SHORT_KERNEL_NS (thresholds.h) */
   RL_TOTAL_SHORT_KERNELS_NS,   /* sum of their durations */
   RL_TOTAL_COPIES,             /* number of copies; memsets do not count */
-  RL_TOTAL_COPIES_BYTES,       /* sum of their sizes */
+  RL_TOTAL_COPIES_BYTES,       /* sum of their sizes, without those of unsized copies */
+  RL_TOTAL_UNSIZED_COPIES,     /* number of the copies whose size is unknown */
   RL_TOTAL_COPIES_NS,          /* sum of their durations */
   RL_TOTAL_BLOCKING_COPIES,    /* number of the copies whose API call blocks until they are done */
   RL_TOTAL_BLOCKING_COPIES_NS, /* sum of their durations */

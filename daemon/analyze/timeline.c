@@ -274,7 +274,19 @@ static void append_reason(rl_kernel *kernel, const char *reason) {
 static bool same_configuration(const rl_activity_row *a, const rl_activity_row *b) {
   return memcmp(a->grid, b->grid, sizeof a->grid) == 0 && memcmp(a->block, b->block, sizeof a->block) == 0 &&
          a->registers == b->registers && a->static_shared_bytes == b->static_shared_bytes &&
-         a->dynamic_shared_bytes == b->dynamic_shared_bytes;
+         a->dynamic_shared_bytes == b->dynamic_shared_bytes && a->unknown == b->unknown;
+}
+
+/* Sets the registers and the shared memory of a GPU kernel, and adds the reasons of those that the row lacks. */
+static void set_resources(const rl_activity_row *row, rl_kernel *kernel) {
+  const bool lacks_registers = row->unknown & RL_UNKNOWN_REGISTERS, lacks_shared = row->unknown & RL_UNKNOWN_DYNAMIC_SHARED;
+  const bool has_only_sum = !lacks_shared && row->unknown & RL_UNKNOWN_STATIC_SHARED;
+  kernel->registers_per_thread = lacks_registers ? NAN : row->registers;
+  kernel->static_shared_bytes = row->unknown & RL_UNKNOWN_STATIC_SHARED ? NAN : row->static_shared_bytes;
+  kernel->dynamic_shared_bytes = lacks_shared || has_only_sum ? NAN : row->dynamic_shared_bytes;
+  if (lacks_registers) append_reason(kernel, "registers per thread: the trace does not have it");
+  if (lacks_shared) append_reason(kernel, "shared memory: the trace does not have it");
+  if (has_only_sum) append_reason(kernel, "shared memory: the trace has only the sum");
 }
 
 /* Summarizes kernel_rows[0..count), which have one name and launch. durations: a buffer of `count` elements. */
@@ -298,9 +310,7 @@ static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, cons
   kernel.median_us = summary.median;
   kernel.max_us = summary.maximum;
   kernel.share_ratio = options->epoch_us > 0 ? kernel.total_us / options->epoch_us : NAN;
-  kernel.registers_per_thread = on_gpu ? first->registers : NAN;
-  kernel.static_shared_bytes = on_gpu ? first->static_shared_bytes : NAN;
-  kernel.dynamic_shared_bytes = on_gpu ? first->dynamic_shared_bytes : NAN;
+  kernel.registers_per_thread = kernel.static_shared_bytes = kernel.dynamic_shared_bytes = NAN;
   kernel.theoretical_occupancy_ratio = on_gpu && options->occupancy ? options->occupancy(options->context, first) : NAN;
   kernel.grid_x = first->grid[0], kernel.grid_y = first->grid[1], kernel.grid_z = first->grid[2];
   kernel.block_x = first->block[0], kernel.block_y = first->block[1], kernel.block_z = first->block[2];
@@ -308,6 +318,7 @@ static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, cons
   if (!on_gpu) append_reason(&kernel, options->missing_values_reason ? options->missing_values_reason : "no GPU kernel");
   else if (isnan(kernel.theoretical_occupancy_ratio))
     append_reason(&kernel, options->missing_values_reason ? options->missing_values_reason : "occupancy is unknown");
+  if (on_gpu) set_resources(first, &kernel);
   if (on_gpu && kernel_rows[0].launch == NO_LAUNCH)
     append_reason(&kernel, "the workload's launch that issued this kernel is unknown");
   if (configuration_varies)

@@ -38,7 +38,7 @@ typedef struct rl_trace_events {
   const char *const *names;
   size_t name_count;
   const char *incomplete_reason; /* reason why records are missing; NULL: the trace has them all */
-  const int64_t *sizes;          /* in bytes; NULL: the sizes of copies are not known, and size_count is 0 */
+  const int64_t *sizes;          /* in bytes; -1: unknown. NULL: all are unknown, and size_count is 0 */
   size_t size_count;
 } rl_trace_events;
 

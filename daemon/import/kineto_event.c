@@ -226,32 +226,46 @@ static const char *find_rooflined_name(const rl_kineto_event *event, rl_activity
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number in the field if the event has the field and the number is from 0 to maximum; else 0. */
+/* Returns whether the event has the field with a number from 0 to maximum. */
+static bool has_number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
+  return event->has_number[field] && event->numbers[field] >= 0 && event->numbers[field] <= maximum;
+}
+
+/* Returns the number in the field if it is from 0 to maximum; else 0. */
 static int64_t read_number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
-  int64_t value = event->numbers[field];
-  return event->has_number[field] && value >= 0 && value <= maximum ? value : 0;
+  return has_number_up_to(event, field, maximum) ? event->numbers[field] : 0;
 }
 
 static uint32_t read_number(const rl_kineto_event *event, rl_event_field field) {
   return (uint32_t)read_number_up_to(event, field, UINT32_MAX);
 }
 
+/* Returns the number in the field; if the event has none, adds `bit` to the row's unknown values and returns 0. */
+static uint32_t read_resource(const rl_kineto_event *event, rl_event_field field, rl_unknown_value bit, rl_activity_row *row) {
+  if (!has_number_up_to(event, field, UINT32_MAX)) row->unknown |= bit;
+  return read_number(event, field);
+}
+
+static void set_kernel_resources(const rl_kineto_event *event, rl_activity_row *row) {
+  const bool has_parts = event->has_number[RL_EVENT_STATIC_SHARED] || event->has_number[RL_EVENT_DYNAMIC_SHARED];
+  const rl_event_field dynamic_or_sum = has_parts ? RL_EVENT_DYNAMIC_SHARED : RL_EVENT_SHARED_MEMORY;
+  row->registers = read_resource(event, RL_EVENT_REGISTERS, RL_UNKNOWN_REGISTERS, row);
+  row->static_shared_bytes = read_resource(event, RL_EVENT_STATIC_SHARED, RL_UNKNOWN_STATIC_SHARED, row);
+  row->dynamic_shared_bytes = read_resource(event, dynamic_or_sum, RL_UNKNOWN_DYNAMIC_SHARED, row);
+}
+
 /* Sets the members of a row of GPU work. In Kineto's events of GPU work, pid is the device and tid is the stream. */
-static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row) {
+static void set_device_work(const rl_kineto_event *event, rl_activity_row *row) {
   rl_event_field device = event->has_number[RL_EVENT_DEVICE] ? RL_EVENT_DEVICE : RL_EVENT_PROCESS;
-  bool is_kernel = row->kind == RL_ACTIVITY_KERNEL;
   row->device = (uint16_t)(1 + read_number_up_to(event, device, UINT16_MAX - 1));
   row->stream = read_number(event, event->has_number[RL_EVENT_STREAM] ? RL_EVENT_STREAM : RL_EVENT_THREAD);
   row->context = read_number(event, RL_EVENT_CONTEXT);
   row->graph_node = rl_trace_graph_node(read_number_up_to(event, RL_EVENT_GRAPH_NODE, INT64_MAX));
   memcpy(row->grid, event->grid, sizeof row->grid);
   memcpy(row->block, event->block, sizeof row->block);
-  row->registers = read_number(event, RL_EVENT_REGISTERS);
-  row->static_shared_bytes = read_number(event, RL_EVENT_STATIC_SHARED);
-  row->dynamic_shared_bytes = read_number(event, RL_EVENT_DYNAMIC_SHARED);
-  if (!is_kernel || !event->has_number[RL_EVENT_SHARED_MEMORY] || event->has_number[RL_EVENT_DYNAMIC_SHARED]) return;
-  row->dynamic_shared_bytes = read_number(event, RL_EVENT_SHARED_MEMORY);
-  rl_trace_set_has_only_shared_memory_sum(trace);
+  if (row->kind == RL_ACTIVITY_KERNEL) set_kernel_resources(event, row);
+  else if (row->kind != RL_ACTIVITY_PHASE && !has_number_up_to(event, RL_EVENT_BYTES, INT64_MAX))
+    row->unknown |= RL_UNKNOWN_BYTES;
 }
 
 static bool is_host_activity(uint32_t kind) {
@@ -278,7 +292,7 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
   if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
   if (kind == RL_ACTIVITY_PHASE) row->step = read_number(event, RL_EVENT_STEP) + 1;
-  if (!is_host_activity(kind)) return set_device_work(event, trace, row), 0;
+  if (!is_host_activity(kind)) return set_device_work(event, row), 0;
   row->process = read_number(event, RL_EVENT_PROCESS);
   return set_thread(event, trace, row, err);
 }

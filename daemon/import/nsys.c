@@ -287,6 +287,25 @@ static uint8_t memory_kind(sqlite3_stmt *row, column index) {
   return is_known ? (uint8_t)(kind + 1) : RL_MEMORY_UNKNOWN;
 }
 
+/* Returns the number in the column; if the row has none, adds `bit` to the unknown values of *out and returns 0. */
+static uint32_t read_resource(sqlite3_stmt *row, column index, rl_unknown_value bit, rl_activity_row *out) {
+  int64_t value = sqlite3_column_int64(row, index);
+  if (sqlite3_column_type(row, index) != SQLITE_INTEGER || value < 0 || value > UINT32_MAX) out->unknown |= bit;
+  return read_number(row, index);
+}
+
+static void set_bytes(sqlite3_stmt *row, rl_activity_row *out) {
+  int64_t bytes = sqlite3_column_int64(row, COLUMN_BYTES);
+  if (sqlite3_column_type(row, COLUMN_BYTES) != SQLITE_INTEGER || bytes < 0) out->unknown |= RL_UNKNOWN_BYTES;
+  else out->bytes = (uint64_t)bytes;
+}
+
+static void set_kernel_resources(sqlite3_stmt *row, rl_activity_row *out) {
+  out->registers = read_resource(row, COLUMN_REGISTERS, RL_UNKNOWN_REGISTERS, out);
+  out->static_shared_bytes = read_resource(row, COLUMN_STATIC_SHARED, RL_UNKNOWN_STATIC_SHARED, out);
+  out->dynamic_shared_bytes = read_resource(row, COLUMN_DYNAMIC_SHARED, RL_UNKNOWN_DYNAMIC_SHARED, out);
+}
+
 static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
   uint32_t device = read_number(row, COLUMN_DEVICE);
   out->device = (uint16_t)(device < UINT16_MAX ? device + 1 : 0);
@@ -297,11 +316,8 @@ static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
     out->grid[i] = read_number(row, (column)(COLUMN_GRID_X + i));
     out->block[i] = read_number(row, (column)(COLUMN_BLOCK_X + i));
   }
-  out->registers = read_number(row, COLUMN_REGISTERS);
-  out->static_shared_bytes = read_number(row, COLUMN_STATIC_SHARED);
-  out->dynamic_shared_bytes = read_number(row, COLUMN_DYNAMIC_SHARED);
-  int64_t bytes = sqlite3_column_int64(row, COLUMN_BYTES);
-  out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+  if (out->kind == RL_ACTIVITY_KERNEL) set_kernel_resources(row, out);
+  else set_bytes(row, out);
   if (out->kind == RL_ACTIVITY_MEMSET) out->destination_memory = memory_kind(row, COLUMN_MEMORY);
   if (out->kind != RL_ACTIVITY_MEMCPY) return;
   out->source_memory = memory_kind(row, COLUMN_SOURCE_MEMORY);

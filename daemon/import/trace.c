@@ -43,7 +43,6 @@ struct rl_trace {
   int64_t ambiguous;             /* operations whose API call is ambiguous */
   int64_t total_ns, total_bytes; /* sums over the rows */
   char engine[16], producer[64], version[64];
-  bool has_only_shared_memory_sum;
 };
 
 static const struct {
@@ -181,7 +180,6 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
 
 void rl_trace_count_skipped_event(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]++; }
 void rl_trace_count_untimed(rl_trace *trace) { trace->untimed++; }
-void rl_trace_set_has_only_shared_memory_sum(rl_trace *trace) { trace->has_only_shared_memory_sum = true; }
 
 /* Copies a text of the file; replaces characters that are not allowed in frames. */
 static void copy_text(char *to, size_t size, const char *text) {
@@ -355,18 +353,10 @@ static void write_metadata(const rl_trace *trace, rl_run_metadata *metadata) {
   snprintf(metadata->commit, sizeof metadata->commit, "%s", RL_COMMIT);
 }
 
-static int add_kernels(const rl_trace *trace, rl_records *records, double window_ms, rl_error *err) {
+static int add_kernels(rl_records *records, double window_ms, rl_error *err) {
   const rl_kernel_summary_options options = {.epoch_us = window_ms * 1e3,
                                              .missing_values_reason = "the trace has no theoretical occupancy"};
-  if (rl_timeline_summarize_kernels(records, &options, records, err) < 0) return -1;
-  for (size_t i = 0; trace->has_only_shared_memory_sum && i < records->kernel_count; i++) {
-    rl_kernel *kernel = &records->kernels[i];
-    size_t used = strlen(kernel->reason);
-    kernel->static_shared_bytes = kernel->dynamic_shared_bytes = NAN;
-    snprintf(kernel->reason + used, sizeof kernel->reason - used, "%sshared memory: the trace has only the sum",
-             used > 0 ? "; " : "");
-  }
-  return 0;
+  return rl_timeline_summarize_kernels(records, &options, records, err);
 }
 
 static size_t count_kernels(const rl_records *records) {
@@ -447,7 +437,7 @@ int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error
   if (rl_thread_numbers_replace(trace->threads, read->rows, read->row_count, err) < 0) return -1;
   if (rl_timeline_measure_busy_time(read->rows, read->row_count, &busy, err) < 0) return -1;
   const double window_ms = busy.row_count > 0 ? (double)(busy.last_ns - busy.first_ns) * 1e-6 : NAN;
-  if (write_device(trace, &source, &read->metadata, err) < 0 || add_kernels(trace, read, window_ms, err) < 0 ||
+  if (write_device(trace, &source, &read->metadata, err) < 0 || add_kernels(read, window_ms, err) < 0 ||
       add_measurements(trace, read, &busy, window_ms, err) < 0 || write_notes(trace, read, notes, err) < 0)
     return -1;
   write_metadata(trace, &read->metadata);

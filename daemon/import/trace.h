@@ -55,8 +55,6 @@ void rl_trace_add_gpu(rl_trace *trace, const rl_trace_gpu *gpu);
 /* Sets the engine name of the run, the name of the program that has written the file (`producer`), and the version of this
  * program ("": unknown). */
 void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *producer, const char *version);
-/* Records that the file contains only the sum of a kernel's static and dynamic shared memory. */
-void rl_trace_set_has_only_shared_memory_sum(rl_trace *trace);
 
 /* Moves the trace to *records: metadata, names, rows, kernels and measurements. The rows are in the order of their starts, and
  * their times are relative to the first start. Sets *notes to malloc'ed text with the number of imported events and a line for

@@ -154,6 +154,16 @@ typedef enum rl_memory_kind {
 } rl_memory_kind;
 extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* names by rl_memory_kind; NULL: the kind has no name */
 
+/* The members of an activity row that a trace of another profiler can lack (rl_activity_row.unknown). If a kernel's dynamic
+ * shared memory is known and its static shared memory is not, dynamic_shared_bytes is the sum of both. */
+typedef enum rl_unknown_value {
+  RL_UNKNOWN_REGISTERS = 1,
+  RL_UNKNOWN_STATIC_SHARED = 2,
+  RL_UNKNOWN_DYNAMIC_SHARED = 4,
+  RL_UNKNOWN_BYTES = 8,
+  RL_UNKNOWN_ALL = 15
+} rl_unknown_value;
+
 /* An activity row: one record of the trace that the activity pass makes, such as a kernel, a copy or an API call. A ROWS frame
  * between worker and daemon contains these structs as they are in memory: packed, little-endian. Times are in ns since the trace
  * began. */
@@ -175,9 +185,10 @@ typedef struct __attribute__((packed)) rl_activity_row {
   /* In RUNTIME and DRIVER rows of calls about events or synchronisation: the stream in the call's arguments, and the id of the
    * event record that the call makes or waits for. 0: none, or unknown */
   uint32_t call_stream, event;
+  uint8_t unknown; /* RL_UNKNOWN_REGISTERS | …: the members whose values are unknown, and 0 in the row */
 } rl_activity_row;
 #ifndef __cplusplus
-_Static_assert(sizeof(rl_activity_row) == 108, "ROWS frames hold rows as in memory");
+_Static_assert(sizeof(rl_activity_row) == 109, "ROWS frames hold rows as in memory");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
                "METRIC frames hold metrics as in memory, without padding");
 #endif

@@ -20,9 +20,10 @@ typedef struct shared_values {
   uint16_t device;
   uint8_t source_memory, destination_memory;
   uint32_t call_stream, event;
+  uint64_t unknown; /* 64 bits, so that there is no padding */
 } shared_values;
 enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
-_Static_assert(sizeof(shared_values) == 80, "hash_values and memcmp need values without padding");
+_Static_assert(sizeof(shared_values) == 88, "hash_values and memcmp need values without padding");
 
 struct rl_activity_appender {
   bool has_stored_counts; /* the numbers of stored rows, names and entries were read from the database */
@@ -68,7 +69,8 @@ static shared_values values_of(const rl_activity_row *row) {
                          .source_memory = row->source_memory,
                          .destination_memory = row->destination_memory,
                          .call_stream = row->call_stream,
-                         .event = row->event};
+                         .event = row->event,
+                         .unknown = row->unknown};
 }
 
 /* Returns a hash of the values. Folds the high half of each product into the low half, because the low bits of a product depend
@@ -209,7 +211,7 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
                        values->graph_node, values->grid[0], values->grid[1], values->grid[2], values->block[0], values->block[1],
                        values->block[2], values->registers, values->static_shared_bytes, values->dynamic_shared_bytes,
                        values->process, values->thread, values->device, values->context, values->source_memory,
-                       values->destination_memory, values->call_stream, values->event) < 0)
+                       values->destination_memory, values->call_stream, values->event, (int64_t)values->unknown) < 0)
       return -1;
   }
   return 0;

@@ -71,7 +71,8 @@ static rl_activity_row values_of(sqlite3_stmt *row) {
                            .context = column(row, 15),
                            .device = (uint16_t)column(row, 16),
                            .source_memory = (uint8_t)column(row, 17),
-                           .destination_memory = (uint8_t)column(row, 18)};
+                           .destination_memory = (uint8_t)column(row, 18),
+                           .unknown = (uint8_t)column(row, 19)};
 }
 
 /* Reads an entry of the pass into the slot *cached. */
@@ -86,7 +87,7 @@ static int read_entry(rl_trace_reader *reader, int64_t entry_id, cached_entry *c
   if (found == 0)
     return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "pass %lld has no entry %lld", (long long)reader->pass,
                    (long long)entry_id);
-  cached->name = strdup((const char *)sqlite3_column_text(row, 19));
+  cached->name = strdup((const char *)sqlite3_column_text(row, 20));
   if (cached->name == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a trace");
   cached->shared_values = values_of(row);
   if (strlen(cached->name) <= MAX_CACHED_NAME_LENGTH) cached->id_plus_one = entry_id + 1;

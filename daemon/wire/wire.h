@@ -34,7 +34,7 @@
 #include "model/job.h"
 
 enum {
-  RL_WIRE_VERSION = 9,
+  RL_WIRE_VERSION = 10,
   RL_WIRE_HEADER_BYTES = 12,
   RL_WIRE_MAX_MESSAGE_BYTES = 64 << 10, /* largest payload that is a JSON object or a text */
   RL_WIRE_MAX_BULK_BYTES = 4 << 20      /* largest payload that is an array of structs or posted code */

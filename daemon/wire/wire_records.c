@@ -18,13 +18,13 @@ static int parse_json(const rl_frame *frame, const rl_field *table, void *out, s
   return 0;
 }
 
-/* Returns true when the kinds of the row and of its memory exist, `bytes` fits into an int64_t, and times can be subtracted
- * without overflow. */
+/* Returns true when the kinds of the row and of its memory and the bits of `unknown` exist, `bytes` fits into an int64_t, and
+ * times can be subtracted without overflow. */
 static bool is_valid_row(const rl_activity_row *row) {
   const int64_t max_ns = INT64_MAX / 4;
   return row->kind < RL_ACTIVITY_KIND_COUNT && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
          row->end_ns <= max_ns && row->bytes <= INT64_MAX && row->source_memory < RL_MEMORY_KIND_COUNT &&
-         row->destination_memory < RL_MEMORY_KIND_COUNT;
+         row->destination_memory < RL_MEMORY_KIND_COUNT && (row->unknown & ~RL_UNKNOWN_ALL) == 0;
 }
 
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {

@@ -419,8 +419,11 @@ SELECT pass.job_id AS job, pass.run_id AS run, activity_kinds.name AS kind, name
   activity_row.start_ns + activity_row.duration_ns AS end_ns, activity_row.duration_ns,
   nullif(entry.stream, 0) AS stream, nullif(activity_row.correlation, 0) AS correlation, nullif(entry.graph_node, 0)
     AS graph_node, entry.grid_x,
-  entry.grid_y, entry.grid_z, entry.block_x, entry.block_y, entry.block_z, entry.registers, entry.static_shared_bytes,
-    entry.dynamic_shared_bytes, entry.bytes,
+  entry.grid_y, entry.grid_z, entry.block_x, entry.block_y, entry.block_z,
+  iif(entry.unknown_values & 1, NULL, entry.registers) AS registers,
+  iif(entry.unknown_values & 2, NULL, entry.static_shared_bytes) AS static_shared_bytes,
+  iif(entry.unknown_values & 4, NULL, entry.dynamic_shared_bytes) AS dynamic_shared_bytes,
+  iif(entry.unknown_values & 8, NULL, entry.bytes) AS bytes,
   nullif(activity_row.step, 0) - 1 AS step, nullif(entry.process, 0) AS process, nullif(entry.thread, 0) AS thread,
   nullif(entry.device, 0) - 1 AS device, nullif(entry.context, 0) AS context,
   (SELECT name FROM memory_kinds WHERE kind = entry.source_memory) AS source_memory,

@@ -92,7 +92,7 @@ def send_rows(count, rows_in_frame=16000):
     send("NAME", "void kernel()")
     for first in range(0, count, rows_in_frame):
         rows = (ROW.pack(2000 * i, 2000 * i + 1000 + i % 700, 0, 0, 7, i, 0, 0, 128, 1, 1, 256, 1, 1, 40, 0, i % 5, 0,
-                         0, 0, 1, 1, 0, 0, 0, 0)
+                         0, 0, 1, 1, 0, 0, 0, 0, 0)
                 for i in range(first, min(first + rows_in_frame, count)))
         send_bytes(pack("ROWS", b"".join(rows)))
 

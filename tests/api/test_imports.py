@@ -155,6 +155,42 @@ def test_values_that_a_trace_lacks_are_null_with_a_reason(import_daemon, importe
     assert kernel["dynamic_shared_bytes"] is None and "sum" in kernel["reason"]
 
 
+RESOURCES = ("registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes")
+
+
+def test_values_of_operations_that_a_trace_lacks_are_null(import_daemon):
+    """The first file has a kernel and a copy without resources and sizes, as other programs than Kineto write them. The second
+    file has the same operations with values."""
+    events = [launch(78, 0, 5, 10), kernel("k", 10, 20, 10), launch(78, 40, 5, 11, "cudaMemcpyAsync"),
+              complete("user_annotation", "load", 78, 39, 9),
+              complete("gpu_memcpy", "CopyHostToDevice", 7, 50, 40, 0, device=0, stream=7, correlation=11)]
+    job = import_events(import_daemon, events)
+    item, = import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]
+    assert [item[name] for name in RESOURCES] == [None, None, None]
+    for words in ("registers per thread: the trace does not have it", "shared memory: the trace does not have it"):
+        assert words in item["reason"]
+    rows = {row["kind"]: row for row in import_daemon.get(f"/jobs/{job['id']}/timeline").json()["items"]}
+    assert rows["kernel"]["registers"] is None and rows["memcpy"]["bytes"] is None
+    document = findings(import_daemon, job)
+    copies, = document["copies"]
+    assert [copies[name] for name in ("bytes", "bytes_per_s", "time_ns")] == [None, None, 40_000]
+    assert copies["reason"] == "the trace does not have the sizes of all copies"
+    load, = [item for item in document["ranges"] if item["name"] == "load"]
+    assert [load[name] for name in ("copies", "copies_bytes", "unsized_copies")] == [1, None, 1]
+    exported = import_daemon.get(f"/jobs/{job['id']}/export?format=csv").text.splitlines()
+    assert [line.split(",")[21:25] for line in exported if ",kernel," in line or ",memcpy," in line] == 2 * [["", "", "", ""]]
+    again = run_import(import_daemon, import_daemon.get(f"/jobs/{job['id']}/export?format=chrome").content)
+    assert findings(import_daemon, again)["copies"][0]["bytes"] is None
+
+    events[1]["args"] |= {"registers per thread": 32, "shared memory": 0}
+    events[-1]["args"]["bytes"] = 0
+    job = import_events(import_daemon, events)
+    item, = import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]
+    assert [item[name] for name in RESOURCES] == [32, None, None] and "only the sum" in item["reason"]
+    copies, = findings(import_daemon, job)["copies"]
+    assert [copies[name] for name in ("bytes", "bytes_per_s", "reason")] == [0, 0, None]
+
+
 def test_events_that_are_left_out_are_counted(import_daemon):
     base = 1_700_000_000_000_000
     more = [{"ph": "X", "cat": "python_function", "name": f"f{i}", "pid": 1, "tid": 1, "ts": base, "dur": 1} for i in range(5)]
@@ -538,8 +574,11 @@ def test_untimed_records_are_counted_and_graphs_are_operations(import_daemon, tm
     job = run_import(import_daemon, nsys_trace_with(tmp_path, untimed, create_graphs, insert_graph, steps=2))
     assert measurements(import_daemon, job)["activity_zero_time_records"]["value"] == 1
     assert "1 have no times" in findings(import_daemon, job)["incomplete_reason"]
-    kernels = {item["name"]: item["total_us"] for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
-    assert kernels["CUDA graph 12"] == 50
+    kernels = {item["name"]: item for item in import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]}
+    graph, relu = kernels["CUDA graph 12"], kernels["relu(float*)"]
+    assert graph["total_us"] == 50
+    assert [graph[name] for name in RESOURCES] == [None, None, None] and [relu[name] for name in RESOURCES] == [64, 0, 1024]
+    assert "registers per thread: the trace does not have it" in graph["reason"] and "does not have it" not in relu["reason"]
 
 
 # --- kills ---------------------------------------------------------------------------------------------------------------------

@@ -147,8 +147,8 @@ def insert_trace_with_gap(rows):
 
 
 # Members of ranges and phases: totals over their operations.
-OPERATION_TOTALS = ("small_kernels", "small_kernels_ns", "copies", "copies_bytes", "copies_ns", "blocking_copies",
-                    "blocking_copies_ns", "critical_path_ns")
+OPERATION_TOTALS = ("small_kernels", "small_kernels_ns", "copies", "copies_bytes", "unsized_copies", "copies_ns",
+                    "blocking_copies", "blocking_copies_ns", "critical_path_ns")
 
 
 def test_a_late_launch_is_a_finding(daemon):
@@ -266,9 +266,9 @@ def test_copies_of_pageable_memory_are_a_finding(daemon):
     found = daemon.get(f"/runs/{report_fixture.Rows(daemon).run([], trace=([], trace))}/timeline/findings").json()
     assert found["copies"] == [
         {"name": "memcpy HtoD", "source_memory": "pageable", "destination_memory": "device", "count": 1, "bytes": 2 << 20,
-         "time_ns": 400_000, "bytes_per_s": pytest.approx((2 << 20) / 400e-6)},
+         "time_ns": 400_000, "bytes_per_s": pytest.approx((2 << 20) / 400e-6), "reason": None},
         {"name": "memcpy HtoD", "source_memory": "pinned", "destination_memory": "device", "count": 1, "bytes": 2 << 20,
-         "time_ns": 100_000, "bytes_per_s": pytest.approx((2 << 20) / 100e-6)}]
+         "time_ns": 100_000, "bytes_per_s": pytest.approx((2 << 20) / 100e-6), "reason": None}]
     none = {"count": 0, "time_ns": 0}
     assert found["threads"] == [
         {"thread": 51, "launches": none, "synchronizations": none, "blocking_copies": {"count": 1, "time_ns": 410_000},
@@ -276,7 +276,7 @@ def test_copies_of_pageable_memory_are_a_finding(daemon):
         {"thread": 52, "launches": {"count": 1, "time_ns": 1_000}, "synchronizations": none, "blocking_copies": none,
          "idle_ns": 10_000}]
     assert {row["name"]: tuple(row[name] for name in OPERATION_TOTALS[:-1]) for row in found["ranges"]} == {
-        "load": (0, 0, 1, 2 << 20, 400_000, 1, 400_000), "step": (1, 9_999, 1, 2 << 20, 100_000, 0, 0), None: (0,) * 7}
+        "load": (0, 0, 1, 2 << 20, 0, 400_000, 1, 400_000), "step": (1, 9_999, 1, 2 << 20, 0, 100_000, 0, 0), None: (0,) * 8}
     names = {finding["rule"]: finding["names"] for finding in found["findings"]}
     assert names["timeline_pageable_copies"] == names["timeline_pinned_rate"] == ["memcpy HtoD, pageable to device"]
     assert names["timeline_copies_alone"] == ["memcpy HtoD, pageable to device", "memcpy HtoD, pinned to device"]

@@ -197,6 +197,50 @@ static void an_unexpected_count_prevents_attribution(void **state) {
   rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
 }
 
+static rl_activity_row kernel_with_unknown(unsigned unknown) {
+  rl_activity_row row = make_row(RL_ACTIVITY_KERNEL, 0, 1000, 0);
+  row.grid[0] = row.block[0] = 1;
+  row.registers = unknown & RL_UNKNOWN_REGISTERS ? 0 : 32;
+  row.dynamic_shared_bytes = unknown & RL_UNKNOWN_DYNAMIC_SHARED ? 0 : 512;
+  row.unknown = (uint8_t)unknown;
+  return row;
+}
+
+/* Resources that the trace does not have are unknown, with the reason. A resource of 0 stays 0. */
+static void resources_can_be_unknown(void **state) {
+  (void)state;
+  static const struct {
+    unsigned unknown;
+    double registers, static_shared, dynamic_shared;
+    const char *reasons[2], *other_reason;
+  } cases[] = {
+      {0, 32, 0, 512, {"", ""}, "does not have"},
+      {RL_UNKNOWN_REGISTERS, NAN, 0, 512, {"registers per thread: the trace does not have it", ""}, "shared memory"},
+      {RL_UNKNOWN_STATIC_SHARED, 32, NAN, NAN, {"shared memory: the trace has only the sum", ""}, "registers"},
+      {RL_UNKNOWN_ALL,
+       NAN,
+       NAN,
+       NAN,
+       {"registers per thread: the trace does not have it", "shared memory: the trace does not have it"},
+       "only the sum"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_records trace = {0}, results = {0};
+    add_name(&trace, "kernel");
+    add_row(&trace, kernel_with_unknown(cases[i].unknown));
+    rl_kernel_summary_options options = {.epoch_us = 10, .missing_values_reason = "the trace has no theoretical occupancy"};
+    assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
+    const rl_kernel *kernel = results.kernels;
+    const double found[] = {kernel->registers_per_thread, kernel->static_shared_bytes, kernel->dynamic_shared_bytes};
+    const double expected[] = {cases[i].registers, cases[i].static_shared, cases[i].dynamic_shared};
+    for (int k = 0; k < 3; k++) assert_true(isnan(expected[k]) ? isnan(found[k]) : found[k] == expected[k]);
+    for (int k = 0; k < 2; k++) assert_non_null(strstr(kernel->reason, cases[i].reasons[k]));
+    assert_null(strstr(kernel->reason, cases[i].other_reason));
+    assert_non_null(strstr(kernel->reason, "the workload's launch that issued this kernel is unknown"));
+    rl_records_clear(&trace), rl_records_clear(&results);
+  }
+}
+
 static void spans_are_attributed_by_their_name(void **state) {
   (void)state;
   rl_records trace = {0}, results = {0};
@@ -235,6 +279,7 @@ int main(void) {
                                      cmocka_unit_test(overlapping_work_counts_once),
                                      cmocka_unit_test(kernels_are_attributed_to_their_launches),
                                      cmocka_unit_test(an_unexpected_count_prevents_attribution),
+                                     cmocka_unit_test(resources_can_be_unknown),
                                      cmocka_unit_test(spans_are_attributed_by_their_name),
                                      cmocka_unit_test(an_empty_trace_has_no_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,8 +53,41 @@ static void rates_without_copies_are_unknown(void **state) {
   assert_true(copy_metric(NULL, 0, "timeline__pageable_copies_pct") == 0);
 }
 
+static const char *const metric_names[RL_COPY_METRIC_COUNT] = {"timeline__pageable_copies",     "timeline__pageable_copies_bytes",
+                                                               "timeline__pageable_copies_pct", "timeline__pageable_copies_rate",
+                                                               "timeline__pageable_large_rate", "timeline__pinned_large_rate"};
+
+/* If no copy is known to use pageable memory, but some can, nothing is known about such copies. */
+static void unknown_memory_can_be_pageable(void **state) {
+  (void)state;
+  const rl_copy_group unknown[] = {{"CopyHostToDevice", RL_MEMORY_UNKNOWN, RL_MEMORY_UNKNOWN, 3, 4 * MB, 40 * US, 0, 0},
+                                   {"memcpy DtoH", RL_MEMORY_DEVICE, RL_MEMORY_PINNED, 1, 2 * MB, 1 * US, 2 * MB, 1 * US}};
+  const rl_copy_group inside_device[] = {{"memcpy DtoD", RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0}};
+  const rl_copy_group some_known[] = {{"memcpy HtoD", RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0},
+                                      {"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_UNKNOWN, 2, 4 * MB, 8 * US, 0, 0}};
+  for (int i = 0; i < RL_COPY_METRIC_COUNT; i++) assert_true(isnan(copy_metric(unknown, 2, metric_names[i])));
+  assert_true(copy_metric(unknown + 1, 1, "timeline__pageable_copies") == 0);
+  assert_true(copy_metric(inside_device, 1, "timeline__pageable_copies") == 0);
+  assert_near(copy_metric(some_known, 2, "timeline__pageable_copies"), 2);
+  assert_near(copy_metric(some_known, 2, "timeline__pageable_copies_pct"), 8);
+}
+
+/* The number and the time of copies without a size are known, their bytes and rates are not. */
+static void rates_without_sizes_are_unknown(void **state) {
+  (void)state;
+  rl_copy_group group = {"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0, 1};
+  assert_near(copy_metric(&group, 1, "timeline__pageable_copies"), 3);
+  assert_near(copy_metric(&group, 1, "timeline__pageable_copies_pct"), 40);
+  assert_true(isnan(copy_metric(&group, 1, "timeline__pageable_copies_bytes")));
+  assert_true(isnan(copy_metric(&group, 1, "timeline__pageable_copies_rate")));
+  group.unsized_count = 0;
+  assert_near(copy_metric(&group, 1, "timeline__pageable_copies_bytes"), 4e6);
+  assert_near(copy_metric(&group, 1, "timeline__pageable_copies_rate"), 1e11);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(large_copies_are_compared_with_pinned_memory),
-                                     cmocka_unit_test(rates_without_copies_are_unknown)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(large_copies_are_compared_with_pinned_memory), cmocka_unit_test(unknown_memory_can_be_pageable),
+      cmocka_unit_test(rates_without_sizes_are_unknown), cmocka_unit_test(rates_without_copies_are_unknown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

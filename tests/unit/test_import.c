@@ -151,6 +151,40 @@ static void copies_have_kinds_of_memory(void **state) {
   clear_import(&result);
 }
 
+/* Of the values that kernels and copies lack, the rows say so; 0 is a value. */
+static void lacking_values_are_unknown(void **state) {
+  (void)state;
+  static const struct {
+    const char *category, *args;
+    uint8_t unknown;
+    uint32_t registers, static_shared, dynamic_shared;
+  } cases[] = {
+      {"kernel", "", RL_UNKNOWN_REGISTERS | RL_UNKNOWN_STATIC_SHARED | RL_UNKNOWN_DYNAMIC_SHARED, 0, 0, 0},
+      {"kernel", "\"registers per thread\":32,\"shared memory\":0", RL_UNKNOWN_STATIC_SHARED, 32, 0, 0},
+      {"kernel", "\"registers\":0,\"static_shared_bytes\":8,\"dynamic_shared_bytes\":16,\"shared memory\":99", 0, 0, 8, 16},
+      {"kernel", "\"registers\":1,\"static_shared_bytes\":8,\"shared memory\":99", RL_UNKNOWN_DYNAMIC_SHARED, 1, 8, 0},
+      {"kernel", "\"registers\":-1,\"shared memory\":4294967296", 7, 0, 0, 0},
+      {"gpu_memcpy", "", RL_UNKNOWN_BYTES, 0, 0, 0},
+      {"gpu_memcpy", "\"bytes\":0", 0, 0, 0, 0},
+      {"gpu_memset", "\"bytes\":\"many\"", RL_UNKNOWN_BYTES, 0, 0, 0},
+      {"cuda_runtime", "", 0, 0, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "[{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"args\":{%s}}]",
+             cases[i].category, cases[i].args);
+    imported result = import_text(text, false);
+    ASSERT_IMPORTED(result);
+    const rl_activity_row row = result.records.rows[0];
+    assert_int_equal(row.unknown, cases[i].unknown);
+    assert_int_equal(row.registers, cases[i].registers);
+    assert_int_equal(row.static_shared_bytes, cases[i].static_shared);
+    assert_int_equal(row.dynamic_shared_bytes, cases[i].dynamic_shared);
+    assert_int_equal(row.bytes, 0);
+    clear_import(&result);
+  }
+}
+
 /* Reads numbers and a grid that are strings. Ignores values of wrong types. */
 static void odd_values_are_read_or_ignored(void **state) {
   (void)state;
@@ -411,6 +445,7 @@ int main(void) {
                                      cmocka_unit_test(names_are_sanitized),
                                      cmocka_unit_test(rows_are_sorted),
                                      cmocka_unit_test(copies_have_kinds_of_memory),
+                                     cmocka_unit_test(lacking_values_are_unknown),
                                      cmocka_unit_test(odd_values_are_read_or_ignored),
                                      cmocka_unit_test(keys_that_differ_after_a_nul_are_different),
                                      cmocka_unit_test(each_thread_has_a_number),

@@ -34,7 +34,7 @@ typedef struct analysis {
   rl_range_times times;
 } analysis;
 
-static const int64_t copy_sizes[] = {0, 4096, 65536}; /* in bytes; rl_trace_event.size is an index */
+static const int64_t copy_sizes[] = {0, 4096, 65536, -1}; /* in bytes; rl_trace_event.size is an index; -1: unknown */
 enum { SIZE_COUNT = sizeof copy_sizes / sizeof *copy_sizes };
 
 static void analyze_trace(const rl_trace_event *items, size_t count, analysis *results) {
@@ -117,13 +117,29 @@ static void a_range_has_the_totals_of_its_operations(void **state) {
   analysis results;
   items[3].size = 1, items[5].size = 2;
   analyze_trace(items, sizeof items / sizeof *items, &results);
-  const int64_t data[] = {0, 0, 2, 4096 + 65536, 1000, 1, 600, 600}, forward[] = {1, SHORT_NS, 0, 0, 0, 0, 0, SHORT_NS + LONG_NS},
-                epoch[] = {1, SHORT_NS, 2, 4096 + 65536, 1000, 1, 600, 600 + SHORT_NS + LONG_NS},
+  const int64_t data[] = {0, 0, 2, 4096 + 65536, 0, 1000, 1, 600, 600},
+                forward[] = {1, SHORT_NS, 0, 0, 0, 0, 0, 0, SHORT_NS + LONG_NS},
+                epoch[] = {1, SHORT_NS, 2, 4096 + 65536, 0, 1000, 1, 600, 600 + SHORT_NS + LONG_NS},
                 none[RL_OPERATION_TOTAL_COUNT] = {0};
   assert_totals(time_of_range(&results, DATA)->totals, data);
   assert_totals(time_of_range(&results, FORWARD)->totals, forward);
   assert_totals(time_of_range(&results, EPOCH)->totals, epoch);
   assert_totals(results.times.outside.totals, none);
+  clear_analysis(&results);
+}
+
+/* A copy of unknown size is counted, and adds nothing to the bytes. */
+static void copies_without_a_size_are_counted(void **state) {
+  (void)state;
+  rl_trace_event items[] = {RANGE(DATA, 0, 1500), EVENT(RL_ACTIVITY_RUNTIME, ASYNC_COPY, 100, 200, 1), COPY_OF(500, 1100, 1),
+                            COPY_OF(1100, 1200, 1), COPY_OF(1200, 1300, 1)};
+  analysis results;
+  items[2].size = 1, items[3].size = 3, items[4].size = 0;
+  analyze_trace(items, sizeof items / sizeof *items, &results);
+  const int64_t *totals = time_of_range(&results, DATA)->totals;
+  assert_int_equal(totals[RL_TOTAL_COPIES], 3);
+  assert_int_equal(totals[RL_TOTAL_UNSIZED_COPIES], 1);
+  assert_int_equal(totals[RL_TOTAL_COPIES_BYTES], 4096);
   clear_analysis(&results);
 }
 
@@ -360,6 +376,7 @@ static void own_times_add_up_for_any_ranges(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_operation_belongs_to_the_range_that_launches_it),
                                      cmocka_unit_test(a_range_has_the_totals_of_its_operations),
+                                     cmocka_unit_test(copies_without_a_size_are_counted),
                                      cmocka_unit_test(deeply_nested_ranges_take_little_time),
                                      cmocka_unit_test(overlapping_operations_share_the_window),
                                      cmocka_unit_test(ranges_may_repeat_a_name_and_overlap),

@@ -112,21 +112,51 @@ static void entries_differ_in_every_value(void **state) {
   fixture *f = *state;
   bool done;
   rl_claim claimed = claim_activity(f);
-  rl_activity_row rows[20] = {0};
+  rl_activity_row rows[21] = {0};
   rows[1].name = rows[2].stream = rows[3].graph_node = rows[4].grid[0] = rows[5].grid[1] = rows[6].grid[2] = 1;
   rows[7].block[0] = rows[8].block[1] = rows[9].block[2] = rows[10].registers = rows[11].static_shared_bytes = 1;
   rows[12].dynamic_shared_bytes = 1;
   rows[13].bytes = 1;
   rows[14].process = rows[15].thread = rows[16].context = rows[17].device = 1;
   rows[18].source_memory = RL_MEMORY_PAGEABLE, rows[19].destination_memory = RL_MEMORY_PAGEABLE;
-  rl_records records = make_records(rows, 20);
+  rows[20].unknown = RL_UNKNOWN_BYTES;
+  rl_records records = make_records(rows, 21);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
-  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 20);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 21);
   assert_int_equal(query_integer(f,
                                  "SELECT count(*) FROM (SELECT DISTINCT name, stream, graph_node, grid_x, grid_y, grid_z, "
                                  "block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, bytes, "
                                  "process, thread, device, context, source_memory, destination_memory FROM v_activity)"),
-                   20);
+                   21);
+}
+
+/* Values that a trace does not have are null in the view and in the timeline; a value of 0 stays. */
+static void unknown_values_are_null(void **state) {
+  fixture *f = *state;
+  static const char *const members[] = {"registers", "static_shared_bytes", "dynamic_shared_bytes", "bytes"};
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row rows[5] = {0};
+  for (uint8_t i = 0; i < 5; i++) {
+    rows[i].start_ns = rows[i].end_ns = i;
+    rows[i].kind = i == 3 ? RL_ACTIVITY_MEMCPY : RL_ACTIVITY_KERNEL;
+    rows[i].grid[0] = rows[i].block[0] = 1;
+    rows[i].unknown = i < 4 ? (uint8_t)(1u << i) : 0;
+  }
+  rows[4].kind = RL_ACTIVITY_MEMSET;
+  rl_records records = make_records(rows, 5);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  cJSON *timeline = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_BIND_INTEGER(":job", 1));
+  for (int row = 0; row < 5; row++)
+    for (int i = 0; i < 4; i++) {
+      const bool has_member = i < 3 || row >= 3, is_unknown = row == i || !has_member;
+      assert_true(cJSON_IsNull(json_at(cJSON_GetArrayItem(timeline, row), members[i])) == is_unknown);
+    }
+  cJSON_Delete(timeline);
+  assert_int_equal(query_integer(f,
+                                 "SELECT sum((registers IS NULL) + 10 * (static_shared_bytes IS NULL) + 100 * "
+                                 "(dynamic_shared_bytes IS NULL) + 1000 * (bytes IS NULL)) FROM v_activity"),
+                   1111);
 }
 
 /* The view and the timeline show the ids and kinds of memory of a row, and null for those that the row lacks. */
@@ -551,6 +581,7 @@ int main(void) {
                                      WITH_STORE(a_row_of_a_short_trace_takes_few_bytes),
                                      WITH_STORE(every_row_keeps_its_values),
                                      WITH_STORE(entries_differ_in_every_value),
+                                     WITH_STORE(unknown_values_are_null),
                                      WITH_STORE(ids_and_memory_kinds_are_shown),
                                      WITH_STORE(windows_are_those_of_a_full_scan),
                                      WITH_STORE(a_reader_has_every_row_in_order),

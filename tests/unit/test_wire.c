@@ -370,7 +370,8 @@ static void malformed_records_are_refused(void **state) {
                                                {.start_ns = INT64_MIN},
                                                {.end_ns = INT64_MIN / 2},
                                                {.source_memory = RL_MEMORY_KIND_COUNT},
-                                               {.destination_memory = UINT8_MAX}};
+                                               {.destination_memory = UINT8_MAX},
+                                               {.unknown = RL_UNKNOWN_ALL + 1}};
   for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
     assert_int_equal(receive_payload(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
   assert_int_equal(records.row_count, 1);

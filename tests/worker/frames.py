@@ -11,9 +11,9 @@ import time
 
 # A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 9
+VERSION = 10
 HEADER = struct.Struct("<4sBBHI")
-ROW = struct.Struct("<qq15IQ3IHBB2I")  # rl_activity_row
+ROW = struct.Struct("<qq15IQ3IHBB2IB")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "METADATA", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
