@@ -26,13 +26,13 @@ enum {
 /* The amount of a resource that a connection uses. */
 typedef struct resource_use {
   rl_connection *connection;
-  int64_t amount;
+  int64_t amount, progress_ns;
   bool waits_for_client; /* is in the resource's list `waiting` */
   TAILQ_ENTRY(resource_use) link;
 } resource_use;
 
 typedef struct limited_resource {
-  int64_t limit, used;
+  int64_t limit, used, patience_ns;
   TAILQ_HEAD(, resource_use) waiting; /* the uses that wait for their clients, the one without progress for longest first */
 } limited_resource;
 
@@ -175,42 +175,72 @@ static bool claim_address_slot(rl_connections *connections, rl_connection *conne
   return true;
 }
 
-void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit) {
+void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit, int64_t patience_ns) {
   connections->resources[resource].limit = limit;
+  connections->resources[resource].patience_ns = patience_ns;
 }
 
-/* Makes space for `added` more of the resource: shuts down the connections that have waited for their clients longest. */
-static bool make_space(rl_connections *connections, limited_resource *resource, int64_t added) {
+/* Returns the connection to shut down if the resource is short: the one that has waited for its client longest. NULL: none has
+ * waited long enough. */
+static rl_connection *find_stalled(const limited_resource *resource, int64_t now_ns) {
+  const resource_use *oldest = TAILQ_FIRST(&resource->waiting);
+  return oldest != NULL && now_ns - oldest->progress_ns >= resource->patience_ns ? oldest->connection : NULL;
+}
+
+/* Shuts down stalled connections until `added` more of the resource can be used. Returns false if there are too few. */
+static bool make_space(rl_connections *connections, const limited_resource *resource, int64_t added, int64_t now_ns) {
   while (resource->used + added > resource->limit) {
-    const resource_use *oldest = TAILQ_FIRST(&resource->waiting);
-    if (oldest == NULL) return false;
-    evict(connections, oldest->connection);
+    rl_connection *stalled = find_stalled(resource, now_ns);
+    if (stalled == NULL) return false;
+    evict(connections, stalled);
   }
   return true;
 }
 
 /* The caller holds the lock. */
-static bool use_resource(rl_connections *connections, rl_connection *connection, rl_resource number, int64_t amount) {
+static bool use_resource(rl_connections *connections, rl_connection *connection, rl_resource number, int64_t amount,
+                         int64_t now_ns) {
   limited_resource *resource = &connections->resources[number];
   resource_use *use = &connection->uses[number];
   if (connection->is_evicted) return false;
   end_wait_for_client(resource, use);
-  bool fits = make_space(connections, resource, amount - use->amount);
+  bool fits = make_space(connections, resource, amount - use->amount, now_ns);
   if (fits) {
     resource->used += amount - use->amount;
     use->amount = amount;
   }
+  use->progress_ns = now_ns;
   use->waits_for_client = use->amount > 0;
   if (use->waits_for_client) TAILQ_INSERT_TAIL(&resource->waiting, use, link);
   return fits;
 }
 
-bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount) {
+bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount,
+                                int64_t now_ns) {
   if (connection == NULL) return true;
   pthread_mutex_lock(&connections->lock);
-  bool fits = use_resource(connections, connection, resource, amount);
+  bool fits = use_resource(connections, connection, resource, amount, now_ns);
   pthread_mutex_unlock(&connections->lock);
   return fits;
+}
+
+bool rl_connections_have_resource(rl_connections *connections, rl_resource number, int64_t now_ns) {
+  const limited_resource *resource = &connections->resources[number];
+  pthread_mutex_lock(&connections->lock);
+  bool available = resource->used < resource->limit || find_stalled(resource, now_ns) != NULL;
+  pthread_mutex_unlock(&connections->lock);
+  return available;
+}
+
+static void end_all_waits_for_client(rl_connections *connections, rl_connection *connection) {
+  for (int i = 0; i < RL_RESOURCE_COUNT; i++) end_wait_for_client(&connections->resources[i], &connection->uses[i]);
+}
+
+void rl_connection_begin_work(rl_connections *connections, rl_connection *connection) {
+  if (connection == NULL) return;
+  pthread_mutex_lock(&connections->lock);
+  end_all_waits_for_client(connections, connection);
+  pthread_mutex_unlock(&connections->lock);
 }
 
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns) {
@@ -256,7 +286,7 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
   if (connection == NULL) return true;
   pthread_mutex_lock(&connections->lock);
   leave_waiting_list(connection);
-  for (int i = 0; i < RL_RESOURCE_COUNT; i++) end_wait_for_client(&connections->resources[i], &connection->uses[i]);
+  end_all_waits_for_client(connections, connection);
   connection->deadline_ns = deadline_ns;
   bool accepted = address == NULL || claim_address_slot(connections, connection, address);
   pthread_mutex_unlock(&connections->lock);

@@ -26,6 +26,7 @@ typedef struct rl_connection rl_connection;
  * the clients that have made no progress for longest lose. */
 typedef enum rl_resource {
   RL_RESOURCE_BODY_BYTES, /* memory of request bodies */
+  RL_RESOURCE_UPLOADS,    /* uploads of which a part is in a file */
   RL_RESOURCE_COUNT
 } rl_resource;
 
@@ -48,13 +49,20 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
                                  int64_t deadline_ns);
 /* Called when the reply has been sent. deadline_ns: deadline of the next request. */
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
-/* Limits the amount of the resource that all connections use together; initially there is no limit. */
-void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit);
+/* Limits the amount of the resource that all connections use together; initially there is no limit. patience_ns: a client that
+ * has made progress within this time does not lose its connection. */
+void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit, int64_t patience_ns);
 /* Records that the connection's request uses this amount in total, and that its client has just made progress. If all connections
  * together then exceed the limit, shuts down those whose clients have made no progress for longest. Returns false and records
- * nothing if this is not enough, or if the connection itself was shut down. The amount is in use until rl_connection_end_request;
- * the connection is not shut down for it after rl_connection_begin_request, because then the daemon works on the request. */
-bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount);
+ * nothing if this is not enough, or if the connection itself was shut down. The amount is in use until rl_connection_end_request.
+ */
+bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount,
+                                int64_t now_ns);
+/* Returns whether rl_connection_use_resource would now accept an amount of 1 from another connection. */
+bool rl_connections_have_resource(rl_connections *connections, rl_resource resource, int64_t now_ns);
+/* Called when the daemon begins to work on what a client has sent. The connection is then not shut down for its resources until
+ * rl_connection_use_resource. rl_connection_begin_request has the same effect. */
+void rl_connection_begin_work(rl_connections *connections, rl_connection *connection);
 /* Called by MHD's thread before and after it works on a request of the connection. */
 void rl_connection_begin_service(rl_connections *connections, rl_connection *connection, int64_t now_ns);
 void rl_connection_end_service(rl_connections *connections, rl_connection *connection);

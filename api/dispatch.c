@@ -149,10 +149,24 @@ static const char *media_type_error(const rl_http_request *request) {
   return request->body_limit == 0 || rl_media_type_is_json(type) ? NULL : "The Content-Type must be application/json.";
 }
 
-static void begin_upload(rl_http_request *request) {
-  rl_server *server = request->server;
-  request->refused = rl_supervisor_check_importer(server->supervisor, &request->err) < 0 ||
-                     rl_upload_begin(server->uploads, &request->upload, &request->err) < 0;
+static int fail_too_many_uploads(rl_error *err) {
+  return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "Too many traces are being uploaded; try again later.");
+}
+
+/* length: of the body; -1: unknown. An upload takes its place among the uploads when its first part is complete, so that a silent
+ * client takes none. Refuses a long upload before its body if there is no place now. */
+static int check_upload(const rl_http_request *request, int64_t length, rl_error *err) {
+  const rl_server *server = request->server;
+  if (rl_supervisor_check_importer(server->supervisor, err) < 0) return -1;
+  if ((length >= 0 && length < UPLOAD_PART_BYTES) ||
+      rl_connections_have_resource(server->connections, RL_RESOURCE_UPLOADS, rl_monotonic_ns()))
+    return 0;
+  return fail_too_many_uploads(err);
+}
+
+static void begin_upload(rl_http_request *request, int64_t length) {
+  request->refused = check_upload(request, length, &request->err) < 0 ||
+                     rl_upload_begin(request->server->uploads, &request->upload, &request->err) < 0;
 }
 
 /* Checks Content-Length and Content-Type before the body is read. */
@@ -164,7 +178,7 @@ static void check_body_headers(rl_http_request *request) {
   if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > request->body_limit))
     refuse(request, 413, too_large_message(request));
   else if (wrong_type != NULL) refuse(request, 415, wrong_type);
-  else if (takes_upload(request)) begin_upload(request);
+  else if (takes_upload(request)) begin_upload(request, length != NULL ? declared : -1);
 }
 
 static void authorize(rl_http_request *request) {
@@ -243,7 +257,8 @@ static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
   size_t most = request->upload != NULL ? 2 * UPLOAD_PART_BYTES : (size_t)request->body_limit + 1;
   size_t capacity = 2 * (length + 1) < most ? 2 * (length + 1) : most;
   if (length + 1 <= request->body_capacity) return 0;
-  if (!rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES, (int64_t)capacity))
+  if (!rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES, (int64_t)capacity,
+                                  rl_monotonic_ns()))
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
                    "Request bodies in progress use all memory that the daemon allows for bodies; try again later.");
   char *grown = realloc(request->body, capacity);
@@ -253,13 +268,21 @@ static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
   return 0;
 }
 
+/* Returns false if there is no place for the upload. */
+static bool use_upload_place(rl_http_request *request) {
+  return rl_connection_use_resource(request->server->connections, request->tracked_connection, RL_RESOURCE_UPLOADS, 1,
+                                    rl_monotonic_ns());
+}
+
 /* A complete part of an upload is progress of the client, which must send each part within request_timeout_s. */
 static void record_upload_progress(rl_http_request *request) {
   const rl_server *server = request->server;
+  const int64_t now_ns = rl_monotonic_ns();
   rl_connection_set_deadline(server->connections, request->tracked_connection,
-                             rl_monotonic_ns() + server->config->request_timeout_s * INT64_C(1000000000));
+                             now_ns + server->config->request_timeout_s * INT64_C(1000000000));
   (void)rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES,
-                                   (int64_t)request->body_capacity);
+                                   (int64_t)request->body_capacity, now_ns);
+  (void)use_upload_place(request);
 }
 
 /* Appends the received part of an upload to its file. */
@@ -275,6 +298,16 @@ static void run_upload_write(rl_pool_task *task) {
   request->upload = NULL;
 }
 
+static void write_upload_part(rl_http_request *request) {
+  if (!use_upload_place(request)) {
+    fail_too_many_uploads(&request->err);
+    request->refused = true;
+    return;
+  }
+  rl_connection_begin_work(request->server->connections, request->tracked_connection);
+  (void)run_in_pool(request, RL_POOL_UPLOAD, run_upload_write);
+}
+
 void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {
   size_t length = request->body_length + size;
   if (!request->refused && length > (size_t)request->body_limit) refuse(request, 413, too_large_message(request));
@@ -283,7 +316,7 @@ void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t 
   memcpy(request->body + request->body_length, data, size);
   request->body_length = length;
   request->body[length] = '\0';
-  if (request->upload != NULL && length >= UPLOAD_PART_BYTES) (void)run_in_pool(request, RL_POOL_UPLOAD, run_upload_write);
+  if (request->upload != NULL && length >= UPLOAD_PART_BYTES) write_upload_part(request);
 }
 
 static enum MHD_Result queue_response(rl_http_request *request) {

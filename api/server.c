@@ -36,7 +36,9 @@ enum {
   MAX_PEM_BYTES = 1 << 20,
   BODY_CACHE_BYTES = 68 << 20,
   REQUEST_BODIES_BYTES = 64 << 20, /* memory of all request bodies in progress, but at least MIN_LARGEST_BODIES of the largest */
-  MIN_LARGEST_BODIES = 4
+  MIN_LARGEST_BODIES = 4,
+  MAX_UPLOADS = 8,      /* uploads of more than one part at the same time */
+  UPLOAD_PATIENCE_S = 5 /* an upload without a part for so long ends if another needs its place */
 };
 static const int64_t second_ns = 1000000000;
 
@@ -363,7 +365,8 @@ int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err)
 static void limit_resources(const rl_server *server) {
   int64_t largest_bodies = MIN_LARGEST_BODIES * server->config->body_limit_bytes;
   rl_connections_limit_resource(server->connections, RL_RESOURCE_BODY_BYTES,
-                                largest_bodies > REQUEST_BODIES_BYTES ? largest_bodies : REQUEST_BODIES_BYTES);
+                                largest_bodies > REQUEST_BODIES_BYTES ? largest_bodies : REQUEST_BODIES_BYTES, 0);
+  rl_connections_limit_resource(server->connections, RL_RESOURCE_UPLOADS, MAX_UPLOADS, UPLOAD_PATIENCE_S * second_ns);
 }
 
 static int allocate_members(rl_server *server, rl_error *err) {

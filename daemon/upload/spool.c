@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,13 +28,14 @@ struct rl_upload_spool {
   int folder_fd;
   rl_upload_limits limits;
   rl_store *store;
-  pthread_mutex_t mutex; /* guards the members below */
-  rl_upload *uploads[RL_UPLOADS_MAX];
-  int64_t used_bytes; /* total size of the files in the folder */
+  pthread_mutex_t mutex;          /* guards the members below */
+  LIST_HEAD(, rl_upload) uploads; /* in progress */
+  int64_t used_bytes;             /* total size of the files in the folder */
 };
 
 struct rl_upload {
   rl_upload_spool *spool;
+  LIST_ENTRY(rl_upload) link;
   char id[RL_UPLOAD_ID_SIZE];       /* the file's name */
   int descriptor;                   /* descriptor of the file; -1: not yet created */
   int64_t written_bytes;            /* size of the file, including a write in progress */
@@ -79,8 +81,9 @@ static int add_names_of_jobs(rl_upload_spool *spool, name_list *needed, rl_error
 
 /* Lists the files that uploads in progress or unfinished jobs need. */
 static int list_needed(rl_upload_spool *spool, name_list *needed, rl_error *err) {
-  for (int i = 0; i < RL_UPLOADS_MAX; i++)
-    if (spool->uploads[i] != NULL && add_name(needed, spool->uploads[i]->id, err) < 0) return -1;
+  const rl_upload *upload;
+  LIST_FOREACH (upload, &spool->uploads, link)
+    if (add_name(needed, upload->id, err) < 0) return -1;
   return add_names_of_jobs(spool, needed, err);
 }
 
@@ -125,6 +128,7 @@ int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limit
   if (opened == NULL || asprintf(&path, "%s/%s", state_folder, FOLDER) < 0)
     return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for uploads");
   pthread_mutex_init(&opened->mutex, NULL);
+  LIST_INIT(&opened->uploads);
   opened->limits = *limits;
   opened->store = store;
   opened->folder_fd = -1;
@@ -160,24 +164,16 @@ static void make_id(char id[RL_UPLOAD_ID_SIZE]) {
   sodium_bin2hex(id, RL_UPLOAD_ID_SIZE, bytes, sizeof bytes);
 }
 
-/* Adds the upload to the list of uploads in progress. Returns false if RL_UPLOADS_MAX uploads are in progress. */
-static bool register_upload(rl_upload_spool *spool, rl_upload *upload) {
-  bool is_registered = false;
+static void register_upload(rl_upload_spool *spool, rl_upload *upload) {
   pthread_mutex_lock(&spool->mutex);
-  for (int i = 0; i < RL_UPLOADS_MAX && !is_registered; i++)
-    if (spool->uploads[i] == NULL) {
-      spool->uploads[i] = upload;
-      is_registered = true;
-    }
+  LIST_INSERT_HEAD(&spool->uploads, upload, link);
   pthread_mutex_unlock(&spool->mutex);
-  return is_registered;
 }
 
 static void unregister_upload(rl_upload *upload) {
   rl_upload_spool *spool = upload->spool;
   pthread_mutex_lock(&spool->mutex);
-  for (int i = 0; i < RL_UPLOADS_MAX; i++)
-    if (spool->uploads[i] == upload) spool->uploads[i] = NULL;
+  LIST_REMOVE(upload, link);
   if (!upload->is_kept) spool->used_bytes -= upload->written_bytes;
   pthread_mutex_unlock(&spool->mutex);
 }
@@ -189,10 +185,7 @@ int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err) {
   new_upload->descriptor = -1;
   make_id(new_upload->id);
   crypto_hash_sha256_init(&new_upload->hash);
-  if (!register_upload(spool, new_upload)) {
-    free(new_upload);
-    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "%d traces are being uploaded; try again later.", RL_UPLOADS_MAX);
-  }
+  register_upload(spool, new_upload);
   *upload = new_upload;
   return 0;
 }

@@ -12,8 +12,6 @@
 typedef struct rl_upload_spool rl_upload_spool;
 typedef struct rl_upload rl_upload;
 
-enum { RL_UPLOADS_MAX = 8 }; /* maximum number of uploads at the same time */
-
 typedef struct rl_upload_limits {
   int64_t file_bytes, total_bytes; /* maximum size of one file, and of all files in the folder together */
 } rl_upload_limits;
@@ -28,7 +26,7 @@ void rl_upload_spool_delete_unneeded(rl_upload_spool *spool);
  * which the caller closes; -1 with RL_INPUT or RL_ERRNO. */
 int rl_upload_open_file(rl_upload_spool *spool, const char *params, rl_error *err);
 
-/* Begins an upload without accessing the disk. Fails with RL_LIMIT_BUSY if RL_UPLOADS_MAX uploads are in progress. */
+/* Begins an upload without accessing the disk. */
 int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err);
 /* Appends data to the file, which the first call creates. Fails with RL_HTTP 413 if the file becomes larger than file_bytes; with
  * RL_HTTP 503 if the folder would exceed total_bytes; with RL_ERRNO, for example ENOSPC. */

@@ -1,12 +1,14 @@
 """Tests imports of traces that other profilers recorded: totals of generated traces, limits, hostile files, clients that leave,
 and a daemon or importer that is killed."""
 
+import contextlib
 import gzip
 import hashlib
 import http.client
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import sqlite3
@@ -18,6 +20,7 @@ import pytest
 from generated_traces import COPY_US, GEMM, GEMM_US, SMALL_US
 
 STEPS = 20
+TRACE = generated_traces.kineto(1)
 
 
 @pytest.fixture(scope="module")
@@ -393,17 +396,48 @@ def test_a_silent_client_is_disconnected(import_daemon):
     wait_until(lambda: spooled(import_daemon) == [])
 
 
-def test_uploads_at_the_same_time_are_limited(import_daemon):
-    for _ in range(10):  # on a busy machine, 0.3 s may pass before the daemon begins to read an upload
-        clients = [send_part(import_daemon, 4 << 20, b"[") for _ in range(8)]
-        time.sleep(0.3)
-        response = upload(import_daemon, b"[]")
+@contextlib.contextmanager
+def uploads_in_progress(daemon, data):
+    """Eight clients that have sent `data` of a longer upload, and then send nothing."""
+    clients = [send_part(daemon, 8 << 20, data) for _ in range(8)]
+    try:
+        yield clients
+    finally:
         for client in clients:
             client.close()
-        wait_until(lambda: upload(import_daemon, b"").status_code == 415)
-        if response.status_code == 503:
-            break
-    assert check_refusal(response, 503, "busy") and response.headers["Retry-After"]
+        wait_until(lambda: spooled(daemon) == [])
+
+
+@pytest.fixture(scope="module")
+def patient_daemon(start):
+    """A daemon whose time-outs end no upload during a test."""
+    return start("--request-timeout-s", "600")
+
+
+def test_silent_uploads_leave_space(patient_daemon):
+    with uploads_in_progress(patient_daemon, b"["):
+        for data in (TRACE, TRACE + b" " * (2 << 20)):
+            assert upload(patient_daemon, data).status_code == 202
+        patient_daemon.cancel_all()
+
+
+def test_uploads_at_the_same_time_are_limited(patient_daemon):
+    """A short upload needs no place among the eight. A long one is refused, or takes the place of a client that has sent nothing
+    for some seconds."""
+    with uploads_in_progress(patient_daemon, b"[" + b" " * (2 << 20)) as clients:
+        wait_until(lambda: len(spooled(patient_daemon)) == 8)
+        assert upload(patient_daemon, TRACE).status_code == 202
+        statuses = []
+
+        def is_accepted():
+            statuses.append(upload(patient_daemon, TRACE + b" " * (2 << 20)).status_code)
+            return statuses[-1] == 202
+
+        wait_until(is_accepted)
+        assert set(statuses) <= {202, 503}
+        readable, _, _ = select.select(clients, [], [], 60)
+        assert len(readable) == 1 and readable[0].recv(1) == b""
+        patient_daemon.cancel_all()
 
 
 def test_all_uploads_together_are_limited(import_daemon):

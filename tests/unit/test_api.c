@@ -285,23 +285,51 @@ static void a_short_resource_shuts_down_the_connection_without_progress_for_long
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
     added[i] = rl_connection_add(connections, pairs[i][0], 0);
   }
-  rl_connections_limit_resource(connections, RL_RESOURCE_BODY_BYTES, 100);
-  for (int i = 0; i < 3; i++) assert_true(rl_connection_use_resource(connections, added[i], RL_RESOURCE_BODY_BYTES, 30));
-  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_BODY_BYTES, 40)); /* exactly the limit */
+  rl_connections_limit_resource(connections, RL_RESOURCE_BODY_BYTES, 100, 0);
+  for (int i = 0; i < 3; i++) assert_true(rl_connection_use_resource(connections, added[i], RL_RESOURCE_BODY_BYTES, 30, 0));
+  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_BODY_BYTES, 40, 0)); /* exactly the limit */
   assert_true(rl_connection_begin_request(connections, added[2], NULL, 0));
   for (int i = 0; i < 3; i++) assert_true(is_open(pairs[i][1]));
-  assert_true(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 30));
+  assert_true(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 30, 0));
   assert_false(is_open(pairs[1][1]));
-  assert_false(rl_connection_use_resource(connections, added[1], RL_RESOURCE_BODY_BYTES, 1)); /* it was shut down */
+  assert_false(rl_connection_use_resource(connections, added[1], RL_RESOURCE_BODY_BYTES, 1, 0)); /* it was shut down */
   assert_true(is_open(pairs[0][1]));
-  assert_false(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 71)); /* 30 stay in use */
+  assert_false(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 71, 0)); /* 30 stay in use */
   assert_false(is_open(pairs[0][1]));
   assert_true(is_open(pairs[2][1]) && is_open(pairs[3][1]));
   rl_connection_end_request(connections, added[2], 0);
-  assert_true(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 100));
+  assert_true(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 100, 0));
   for (int i = 0; i < COUNT; i++) rl_connection_remove(connections, added[i]);
   rl_connections_free(connections);
   for (int i = 0; i < COUNT; i++) close(pairs[i][0]), close(pairs[i][1]);
+}
+
+static void progress_protects_a_connection(void **state) {
+  (void)state;
+  rl_error err;
+  rl_connections *connections = rl_connections_new(100, &err);
+  rl_connection *added[2];
+  int pairs[2][2];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
+    added[i] = rl_connection_add(connections, pairs[i][0], 0);
+  }
+  rl_connections_limit_resource(connections, RL_RESOURCE_UPLOADS, 1, 10);
+  assert_true(rl_connections_have_resource(connections, RL_RESOURCE_UPLOADS, 100));
+  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_UPLOADS, 1, 100));
+  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_UPLOADS, 1, 105));
+  assert_false(rl_connections_have_resource(connections, RL_RESOURCE_UPLOADS, 114));
+  assert_false(rl_connection_use_resource(connections, added[1], RL_RESOURCE_UPLOADS, 1, 114));
+  rl_connection_begin_work(connections, added[0]);
+  assert_false(rl_connection_use_resource(connections, added[1], RL_RESOURCE_UPLOADS, 1, 200));
+  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_UPLOADS, 1, 200)); /* the work has ended */
+  assert_true(is_open(pairs[0][1]));
+  assert_true(rl_connections_have_resource(connections, RL_RESOURCE_UPLOADS, 210));
+  assert_true(rl_connection_use_resource(connections, added[1], RL_RESOURCE_UPLOADS, 1, 210));
+  assert_false(is_open(pairs[0][1]));
+  for (int i = 0; i < 2; i++) rl_connection_remove(connections, added[i]);
+  rl_connections_free(connections);
+  for (int i = 0; i < 2; i++) close(pairs[i][0]), close(pairs[i][1]);
 }
 
 static void a_full_table_shuts_down_the_oldest_idle_connection(void **state) {
@@ -506,6 +534,7 @@ int main(void) {
       cmocka_unit_test(connections_past_their_deadline_are_shut_down),
       cmocka_unit_test(unread_input_extends_the_deadline),
       cmocka_unit_test(a_short_resource_shuts_down_the_connection_without_progress_for_longest),
+      cmocka_unit_test(progress_protects_a_connection),
       cmocka_unit_test(a_full_table_shuts_down_the_oldest_idle_connection),
       cmocka_unit_test(client_addresses_are_read_from_proxy_headers),
       cmocka_unit_test(connections_being_served_are_counted),
