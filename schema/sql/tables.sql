@@ -586,4 +586,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 31; -- the number of the last migration
+PRAGMA user_version = 32; -- the number of the last migration
