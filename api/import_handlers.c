@@ -35,8 +35,12 @@ static int finish_upload(rl_http_request *request, rl_imported_trace_params *par
   return -1;
 }
 
-static int submit(rl_http_request *request, rl_job_spec *spec, const char *idempotency_key, const char *sha256, int64_t *id,
-                  bool *existing, rl_error *err) {
+/* The hash of the job's request stands for the body's hash: the request contains the hash of the file and the parameters of the
+ * query. */
+static int submit(rl_http_request *request, rl_job_spec *spec, const char *idempotency_key, int64_t *id, bool *existing,
+                  rl_error *err) {
+  char sha256[RL_SHA256_SIZE];
+  rl_sha256(spec->request, strlen(spec->request), sha256);
   if (rl_queue_submit_job(request->server->queue, spec, idempotency_key, sha256, id, existing, err) < 0) return -1;
   if (!*existing) rl_upload_keep_file(request->upload);
   rl_upload_end(request->upload);
@@ -60,7 +64,7 @@ int rl_handle_import_trace(rl_http_request *request, rl_error *err) {
   params.format = query.format;
   memcpy(params.file_name, query.file_name, sizeof params.file_name);
   if (finish_upload(request, &params, err) < 0 || rl_job_spec_make_import(&params, query.deadline_s, &spec, err) < 0 ||
-      submit(request, &spec, idempotency_key, params.sha256, &id, &existing, err) < 0)
+      submit(request, &spec, idempotency_key, &id, &existing, err) < 0)
     return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   return rl_http_request_reply_job(request, id, state, existing, err);

@@ -23,7 +23,7 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
                                            .status = 415},
     [RL_PROBLEM_FOREIGN_HOST] = {.code = "foreign_host", .title = "The Host header names another host", .status = 421},
     [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {.code = "idempotency_mismatch",
-                                         .title = "The Idempotency-Key was used with another body",
+                                         .title = "The Idempotency-Key was used with another request",
                                          .status = 422},
     [RL_PROBLEM_QUEUE_FULL] = {.code = "queue_full", .title = "The queue is full", .status = 429, .retry_after_s = 10},
     [RL_PROBLEM_INTERNAL] = {.code = "internal", .title = "Internal error", .status = 500},

@@ -191,13 +191,15 @@ static int require_suite(rl_http_request *request, rl_error *err) {
 
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
-static cJSON *accepted_json(int64_t id, const char *state, rl_suite_estimate estimate) {
+/* planned_s: the estimated duration; NAN: unknown. planned_basis: NULL: unknown. */
+static cJSON *accepted_json(int64_t id, const char *state, double planned_s, const char *planned_basis) {
   char path[48];
   cJSON *document = cJSON_CreateObject();
   snprintf(path, sizeof path, "/suite-runs/%lld", (long long)id);
   cJSON_AddNumberToObject(document, "id", (double)id);
   cJSON_AddStringToObject(document, "state", state);
-  add_estimate(estimate, document);
+  rl_json_add_number(document, "estimated_s", planned_s);
+  rl_json_add_text(document, "estimate_basis", planned_basis);
   cJSON *links = cJSON_AddObjectToObject(document, "links");
   cJSON_AddStringToObject(links, "self", path);
   snprintf(path, sizeof path, "/suite-runs/%lld/events", (long long)id);
@@ -205,12 +207,22 @@ static cJSON *accepted_json(int64_t id, const char *state, rl_suite_estimate est
   return document;
 }
 
-static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, rl_suite_estimate estimate, rl_error *err) {
-  char state[16], location[48];
-  int64_t events;
-  if (rl_store_suite_run_state(request->server->store, id, state, &events, err) < 0) return -1;
+static int fail_unknown_run(int64_t id, rl_error *err) {
+  return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)id);
+}
+
+static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  char location[48];
+  const char *state;
+  if (rl_store_query(request->server->store, RL_QUERY_SUITE_RUN_STATUS, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) <
+      0)
+    return -1;
+  int found = rl_cursor_next(cursor, &state, err);
+  if (found <= 0) return found < 0 ? -1 : fail_unknown_run(id, err);
   snprintf(location, sizeof location, "/suite-runs/%lld", (long long)id);
-  return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimate), err);
+  cJSON *document = accepted_json(id, state, rl_cursor_real(cursor, 2), rl_cursor_text(cursor, 3));
+  return rl_reply_accepted(request, location, replayed, document, err);
 }
 
 /* Changes the JSON pointer of an error in the suite's definition, so that it points into the request's body. If the body contains
@@ -232,38 +244,24 @@ static int point_error_into_body(const run_body *body, rl_error *err) {
   return -1;
 }
 
-static int submit(rl_http_request *request, const rl_suite *suite, const run_body *body, rl_error *err) {
-  char sha256[RL_SHA256_SIZE];
+static int submit(rl_http_request *request, const run_body *body, const rl_suite_submission *submission, rl_error *err) {
   int64_t id;
   bool existing;
-  rl_suite_estimate estimate;
-  rl_job_policy policy;
-  if (rl_http_request_job_policy(request, &policy, err) < 0) return -1;
-  rl_suite_submission submission = {.suite = suite,
-                                    .device = body->device[0] != '\0' ? body->device : NULL,
-                                    .against = body->against[0] != '\0' ? body->against : NULL,
-                                    .against_request = body->against_request,
-                                    .policy = &policy,
-                                    .body_sha256 = sha256};
-  if (rl_http_request_idempotency_key(request, &submission.key, err) < 0) return -1;
-  rl_sha256(request->body, request->body_length, sha256);
-  if (rl_suite_runner_submit(request->server->suite_runner, &submission, &id, &existing, &estimate, err) < 0)
+  if (rl_suite_runner_submit(request->server->suite_runner, submission, &id, &existing, err) < 0)
     return point_error_into_body(body, err);
-  return reply_accepted(request, id, existing, estimate, err);
+  return reply_accepted(request, id, existing, err);
 }
 
-static int submit_definition(rl_http_request *request, const run_body *body, rl_error *err) {
+static int submit_definition(rl_http_request *request, const run_body *body, rl_suite_submission *submission, rl_error *err) {
   RL_CLEANUP(rl_suite_cleanup) rl_suite *suite = NULL;
-  rl_job_policy policy;
-  if (rl_http_request_job_policy(request, &policy, err) < 0 ||
-      rl_suite_decode(body->definition, "/definition", &policy, &suite, err) < 0)
-    return -1;
+  if (rl_suite_decode(body->definition, "/definition", submission->policy, &suite, err) < 0) return -1;
   if (strcmp(suite->name, request->name) != 0)
     return rl_fail_at(err, "/definition/name", "the name must equal the name in the path, %s", request->name);
-  return submit(request, suite, body, err);
+  submission->suite = suite;
+  return submit(request, body, submission, err);
 }
 
-static int submit_file(rl_http_request *request, const run_body *body, rl_error *err) {
+static int submit_file(rl_http_request *request, const run_body *body, rl_suite_submission *submission, rl_error *err) {
   RL_CLEANUP(end_reading) suite_reader reader = {0};
   if (begin_reading(request, &reader, err) < 0) return -1;
   const rl_suite_entry *entry = rl_suite_list_find(reader.list, request->name);
@@ -276,7 +274,30 @@ static int submit_file(rl_http_request *request, const run_body *body, rl_error 
     err->code = RL_SUITE_MALFORMED;
     return -1;
   }
-  return submit(request, entry->suite, body, err);
+  submission->suite = entry->suite;
+  return submit(request, body, submission, err);
+}
+
+/* Looks up the Idempotency-Key before it reads the suite's file and checks the device, so that a repeated request gets its run
+ * even if the file has been removed or the device has become unusable since. */
+static int submit_or_replay(rl_http_request *request, const run_body *body, rl_error *err) {
+  char sha256[RL_SHA256_SIZE];
+  int64_t id;
+  rl_job_policy policy;
+  rl_suite_submission submission = {.device = body->device[0] != '\0' ? body->device : NULL,
+                                    .against = body->against[0] != '\0' ? body->against : NULL,
+                                    .against_request = body->against_request,
+                                    .policy = &policy,
+                                    .body_sha256 = sha256};
+  if (rl_http_request_idempotency_key(request, &submission.key, err) < 0) return -1;
+  rl_sha256(request->body, request->body_length, sha256);
+  int seen = submission.key != NULL
+                 ? rl_store_suite_find_run_by_key(request->server->store, submission.key, request->name, sha256, &id, err)
+                 : 0;
+  if (seen != 0) return seen < 0 ? -1 : reply_accepted(request, id, true, err);
+  if (rl_http_request_job_policy(request, &policy, err) < 0) return -1;
+  return body->definition != NULL ? submit_definition(request, body, &submission, err)
+                                  : submit_file(request, body, &submission, err);
 }
 
 int rl_handle_start_suite_run(rl_http_request *request, rl_error *err) {
@@ -285,7 +306,7 @@ int rl_handle_start_suite_run(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_json_cleanup)
   cJSON *object = rl_json_parse(request->body != NULL ? request->body : "", request->body_length, err);
   if (object == NULL || rl_fields_decode(run_body_fields, object, "", &body, sizeof body, err) < 0) return -1;
-  return body.definition != NULL ? submit_definition(request, &body, err) : submit_file(request, &body, err);
+  return submit_or_replay(request, &body, err);
 }
 
 int rl_handle_list_suite_runs(rl_http_request *request, rl_error *err) {
@@ -312,13 +333,13 @@ int rl_handle_get_suite_run(rl_http_request *request, rl_error *err) {
     return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)request->id);
+  if (found == 0) return fail_unknown_run(request->id, err);
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
 int rl_handle_cancel_suite_run(rl_http_request *request, rl_error *err) {
   if (rl_suite_runner_cancel(request->server->suite_runner, request->id, err) < 0) return -1;
-  return rl_reply_json(request, 202, accepted_json(request->id, "cancelled", (rl_suite_estimate){.seconds = NAN}), err);
+  return rl_reply_json(request, 202, accepted_json(request->id, "cancelled", NAN, NULL), err);
 }
 
 /* --- baselines and history --------------------------------------------------------------------------------------------- */

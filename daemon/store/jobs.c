@@ -12,7 +12,7 @@ int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256
   if (found <= 0) return found;
   const char *earlier_sha256 = (const char *)sqlite3_column_text(row, 1);
   if (earlier_sha256 == NULL || body_sha256 == NULL || strcmp(earlier_sha256, body_sha256) != 0)
-    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used with another body, for job %lld: use a new key",
+    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used with another request, for job %lld: use a new key",
                    (long long)sqlite3_column_int64(row, 0));
   *id = sqlite3_column_int64(row, 0);
   return 1;

@@ -6,6 +6,7 @@
 
 #include "base/condition.h"
 #include "store/store_internal.h"
+#include "store/suites.h"
 
 enum {
   MAX_READERS = 32,
@@ -213,6 +214,12 @@ void rl_cursor_close(rl_cursor *cursor) {
 int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = rl_store_acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_job_by_key(&cursor->db, key, body_sha256, id, err) : -1;
+}
+
+int rl_store_suite_find_run_by_key(rl_store *store, const char *key, const char *suite, const char *body_sha256, int64_t *id,
+                                   rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = rl_store_acquire_reader(store, err);
+  return cursor != NULL ? rl_store_read_suite_run_by_key(&cursor->db, key, suite, body_sha256, id, err) : -1;
 }
 
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err) {

@@ -208,7 +208,7 @@ typedef enum rl_query {
   RL_QUERY_SUITE_PROFILE_KERNELS,
   RL_QUERY_SUITE_LAST_RUN,   /* newest run of :suite */
   RL_QUERY_SUITE_RUN_LIST,   /* at most :limit runs of :suite with ids below :before, newest first; further column: id */
-  RL_QUERY_SUITE_RUN_STATUS, /* state of suite run :run and its number of events, as columns */
+  RL_QUERY_SUITE_RUN_STATUS, /* state of suite run :run, its number of events and its estimated duration, as columns */
   /* at most :limit events of suite run :run with numbers above :after; further columns: number (seq), type */
   RL_QUERY_SUITE_EVENTS,
   RL_QUERY_SUITE_RUN,       /* suite run :id with its jobs, verdicts and values; elapsed_s is computed for the time :now */

@@ -108,9 +108,11 @@ int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, cons
  * max_deaths. */
 int rl_store_record_daemon_crashes(rl_db *db, int64_t max_deaths, rl_error *err);
 
-/* Implement rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs. db: a reader, or the writer inside a
- * transaction. */
+/* Implement rl_store_find_job_by_key, rl_store_suite_find_run_by_key, rl_store_job_status and rl_store_count_jobs. db: a reader,
+ * or the writer inside a transaction. */
 int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
+int rl_store_read_suite_run_by_key(rl_db *db, const char *key, const char *suite, const char *body_sha256, int64_t *id,
+                                   rl_error *err);
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err);
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 /* Executes the query of rl_store_has_token. */

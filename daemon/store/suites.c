@@ -40,15 +40,16 @@ static int add_verdict_event(rl_db *db, int64_t run_id, const char *metric, rl_e
 
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and sets *id to the suite run with this Idempotency-Key; 0 if there is none. */
-static int find_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
+int rl_store_read_suite_run_by_key(rl_db *db, const char *key, const char *suite, const char *body_sha256, int64_t *id,
+                                   rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "suite_run_by_key", &row, RL_BIND_TEXT(":key", key));
   if (found <= 0) return found;
-  const char *earlier = (const char *)sqlite3_column_text(row, 1);
-  if (earlier == NULL || body_sha256 == NULL || strcmp(earlier, body_sha256) != 0)
-    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used with another body, for suite run %lld: use a new key",
-                   (long long)sqlite3_column_int64(row, 0));
+  const char *earlier_suite = (const char *)sqlite3_column_text(row, 1), *earlier = (const char *)sqlite3_column_text(row, 2);
+  bool is_same_suite = strcmp(earlier_suite, suite) == 0;
+  if (!is_same_suite || earlier == NULL || body_sha256 == NULL || strcmp(earlier, body_sha256) != 0)
+    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used %s, for suite run %lld: use a new key",
+                   is_same_suite ? "with another body" : "with another suite", (long long)sqlite3_column_int64(row, 0));
   *id = sqlite3_column_int64(row, 0);
   return 1;
 }
@@ -84,7 +85,7 @@ int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, co
   rl_db *db = &store->writer;
   int64_t inserted = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int found = key != NULL ? find_by_key(db, key, body_sha256, &inserted, err) : 0;
+  int found = key != NULL ? rl_store_read_suite_run_by_key(db, key, spec->suite, body_sha256, &inserted, err) : 0;
   int rc = found < 0 ? -1 : 0;
   if (found == 0) rc = check_limit(db, limit, err) < 0 ? -1 : insert_run(db, spec, key, body_sha256, &inserted, err);
   if (rl_store_end_transaction_changing(store, rc, suites_changed, err) < 0) return -1;

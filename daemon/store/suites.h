@@ -26,9 +26,13 @@ typedef struct rl_suite_run_spec { /* the caller owns the texts */
   int64_t planned_jobs;
 } rl_suite_run_spec;
 
-/* Inserts a queued suite run and sets *id. key: the Idempotency-Key, or NULL. If a suite run with this key and body hash exists,
- * inserts nothing, sets *existing to true and *id to that run. Fails with RL_HTTP 422 if a suite run has the key but another
- * body, with 429 if `limit` suite runs have not ended. */
+/* Returns 1 and sets *id if a run of the suite has this Idempotency-Key and body; 0 if no suite run has the key. Fails with
+ * RL_HTTP 422 if a suite run has the key but another suite or body. */
+int rl_store_suite_find_run_by_key(rl_store *store, const char *key, const char *suite, const char *body_sha256, int64_t *id,
+                                   rl_error *err);
+/* Inserts a queued suite run and sets *id. key: the Idempotency-Key, or NULL. If rl_store_suite_find_run_by_key finds a run,
+ * inserts nothing, sets *existing to true and *id to that run. Fails like rl_store_suite_find_run_by_key, and with RL_HTTP 429 if
+ * `limit` suite runs have not ended. */
 int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, const char *key, const char *body_sha256,
                               int64_t limit, int64_t *id, bool *existing, rl_error *err);
 /* Sets a queued suite run to running. */

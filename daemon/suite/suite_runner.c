@@ -541,7 +541,7 @@ static int make_measured_baseline(rl_suite_runner *runner, const rl_suite_submis
 }
 
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
-                           rl_suite_estimate *estimate, rl_error *err) {
+                           rl_error *err) {
   RL_CLEANUP(rl_suite_cleanup) rl_suite *baseline = NULL;
   const rl_suite *suite = submission->suite;
   char device[16];
@@ -574,7 +574,6 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
   if (rl_store_suite_run_insert(runner->store, &spec, submission->key, submission->body_sha256, runner->queue_limit, id, existing,
                                 err) < 0)
     return -1;
-  *estimate = planned;
   if (*existing) return 0;
   wake(runner);
   rl_listener_notify(&runner->listener, *id);

@@ -35,12 +35,12 @@ typedef struct rl_suite_submission {
   const rl_job_policy *policy;   /* for jobs with against_request */
   const char *key, *body_sha256; /* key: the Idempotency-Key; NULL: none */
 } rl_suite_submission;
-/* Stores a suite run, and sets *id and *estimate. *existing: as in rl_queue_submit_job. Fails with RL_INPUT at /device, or at a
+/* Stores a suite run and sets *id. *existing: as in rl_queue_submit_job. Fails with RL_INPUT at /device, or at a
  * field of the definition or of against_request with which the device can't run the job, such as /jobs/0/request/engine. Fails
- * with RL_HTTP 404 at /against (there is no such baseline), 422 (a suite run has the key but another body), 429 (queue_limit
- * suite runs have not ended), 503 (the daemon is stopping). */
+ * with RL_HTTP 404 at /against (there is no such baseline), 422 (a suite run has the key but another suite or body), 429
+ * (queue_limit suite runs have not ended), 503 (the daemon is stopping). */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
-                           rl_suite_estimate *estimate, rl_error *err);
+                           rl_error *err);
 /* Cancels a suite run and its current job. Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if the run has
  * already ended. */
 int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err);

@@ -371,6 +371,10 @@ def test_a_repeated_request_gets_its_job(import_daemon):
     repeated = upload(import_daemon, generated_traces.kineto(3), **key)
     assert (first.json()["id"], repeated.headers["Idempotent-Replayed"]) == (repeated.json()["id"], "true")
     check_refusal(upload(import_daemon, generated_traces.kineto(4), **key), 422, "idempotency_mismatch")
+    for query in ("?file_name=other.json", "?deadline_s=9"):
+        check_refusal(upload(import_daemon, generated_traces.kineto(3), query, **key), 422, "idempotency_mismatch")
+    same_format = upload(import_daemon, generated_traces.kineto(3), "?format=kineto", **key)  # the format that auto has found
+    assert same_format.json()["id"] == first.json()["id"]
     import_daemon.wait(first.json()["id"])
     wait_until(lambda: spooled(import_daemon) == [])
 

@@ -392,6 +392,34 @@ def test_a_repeated_key_replays_the_suite_run(suite_daemon, first_run):
     assert wait(suite_daemon, number)["state"] == "completed"
 
 
+def test_a_key_of_one_suite_starts_no_run_of_another(suite_daemon, folder):
+    headers = {"Idempotency-Key": "both"}
+    for name in ("first", "second"):
+        write(folder, suite(name))
+    number = start(suite_daemon, "first", headers=headers)
+    refused = suite_daemon.call("POST", "/suites/second/runs", {}, headers=headers)
+    assert "another suite" in check_problem(refused, 422, "idempotency_mismatch")
+    assert suite_daemon.get("/suites/second/runs").json()["items"] == []
+    assert wait(suite_daemon, number)["state"] == "completed"
+
+
+def test_a_repeated_key_needs_neither_the_file_nor_the_device(start, folder):
+    """A client repeats its request after the suite's file was removed, and after the daemon's device has become unusable."""
+    write(folder, suite("lost"))
+    daemon = start("--suites", str(folder))
+    headers = {"Idempotency-Key": "lost"}
+    accepted = daemon.call("POST", "/suites/lost/runs", {"device": "cpu"}, headers=headers).json()
+    wait(daemon, accepted["id"])
+    (folder / "lost.json").unlink()
+    assert daemon.stop() == 0
+    daemon = start("--suites", str(folder), "--devices", "gpu0", state=daemon.state)
+    check_problem(daemon.call("POST", "/suites/tiny/runs", {"device": "cpu"}), 400, "invalid_field", "/device")
+    repeated = daemon.call("POST", "/suites/lost/runs", {"device": "cpu"}, headers=headers)
+    assert (repeated.status_code, repeated.headers["Idempotent-Replayed"]) == (202, "true")
+    assert repeated.json() == {**accepted, "state": "completed"}
+    assert daemon.stop() == 0
+
+
 def test_a_history_has_the_values_of_every_run(suite_daemon, first_run):
     answer = suite_daemon.get(f"/suites/tiny/history?metric={METRIC}")
     items = answer.json()["items"]

@@ -1,1 +1,1 @@
-SELECT id, body_sha256 FROM suite_runs WHERE idempotency_key = :key
+SELECT id, suite, body_sha256 FROM suite_runs WHERE idempotency_key = :key
