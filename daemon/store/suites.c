@@ -141,6 +141,7 @@ static int finish_run(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome
                 RL_BIND_TEXT(":verdict", outcome->verdict), RL_BIND_TEXT(":reason", outcome->reason),
                 RL_BIND_TEXT(":quarantine_reason", outcome->quarantine_reason),
                 RL_BIND_TEXT(":baseline_runs", outcome->baseline_runs), RL_BIND_INTEGER(":now", rl_realtime_ns())) < 0 ||
+      rl_db_run(db, err, "suite_jobs_cancel", RL_BIND_INTEGER(":run", run_id)) < 0 ||
       insert_verdicts(db, run_id, outcome, err) < 0 || add_state_event(db, run_id, err) < 0)
     return -1;
   return store_listing(db, run_id, err);
@@ -218,24 +219,16 @@ int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_st
   return rl_store_end_transaction_changing(store, rc, suites_changed, err);
 }
 
-static int find_orphan(rl_db *db, int64_t *run_id, int64_t *job_id, rl_error *err) {
+static int find_orphan(rl_db *db, int64_t *job_id, rl_error *err) {
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
-  int found = rl_db_query_row_bound(db, "suite_jobs_of_ended_runs", NULL, 0, &row, err);
-  if (found <= 0) return found;
-  *run_id = sqlite3_column_int64(row, 0);
-  *job_id = sqlite3_column_int64(row, 1);
-  return 1;
+  int found = rl_db_query_row_bound(db, "suite_orphaned_job", NULL, 0, &row, err);
+  if (found > 0) *job_id = sqlite3_column_int64(row, 0);
+  return found;
 }
 
-int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err) {
+int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *job_id, rl_error *err) {
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_transaction_changing(store, find_orphan(&store->writer, run_id, job_id, err), (rl_change){0}, err);
-}
-
-int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err) {
-  if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_transaction_changing(
-      store, rl_db_run(&store->writer, err, "suite_jobs_release", RL_BIND_INTEGER(":run", run_id)), suites_changed, err);
+  return rl_store_end_transaction_changing(store, find_orphan(&store->writer, job_id, err), (rl_change){0}, err);
 }
 
 /* --- baselines --------------------------------------------------------------------------------------------------------- */

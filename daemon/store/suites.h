@@ -72,14 +72,12 @@ typedef struct rl_suite_outcome {
   const rl_suite_verdict *verdicts;
   int verdict_count, method_version;
 } rl_suite_outcome;
-/* Ends a suite run. Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if it has ended. */
+/* Ends a suite run, and records its submitted jobs as cancelled; the jobs themselves continue
+ * (rl_store_suite_find_orphaned_job). Fails with RL_HTTP 404 if there is no such run; with RL_SUITE_ENDED if it has ended. */
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err);
-/* Returns 1 and sets *run_id and *job_id to an unfinished job of a suite run that has already ended; returns 0 if there is
- * none. */
-int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
-/* Records the unfinished jobs of an ended suite run as cancelled, so that rl_store_suite_find_orphaned_job does not return them
- * any more. */
-int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
+/* Returns 1 and sets *job_id to an unfinished job of a suite run that has already ended; returns 0 if there is none. Also finds
+ * a job that was submitted for a step, but for which rl_store_suite_job_insert has failed. */
+int rl_store_suite_find_orphaned_job(rl_store *store, int64_t *job_id, rl_error *err);
 /* Copies the suite run's state to `state`, and sets *event_count to its number of events, which is also the number of the last
  * event. Fails with RL_HTTP 404 if there is no such run. */
 int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *event_count, rl_error *err);

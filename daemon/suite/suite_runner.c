@@ -1,7 +1,8 @@
 /* Implements suite_runner.h. The state of a suite run is queued, then running, then a final state. One thread executes the suite
  * runs of all devices. For each device it has a slot with the device's suite run: when the run's current job has ended, the
  * thread stores the job's values and submits the job of the next step. Submissions and cancellations wake the thread. While a
- * suite run is active, the thread also polls the run's job every 50 ms. */
+ * suite run is active, the thread also polls the run's job every 50 ms. The thread cancels the unfinished job of a run that has
+ * ended, and tries again while the database can't be written. */
 #include "suite/suite_runner.h"
 
 #include <errno.h>
@@ -239,7 +240,8 @@ static int finish(rl_suite_runner *runner, const rl_suite_progress *progress, rl
 
 /* --- steps ------------------------------------------------------------------------------------------------------------- */
 
-/* Submits the step's job and sets *job_id. The Idempotency-Key contains spaces, so that no client can send the same key. */
+/* Submits the step's job and sets *job_id. The Idempotency-Key contains spaces, so that no client can send the same key; the
+ * statement suite_orphaned_job reads the id of the suite run from it. */
 static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, int64_t *job_id,
                        rl_error *err) {
   RL_CLEANUP(rl_free_text) char *text = rl_suite_step_request(progress, step);
@@ -262,15 +264,11 @@ static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progres
 static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, slot *device_slot,
                       rl_error *err) {
   int64_t job_id;
-  rl_error ignored;
-  if (submit_step(runner, progress, step, &job_id, err) < 0) return -1;
-  if (rl_store_suite_job_insert(runner->store, progress->id, step, job_id, err) >= 0) {
-    device_slot->job_id = job_id;
-    return 0;
-  }
-  if (err->domain == RL_SUITE)
-    (void)rl_queue_cancel_job(runner->queue, job_id, &ignored); /* the suite run was cancelled after the job was submitted */
-  return -1;
+  if (submit_step(runner, progress, step, &job_id, err) < 0 ||
+      rl_store_suite_job_insert(runner->store, progress->id, step, job_id, err) < 0)
+    return -1;
+  device_slot->job_id = job_id;
+  return 0;
 }
 
 /* Returns 1 and sets *step to the next step; returns 0 if all steps are done. Judges the blocks to determine the jobs that need
@@ -330,8 +328,10 @@ static int do_next_action(rl_suite_runner *runner, rl_suite_progress *progress, 
 static void handle_failure(rl_suite_runner *runner, slot *device_slot, const rl_error *failure) {
   rl_error err;
   if (failure->domain == RL_SUITE) return; /* a client has cancelled the suite run */
-  if (!is_temporary(failure) && fail_run(runner, device_slot->run_id, failure->message, &err) >= 0)
+  if (!is_temporary(failure) && fail_run(runner, device_slot->run_id, failure->message, &err) >= 0) {
+    wake(runner); /* cancels the run's job */
     return rl_listener_notify(&runner->listener, device_slot->run_id);
+  }
   if (!device_slot->is_waiting)
     rl_log(RL_LOG_WARNING, "suite run %lld is delayed and will be continued: %s", (long long)device_slot->run_id,
            failure->message);
@@ -370,14 +370,14 @@ static slot *find_slot(rl_suite_runner *runner, const char *device) {
   return added;
 }
 
-/* Cancels the unfinished jobs of suite runs that have ended. */
-static void cancel_orphans(rl_suite_runner *runner) {
+/* Cancels the unfinished jobs of suite runs that have ended. Returns whether none is left. */
+static bool cancel_orphans(rl_suite_runner *runner) {
   rl_error err;
-  int64_t run_id, job_id;
-  while (rl_store_suite_find_orphaned_job(runner->store, &run_id, &job_id, &err) > 0) {
-    if (rl_queue_cancel_job(runner->queue, job_id, &err) < 0 && is_temporary(&err)) return;
-    if (rl_store_suite_release_jobs(runner->store, run_id, &err) < 0) return;
-  }
+  int64_t job_id;
+  int found;
+  while ((found = rl_store_suite_find_orphaned_job(runner->store, &job_id, &err)) > 0)
+    if (rl_queue_cancel_job(runner->queue, job_id, &err) < 0 && err.domain != RL_HTTP) return false; /* RL_HTTP: it has ended */
+  return found == 0;
 }
 
 typedef struct active_run {
@@ -423,15 +423,15 @@ static void *run_thread(void *argument) {
   uint64_t seen = 0;
   bool must_cancel = true; /* true at the start, to cancel jobs of ended suite runs after a crash */
   while (!atomic_load(&runner->stopping)) {
-    if (must_cancel) cancel_orphans(runner);
-    bool is_busy = execute_all(runner);
+    if (must_cancel) must_cancel = !cancel_orphans(runner);
+    bool is_busy = execute_all(runner) || must_cancel;
     const struct timespec until = rl_condition_deadline(POLL_MS * 1000000);
     int waited = 0;
     pthread_mutex_lock(&runner->mutex);
     while (!atomic_load(&runner->stopping) && runner->wake_count == seen && waited != ETIMEDOUT)
       waited = is_busy ? pthread_cond_timedwait(&runner->woken, &runner->mutex, &until)
                        : pthread_cond_wait(&runner->woken, &runner->mutex);
-    must_cancel = runner->wake_count != seen;
+    must_cancel |= runner->wake_count != seen;
     seen = runner->wake_count;
     pthread_mutex_unlock(&runner->mutex);
   }

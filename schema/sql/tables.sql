@@ -514,7 +514,6 @@ CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention delete
   UNIQUE (suite_run_id, role, block, job_name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX suite_jobs_by_job ON suite_jobs (job_id) WHERE job_id IS NOT NULL;
-CREATE INDEX suite_jobs_submitted ON suite_jobs (state) WHERE state = 'submitted';
 
 CREATE TABLE suite_values ( -- the values from which verdicts are computed
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
@@ -586,4 +585,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 32; -- the number of the last migration
+PRAGMA user_version = 33; -- the number of the last migration

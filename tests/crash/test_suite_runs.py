@@ -1,9 +1,12 @@
-"""Kills the daemon while a regression suite runs: the run continues, and no job is submitted twice."""
+"""Kills the daemon while a regression suite runs: the run continues, and no job is submitted twice. Cancels suite runs around
+kills and failures of the database: no job of them runs on."""
 
+import contextlib
 import json
 import os
 import random
 import signal
+import sqlite3
 import time
 
 from harness import STOP_LIMIT_S, assert_sound, wait_until
@@ -73,19 +76,58 @@ def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
     wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > before["progress"]["done"], 300, "another job's end")
 
 
-def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
-    """A kill between the cancellation of the run and the cancellation of its job leaves a job that no suite run waits for. The
-    next start cancels the job."""
-    daemon = start()
+def start_endless_job(daemon):
+    """Starts a suite run whose first job runs until it is cancelled. Returns the ids of the suite run and of the job."""
     endless = {**SUITE, "name": "endless", "blocks": 5, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
                "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,
                                                       "precisions": ["fp32"]}}]}
     number = daemon.call("POST", "/suites/endless/runs", json={"definition": endless}).json()["id"]
     job = wait_until(lambda: suite_run(daemon, number)["progress"]["job"], 300, "the first job")
     daemon.wait_for(job, "running")
+    return number, job
+
+
+def connect(daemon):
+    return contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None, timeout=60))
+
+
+def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
+    """A kill between the cancellation of the run and the cancellation of its job leaves a job that no suite run waits for. The
+    next start cancels the job."""
+    daemon = start()
+    number, job = start_endless_job(daemon)
     assert daemon.call("DELETE", f"/suite-runs/{number}").status_code == 202
     daemon.kill()
     wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
     daemon = start()
     daemon.wait_for(job, "cancelled")
+    assert suite_run(daemon, number)["jobs"][0]["state"] == "cancelled"
+
+
+def test_a_submitted_job_that_its_cancelled_run_does_not_list_is_cancelled(start):
+    """A suite run that is cancelled after it has submitted a job and before suite_jobs contains the job leaves such a job."""
+    daemon = start()
+    number, job = start_endless_job(daemon)
+    daemon.kill()
+    wait_until(lambda: not daemon.processes(), 60, "the exit of all workers")
+    with connect(daemon) as database:
+        database.execute("UPDATE suite_runs SET state = 'cancelled', finished_ns = started_ns WHERE id = ?", [number])
+        database.execute("DELETE FROM suite_jobs WHERE suite_run_id = ?", [number])
+    daemon = start()
+    daemon.wait_for(job, "cancelled")
+
+
+def test_the_cancellation_of_the_job_is_repeated_until_it_succeeds(start):
+    """The database refuses the cancellation of the job for a while after the cancellation of the suite run. A trigger refuses it,
+    because a lock of another program could come too late."""
+    daemon = start()
+    number, job = start_endless_job(daemon)
+    with connect(daemon) as database:
+        database.execute("CREATE TRIGGER refusal BEFORE UPDATE OF state ON jobs WHEN new.state = 'cancelled' "
+                         "BEGIN SELECT raise(ABORT, 'refused'); END")
+        assert daemon.call("DELETE", f"/suite-runs/{number}").status_code == 202
+        time.sleep(1.5)
+        assert daemon.job(job)["state"] == "running"
+        database.execute("DROP TRIGGER refusal")
+    daemon.wait_for(job, "cancelled", seconds=30)
     assert suite_run(daemon, number)["jobs"][0]["state"] == "cancelled"
