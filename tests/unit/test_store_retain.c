@@ -107,6 +107,26 @@ static void size_is_bounded(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM runs"), 0);
 }
 
+/* The newest ceilings of each device are kept, so that later jobs have floors. */
+static void ceilings_in_use_stay(void **state) {
+  fixture *f = *state;
+  static const char other_properties[] = "{\"name\":\"Test CPU\",\"threads\":4}";
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
+  int64_t other = execute_ceilings_job(f->store, other_properties, rates_for_10_ms_floor);
+  int64_t newest = execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
+  submit(f->store, "cpu", 1u << RL_PASS_TIMING);
+  while (!execute_pass(f->store, "cpu", 1)) continue;
+  apply_retention(f->store, (rl_retention){.job_days = 30, .max_bytes = 1}, 31);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 2);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
+  assert_number(rows, "0.job", (double)newest);
+  assert_number(rows, "1.job", (double)other);
+  cJSON_Delete(rows);
+  submit(f->store, "cpu", 1u << RL_PASS_TIMING);
+  execute_pass(f->store, "cpu", 1);
+  assert_int_equal(query_integer(f, "SELECT value = 10 FROM measurements WHERE name = 'floor_ms'"), 1);
+}
+
 static int request_stop(void *context) {
   atomic_store((atomic_bool *)context, true);
   return 0; /* 0: the commit continues */
@@ -232,6 +252,7 @@ int main(void) {
                                      WITH_STORE(raw_rows_are_deleted_before_jobs),
                                      WITH_STORE(running_jobs_stay),
                                      WITH_STORE(size_is_bounded),
+                                     WITH_STORE(ceilings_in_use_stay),
                                      WITH_STORE(retention_stops_after_a_batch),
                                      WITH_STORE(a_large_job_is_deleted_in_batches),
                                      WITH_STORE(posted_code_is_deleted_with_its_last_job),
