@@ -149,7 +149,7 @@ static void print_webhook(FILE *out, const rl_store *store) {
 }
 
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
-  static const char *const row_types[RL_RETENTION_ROW_KIND_COUNT] = {"activity", "events", "jobs"};
+  static const char *const row_types[RL_RETENTION_ROW_KIND_COUNT] = {"activity", "events", "suite_runs", "jobs"};
   int64_t database, log;
   if (rl_store_file_sizes(store, &database, &log, err) < 0) return -1;
   print_family(out, "database_bytes", "gauge", "Size of the database file and of its write-ahead log.");

@@ -129,14 +129,21 @@ static bool clean_up(housekeeper *keeper) {
   const rl_retention retention = {keeper->config->activity_days, keeper->config->job_days, keeper->config->max_bytes};
   char cache[RL_PATH_SIZE + 32];
   rl_error err;
-  int64_t removed = 0;
+  int64_t removed = 0, excess = 0;
   snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, keeper->config->state);
   rl_cache_prune(cache, rl_realtime_ns());
-  if (rl_store_apply_retention(keeper->store, &retention, rl_realtime_ns(), &keeper->stopping, &removed, &err) < 0) {
+  if (rl_store_apply_retention(keeper->store, &retention, rl_realtime_ns(), &keeper->stopping, &removed, &err) < 0 ||
+      rl_store_excess_bytes(keeper->store, retention.max_bytes, &excess, &err) < 0) {
     rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
     return false;
   }
   if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+  if (excess > 0 && !atomic_load(&keeper->stopping))
+    rl_log(
+        RL_LOG_WARNING,
+        "the database exceeds max_bytes by %lld bytes, because it must keep unfinished jobs, ceilings, baselines and the newest "
+        "suite runs: raise max_bytes",
+        (long long)excess);
   return true;
 }
 

@@ -9,9 +9,10 @@ enum { BATCH_ROWS = RL_DELETE_ROWS, BATCH_KERNELS = 5 /* each has thousands of m
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 /* Instants in ns since 1970. Retention may delete activity rows of passes that finished before activity_ns, events of jobs and
- * suite runs that finished before events_ns, and whole jobs that finished before jobs_ns. */
+ * suite runs that finished before events_ns, whole suite runs that finished before suite_runs_ns, and whole jobs that finished
+ * before jobs_ns. INT64_MIN: it deletes none of them. */
 typedef struct deletion_limits {
-  int64_t activity_ns, events_ns, jobs_ns;
+  int64_t activity_ns, events_ns, suite_runs_ns, jobs_ns;
 } deletion_limits;
 
 typedef int64_t removed_counts[RL_RETENTION_ROW_KIND_COUNT]; /* number of deleted rows by kind */
@@ -83,6 +84,20 @@ static int delete_job(rl_db *db, int64_t job, removed_counts removed, rl_error *
   return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
+/* Deletes one batch of a suite run's rows, and after the last batch the suite run. Returns 1 after the last batch, else 0. */
+static int delete_suite_run(rl_db *db, int64_t run, removed_counts removed, rl_error *err) {
+  int done = delete_suite_events(db, run, removed, err);
+  if (done <= 0) return done;
+  if (rl_db_run(db, err, "suite_values_delete", RL_BIND_INTEGER(":run", run), RL_BIND_INTEGER(":batch", BATCH_ROWS)) < 0)
+    return -1;
+  if (sqlite3_changes64(db->handle) == BATCH_ROWS) return 0;
+  if (rl_db_run(db, err, "suite_run_unlist", RL_BIND_INTEGER(":run", run)) < 0 ||
+      rl_db_run(db, err, "suite_run_delete", RL_BIND_INTEGER(":run", run)) < 0)
+    return -1;
+  removed[RL_REMOVED_SUITE_RUNS] += sqlite3_changes64(db->handle);
+  return 1;
+}
+
 static const struct retention_step {   /* executed in this order */
   const char *select_oldest_statement; /* returns the id of the oldest pass, suite run or job whose rows may be deleted */
   int (*delete_one_batch)(rl_db *db, int64_t id, removed_counts removed, rl_error *err);
@@ -91,6 +106,7 @@ static const struct retention_step {   /* executed in this order */
     {"activity_oldest", delete_activity, offsetof(deletion_limits, activity_ns)},
     {"events_oldest", delete_events, offsetof(deletion_limits, events_ns)},
     {"suite_events_oldest", delete_suite_events, offsetof(deletion_limits, events_ns)},
+    {"suite_run_oldest", delete_suite_run, offsetof(deletion_limits, suite_runs_ns)},
     {"job_oldest", delete_job, offsetof(deletion_limits, jobs_ns)},
 };
 
@@ -108,6 +124,7 @@ static int delete_batch(rl_db *db, const deletion_limits *limits, removed_counts
   if (is_hidden < 0) return -1;
   for (size_t i = 0; i < sizeof retention_steps / sizeof *retention_steps; i++) {
     int64_t id = 0, before = *(const int64_t *)((const char *)limits + retention_steps[i].limit_offset);
+    if (before == INT64_MIN) continue;
     int found =
         first_integer(db, retention_steps[i].select_oldest_statement, RL_BINDINGS(RL_BIND_INTEGER(":before", before)), &id, err);
     if (found < 0) return -1;
@@ -146,6 +163,27 @@ static int delete_until_within(rl_store *store, const deletion_limits *limits, i
   return 0;
 }
 
+/* Deletes the oldest data until the database uses at most max_bytes. Deletes nothing if the data that is never deleted takes more
+ * than that, because the database would stay too large without the other data. */
+static int shrink(rl_store *store, int64_t max_bytes, const atomic_bool *stop, int64_t *removed, rl_error *err) {
+  const deletion_limits no_age_limits = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+  int64_t needed = 0;
+  rl_timed_mutex_lock(&store->writer_mutex);
+  int rc = is_within_max_bytes(&store->writer, max_bytes, err);
+  if (rc == 0) rc = first_integer(&store->writer, "needed_bytes", NULL, 0, &needed, err) < 0 ? -1 : needed > max_bytes;
+  rl_timed_mutex_unlock(&store->writer_mutex);
+  return rc == 0 ? delete_until_within(store, &no_age_limits, max_bytes, stop, removed, err) : rc < 0 ? -1 : 0;
+}
+
+int rl_store_excess_bytes(rl_store *store, int64_t max_bytes, int64_t *bytes, rl_error *err) {
+  int64_t used = 0;
+  rl_timed_mutex_lock(&store->writer_mutex);
+  int rc = first_integer(&store->writer, "database_bytes", NULL, 0, &used, err);
+  rl_timed_mutex_unlock(&store->writer_mutex);
+  *bytes = max_bytes > 0 && used > max_bytes ? used - max_bytes : 0;
+  return rc < 0 ? -1 : 0;
+}
+
 int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind) {
   return atomic_load(&store->removed_rows[kind]);
 }
@@ -171,12 +209,11 @@ int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int
                              int64_t *removed_rows, rl_error *err) {
   int64_t activity_ns = retention->activity_days > 0 ? now_ns - retention->activity_days * DAY_NS : INT64_MIN;
   int64_t jobs_ns = retention->job_days > 0 ? now_ns - retention->job_days * DAY_NS : INT64_MIN;
-  deletion_limits age_limits = {.activity_ns = activity_ns, .events_ns = activity_ns, .jobs_ns = jobs_ns};
-  deletion_limits no_age_limits = {INT64_MAX, INT64_MAX, INT64_MAX};
+  const deletion_limits age_limits = {
+      .activity_ns = activity_ns, .events_ns = activity_ns, .suite_runs_ns = INT64_MIN, .jobs_ns = jobs_ns};
   int64_t removed = 0;
   if (delete_until_within(store, &age_limits, 0, stop, &removed, err) < 0) return -1;
-  if (retention->max_bytes > 0 && delete_until_within(store, &no_age_limits, retention->max_bytes, stop, &removed, err) < 0)
-    return -1;
+  if (retention->max_bytes > 0 && shrink(store, retention->max_bytes, stop, &removed, err) < 0) return -1;
   if (removed > 0 && return_free_pages(store, stop, err) < 0) return -1;
   *removed_rows = removed;
   return 0;

@@ -122,14 +122,19 @@ typedef struct rl_retention {
   int64_t job_days;      /* maximum age of jobs */
   int64_t max_bytes;     /* maximum size of the database */
 } rl_retention;
-/* Deletes data beyond the limits, the oldest first: activity rows, then events, then whole jobs. Never deletes queued or running
- * jobs. Returns after the current batch when *stop becomes true. Sets *removed_rows to the number of deleted rows. */
+/* Deletes data beyond the limits, the oldest first: activity rows, then events, then, only for max_bytes, suite runs, then whole
+ * jobs. Never deletes queued or running jobs and suite runs, nor those of v_needed_jobs and v_needed_suite_runs. Deletes nothing
+ * for max_bytes if these alone need more. Returns after the current batch when *stop becomes true. Sets *removed_rows to the
+ * number of deleted rows. */
 int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                              int64_t *removed_rows, rl_error *err);
+/* Sets *bytes to the number of bytes by which the database exceeds max_bytes (0: no limit); 0: it does not. */
+int rl_store_excess_bytes(rl_store *store, int64_t max_bytes, int64_t *bytes, rl_error *err);
 /* The kinds of rows that retention deletes. */
 typedef enum rl_retention_row_kind {
   RL_REMOVED_ACTIVITY,
   RL_REMOVED_EVENTS,
+  RL_REMOVED_SUITE_RUNS,
   RL_REMOVED_JOBS,
   RL_RETENTION_ROW_KIND_COUNT
 } rl_retention_row_kind;

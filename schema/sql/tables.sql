@@ -496,7 +496,9 @@ CREATE TABLE suite_runs ( -- runs of regression suites
 ) STRICT;
 CREATE INDEX suite_runs_by_suite ON suite_runs (suite);
 CREATE INDEX suite_runs_by_success ON suite_runs (suite, device) WHERE state = 'completed';
-CREATE INDEX suite_runs_by_state ON suite_runs (state);
+CREATE INDEX suite_runs_comparable ON suite_runs (suite, device)
+  WHERE state = 'completed' AND quarantine_reason IS NULL AND against_request IS NULL;
+CREATE INDEX suite_runs_by_state ON suite_runs (state, finished_ns);
 CREATE INDEX suite_runs_with_events ON suite_runs (finished_ns) WHERE events_kept = 1;
 
 CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention deletes the jobs
@@ -585,4 +587,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 33; -- the number of the last migration
+PRAGMA user_version = 34; -- the number of the last migration

@@ -437,6 +437,29 @@ FROM passes pass CROSS JOIN activity_groups activity_group ON activity_group.pas
   CROSS JOIN names ON names.pass_id = entry.pass_id AND names.ordinal = entry.name
 WHERE pass.activity_kept = 1;
 
+-- The suite runs that retention never deletes: runs of named baselines; runs with events that the webhook has yet to deliver; and
+-- the newest 100 comparable runs of each suite and device, because later runs are compared with up to 40 of them, and the
+-- webhook's events depend on up to 100.
+CREATE VIEW v_needed_suite_runs AS
+SELECT suite_run_id AS suite_run FROM baselines
+UNION ALL SELECT suite_run_id FROM webhook_events WHERE state = 'pending'
+UNION ALL SELECT id FROM (
+  SELECT id, row_number() OVER (PARTITION BY suite, device ORDER BY id DESC) AS recency
+  FROM suite_runs INDEXED BY suite_runs_comparable
+  WHERE state = 'completed' AND quarantine_reason IS NULL AND against_request IS NULL)
+WHERE recency <= 100;
+
+-- The ended jobs that retention never deletes: jobs that profiled the suite run of a named baseline, because later suite runs
+-- compare their profiles with that profile; and the newest completed ceilings job of each device, because the floors of later
+-- jobs follow from its rates.
+CREATE VIEW v_needed_jobs AS
+SELECT suite_job.job_id AS job FROM baselines CROSS JOIN suite_jobs suite_job ON suite_job.suite_run_id = baselines.suite_run_id
+WHERE suite_job.role = 'profile' AND suite_job.job_id IS NOT NULL
+UNION ALL SELECT pass.job_id FROM passes pass
+WHERE pass.measures_ceilings = 1 AND pass.state = 'completed' AND pass.run_id = (
+  SELECT max(run_id) FROM passes newest_pass
+  WHERE newest_pass.device_id = pass.device_id AND newest_pass.measures_ceilings = 1 AND newest_pass.state = 'completed');
+
 -- Computes suite_runs.listing.
 CREATE VIEW v_suite_listings AS
 SELECT suite_run.id AS suite_run, json_object(

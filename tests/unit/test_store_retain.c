@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "store/suites.h"
 #include "store_fixture.h"
 
 enum { ALL_PASSES = (1u << RL_PASS_COUNT) - 1, ROWS = 12000 };
@@ -32,6 +33,13 @@ static int64_t apply_retention(rl_store *store, rl_retention retention, int64_t 
   int64_t removed = -1;
   ASSERT_OK(rl_store_apply_retention(store, &retention, rl_realtime_ns() + days_later * DAY_NS, &stop_requested, &removed, &err));
   return removed;
+}
+
+/* Returns the smallest max_bytes for which retention deletes data. */
+static int64_t needed_bytes(const fixture *f) {
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  ASSERT_OK(rl_db_query_row_bound(&f->store->writer, "needed_bytes", NULL, 0, &row, &err));
+  return sqlite3_column_int64(row, 0);
 }
 
 static void nothing_is_deleted_without_limits(void **state) {
@@ -80,7 +88,7 @@ static void running_jobs_stay(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
   execute_pass(f->store, "cpu", 1);
-  assert_int_equal(apply_retention(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000),
+  assert_int_equal(apply_retention(f->store, (rl_retention){.job_days = 1, .max_bytes = needed_bytes(f)}, 1000),
                    4); /* the raw rows of the finished pass */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
   assert_true(execute_pass(f->store, "cpu", 1));
@@ -102,7 +110,7 @@ static void size_is_bounded(void **state) {
   assert_int_equal(query_integer(f, sql), 0);
   snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)last);
   assert_true(query_integer(f, sql) > 0); /* older rows were deleted first */
-  apply_retention(f->store, (rl_retention){.max_bytes = 1}, 0);
+  apply_retention(f->store, (rl_retention){.max_bytes = needed_bytes(f)}, 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM runs"), 0);
 }
@@ -116,7 +124,7 @@ static void ceilings_in_use_stay(void **state) {
   int64_t newest = execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates_for_10_ms_floor);
   submit(f->store, "cpu", 1u << RL_PASS_TIMING);
   while (!execute_pass(f->store, "cpu", 1)) continue;
-  apply_retention(f->store, (rl_retention){.job_days = 30, .max_bytes = 1}, 31);
+  apply_retention(f->store, (rl_retention){.max_bytes = needed_bytes(f)}, 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 2);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_number(rows, "0.job", (double)newest);
@@ -125,6 +133,90 @@ static void ceilings_in_use_stay(void **state) {
   submit(f->store, "cpu", 1u << RL_PASS_TIMING);
   execute_pass(f->store, "cpu", 1);
   assert_int_equal(query_integer(f, "SELECT value = 10 FROM measurements WHERE name = 'floor_ms'"), 1);
+}
+
+/* --- suite runs -------------------------------------------------------------------------------------------------------- */
+
+enum { DEFINITION_BYTES = 22000 };
+
+/* Stores a suite run on the CPU with a large definition and one value, and ends it. */
+static int64_t store_suite_run(rl_store *store, const rl_suite_outcome *outcome) {
+  static char definition[DEFINITION_BYTES + 1];
+  int64_t id = 0;
+  bool existing;
+  snprintf(definition, sizeof definition, "\"%*s\"", DEFINITION_BYTES - 2, "");
+  const rl_suite_run_spec spec = {
+      .suite = "s", .definition = definition, .definition_sha256 = "0", .jobs_sha256 = "{}", .device = "cpu", .planned_s = NAN};
+  const rl_suite_step step = {.role = "block", .job_name = "a"};
+  const rl_suite_value value = {.metric = "a/fp32/epoch_ms_median", .value = 1, .cycles = NAN};
+  ASSERT_OK(rl_store_suite_run_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  int64_t job = submit(store, "cpu", 1u << RL_PASS_TIMING);
+  ASSERT_OK(rl_store_suite_job_insert(store, id, &step, job, &err));
+  ASSERT_OK(rl_store_job_finish(store, job, RL_JOB_CANCELLED, NULL, &err));
+  ASSERT_OK(rl_store_suite_job_finish(store, id, &step, job, "completed", NULL, &value, 1, &err));
+  ASSERT_OK(rl_store_suite_run_finish(store, id, outcome, &err));
+  return id;
+}
+
+static const rl_suite_outcome cancelled = {.state = "cancelled", .reason = "A client cancelled the run."},
+                              completed = {.state = "completed", .verdict = "same", .reason = "No metric changed."};
+
+static int64_t excess_bytes(const fixture *f, int64_t max_bytes) {
+  int64_t bytes = -1;
+  ASSERT_OK(rl_store_excess_bytes(f->store, max_bytes, &bytes, &err));
+  return bytes;
+}
+
+/* Suite runs that no verdict needs are deleted before jobs. */
+static void cancelled_suite_runs_are_deleted_before_jobs(void **state) {
+  fixture *f = *state;
+  int64_t job = store_large_job(f->store), limit = needed_bytes(f) + 40 * DEFINITION_BYTES;
+  for (int i = 0; i < 100; i++) store_suite_run(f->store, &cancelled);
+  int64_t newest = store_suite_run(f->store, &cancelled), good = store_suite_run(f->store, &completed);
+  assert_true(excess_bytes(f, limit) > 0);
+  assert_true(apply_retention(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
+  assert_int_equal(excess_bytes(f, limit), 0);
+  int64_t runs = query_integer(f, "SELECT count(*) FROM suite_runs");
+  assert_in_range(runs, 2, 50);
+  assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_SUITE_RUNS), 102 - runs);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_values"), runs);
+  assert_int_equal(query_integer(f, "SELECT max(id) FROM suite_runs"), good);
+  assert_int_equal(query_integer(f, "SELECT max(id) FROM suite_runs WHERE state = 'cancelled'"), newest);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 103);
+  assert_int_equal(query_integer(f, "SELECT min(id) FROM jobs"), job);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs WHERE listing ->> '$.suite_run' IS NOT NULL"), runs);
+  assert_int_equal(
+      query_integer(
+          f, "SELECT count(*) FROM jobs JOIN v_listings ON v_listings.job = jobs.id WHERE jobs.listing <> v_listings.listing"),
+      0);
+}
+
+/* Later verdicts need the newest 100 comparable runs, and the runs of named baselines. */
+static void suite_runs_that_verdicts_need_stay(void **state) {
+  fixture *f = *state;
+  rl_suite_outcome quarantined = completed;
+  quarantined.quarantine_reason = "The canary changed.";
+  int64_t baseline = store_suite_run(f->store, &completed);
+  ASSERT_OK(rl_store_baseline_insert(f->store, "s", "v1", baseline, &err));
+  for (int i = 0; i < 2; i++) store_suite_run(f->store, &completed);
+  for (int i = 0; i < 2; i++) store_suite_run(f->store, &quarantined);
+  for (int i = 0; i < 100; i++) store_suite_run(f->store, &completed);
+  apply_retention(f->store, (rl_retention){.max_bytes = needed_bytes(f)}, 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_runs"), 101);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_runs WHERE quarantine_reason IS NOT NULL"), 0);
+  assert_int_equal(query_integer(f, "SELECT min(id) FROM suite_runs"), baseline);
+}
+
+/* The suite runs that are never deleted are larger than max_bytes, so deleting other data would not help. */
+static void nothing_is_deleted_for_a_size_that_cannot_be_reached(void **state) {
+  fixture *f = *state;
+  store_large_job(f->store);
+  for (int i = 0; i < 30; i++) store_suite_run(f->store, &completed);
+  store_suite_run(f->store, &cancelled);
+  int64_t limit = needed_bytes(f) - 1;
+  assert_int_equal(apply_retention(f->store, (rl_retention){.max_bytes = limit}, 0), 0);
+  assert_true(excess_bytes(f, limit) > 0);
+  assert_true(apply_retention(f->store, (rl_retention){.max_bytes = limit + 1}, 0) > 0);
 }
 
 static int request_stop(void *context) {
@@ -253,6 +345,9 @@ int main(void) {
                                      WITH_STORE(running_jobs_stay),
                                      WITH_STORE(size_is_bounded),
                                      WITH_STORE(ceilings_in_use_stay),
+                                     WITH_STORE(cancelled_suite_runs_are_deleted_before_jobs),
+                                     WITH_STORE(suite_runs_that_verdicts_need_stay),
+                                     WITH_STORE(nothing_is_deleted_for_a_size_that_cannot_be_reached),
                                      WITH_STORE(retention_stops_after_a_batch),
                                      WITH_STORE(a_large_job_is_deleted_in_batches),
                                      WITH_STORE(posted_code_is_deleted_with_its_last_job),
