@@ -2,25 +2,27 @@
 #include "analyze/rules_tables.h"
 
 /* One rule for each resource that can limit the resident blocks of a multiprocessor. More warps help only a kernel that is bound
- * by latency. A limit of 0 blocks gives no finding: it must be wrong, because the kernel ran. BELOW_BLOCK_LIMIT: the resource
- * allows fewer blocks than the hardware limit of resident blocks, which has its own rule. */
+ * by latency. Below one wave all blocks are resident at once, so no resource limits them, but the grid. A limit of 0 blocks gives
+ * no finding: it must be wrong, because the kernel ran. BELOW_BLOCK_LIMIT: the resource allows fewer blocks than the hardware
+ * limit of resident blocks, which has its own rule. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
-#define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                         \
-  {                                                                                                                            \
-    .id = "occupancy_" #resource, .version = 3, .section = "Occupancy", .title = "Occupancy is limited by " limit,             \
-    .cause = RL_CAUSE_FEW_WARPS,                                                                                               \
-    .inputs = {RL_INPUT_THEORETICAL_WARPS_PCT,                                                                                 \
-               {"registers", "launch__occupancy_limit_registers"},                                                             \
-               {"shared", "launch__occupancy_limit_shared_mem"},                                                               \
-               {"blocks", "launch__occupancy_limit_blocks"},                                                                   \
-               {"barriers", "launch__occupancy_limit_barriers"},                                                               \
-               {"warps", "launch__occupancy_limit_warps"},                                                                     \
-               RL_INPUT_COMPUTE_PCT,                                                                                           \
-               RL_INPUT_MEMORY_PCT},                                                                                           \
-    .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                  \
-    .condition = "fewest >= 1 && theoretical < 80 && " RL_NOT_BUSY " && " #resource " == fewest" extra_condition,              \
-    .speedup = "100 - theoretical", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                \
-    .message = "Blocks on a multiprocessor: at most {fewest:0} ({theoretical} % of its warps), limited by " limit ". |" advice \
+#define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                          \
+  {                                                                                                                             \
+    .id = "occupancy_" #resource, .version = 4, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
+    .cause = RL_CAUSE_FEW_WARPS,                                                                                                \
+    .inputs = {RL_INPUT_THEORETICAL_WARPS_PCT,                                                                                  \
+               {"registers", "launch__occupancy_limit_registers"},                                                              \
+               {"shared", "launch__occupancy_limit_shared_mem"},                                                                \
+               {"blocks", "launch__occupancy_limit_blocks"},                                                                    \
+               {"barriers", "launch__occupancy_limit_barriers"},                                                                \
+               {"warps", "launch__occupancy_limit_warps"},                                                                      \
+               RL_INPUT_WAVES,                                                                                                  \
+               RL_INPUT_COMPUTE_PCT,                                                                                            \
+               RL_INPUT_MEMORY_PCT},                                                                                            \
+    .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                   \
+    .condition = "waves >= 1 && fewest >= 1 && theoretical < 80 && " RL_NOT_BUSY " && " #resource " == fewest" extra_condition, \
+    .speedup = "100 - theoretical", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                 \
+    .message = "Blocks on a multiprocessor: at most {fewest:0} ({theoretical} % of its warps), limited by " limit ". |" advice  \
   }
 
 const rl_rule rl_rules_occupancy[] = {
