@@ -63,6 +63,8 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
                             .caller_advice = "Pad leading dimensions that are large powers of two."},
     [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_PART_LATENCY,
                                  .caller_advice = "Choose an algorithm without split-K and without atomic accumulation."},
+    [RL_CAUSE_ATOMIC_THROUGHPUT] = {"atomic_throughput", RL_TIME_PART_BUSY,
+                                    .caller_advice = "Choose an algorithm without split-K and without atomic accumulation."},
     [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_PART_BUSY},
 };
 

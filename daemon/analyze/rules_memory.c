@@ -48,6 +48,14 @@
         "by one word, or permute the columns."                                                                                   \
   }
 
+#define GLOBAL_ATOMICS_INPUTS                                                                                   \
+  RL_INPUT_ATOMIC_UNIT_PCT, {"average", "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"}, \
+      {"atomics", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"}, {                                       \
+    "reductions", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"                                            \
+  }
+#define GLOBAL_ATOMICS_OPCODES "ATOM ATOMG RED REDG"
+#define COMBINE_UPDATES "Combine values in registers, in a warp (__reduce_add_sync) or in shared memory first"
+
 const rl_rule rl_rules_memory[] = {
     UNCOALESCED_RULE(ld, "loads", "st", "LDG"),
     UNCOALESCED_RULE(st, "stores", "ld", "STG"),
@@ -172,24 +180,36 @@ const rl_rule rl_rules_memory[] = {
                 "cannot keep all values. |The instructions LDL and STL show in which lines. Allow more registers "
                 "(__launch_bounds__, -maxrregcount), or keep fewer values alive at a time."},
     {.id = "global_atomics",
-     .version = 1,
+     .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Atomic operations on few addresses",
      .cause = RL_CAUSE_GLOBAL_ATOMICS,
-     .inputs = {RL_INPUT_ATOMIC_UNIT_PCT,
-                {"average", "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"},
-                {"atomics", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"},
-                {"reductions", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"}},
-     .condition = "atomic >= " RL_TEXT(RL_BUSY_PCT),
+     .inputs = {GLOBAL_ATOMICS_INPUTS},
+     .condition = "atomic >= " RL_TEXT(RL_BUSY_PCT) " && average < 0.5 * atomic",
      .speedup = "atomic",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .opcodes = "ATOM ATOMG RED REDG",
+     .opcodes = GLOBAL_ATOMICS_OPCODES,
      .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic} % of the "
-                "time; the average slice is busy {average} %. Operations on one address wait for each other. |Combine values in "
-                "registers, in a warp (__reduce_add_sync) or in shared memory first, or use several copies of the address."},
-    {.id = "shared_atomics",
+                "time; the average slice is busy {average} %. Operations on one address wait for each other. |" COMBINE_UPDATES
+                ", or use several copies of the address."},
+    /* Most slices have atomic operations, so copies of one address would help little. */
+    {.id = "global_atomics_spread",
      .version = 1,
+     .section = "MemoryWorkloadAnalysis_Tables",
+     .title = "Atomic operations keep many L2 slices busy",
+     .cause = RL_CAUSE_ATOMIC_THROUGHPUT,
+     .inputs = {GLOBAL_ATOMICS_INPUTS},
+     .condition = "atomic >= " RL_TEXT(RL_BUSY_PCT) " && average >= 0.5 * atomic",
+     .speedup = "atomic",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .opcodes = GLOBAL_ATOMICS_OPCODES,
+     .message =
+         "{atomics + reductions:0} atomic operations of warps keep the atomic units of L2 busy: {average} % of the time in "
+         "the average slice, {atomic} % in the busiest one. |" COMBINE_UPDATES "."},
+    {.id = "shared_atomics",
+     .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Atomic operations in shared memory conflict",
      .cause = RL_CAUSE_SHARED_ATOMICS,

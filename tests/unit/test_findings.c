@@ -216,6 +216,12 @@ static void stalls_on_atomics_are_a_part_of_the_atomics_finding(void **state) {
   assert_finding(2, "stall_barrier", 20);
 }
 
+static void spread_atomics_are_busy_time(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 90), {"global_atomics_spread", 95}), 1);
+  assert_finding(0, "global_atomics_spread", 90);
+}
+
 static void latencies_get_only_the_time_that_a_tail_leaves(void **state) {
   (void)state;
   assert_int_equal(
@@ -344,6 +350,7 @@ int main(void) {
       cmocka_unit_test(overlapping_estimates_count_once),
       cmocka_unit_test(summaries_join_the_largest_finding_of_their_part),
       cmocka_unit_test(stalls_on_atomics_are_a_part_of_the_atomics_finding),
+      cmocka_unit_test(spread_atomics_are_busy_time),
       cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
       cmocka_unit_test(blocks_save_only_the_time_in_which_blocks_exist),
       cmocka_unit_test(idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves),

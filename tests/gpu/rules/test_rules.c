@@ -39,6 +39,7 @@ typedef struct rule_case {
 
 #define COMPUTE_PCT "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 #define MEMORY_PCT "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+#define ATOMIC_UNIT(rollup) "lts__d_atomic_input_cycles_active." #rollup ".pct_of_peak_sustained_elapsed"
 
 static const rule_case rule_cases[] = {
     {"bound_memory", "copy", "fma"},
@@ -114,6 +115,7 @@ static const rule_case rule_cases[] = {
     {"local_memory", "local", "fma"},
     {"register_spills", "too_few_registers", "local"},
     {"global_atomics", "red_one_word", "red_spread"},
+    {"global_atomics_spread", "red_spread", "red_one_word", {{ATOMIC_UNIT(max), 95}, {ATOMIC_UNIT(avg), 90}}},
     {"shared_atomics", "shared_atomics_one_word", "shared_atomics_spread"},
     {"l2_compression", "noise", "no_noise"},
     {"launch_overhead", "tiny", "copy"},
