@@ -1,10 +1,24 @@
 /* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. The input used_bytes is in bytes per
- * sector; pipe, memory, dram and l2 are percentages of the sustained peak. */
+ * sector; pipe, shared_pipe, memory, dram and l2 are percentages of the sustained peak. */
 #include "analyze/rules_tables.h"
 
 #define SECTOR "32" /* bytes */
 #define INSTRUCTIONS \
   { "instructions", "smsp__inst_executed.sum" }
+
+/* How busy L2 or DRAM is: the busier of both. `memory` is the busiest unit of all, also of L1 and shared memory. It limits l2,
+ * which also counts the eviction of what previous kernels left in L2. */
+#define L2_OR_DRAM_PCT "min(memory, max(dram, l2))"
+#define L2_OR_DRAM_INPUTS \
+  RL_INPUT_MEMORY_PCT, RL_INPUT_DRAM_PCT, { "l2", "lts__throughput.avg.pct_of_peak_sustained_elapsed" }
+/* All sectors that L1 reads from L2 and writes to it, also those of the TMA and of textures. */
+#define L2_SECTORS \
+  { "l2_sectors", "lts__t_sectors_srcunit_tex.sum" }
+/* How busy L1's data stage is with accesses to global and local memory. */
+#define L1_PCT "(pipe - shared_pipe)"
+#define SHARED_PIPE \
+  { "shared_pipe", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed" }
+#define L1_INPUTS {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}, SHARED_PIPE
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
  * as a broadcast) are excluded, because they cannot be improved. The estimates of both rules add up to at most the busy time of
@@ -31,16 +45,16 @@
 /* One rule for loads and one for stores of shared memory. Their estimates add up to at most the busy time of the pipeline. */
 #define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                  \
   {                                                                                                                              \
-    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                       \
+    .id = "bank_conflicts_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                       \
     .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                                 \
     .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                   \
                {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                      \
                {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                     \
                {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                   \
                INSTRUCTIONS,                                                                                                     \
-               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                   \
+               SHARED_PIPE},                                                                                                     \
     .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",             \
-    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,        \
+    .speedup = "shared_pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass, \
     .message =                                                                                                                   \
         "{requests:0} shared-memory " accesses                                                                                   \
         " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                                 \
@@ -222,10 +236,10 @@ const rl_rule rl_rules_memory[] = {
                 {"ld", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
                 {"st", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"},
                 INSTRUCTIONS,
-                {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},
+                SHARED_PIPE},
      .terms = {{"conflicts", "all_conflicts - ld_conflicts - st_conflicts - copy_conflicts"}},
      .condition = "atomics >= 0.005 * instructions && conflicts >= 0.25 * atomics && conflicts > 0",
-     .speedup = "pipe * (shared - ld - st) / shared",
+     .speedup = "shared_pipe * (shared - ld - st) / shared",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "ATOMS",

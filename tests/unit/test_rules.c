@@ -23,7 +23,13 @@ typedef struct rule_case {
 #define SHARED_ATOMICS                                                                                            \
   "atomics=100 all_conflicts=1275 ld_conflicts=1000 st_conflicts=200 copy_conflicts=50 shared=1000 ld=150 st=50 " \
   "instructions=1000 "                                                                                            \
-  "pipe=80"
+  "shared_pipe=80"
+#define UNCOALESCED "requests=100 instructions=1000 memory=90 dram=80 l2=70 pipe=30 shared_pipe=10 "
+#define DRAM_SECTORS "used_bytes=8 loaded=1000 loaded_from_l2=1000 dram=40 "
+#define LOCAL_MEMORY                                                                                            \
+  "loads=100 stores=100 instructions=1000 registers=255 local_ld=300 local_st=300 global_ld=100 global_st=100 " \
+  "dram=10 l2=80 pipe=30 shared_pipe=10 "
+#define L2_SLICES "average_lookups=40 sent=30 average_sent=20 received=10 average_received=5 atomic=59 "
 #define LONG_SCOREBOARD "stalled=6 latency=20 issued=0.5 compute=40 memory=20"
 
 #define STALL_CASE(reason, change) \
@@ -146,9 +152,9 @@ static const rule_case cases[] = {
     {"dram_sector_use", "used_bytes=8 loaded=2000 missed=2000 requested=2000 dram=40", 30, "used_bytes=30.5"},
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "needed=161"},
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "dram=29.9"},
-    {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 shared=6400 requests=100 instructions=1000 pipe=80", 38.75,
+    {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 shared=6400 requests=100 instructions=1000 shared_pipe=80", 38.75,
      "conflicts=319"},
-    {"bank_conflicts_st", "conflicts=100 wavefronts=200 shared=200 requests=100 instructions=1000 pipe=50", 25,
+    {"bank_conflicts_st", "conflicts=100 wavefronts=200 shared=200 requests=100 instructions=1000 shared_pipe=50", 25,
      "instructions=20001"},
     {"l1_hit_low", "sectors=1000 hits=100 l2_sectors=900 l2_hits=850 l2=60", NAN, "hits=500"},
     {"l1_hit_low", "sectors=1000 hits=100 l2_sectors=900 l2_hits=850 l2=60", NAN, "l2=39.9"},
