@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
+enum { RL_RULE_MAX_INPUTS = 16, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
 /* Section of the rules about a run's trace, which belong to no section of a kernel's report. */
 #define RL_RULE_TIMELINE_SECTION "Timeline"

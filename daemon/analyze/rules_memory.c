@@ -21,21 +21,26 @@
 #define L1_INPUTS {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}, SHARED_PIPE
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
- * as a broadcast) are excluded, because they cannot be improved. The estimates of both rules add up to at most the busy time of
- * the memory. */
-#define UNCOALESCED_RULE(op, accesses, other_op, sass)                                                                           \
+ * as a broadcast) are excluded, because they cannot be improved. The bytes fit into `packed` sectors. If L1 hits leave fewer
+ * sectors than that to L2, only L1 has too much work. */
+#define UNCOALESCED_RULE(op, accesses, other_op, l2_metric, sass)                                                                \
   {                                                                                                                              \
-    .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                          \
+    .id = "uncoalesced_" #op, .version = 4, .section = "MemoryWorkloadAnalysis_Tables",                                          \
     .title = "Global " accesses " are not coalesced", .cause = RL_CAUSE_COALESCING,                                              \
     .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                           \
                {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                               \
                {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                           \
+               {"reached_l2", l2_metric},                                                                                        \
                {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                             \
                INSTRUCTIONS,                                                                                                     \
-               RL_INPUT_MEMORY_PCT},                                                                                             \
+               L2_SECTORS,                                                                                                       \
+               L2_OR_DRAM_INPUTS,                                                                                                \
+               L1_INPUTS},                                                                                                       \
+    .terms = {{"packed", "sectors * used_bytes / " SECTOR},                                                                      \
+              {"saved_in_l2", L2_OR_DRAM_PCT " * (min(sectors, reached_l2) - packed) / l2_sectors"},                             \
+              {"saved_in_l1", L1_PCT " * (sectors - packed) / (sectors + others)"}},                                             \
     .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",             \
-    .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,              \
-    .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,                                                                            \
+    .speedup = "max(saved_in_l2, saved_in_l1)", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,    \
     .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                             \
                " bytes of each sector, and each request of a warp needs {sectors / requests} "                                   \
                "sectors. |Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
@@ -71,43 +76,52 @@
 #define COMBINE_UPDATES "Combine values in registers, in a warp (__reduce_add_sync) or in shared memory first"
 
 const rl_rule rl_rules_memory[] = {
-    UNCOALESCED_RULE(ld, "loads", "st", "LDG"),
-    UNCOALESCED_RULE(st, "stores", "ld", "STG"),
+    UNCOALESCED_RULE(ld, "loads", "st", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum", "LDG"),
+    UNCOALESCED_RULE(st, "stores", "ld", "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum", "STG"),
     {.id = "l2_sectors_excess",
-     .version = 1,
+     .version = 2,
      .section = "SourceCounters",
      .title = "Global accesses request more L2 sectors than needed",
      .cause = RL_CAUSE_COALESCING,
      .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"},
                 {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
-                RL_INPUT_MEMORY_PCT},
-     .terms = {{"excess", "sectors - ideal"}},
-     .condition = "excess >= 0.05 * sectors && excess > 0",
-     .speedup = "memory * excess / sectors",
+                {"local", "memory_l2_theoretical_sectors_local"},
+                L2_SECTORS,
+                L2_OR_DRAM_INPUTS},
+     /* The theoretical counts include accesses that hit in L1. */
+     .terms = {{"excess", "min(sectors, l2_sectors - local) - ideal"}},
+     .condition = "excess >= 0.05 * l2_sectors && excess > 0",
+     .speedup = L2_OR_DRAM_PCT " * excess / l2_sectors",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{excess:0} of the {sectors:0} sectors ({100 * excess / sectors:0} %) that global accesses request from L2 would "
-                "not be needed if each warp's accesses were packed into the fewest sectors that hold the data. |The "
-                "per-instruction counts show which accesses cause them."},
+     .message =
+         "{excess:0} of the {l2_sectors:0} sectors ({100 * excess / l2_sectors:0} %) that L1 reads from L2 or writes to it "
+         "would not be needed if each warp's global accesses were packed into the fewest sectors that hold the data. |The "
+         "per-instruction counts show which accesses cause them."},
     {.id = "dram_sector_use",
-     .version = 2,
+     .version = 3,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "DRAM reads bytes that no thread uses",
      .cause = RL_CAUSE_COALESCING,
      .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
-                {"loaded", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"}, /* does not count TMA and bulk copies of cp.async */
+                {"loaded", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
+                {"loaded_from_l2", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum"},
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
                 {"requested", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 RL_INPUT_DRAM_PCT},
-     .terms = {{"waste", "100 * (1 - used_bytes * min(missed, requested) / (" SECTOR " * missed))"}},
+     /* The most bytes that can be used: loads use each of their bytes once, and the TMA, textures and local memory whole
+      * sectors. A sector that is loaded repeatedly, from L1 or L2, can be used completely. */
+     .terms = {{"other_bytes", SECTOR " * max(0, requested - loaded_from_l2)"},
+               {"most_bytes", "min(loaded * used_bytes + other_bytes, " SECTOR " * min(requested, missed))"},
+               {"waste", "100 * (1 - most_bytes / (" SECTOR " * missed))"}},
      .condition = "used_bytes > 0 && loaded >= 0.5 * requested && missed >= 0.1 * requested && waste >= 5 && dram >= 10",
      .speedup = "dram * waste / 100",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Loads use {used_bytes} of the " SECTOR
                 " bytes of each sector. For the {requested:0} sectors that L1 requested from L2, {missed:0} were read from DRAM "
-                "(a miss can read two), so {waste:0} % of the bytes that DRAM delivers are not used. A stride between threads "
-                "causes this. |Change the data layout."},
+                "(a miss can read two), so at least {waste:0} % of the bytes that DRAM delivers are not used. A stride between "
+                "threads causes this. |Change the data layout."},
     {.id = "traffic_above_model",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -154,7 +168,7 @@ const rl_rule rl_rules_memory[] = {
                 "is expected of a stream that uses each byte once. |If data is reused, run the blocks that share it at the same "
                 "time, in an order whose working set fits L2."},
     {.id = "local_memory",
-     .version = 2,
+     .version = 3,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Registers spill, or arrays are in local memory",
      .cause = RL_CAUSE_LOCAL_MEMORY,
@@ -163,20 +177,25 @@ const rl_rule rl_rules_memory[] = {
                 INSTRUCTIONS,
                 {"registers", "launch__registers_per_thread"},
                 {"local_ld", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"},
+                {"local_ld_missed", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_miss.sum"},
                 {"local_st", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"},
                 {"global_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
                 {"global_st", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
-                RL_INPUT_MEMORY_PCT},
-     .terms = {{"local", "loads + stores"}, {"sectors", "local_ld + local_st"}},
+                L2_SECTORS,
+                L2_OR_DRAM_INPUTS,
+                L1_INPUTS},
+     .terms = {{"local", "loads + stores"},
+               {"share", "(local_ld + local_st) / (local_ld + local_st + global_ld + global_st)"},
+               {"l2_share", "min(1, (local_ld_missed + local_st) / l2_sectors)"}}, /* L1 writes through */
      .condition = "local >= 0.01 * instructions && local > 0",
-     .speedup = "memory * sectors / (sectors + global_ld + global_st)",
+     .speedup = "max(" L2_OR_DRAM_PCT " * l2_share, " L1_PCT " * share)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .opcodes = "LDL STL",
      .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions} % of all instructions, "
-                "and {100 * sectors / (sectors + global_ld + global_st):0} % of the sectors that L1 is asked for; each thread "
-                "has {registers:0} registers. |Allow more registers per thread, shorten live ranges, and index small arrays with "
-                "constants (unroll loops) so that they stay in registers."},
+                "and {100 * share:0} % of the sectors that L1 is asked for; each thread has {registers:0} registers. |Allow more "
+                "registers per thread, shorten live ranges, and index small arrays with constants (unroll loops) so that they "
+                "stay in registers."},
     {.id = "register_spills",
      .version = 1,
      .section = "SourceCounters",

@@ -137,19 +137,31 @@ static const rule_case cases[] = {
     {"pipe_fp64_saturated", "busy=75", NAN, "busy=74.9"},
     {"pipe_xu_saturated", "busy=75", NAN, "busy=74.9"},
     {"pipe_lsu_saturated", "busy=75", NAN, "busy=74.9"},
-    {"uncoalesced_ld", "used_bytes=4 sectors=3200 others=0 requests=100 instructions=1000 memory=80", 70, "used_bytes=24"},
-    {"uncoalesced_ld", "used_bytes=4 sectors=3200 others=0 requests=100 instructions=1000 memory=80", 70, "sectors=199"},
-    {"uncoalesced_ld", "used_bytes=4 sectors=3200 others=0 requests=100 instructions=1000 memory=80", 70,
+    {"uncoalesced_ld", UNCOALESCED "used_bytes=4 sectors=3200 others=0 reached_l2=3200 l2_sectors=3200", 70, "used_bytes=24"},
+    {"uncoalesced_ld", UNCOALESCED "used_bytes=4 sectors=3200 others=0 reached_l2=3200 l2_sectors=3200", 70, "sectors=199"},
+    {"uncoalesced_ld", UNCOALESCED "used_bytes=4 sectors=3200 others=0 reached_l2=3200 l2_sectors=3200", 70,
      "used_bytes=0"}, /* cp.async alone: the bytes are not counted */
-    {"uncoalesced_st", "used_bytes=8 sectors=1600 others=1600 requests=100 instructions=1000 memory=100", 37.5,
+    {"uncoalesced_ld", UNCOALESCED "used_bytes=4 sectors=3200 others=0 reached_l2=3200 l2_sectors=6400", 35,
+     "requests=4"}, /* the TMA moves as many sectors */
+    {"uncoalesced_ld", UNCOALESCED "used_bytes=4 sectors=3200 others=0 reached_l2=400 l2_sectors=400", 17.5,
+     "requests=4"}, /* L1 serves the other bytes of each sector, and is busy for 20 % of the time */
+    {"uncoalesced_st", UNCOALESCED "used_bytes=8 sectors=1600 others=1600 reached_l2=1600 l2_sectors=3200", 30,
      "instructions=20001"},
-    {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=951"},
-    {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=1000"},
-    {"dram_sector_use", "used_bytes=8 loaded=1000 missed=800 requested=1000 dram=40", 30, "missed=99"},
-    {"dram_sector_use", "used_bytes=8 loaded=500 missed=800 requested=1000 dram=40", 30, "loaded=499"},
-    {"dram_sector_use", "used_bytes=8 loaded=1000 missed=800 requested=1000 dram=40", 30, "used_bytes=0"},
-    {"dram_sector_use", "used_bytes=8 loaded=2000 missed=2000 requested=1000 dram=40", 35, "dram=9.9"},
-    {"dram_sector_use", "used_bytes=8 loaded=2000 missed=2000 requested=2000 dram=40", 30, "used_bytes=30.5"},
+    {"l2_sectors_excess", "sectors=1000 ideal=500 local=0 l2_sectors=1000 memory=90 dram=80 l2=20", 40, "ideal=951"},
+    {"l2_sectors_excess", "sectors=1000 ideal=500 local=0 l2_sectors=1000 memory=90 dram=20 l2=80", 40, "ideal=1000"},
+    {"l2_sectors_excess", "sectors=1000 ideal=500 local=0 l2_sectors=1000 memory=90 dram=20 l2=80", 40,
+     "l2_sectors=520"}, /* L1 serves the excess */
+    {"l2_sectors_excess", "sectors=1000 ideal=500 local=1000 l2_sectors=2000 memory=70 dram=20 l2=80", 17.5, "local=1500"},
+    {"dram_sector_use", DRAM_SECTORS "missed=800 requested=1000", 27.5, "missed=99"},
+    {"dram_sector_use", DRAM_SECTORS "missed=800 requested=1000", 27.5, "used_bytes=0"},
+    {"dram_sector_use", DRAM_SECTORS "missed=800 requested=1000", 27.5, "dram=9.9"},
+    {"dram_sector_use", DRAM_SECTORS "missed=1000 requested=1000", 30, "loaded=499"},
+    {"dram_sector_use", DRAM_SECTORS "missed=2000 requested=1000", 35, "used_bytes=0"}, /* each miss reads two sectors */
+    {"dram_sector_use", DRAM_SECTORS "missed=1000 requested=1000", 30, "used_bytes=30.5"},
+    {"dram_sector_use", "used_bytes=4 loaded=1e6 loaded_from_l2=1e6 missed=1e6 requested=1e6 dram=60", 52.5,
+     "loaded=8e6"},                                                                           /* L1 serves the other bytes */
+    {"dram_sector_use", DRAM_SECTORS "missed=1000 requested=1000", 30, "missed=260"},         /* L2 serves the other bytes */
+    {"dram_sector_use", DRAM_SECTORS "missed=2000 requested=2000", 15, "loaded_from_l2=200"}, /* the TMA loads the rest */
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "needed=161"},
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "dram=29.9"},
     {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 shared=6400 requests=100 instructions=1000 shared_pipe=80", 38.75,
@@ -160,9 +172,9 @@ static const rule_case cases[] = {
     {"l1_hit_low", "sectors=1000 hits=100 l2_sectors=900 l2_hits=850 l2=60", NAN, "l2=39.9"},
     {"l2_hit_low", "sectors=1000 hits=100 dram=70", NAN, "hits=500"},
     {"l2_hit_low", "sectors=1000 hits=100 dram=70", NAN, "dram=49.9"},
-    {"local_memory",
-     "loads=100 stores=100 instructions=1000 registers=255 local_ld=300 local_st=300 global_ld=100 global_st=100 memory=80", 60,
-     "instructions=20001"},
+    {"local_memory", LOCAL_MEMORY "local_ld_missed=300 l2_sectors=800 memory=80", 60, "instructions=20001"},
+    {"local_memory", LOCAL_MEMORY "local_ld_missed=300 l2_sectors=6000 memory=80", 15, "instructions=20001"}, /* L1: 20 % busy */
+    {"local_memory", LOCAL_MEMORY "local_ld_missed=60 l2_sectors=400 memory=80", 72, "instructions=20001"},
     {"register_spills", "bytes=4e6 loads=100 stores=100 instructions=1000 registers=32", NAN, "bytes=0"},
     {"register_spills", "bytes=4e6 loads=100 stores=100 instructions=1000 registers=32", NAN, "instructions=20001"},
     {"global_atomics", "atomic=60 average=1 atomics=0 reductions=1000", 60, "atomic=59.9"},
