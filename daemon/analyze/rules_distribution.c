@@ -1,22 +1,8 @@
 /* Rules about the balance of load between units of one kind. */
 #include "analyze/rules_tables.h"
 
-/* A kernel takes as long as its busiest unit. With even load it would take as long as the average unit. Units do not limit the
- * kernel if the busiest one is active for less than half of the time. */
-#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, ending)                                             \
-  {                                                                                                                              \
-    .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",        \
-    .cause = RL_CAUSE_HOT_UNITS,                                                                                                 \
-    .inputs = {{"longest", clock "__cycles_active.max"},                                                                         \
-               {"average", clock "__cycles_active.avg"},                                                                         \
-               {"shortest", clock "__cycles_active.min"},                                                                        \
-               {"elapsed", clock "__cycles_elapsed.max"} extra_input},                                                           \
-    .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest" extra_condition,                               \
-    .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,               \
-    .message = unit_name                                                                                                         \
-        " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0} % of the " \
-        "longest. " ending                                                                                                       \
-  }
+#define L2_SLICE_INPUT(name, counter, rollup) \
+  { name, "lts__" counter "." rollup ".pct_of_peak_sustained_elapsed" }
 
 const rl_rule rl_rules_work_distribution[] = {
     {.id = "imbalance_sm",
@@ -39,12 +25,43 @@ const rl_rule rl_rules_work_distribution[] = {
                 "are active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take "
                 "different times, or the number of blocks is not a multiple of the number of multiprocessors. |Split long "
                 "blocks, use more and smaller ones, or use dynamic scheduling."},
-    IMBALANCE_RULE(
-        l2, "L2 slices", "lts", RL_COMMA RL_INPUT_ATOMIC_UNIT_PCT,
-        " && atomic < " RL_TEXT(RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
-        "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this. |Pad "
-        "such strides, or use several copies of the address."),
-    IMBALANCE_RULE(dram, "DRAM channels", "dram", , "",
-                   "Accesses concentrate on few channels. |Avoid strides that are large powers of two."),
+    /* With even load, the busiest slice would be as busy as the average one. Cycles in which a slice is active are no measure of
+     * its load, because a slice is active while a request waits. Slices differ by some percent in every kernel. */
+    {.id = "imbalance_l2",
+     .version = 4,
+     .section = "WorkloadDistribution",
+     .title = "L2 slices are unevenly loaded",
+     .cause = RL_CAUSE_HOT_UNITS,
+     .inputs = {L2_SLICE_INPUT("lookups", "t_tag_requests", "max"), L2_SLICE_INPUT("average_lookups", "t_tag_requests", "avg"),
+                L2_SLICE_INPUT("sent", "lts2xbar_cycles_active", "max"),
+                L2_SLICE_INPUT("average_sent", "lts2xbar_cycles_active", "avg"),
+                L2_SLICE_INPUT("received", "xbar2lts_cycles_active", "max"),
+                L2_SLICE_INPUT("average_received", "xbar2lts_cycles_active", "avg"), RL_INPUT_ATOMIC_UNIT_PCT},
+     .terms = {{"busiest", "max(lookups, sent, received)"}, {"average", "max(average_lookups, average_sent, average_received)"}},
+     .condition = "busiest >= " RL_TEXT(RL_BUSY_PCT) " && busiest - average >= 0.2 * busiest && atomic < " RL_TEXT(
+         RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
+     .speedup = "busiest - average",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = "Tag lookups or a link of the busiest L2 slice work at {busiest} % of their peak, those of the average slice at "
+                "{average} %. Accesses concentrate on few slices: strides that are large powers of two, or one hot address, "
+                "cause this. |Pad such strides, or use several copies of the address."},
+    /* A channel does not limit the kernel if it is active for less than half of the time. */
+    {.id = "imbalance_dram",
+     .version = 3,
+     .section = "WorkloadDistribution",
+     .title = "DRAM channels are unevenly loaded",
+     .cause = RL_CAUSE_HOT_UNITS,
+     .inputs = {{"longest", "dram__cycles_active.max"},
+                {"average", "dram__cycles_active.avg"},
+                {"shortest", "dram__cycles_active.min"},
+                {"elapsed", "dram__cycles_elapsed.max"}},
+     .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest",
+     .speedup = "100 * (longest - average) / elapsed",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message =
+         "DRAM channels are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / "
+         "longest:0} % of the longest. Accesses concentrate on few channels. |Avoid strides that are large powers of two."},
     {NULL},
 };

@@ -24,7 +24,6 @@ extern const rl_rule rl_rules_speed_of_light[], rl_rules_launch[], rl_rules_occu
 /* The atomic unit of the busiest L2 slice. */
 #define RL_INPUT_ATOMIC_UNIT_PCT \
   { "atomic", "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed" }
-#define RL_COMMA , /* a comma inside a macro argument */
 #define RL_INPUT_DURATION_NS \
   { "duration_ns", "gpu__time_duration.sum" }
 #define RL_INPUT_GRID_BLOCKS \

@@ -189,8 +189,9 @@ static const rule_case cases[] = {
     {"imbalance_sm", "longest=1000 average=500 elapsed=1000 blocks=132 sms=132", 50, "elapsed=2001"},
     {"imbalance_sm", "longest=1000 average=250 elapsed=1000 blocks=66 sms=132", 50,
      "blocks=33"}, /* idle multiprocessors don't count */
-    {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000 atomic=59", 25, "average=901"},
-    {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000 atomic=59", 25, "atomic=60"},
+    {"imbalance_l2", L2_SLICES "lookups=95", 55, "average_sent=77"},
+    {"imbalance_l2", L2_SLICES "lookups=95", 55, "atomic=60"},
+    {"imbalance_l2", L2_SLICES "lookups=60", 20, "lookups=59.9"},
     {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
     {"timeline_host_work", "idle=5 idle_us=50 gaps=3", 5, "idle=4.9"},
     {"timeline_launch_latency", "idle=40 idle_us=50 gaps=3", 40, "idle=4.9"},
