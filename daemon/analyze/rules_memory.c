@@ -140,7 +140,7 @@ const rl_rule rl_rules_memory[] = {
     BANK_CONFLICTS_RULE(ld, "loads", "LDS LDSM"),
     BANK_CONFLICTS_RULE(st, "stores", "STS STSM"),
     {.id = "l1_hit_low",
-     .version = 1,
+     .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "L1 misses data that L2 holds",
      .cause = RL_CAUSE_CACHE_REUSE,
@@ -152,8 +152,9 @@ const rl_rule rl_rules_memory[] = {
      .condition = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_sectors && l2 >= 40",
      .kind = RL_FINDING_WARNING,
      .message = "{100 * hits / sectors:0} % of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0} % of the sectors "
-                "read from L2 hit there, and L2 works at {l2} % of its peak: data is reused only after L1 has evicted it. "
-                "|Smaller tiles for each block, or shared memory, keep it closer."},
+                "read from L2 hit there, and L2 works at {l2} % of its peak: several multiprocessors load the same data, or one "
+                "loads it again after L1 has evicted it. |For data that blocks share, use larger tiles, or clusters with "
+                "multicast. For data that one block reuses, use a smaller working set per block, or shared memory."},
     {.id = "l2_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
