@@ -160,7 +160,7 @@ test('classes of time add up, and show their longest interval', async () => {
   const rows = await page.locator('#time-class-table tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows.map(([name, time, , intervals]) => [name, time, intervals]), [['Kernels', '402.0 µs', ''],
-    ['Copies alone', '500.0 ns', ''], ['Idle: a copy starts', '1.50 µs', '2']]);
+    ['Copies alone', '500.0 ns', ''], ['Idle: the device starts queued work', '1.50 µs', '2']]);
   assert.equal(await page.locator('#timeline-findings li').count(), 0, 'an idle share below 5 % is no finding');
   const shown = await windowAfter(page, () => page.getByRole('button', { name: /^1\.00 µs before/ }).click());
   assert.ok(shown.from < 9 && shown.from + shown.span > 10, 'the interval from 9 to 10 µs');
