@@ -154,6 +154,10 @@ static bool evict_until_fits(rl_body_cache *cache, size_t added_bytes) {
   return true;
 }
 
+bool rl_body_cache_make_space(rl_body_cache *cache, size_t length) {
+  return evict_until_fits(cache, length + RL_BODY_OVERHEAD_BYTES);
+}
+
 void rl_body_cache_free(rl_body_cache *cache) {
   if (cache == NULL) return;
   (void)evict_until_fits(cache, SIZE_MAX / 2); /* removes every entry, because so many bytes never fit */
@@ -164,8 +168,7 @@ void rl_body_cache_free(rl_body_cache *cache) {
 rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *text, const char *content_type,
                                    void (*add_headers)(struct MHD_Response *response, const char *etag)) {
   size_t length = strlen(text);
-  cache_entry *entry = NULL;
-  if (evict_until_fits(cache, length + RL_BODY_OVERHEAD_BYTES)) entry = calloc(1, sizeof *entry);
+  cache_entry *entry = calloc(1, sizeof *entry);
   if (entry == NULL) {
     free(text);
     return NULL;

@@ -41,8 +41,11 @@ typedef struct rl_cached_body {
 
 rl_body_cache *rl_body_cache_new(size_t max_bytes); /* NULL if memory is exhausted */
 void rl_body_cache_free(rl_body_cache *cache);      /* after all replies have ended */
-/* Makes a body, which the caller releases. Takes ownership of the malloc'ed `text`. Calls add_headers for each response of the
- * body. Returns NULL if memory is exhausted, or if the bodies of replies in progress leave too little of max_bytes. */
+/* Removes cached bodies until a body of this length fits. Returns false if it doesn't fit, because the bodies of replies in
+ * progress leave too little of max_bytes. */
+bool rl_body_cache_make_space(rl_body_cache *cache, size_t length);
+/* Makes a body, which the caller releases; the caller has made space for it. Takes ownership of the malloc'ed `text`. Calls
+ * add_headers for each response of the body. Returns NULL if memory is exhausted. */
 rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *text, const char *content_type,
                                    void (*add_headers)(struct MHD_Response *response, const char *etag));
 /* Adds the gzip encoding, unless it exists or memory is exhausted. */

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/http_syntax.h"
 #include "api/response.h"
 #include "api/server_internal.h"
+#include "base/clock.h"
 
-enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
+enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024, SPACE_CHECK_MS = 2, VICTIM_WAIT_MS = 20 };
+static const int64_t MAX_SPACE_WAIT_NS = 3000000000; /* longer than a client has to read a reply while memory is short */
 
 /* --- keys -------------------------------------------------------------------------------------------------------------- */
 
@@ -199,13 +202,38 @@ static void add_headers(struct MHD_Response *response, const char *etag) {
   rl_response_add_security_headers(response);
 }
 
+/* Waits until a body fits, at most VICTIM_WAIT_MS. */
+static bool fits_soon(const rl_server *server, size_t length) {
+  for (int waited_ms = 0; waited_ms < VICTIM_WAIT_MS; waited_ms += SPACE_CHECK_MS) {
+    if (rl_body_cache_make_space(server->body_cache, length)) return true;
+    usleep(SPACE_CHECK_MS * 1000);
+  }
+  return false;
+}
+
+/* Makes space for a body. If replies in progress use all memory, ends one after another of those that their clients have not read
+ * for longest; MHD frees a reply when it closes the connection. Returns false if this does not help. */
+static bool make_space(const rl_server *server, size_t length) {
+  if (rl_body_cache_make_space(server->body_cache, length)) return true;
+  const int64_t start_ns = rl_monotonic_ns();
+  for (int64_t now_ns = start_ns; now_ns - start_ns < MAX_SPACE_WAIT_NS; now_ns = rl_monotonic_ns()) {
+    (void)rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_REPLIES, now_ns);
+    if (fits_soon(server, length)) return true;
+    if (atomic_load(&server->stopping)) return false;
+  }
+  return false;
+}
+
 int rl_cached_reply_make(rl_http_request *request, char *text, const char *content_type, rl_error *err) {
   rl_body_cache *cache = request->server->body_cache;
   if (text == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
-  rl_cached_body *body = rl_body_cache_make(cache, request->cache_key, text, content_type, add_headers);
-  if (body == NULL)
+  if (!make_space(request->server, strlen(text))) {
+    free(text);
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
                    "Replies in progress use all memory that the daemon allows for replies; try again later.");
+  }
+  rl_cached_body *body = rl_body_cache_make(cache, request->cache_key, text, content_type, add_headers);
+  if (body == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
   body->dependencies = request->dependencies;
   body->revision = request->revision;
   if (request->revision != 0) rl_body_cache_insert(cache, body);

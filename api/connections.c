@@ -232,6 +232,14 @@ bool rl_connections_have_resource(rl_connections *connections, rl_resource numbe
   return available;
 }
 
+bool rl_connections_shut_down_stalled(rl_connections *connections, rl_resource resource, int64_t now_ns) {
+  pthread_mutex_lock(&connections->lock);
+  rl_connection *stalled = find_stalled(&connections->resources[resource], now_ns);
+  if (stalled != NULL) evict(connections, stalled);
+  pthread_mutex_unlock(&connections->lock);
+  return stalled != NULL;
+}
+
 static void end_all_waits_for_client(rl_connections *connections, rl_connection *connection) {
   for (int i = 0; i < RL_RESOURCE_COUNT; i++) end_wait_for_client(&connections->resources[i], &connection->uses[i]);
 }

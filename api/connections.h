@@ -27,6 +27,7 @@ typedef struct rl_connection rl_connection;
 typedef enum rl_resource {
   RL_RESOURCE_BODY_BYTES, /* memory of request bodies */
   RL_RESOURCE_UPLOADS,    /* uploads of which a part is in a file */
+  RL_RESOURCE_REPLIES,    /* replies from the body cache that are being sent */
   RL_RESOURCE_COUNT
 } rl_resource;
 
@@ -60,6 +61,9 @@ bool rl_connection_use_resource(rl_connections *connections, rl_connection *conn
                                 int64_t now_ns);
 /* Returns whether rl_connection_use_resource would now accept an amount of 1 from another connection. */
 bool rl_connections_have_resource(rl_connections *connections, rl_resource resource, int64_t now_ns);
+/* Shuts down the connection that uses the resource and has made no progress for longest. Returns false if there is none within
+ * the resource's patience. */
+bool rl_connections_shut_down_stalled(rl_connections *connections, rl_resource resource, int64_t now_ns);
 /* Called when the daemon begins to work on what a client has sent. The connection is then not shut down for its resources until
  * rl_connection_use_resource. rl_connection_begin_request has the same effect. */
 void rl_connection_begin_work(rl_connections *connections, rl_connection *connection);

@@ -322,6 +322,9 @@ void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t 
 static enum MHD_Result queue_response(rl_http_request *request) {
   if (request->response == NULL) return MHD_NO;
   if (request->must_close) rl_response_add_header(request->response, "Connection", "close");
+  if (request->cached_body != NULL)
+    (void)rl_connection_use_resource(request->server->connections, request->tracked_connection, RL_RESOURCE_REPLIES, 1,
+                                     rl_monotonic_ns());
   enum MHD_Result queued = MHD_queue_response(request->connection, (unsigned)request->status, request->response);
   rl_http_request_release_response(request);
   return queued;

@@ -38,6 +38,7 @@ enum {
   REQUEST_BODIES_BYTES = 64 << 20, /* memory of all request bodies in progress, but at least MIN_LARGEST_BODIES of the largest */
   MIN_LARGEST_BODIES = 4,
   MAX_UPLOADS = 8,      /* uploads of more than one part at the same time */
+  REPLY_PATIENCE_S = 1, /* time for a client to read a reply that keeps memory from others */
   UPLOAD_PATIENCE_S = 5 /* an upload without a part for so long ends if another needs its place */
 };
 static const int64_t second_ns = 1000000000;
@@ -367,6 +368,7 @@ static void limit_resources(const rl_server *server) {
   rl_connections_limit_resource(server->connections, RL_RESOURCE_BODY_BYTES,
                                 largest_bodies > REQUEST_BODIES_BYTES ? largest_bodies : REQUEST_BODIES_BYTES, 0);
   rl_connections_limit_resource(server->connections, RL_RESOURCE_UPLOADS, MAX_UPLOADS, UPLOAD_PATIENCE_S * second_ns);
+  rl_connections_limit_resource(server->connections, RL_RESOURCE_REPLIES, INT64_MAX, REPLY_PATIENCE_S * second_ns);
 }
 
 static int allocate_members(rl_server *server, rl_error *err) {

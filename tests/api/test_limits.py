@@ -254,6 +254,31 @@ def test_slow_readers_leave_database_connections(start):
     assert own_daemon.stop() == 0
 
 
+def test_slow_readers_leave_memory_for_other_replies(start):
+    """Clients that do not read replies of 0.5 MB, together more than the daemon keeps, lose them to other clients. No time-out
+    ends them meanwhile."""
+    own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
+    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
+    rows = Rows(own_daemon)
+    path = f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/timeline"
+    row_bytes = len(own_daemon.get(f"{path}?limit=1000").content) / 1000
+    path += f"?limit={480_000 / row_bytes:.0f}"
+    with contextlib.ExitStack() as clients:
+        slow = []
+        for i in range(170):
+            raw = clients.enter_context(socket.socket())
+            raw.settimeout(60)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect((own_daemon.host, own_daemon.port))
+            raw.sendall(f"GET {path}&from={i} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            slow.append(raw)
+        assert {raw.recv(16)[9:12] for raw in slow} == {b"200"}
+        assert [own_daemon.get(f"/jobs?limit={limit}").status_code for limit in range(1, 21)] == [200] * 20
+        assert len(read_all(slow[0])) < 400_000
+        assert len(read_all(slow[-1])) > 400_000
+    assert own_daemon.stop() == 0
+
+
 def test_many_clients_are_served_at_once(daemon, finished):
     failures = []
 

@@ -24,6 +24,10 @@ static rl_cached_body *make_body_of_size(rl_body_cache *cache, const char *key, 
   memset(text, 'x', bytes);
   text[bytes] = '\0';
   memcpy(text, key, strlen(key));
+  if (!rl_body_cache_make_space(cache, bytes)) {
+    free(text);
+    return NULL;
+  }
   return rl_body_cache_make(cache, key, text, "application/json", add_no_headers);
 }
 
