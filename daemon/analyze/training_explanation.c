@@ -475,7 +475,7 @@ static void explain_scaling(const rl_training_pair *pair, rl_explanation_sentenc
   add_value(sentence, "skipped_steps", "step", run->skipped_steps, run->scaling_reason);
   add_value(sentence, "steps", "step", run->steps, run->scaling_reason);
   if (isnan(run->skipped_steps) || isnan(run->steps)) give_reason(sentence, pair, run, run->scaling_reason);
-  else append(sentence, "Loss scaling skipped %.0f of %.0f steps.", run->skipped_steps, run->steps);
+  else append(sentence, "Loss scaling skipped %.0f of %.0f steps of the measured epochs.", run->skipped_steps, run->steps);
 }
 
 static bool is_half(const rl_training_run *run) { return strcmp(run->precision, "fp16") == 0; }

@@ -58,7 +58,7 @@ typedef struct rl_training_run {
   double operations;            /* operations that an epoch must at least execute */
   double operations_per_s;      /* the device's measured rate for them */
   double memory_bytes[RL_MEMORY_PURPOSES];
-  double skipped_steps, steps; /* numbers of steps in all epochs, including warm-up */
+  double skipped_steps, steps; /* numbers of steps in the measured epochs */
   const char *trace_reason, *counters_reason, *rate_reason, *memory_reason, *scaling_reason;
 } rl_training_run;
 

@@ -73,7 +73,8 @@ static void update_progress(rl_pass_context *pass, const rl_epoch *epoch) {
   pass->current_progress.images_per_s = epoch->images / (epoch->device_ms * 1e-3);
 }
 
-static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool warmup, rl_error *err) {
+/* *skipped_steps: number of steps that were skipped since the instance was reset. */
+static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool warmup, double *skipped_steps, rl_error *err) {
   rl_epoch epoch = {.epoch = index, .warmup = warmup};
   rl_sensor_reading before, after;
   rl_elapsed elapsed;
@@ -91,7 +92,8 @@ static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool 
   epoch.test_loss = has_evaluation(pass) ? finite_or_nan(results.test_loss) : NAN;
   epoch.test_accuracy_ratio = has_evaluation(pass) ? finite_or_nan(results.test_accuracy_ratio) : NAN;
   epoch.loss_scale = finite_or_nan(results.loss_scale);
-  epoch.skipped_steps = finite_or_nan(results.skipped_steps);
+  epoch.skipped_steps = finite_or_nan(results.skipped_steps - *skipped_steps);
+  *skipped_steps = results.skipped_steps;
   epoch.sm_clock_before_mhz = before.sm_clock_mhz;
   epoch.sm_clock_after_mhz = after.sm_clock_mhz;
   epoch.memory_clock_mhz = after.memory_clock_mhz;
@@ -152,10 +154,12 @@ int rl_time_epochs(rl_pass_context *pass, rl_error *err) {
   const int64_t count = (int64_t)warmup + measured;
   pass->iterations_total = (double)count;
   rl_pass_enter_phase(pass, "prepare", -1, count);
+  double skipped_steps = 0;
   for (int64_t i = 0; i < count; i++) {
     bool first = i == 0 || i == (int64_t)warmup;
     if (first && pass->instance->ops->reset(pass->instance, err) < 0) return -1;
-    if (time_epoch(pass, i, count, i < (int64_t)warmup, err) < 0) return -1;
+    if (first) skipped_steps = 0;
+    if (time_epoch(pass, i, count, i < (int64_t)warmup, &skipped_steps, err) < 0) return -1;
   }
   return rl_pass_measure_memory(pass, err) < 0 || rl_pass_measure_launches_per_step(pass, err) < 0 ? -1 : 0;
 }

@@ -149,7 +149,7 @@ CREATE TABLE epochs (
   test_loss REAL,
   test_accuracy_ratio REAL,
   loss_scale REAL,
-  skipped_steps REAL,
+  skipped_steps REAL, -- steps of this epoch whose gradients were not finite
   sm_clock_before_mhz REAL,
   sm_clock_after_mhz REAL,
   memory_clock_mhz REAL,
@@ -587,4 +587,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 34; -- the number of the last migration
+PRAGMA user_version = 35; -- the number of the last migration

@@ -44,9 +44,9 @@ def insert_training_run(rows, job, variant, epoch_ms, traced, counted):
     passes = dict(rows.db.execute("SELECT name, id FROM passes WHERE run_id = ?", [run]))
     for name, value in BUSY.items():
         rows.insert("measurements", pass_id=passes["activity"], name=name, value=value)
-    for epoch in range(2):
-        rows.insert("epochs", pass_id=passes["timing"], epoch=epoch, warmup=0, device_ms=epoch_ms, images=60000,
-                    skipped_steps=epoch if variant == "fp16" else None, throttle_reasons="",
+    for epoch in range(3):
+        rows.insert("epochs", pass_id=passes["timing"], epoch=epoch, warmup=epoch == 0, device_ms=epoch_ms, images=60000,
+                    skipped_steps=10 - epoch if variant == "fp16" else None, throttle_reasons="",
                     unavailable=json.dumps({} if variant == "fp16" else {"skipped_steps": "no loss scaling"}))
     rows.db.execute("UPDATE runs SET steps_per_epoch = 938 WHERE id = ?", [run])
     rows.summarize(run)
@@ -107,7 +107,7 @@ def test_the_speedup_and_its_limit_are_explained(gpu_daemon, job):
 def test_memory_and_conversions_of_fp16_are_explained(gpu_daemon, job):
     sentence_of = sentences(gpu_daemon, job["job"])
     assert values(sentence_of["conversions", job["fp16"]]) == {"conversions": 0.2}
-    assert sentence_of["scaling", job["fp16"]]["text"] == "Loss scaling skipped 1 of 1876 steps."
+    assert sentence_of["scaling", job["fp16"]]["text"] == "Loss scaling skipped 17 of 1876 steps of the measured epochs."
     assert sentence_of["weights", job["fp16"]]["text"].startswith("FP32 master weights stay beside the FP16 copies")
     assert sentence_of["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
 

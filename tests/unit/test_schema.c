@@ -303,6 +303,26 @@ static void stored_shares_are_computed_again(void **state) {
   rl_db_close(&old);
 }
 
+/* Pass 5 has a warm-up epoch and three measured ones. Before version 35, the counts of both series added up. */
+static void stored_skipped_steps_are_those_of_each_epoch(void **state) {
+  (void)state;
+  rl_db old;
+  open_in_memory(&old);
+  execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
+  execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
+  ASSERT_OK(rl_db_execute(
+      &old,
+      "UPDATE epochs SET skipped_steps = iif(pass_id = 2, NULL, iif(epoch = 2, 39, 19));"
+      "INSERT INTO epochs (pass_id, epoch, warmup, skipped_steps, throttle_reasons, unavailable) VALUES (5, 3, 0, 39, '', '{}')",
+      "test", &err));
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  char *counts =
+      select_lines(&old, "SELECT pass_id || ':' || epoch || ':' || coalesce(skipped_steps, 'NULL') AS line FROM epochs");
+  assert_string_equal(counts, "2:0:NULL\n2:1:NULL\n2:2:NULL\n5:0:19.0\n5:1:19.0\n5:2:20.0\n5:3:0.0");
+  free(counts);
+  rl_db_close(&old);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
@@ -311,6 +331,7 @@ int main(void) {
                                      cmocka_unit_test(only_an_upgrade_stores_summaries),
                                      cmocka_unit_test(failed_upgrade_changes_nothing),
                                      cmocka_unit_test(rows_of_the_first_version_are_upgraded),
-                                     cmocka_unit_test(stored_shares_are_computed_again)};
+                                     cmocka_unit_test(stored_shares_are_computed_again),
+                                     cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

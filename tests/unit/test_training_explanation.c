@@ -410,7 +410,7 @@ static void conversions_and_skipped_steps_are_named_for_fp16(void **state) {
   explain_pair(f);
   assert_value(find_sentence(f, "conversions", 2), "conversions", 0.05);
   assert_string_equal(find_sentence(f, "conversions", 2)->links[0].part->launch, "adam");
-  assert_string_equal(find_sentence(f, "scaling", 2)->text, "Loss scaling skipped 2 of 938 steps.");
+  assert_string_equal(find_sentence(f, "scaling", 2)->text, "Loss scaling skipped 2 of 938 steps of the measured epochs.");
   f->candidate.run.precision = "tf32";
   explain_pair(f);
   assert_false(has_topic(f, "conversions"));

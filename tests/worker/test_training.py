@@ -57,6 +57,16 @@ def test_the_cost_counts_the_images_of_the_data_set(tmp_path):
     assert costs[0][1] == 2 * costs[2][1] and costs[0][2] - costs[2][2] == 320 * (28 * 28 + 1)
 
 
+@pytest.mark.parametrize("learning_rate, skipped", ((1, [19, 19, 20]), (1e-3, [0, 0, 0])))
+def test_skipped_steps_are_counted_in_each_epoch(tmp_path, learning_rate, skipped):
+    """With a learning rate of 1, the gradients overflow after the first step. The reset before the measured epochs restores the
+    weights."""
+    with Worker(CPU, "--device", "cpu", env={"ROOFLINED_MNIST_DIR": str(mnist(tmp_path, train=640))}) as worker:
+        changes = {"dataset": "files", "max_images": 0, "batch_size": 32, "precision": "fp16", "learning_rate": learning_rate}
+        epochs = payloads(worker.execute("mnist_cnn", {**SMALL, **changes}), "EPOCH")
+    assert [epoch["skipped_steps"] for epoch in epochs] == skipped
+
+
 def test_two_requests_with_the_same_seed_give_identical_losses(worker):
     runs = [payloads(worker.execute("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
     assert [e["train_loss"] for e in runs[0]] == [e["train_loss"] for e in runs[1]]

@@ -23,9 +23,10 @@ SELECT run.variant, run."precision", job.kind,
     WHEN timing.id IS NULL THEN 'the job did not ask for the timing pass'
     WHEN timing.state = 'unavailable' THEN timing.reason
     WHEN timing.state <> 'completed' THEN 'the timing pass is ' || timing.state END) AS memory_reason,
-  (SELECT max(skipped_steps) FROM epochs WHERE pass_id = timing.id) AS skipped_steps,
-  (SELECT nullif(count(skipped_steps), 0) * run.steps_per_epoch FROM epochs WHERE pass_id = timing.id) AS steps_of_all_epochs,
-  (SELECT min(unavailable ->> '$.skipped_steps') FROM epochs WHERE pass_id = timing.id) AS skipped_steps_reason
+  (SELECT sum(skipped_steps) FROM epochs WHERE pass_id = timing.id AND warmup = 0) AS skipped_steps,
+  (SELECT nullif(count(skipped_steps), 0) * run.steps_per_epoch FROM epochs WHERE pass_id = timing.id AND warmup = 0)
+    AS steps_of_measured_epochs,
+  (SELECT min(unavailable ->> '$.skipped_steps') FROM epochs WHERE pass_id = timing.id AND warmup = 0) AS skipped_steps_reason
 FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
   LEFT JOIN passes timing ON timing.run_id = run.id AND timing.ordinal = 0
   LEFT JOIN passes activity ON activity.run_id = run.id AND activity.ordinal = 1
