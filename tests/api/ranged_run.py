@@ -20,9 +20,10 @@ def rows(kernel_us):
             {"kind": "range", "name": "forward", "start_ns": 50_000, "end_ns": 80_000}]
 
 
-def insert(state, kernel_us=30):
+def insert(state, kernel_us=30, kernels=()):
+    """kernels: the rows of the activity pass's kernels."""
     fixture = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
-    run = fixture.run([{}], trace=([], rows(kernel_us)))
+    run = fixture.run([{}], trace=(kernels, rows(kernel_us)))
     job = fixture.job_of(run)
     fixture.db.close()
     return {"run": run, "job": job}

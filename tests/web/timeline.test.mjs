@@ -16,7 +16,13 @@ const FIRST_NS = 12000;
 const STEP_NS = 16600;
 let inserted, ranged;
 
-const insert = (script) => JSON.parse(execFileSync('python3', [script, path.join(scratch, 'state')]));
+const state = path.join(scratch, 'state');
+const insert = (script) => JSON.parse(execFileSync('python3', [script, state]));
+/** Inserts a run whose two kernels have one symbol and two launches. */
+const insertSharedSymbol = () => JSON.parse(execFileSync('python3', ['-c', `import json, ranged_run
+from traced_run import kernel
+rows = [kernel("q", "attention", "gemm", 30, 1 / 3), kernel("down", "feed_forward", "gemm", 30, 1 / 3)]
+print(json.dumps(ranged_run.insert("${state}", kernels=rows)))`], { cwd: path.dirname(fixture) }));
 before(() => {
   inserted = insert(fixture);
   ranged = insert(path.join(path.dirname(fixture), 'ranged_run.py'));
@@ -209,6 +215,30 @@ test('the table has all phases and their sum, the step', async () => {
   assert.deepEqual(cells.at(-1).filter(Boolean), ['step', '16.60 µs']);
   const note = await page.locator('#phase-note').innerText();
   assert.match(note, /128 blocks and the first 4 steps .* has 2 microbatches\. .* block 0, aligned within ±1\.25 µs\./);
+  await page.close();
+});
+
+test('a kernel whose symbol several launches share has the name of each', async () => {
+  const page = await openJob(insertSharedSymbol().job);
+  await showSettledTimeline(page);
+  assert.deepEqual((await page.locator('#timeline-legend li').allInnerTexts()).sort(), ['cudaLaunchKernel', 'q, down']);
+  await page.locator('#timeline-canvas').focus();
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', '.']) await page.keyboard.press(key);
+  assert.match(await page.locator('#timeline-spoken').textContent(),
+    /^gemm, q or down; attention or feed_forward, Kernels, stream 7, 30\.00 µs, starting at 5\.00 µs$/);
+  await page.close();
+});
+
+test('labels of different symbols differ', async () => {
+  const page = await openJob(ranged.job);
+  const labels = await page.evaluate(async () => {
+    const { symbolLabel } = await import('/lib/timeline/names.js');
+    const kernels = [{ launch: 'q', name: 'gemm<1>(int)' }, { launch: 'down', name: 'gemm<1>(int)' },
+      { launch: 'down', name: 'split_k(int)' }, { launch: 'norm', name: 'rows(int)' }, { name: 'f<1>(int)' },
+      { name: 'f<2>(int)' }];
+    return [...new Set(kernels.map(({ name }) => name))].map((name) => symbolLabel(name, kernels));
+  });
+  assert.deepEqual(labels, ['q, down · gemm', 'down · split_k', 'norm', 'f<1>(int)', 'f<2>(int)']);
   await page.close();
 });
 

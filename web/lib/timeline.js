@@ -11,7 +11,7 @@ import { keys, listenToKeys, listenToPointers, listenToWheel, pointerHelp } from
 import { Layout, laneKey } from '/lib/timeline/lanes.js';
 import { marksOf } from '/lib/timeline/marks.js';
 import { Minimap } from '/lib/timeline/minimap.js';
-import { NameColours, shortName } from '/lib/timeline/names.js';
+import { distinct, NameColours, symbolLabel } from '/lib/timeline/names.js';
 import { Search } from '/lib/timeline/search.js';
 import { Selection } from '/lib/timeline/selection.js';
 import { drawEventTable } from '/lib/timeline/table.js';
@@ -101,8 +101,9 @@ function namesByTime(run, overview) {
       times.set(name, times.get(name) + lane.end[i] - lane.start[i]);
     }
   }
+  for (const { name } of run.kernels) times.set(name, 0); // the events of the overview are merged, the totals are complete
   for (const { name, total_us: total, phases } of run.kernels) {
-    times.set(name, total * 1000);
+    times.set(name, times.get(name) + total * 1000);
     for (const phase of phases) times.set(phase.name, phase.share_ratio * total * 1000);
   }
   return [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
@@ -119,19 +120,23 @@ function drawLegend() {
     }
   }
   const names = [...times].sort(([, a], [, b]) => b - a).slice(0, LEGEND_NAMES).map(([name]) => name);
+  const kernels = [...selectedRun().kernels, ...names.map((name) => ({ name }))]; // other events need distinct labels too
   byId('timeline-legend').replaceChildren(...names.map((name) => {
     const key = createElement('span', { class: 'key', 'aria-hidden': 'true' });
     key.style.background = colours.colour(name, currentTheme().isDark);
-    return createElement('li', { title: name }, key, shortLabel(name));
+    return createElement('li', { title: name }, key, symbolLabel(name, kernels));
   }));
 }
-const shortLabel = (name) => launchOf(name)?.launch ?? shortName(name);
-const launchOf = (name) => selectedRun().kernels.find((kernel) => kernel.name === name);
 
-/** Returns the launch and the training phase of a kernel, or of a phase inside a launch. */
+const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/** Returns the launches and the training phases of the kernels with a symbol, or the phase of a phase inside a launch. An event
+ * has a symbol but no launch, so that several launches with one symbol are alternatives. */
 function detailsOf(name) {
-  const kernel = launchOf(name), phase = selectedRun().kernels.flatMap(({ phases }) => phases).find((one) => one.name === name);
-  return [kernel?.launch, (kernel ?? phase)?.phase].filter((text) => text && text !== name).join(', ');
+  const { kernels } = selectedRun(), named = kernels.filter((kernel) => kernel.name === name);
+  const parts = named.length > 0 ? named : kernels.flatMap(({ phases }) => phases).filter((phase) => phase.name === name);
+  return [parts.map(({ launch }) => launch), parts.map(({ phase }) => phase)].map((all) => alternatives.format(distinct(all)))
+    .filter((text) => text && text !== name).join('; ');
 }
 
 /* --- actions --------------------------------------------------------------------------------------------------------- */

@@ -22,14 +22,25 @@ export function shortName(name) {
   return symbol || name;
 }
 
-/** Returns a label for a kernel that differs from those of the others in the list. This is the name of its launch; if another
- * kernel has the same launch and another symbol, with the short symbol. A kernel without a launch name gets its short symbol, or
- * the whole symbol if another kernel has the same short symbol. */
-export function distinctLabel({ launch, name }, kernels) {
-  const sharesWithOther = (key) => kernels.some((other) => other.name !== name && key(other));
+/** Returns a label for a kernel that differs from those of the others in the list. This is the name of its launch; if a kernel
+ * with another symbol has the same launch, with the short symbol. A kernel without a launch name gets its short symbol, or the
+ * whole symbol if another kernel has the same short symbol. */
+export const distinctLabel = ({ launch, name }, kernels) => labelOf(name, launch ? [launch] : [], kernels);
+
+/** Like distinctLabel, for a symbol: its label names the launches of all its kernels, because an event of a trace has a symbol
+ * but no launch. */
+export const symbolLabel = (name, kernels) =>
+  labelOf(name, distinct(kernels.filter((kernel) => kernel.name === name).map(({ launch }) => launch)), kernels);
+
+/** Returns the values that are neither empty nor repeated. */
+export const distinct = (values) => [...new Set(values)].filter(Boolean);
+
+function labelOf(name, launches, kernels) {
+  const sharesWithOther = (test) => kernels.some((other) => other.name !== name && test(other));
   const symbol = sharesWithOther((other) => shortName(other.name) === shortName(name)) ? name : shortName(name);
-  if (!launch) return symbol;
-  return sharesWithOther((other) => other.launch === launch) ? `${launch} · ${symbol}` : launch;
+  if (launches.length === 0) return symbol;
+  const text = launches.join(', ');
+  return sharesWithOther(({ launch }) => launches.includes(launch)) ? `${text} · ${symbol}` : text;
 }
 
 // Distinguishable with colour vision deficiency (after Paul Tol's "muted" scheme); contrast with the panel at least 3:1.
