@@ -36,12 +36,24 @@ static char *format_number(char *cell, double value, const char *format) {
   return cell;
 }
 
+/* Formats a number below 1000 with at least three significant digits, as web/lib/format.js does. */
+static char *format_with_digits(char *cell, double value, const char *unit) {
+  const double size = fabs(value);
+  if (isnan(value)) return format_number(cell, value, "");
+  if (size > 0 && size < 1) snprintf(cell, RL_CELL_SIZE, "%#.3g %s", value, unit);
+  else snprintf(cell, RL_CELL_SIZE, "%.*f %s", size == 0 ? 0 : size < 100 ? 2 : 1, value, unit);
+  return cell;
+}
+
 char *rl_format_ms(char *cell, double ms) {
-  return ms < 1000 ? format_number(cell, ms, "%.1f ms") : format_number(cell, ms / 1000, "%.2f s");
+  if (fabs(ms) >= 1000) return format_number(cell, ms / 1000, fabs(ms) < 10000 ? "%.3f s" : "%.2f s");
+  return format_with_digits(cell, ms, "ms");
 }
 
 char *rl_format_us(char *cell, double us) {
-  return us < 1000 ? format_number(cell, us, "%.1f µs") : rl_format_ms(cell, us / 1000);
+  const double size = fabs(us);
+  if (size >= 1000) return rl_format_ms(cell, us / 1000);
+  return size > 0 && size < 1 ? format_with_digits(cell, us * 1000, "ns") : format_with_digits(cell, us, "µs");
 }
 
 char *rl_format_count(char *cell, double value) {

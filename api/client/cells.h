@@ -17,8 +17,8 @@ double rl_json_number(const cJSON *object, const char *path);
 
 /* Formats a number with its unit into cell[RL_CELL_SIZE]; NAN as "—". Returns cell. */
 typedef char *(*rl_cell_format)(char *cell, double value);
-char *rl_format_ms(char *cell, double ms); /* "263.9 ms", "18.4 s" */
-char *rl_format_us(char *cell, double us);
+char *rl_format_ms(char *cell, double ms);       /* "263.9 ms", "1.06 ms", "18.40 s" */
+char *rl_format_us(char *cell, double us);       /* "12.50 µs", "640.0 ns", "-3.62 ms" */
 char *rl_format_count(char *cell, double value); /* "227 300": digits in groups of three */
 char *rl_format_bytes(char *cell, double bytes); /* "98.2 MiB" */
 char *rl_format_percent(char *cell, double ratio);

@@ -321,7 +321,7 @@ def test_report_all_prints_every_finding(daemon, profiled):
     out, _ = ctl("report", "--all", run, url=daemon.url)
     assert out.endswith("\n— no timeline: the job did not request the activity pass\n")
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
-    assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.3 µs" in out
+    assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.34 µs" in out
     for kernel in kernels:
         verdict = kernel["verdict"]
         assert f"{verdict['message']} {verdict['advice']}" in " ".join(out.split())
@@ -332,7 +332,7 @@ def test_report_all_prints_every_finding(daemon, profiled):
                 assert re.search(rf"^  [!·] {re.escape(part['title'])} \({part['section']}\)$", out, re.M)
                 assert " ".join(part["message"].split()) in " ".join(out.split())
         assert all(f"{section['name']} ({section['id']})" in out for section in kernel["sections"])
-    for row in (r"Duration +22\.3 µs", r"DRAM Frequency +3\.20 GHz", r"Elapsed Cycles +33 496 cycle",
+    for row in (r"Duration +22\.34 µs", r"DRAM Frequency +3\.20 GHz", r"Elapsed Cycles +33 496 cycle",
                 r"Memory Throughput +9\.87 %", r"Cluster Scheduling Policy +PolicySpread",
                 r"Static Shared Memory Per Block +0 byte/block"):
         assert re.search(rf"^{row}$", out, re.M), row
@@ -436,7 +436,7 @@ def test_compare_prints_both_runs(daemon, profiled):
         mark = {"new": "+", "resolved": "-", "unchanged": "="}[changed["change"]]
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
     assert {changed["change"] for changed in pair["findings"]} >= {"new", "resolved"}
-    assert re.search(r"^Duration +22\.3 µs +33\.0 µs +\+47\.7 %$", out, re.M)
+    assert re.search(r"^Duration +22\.3\d µs +3[23]\.\d\d µs +\+47\.7 %$", out, re.M)
     chosen, _ = ctl("compare", a, "--kernel", "1", b, "--kernel-b", "0", url=daemon.url)
     assert chosen.count("machine code") == 1 and profiled["hostile"] in chosen and "only in" not in chosen
     same, _ = ctl("compare", a, a, url=daemon.url)
@@ -446,16 +446,16 @@ def test_compare_prints_both_runs(daemon, profiled):
 def test_timelines_are_printed_and_compared(daemon):
     a, b = (ranged_run.insert(daemon.state, kernel_us)["run"] for kernel_us in (30, 20))
     out, _ = ctl("report", str(a), "--all", url=daemon.url)
-    assert re.search(r"^idle_host_work +25\.0 µs +27\.78 % +1  25\.0 µs before gemm$", out, re.M), out
-    assert re.search(r"^epoch +90\.0 µs +100\.00 % +30\.0 µs +30\.0 µs  idle_host_work 25\.0 µs$", out, re.M), out
-    assert re.search(r"^  forward +60\.0 µs +66\.67 % +30\.0 µs", out, re.M) and "(outside of ranges)" not in out, out
-    assert "launch queue: median 0, maximum 1; empty for 96.67 % of the window (device idle: 27.0 µs)" in out
-    assert re.search(r"^critical path\nkernels +30\.0 µs +33\.33 %\nlaunches +5\.0 µs +5\.56 %\nhost_work +55\.0 µs +61\.11 %\n"
-                     r"  gemm +30\.0 µs +33\.33 %$", out, re.M), out
+    assert re.search(r"^idle_host_work +25\.00 µs +27\.78 % +1  25\.00 µs before gemm$", out, re.M), out
+    assert re.search(r"^epoch +90\.00 µs +100\.00 % +30\.00 µs +30\.00 µs  idle_host_work 25\.00 µs$", out, re.M), out
+    assert re.search(r"^  forward +60\.00 µs +66\.67 % +30\.00 µs", out, re.M) and "(outside of ranges)" not in out, out
+    assert "launch queue: median 0, maximum 1; empty for 96.67 % of the window (device idle: 27.00 µs)" in out
+    assert re.search(r"^critical path\nkernels +30\.00 µs +33\.33 %\nlaunches +5\.00 µs +5\.56 %\n"
+                     r"host_work +55\.00 µs +61\.11 %\n  gemm +30\.00 µs +33\.33 %$", out, re.M), out
     out, _ = ctl("compare", str(a), str(b), url=daemon.url)
-    assert re.search(r"^window +90\.0 µs +80\.0 µs +-10\.0 µs$", out, re.M), out
-    assert re.search(r"^gemm +60\.0 µs +40\.0 µs +-20\.0 µs  shorter$", out, re.M), out
-    assert re.search(r"^idle_host_work before gemm +25\.0 µs +35\.0 µs +10\.0 µs  longer$", out, re.M), out
+    assert re.search(r"^window +90\.00 µs +80\.00 µs +-10\.00 µs$", out, re.M), out
+    assert re.search(r"^gemm +60\.00 µs +40\.00 µs +-20\.00 µs  shorter$", out, re.M), out
+    assert re.search(r"^idle_host_work before gemm +25\.00 µs +35\.00 µs +10\.00 µs  longer$", out, re.M), out
     assert max(map(len, out.splitlines())) <= 100
 
 
@@ -469,10 +469,10 @@ def test_independent_launches_are_printed(tmp_path):
     finally:
         h200.stop()
     assert re.search(r"^independent launches, times of all steps: 186\.1 µs in sequence, about 123\.6 µs concurrently\n"
-                     r"  q: 61\.9 µs, 96 blocks of the 132 that fit, 58\.\d\d % of the DRAM read bandwidth\n"
+                     r"  q: 61\.9\d µs, 96 blocks of the 132 that fit, 58\.\d\d % of the DRAM read bandwidth\n"
                      r"  k: .*\n  v: ", decode, re.M), decode
     assert "Successive launches are independent" in decode and "\n  q; k; v\n" in decode
-    assert re.search(r"^  9\.2 µs idle at 708\.9 µs, before cudnn_generated_\w+$", decode, re.M), decode
+    assert re.search(r"^  9\.\d\d µs idle at 708\.9 µs, before cudnn_generated_\w+$", decode, re.M), decode
     assert "independent launches" not in prefill
     assert "\n— independent launches are unknown: launches of the workload mnist_cnn do not declare" in training
 

@@ -87,6 +87,16 @@ static void test_cells_show_values_with_their_unit(void **state) {
   assert_string_equal(rl_format_count(cell, -1e100), "-1.000e+100");
   assert_string_equal(rl_format_ms(cell, 263.94), "263.9 ms");
   assert_string_equal(rl_format_ms(cell, 18400), "18.40 s");
+  assert_string_equal(rl_format_ms(cell, 1234), "1.234 s");
+  assert_string_equal(rl_format_ms(cell, 0), "0 ms");
+  assert_string_equal(rl_format_us(cell, 1060), "1.06 ms");
+  assert_string_equal(rl_format_us(cell, 1140), "1.14 ms");
+  assert_string_equal(rl_format_us(cell, 999), "999.0 µs");
+  assert_string_equal(rl_format_us(cell, 12.5), "12.50 µs");
+  assert_string_equal(rl_format_us(cell, 0.64), "640.0 ns");
+  assert_string_equal(rl_format_us(cell, 0.0005), "0.500 ns");
+  assert_string_equal(rl_format_us(cell, -3623.2), "-3.62 ms");
+  assert_string_equal(rl_format_us(cell, -0.64), "-640.0 ns");
   assert_string_equal(rl_format_bytes(cell, 98.2 * 1048576), "98.2 MiB");
   assert_string_equal(rl_format_bytes_per_s(cell, 4.5e12), "4.50 TB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 999e9), "999.0 GB/s");
@@ -262,7 +272,7 @@ static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   rl_print_results(out, job, results, NULL);
   fclose(out);
   assert_non_null(strstr(text, "relu fp16 n=70001 · engine cpu · samples: 20"));
-  assert_non_null(strstr(text, "12.5 µs"));
+  assert_non_null(strstr(text, "12.50 µs"));
   assert_non_null(strstr(text, "22.4 GB/s"));
   assert_non_null(strstr(text, "relative error                  0\n"));
   assert_non_null(strstr(text, "— scalar, warm, min: no clock"));
