@@ -173,7 +173,7 @@ function drawFindings({ a: kernelA, b: kernelB, findings }) {
   const sorted = [...findings].sort((one, other) => changeOrder.indexOf(one.change) - changeOrder.indexOf(other.change));
   byId('findings').hidden = findings.length === 0;
   byId('finding-list').replaceChildren(...sorted.map(({ a: one, b: other, change }) =>
-    findingItem(other ?? one, kernelA && kernelB ? change : null)));
+    findingItem(other ?? one, { change: kernelA && kernelB ? change : null })));
 }
 
 const rowsOf = (pair) => pair.sections.flatMap((section) => section.tables.flatMap((table) => table.rows));

@@ -98,7 +98,7 @@ function drawFindings(findings) {
 let hasRunFindings = false;
 
 /** Lists the findings of the run's trace, which belong to no kernel. */
-async function drawRunFindings() {
+async function drawRunFindings(job) {
   if (hasRunFindings) return;
   hasRunFindings = true;
   const response = await get(`/runs/${run}/timeline/findings`).catch((problem) => {
@@ -106,7 +106,8 @@ async function drawRunFindings() {
     return { findings: null };
   });
   byId('run-findings').hidden = !response.findings?.length;
-  byId('run-finding-list').replaceChildren(...(response.findings ?? []).map((finding) => findingItem(finding)));
+  const timeline = `/job.html?id=${job}#timeline&run=${run}`;
+  byId('run-finding-list').replaceChildren(...(response.findings ?? []).map((finding) => findingItem(finding, { timeline })));
 }
 
 /** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */
@@ -231,7 +232,7 @@ async function load(requested) {
   drawSections(kernel);
   drawSeries(kernel.series, (name) => curvePoint(kernel, name));
   drawInstructions(kernel.instructions, code);
-  await drawRunFindings();
+  await drawRunFindings(job.id);
   drawContents(document.querySelector('#report .content'));
   document.body.dataset.loaded = String(ordinal);
   openTarget();

@@ -36,7 +36,7 @@ static const rl_cli_option *show_options(void) {
 static const rl_cli_option *report_options(void) {
   static const rl_cli_option options[] = {{"--job", "JOB", "the only run of this job, instead of RUN"},
                                           {"--kernel", "N", "only this kernel of the run"},
-                                          {"--section", "ID", "only this section, with all its tables"},
+                                          {"--section", "ID", "only this section with its tables, or Timeline"},
                                           {"--all", "", "all findings, and the tables of numbers"},
                                           {"--watch", "", "print again after each change until the job ends"},
                                           {"--csv", "", "in the format of ncu --csv"},

@@ -104,6 +104,14 @@ static cJSON *get_timeline(rl_cli *cli, long long run, rl_error *err) {
   return rl_http_get(cli, path, err);
 }
 
+/* Prints the section Timeline, which belongs to the run and to no kernel. */
+static int print_timeline(rl_cli *cli, FILE *out, long long run, rl_error *err) {
+  RL_CLEANUP(rl_json_free) cJSON *timeline = get_timeline(cli, run, err);
+  if (timeline == NULL) return -1;
+  rl_print_timeline_findings(out, timeline);
+  return RL_EXIT_COMPLETED;
+}
+
 /* Sets *has_ended if the run's job has ended. */
 static int check_job(rl_cli *cli, const cJSON *report, bool *has_ended, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, (long long)rl_json_number(report, "job"), "", err);
@@ -128,6 +136,8 @@ static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, 
   make_path(options, "json", path);
   RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   if (report == NULL || (options->watch && check_job(cli, report, has_ended, err) < 0)) return -1;
+  if (options->kernel < 0 && options->section != NULL && strcmp(options->section, "Timeline") == 0)
+    return print_timeline(cli, out, options->run, err);
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0 && !options->watch)
     return rl_fail_usage(err, "run %lld has no kernel %lld", options->run, options->kernel);
   if (options->section != NULL && !has_section(report, options->section))

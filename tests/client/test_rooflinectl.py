@@ -452,6 +452,8 @@ def test_timelines_are_printed_and_compared(daemon):
     assert "launch queue: median 0, maximum 1; empty for 96.67 % of the window (device idle: 27.00 µs)" in out
     assert re.search(r"^critical path\nkernels +30\.00 µs +33\.33 %\nlaunches +5\.00 µs +5\.56 %\n"
                      r"host_work +55\.00 µs +61\.11 %\n  gemm +30\.00 µs +33\.33 %$", out, re.M), out
+    block, _ = ctl("report", str(a), "--section", "Timeline", url=daemon.url)
+    assert block.startswith("\nTimeline\n") and out.endswith(block), block
     out, _ = ctl("compare", str(a), str(b), url=daemon.url)
     assert re.search(r"^window +90\.00 µs +80\.00 µs +-10\.00 µs$", out, re.M), out
     assert re.search(r"^gemm +60\.00 µs +40\.00 µs +-20\.00 µs  shorter$", out, re.M), out

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { assertAccessible, browserErrors, fitsWidth, openPage, scratch, startDaemon } from './harness.mjs';
+import { assertAccessible, browserErrors, findDeadLinks, fitsWidth, openPage, scratch, startDaemon } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/data/h200.sqlite.xz');
 const folder = process.env.ROOFLINED_SCREENSHOTS;
@@ -70,11 +70,22 @@ test('the pages of a GPU are complete, accessible and fit a phone', async () => 
   for (const [, where] of checked) await assertAccessible(daemon.url + where);
 });
 
-test('the pages of all jobs fit a phone and a tablet', async () => {
+test('every link to a part of its page has a target', async () => {
+  const page = await openPage('about:blank');
+  for (const [name, where] of pages()) {
+    await page.goto(daemon.url + where);
+    await page.locator('body[data-loaded]').waitFor();
+    assert.deepEqual(await findDeadLinks(page), [], name);
+  }
+  await page.close();
+});
+
+test('the pages of all jobs fit a phone and a tablet, and their links lead somewhere', async () => {
   const page = await openPage('about:blank');
   for (const id of Object.values(ids.jobs)) {
     await page.goto(`${daemon.url}/job.html?id=${id}`);
     await page.locator('body[data-loaded]').waitFor();
+    assert.deepEqual(await findDeadLinks(page), [], `job ${id}`);
     for (const width of [390, 820]) {
       await page.setViewportSize({ width, height: 900 });
       assert.ok(await fitsWidth(page), `job ${id} scrolls horizontally at ${width} pixels`);

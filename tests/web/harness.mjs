@@ -86,13 +86,18 @@ export async function findInaccessible(page, selector) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(', ')}`);
 }
 
-/** Asserts that a page shows no error, fits its window and has no violation that axe-core finds, in the light theme on a desktop
- * and in the dark theme on a phone. loaded: selector of an element that appears when the page is complete. */
+/** Returns the links to parts of the page itself that do not exist. */
+export const findDeadLinks = (page) => page.locator('a[href^="#"]').evaluateAll((links) =>
+  links.map((link) => link.hash).filter((hash) => !document.getElementById(decodeURIComponent(hash.slice(1)))));
+
+/** Asserts that a page shows no error, has no dead link, fits its window and has no violation that axe-core finds, in the light
+ * theme on a desktop and in the dark theme on a phone. loaded: selector of an element that appears when the page is complete. */
 export async function assertAccessible(where, loaded = 'body[data-loaded]') {
   for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark', viewport: { width: 390, height: 844 } }]) {
     const page = await openPage(where, options);
     await page.locator(loaded).first().waitFor();
     assert.equal(await page.locator('#problem:not([hidden])').count(), 0, `${where} shows an error`);
+    assert.deepEqual(await findDeadLinks(page), [], `${where} has dead links`);
     assert.ok(await fitsWidth(page), `${where} scrolls horizontally`);
     assert.deepEqual(await findInaccessible(page, 'html'), [], `${where}, ${options.colorScheme}`);
     await page.close();

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
 
-import { browserErrors, daemon, openPage, scratch, takeScreenshot } from './harness.mjs';
+import { browserErrors, daemon, findDeadLinks, openPage, scratch, takeScreenshot } from './harness.mjs';
 
 const fixtures = path.join(import.meta.dirname, '../api');
 let a, b;
@@ -40,6 +40,13 @@ test('the report lists the findings of the timeline', async () => {
   const titles = await page.locator('#run-finding-list strong').allInnerTexts();
   assert.deepEqual(titles, ['The device waits for host code', 'The device waits for launch calls',
     'No launch is queued while the device is idle', 'The host determines the critical path']);
+  await page.locator('#run-finding-list a').first().click();
+  await page.waitForURL(`${daemon.url}/job.html?id=${a.job}#**`);
+  await page.locator('body[data-loaded="completed"]').waitFor();
+  assert.equal(await page.locator('#timeline-run').inputValue(), String(a.run));
+  const { y } = await page.locator('#timeline').boundingBox();
+  assert.ok(y >= -1 && y < 900, `the timeline begins at ${y} px of the screen`);
+  assert.deepEqual(await findDeadLinks(page), []);
   await page.close();
 });
 

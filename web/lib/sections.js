@@ -83,11 +83,11 @@ function estimateOf({ speedup_pct: estimate, scope }) {
 /** Returns a section's name from its id: "MemoryWorkloadAnalysis_Tables" is "Memory Workload Analysis Tables". */
 const sectionName = (id) => id.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, '$1 $2');
 
-/** Creates a link to the section of a finding or of one of its parts. */
-const sectionLink = ({ section }) => createElement(
+/** Creates a link to the section of a finding or of one of its parts. timeline: the address of the timeline. */
+const sectionLink = ({ section }, timeline) => createElement(
   'a',
   {
-    href: `#${anchorId(section)}`,
+    href: section === 'Timeline' ? timeline : `#${anchorId(section)}`,
     click: (event) => {
       if (event.currentTarget.hash === location.hash) openTarget();
     },
@@ -106,11 +106,12 @@ function linesOf({ lines }) {
 const readable = (message) => message.replace(/(?<![\w.])\d{5,}(?!\w)/g, (digits) => format.count(Number(digits)));
 
 /** Creates the item of a finding's part, which is what another rule found about the same cause. */
-const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
-  createElement('p', {}, readable(part.message)), linesOf(part), sectionLink(part));
+const partItem = (part, timeline) => createElement('li', {}, createElement('strong', {}, part.title),
+  createElement('p', {}, readable(part.message)), linesOf(part), sectionLink(part, timeline));
 
-/** Creates the list item of a finding. change: new, resolved or unchanged, in a comparison of two runs. */
-export function findingItem(finding, change = null) {
+/** Creates the list item of a finding. change: new, resolved or unchanged, in a comparison of two runs; timeline: the address of
+ * the timeline that findings of the section Timeline are about. */
+export function findingItem(finding, { change = null, timeline = '#timeline' } = {}) {
   const estimate = estimateOf(finding);
   const isLocal = finding.scope === 'local';
   return createElement(
@@ -134,7 +135,8 @@ export function findingItem(finding, change = null) {
     ),
     createElement('p', {}, readable(finding.message)),
     linesOf(finding),
-    sectionLink(finding),
-    finding.parts.length === 0 ? null : createElement('ul', { class: 'finding-parts' }, ...finding.parts.map(partItem)),
+    sectionLink(finding, timeline),
+    finding.parts.length === 0 ? null
+      : createElement('ul', { class: 'finding-parts' }, ...finding.parts.map((part) => partItem(part, timeline))),
   );
 }

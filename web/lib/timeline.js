@@ -330,7 +330,8 @@ export async function drawTimeline(id, results, kernels) {
   [job, tracedRuns] = [id, runs];
   byId('timeline').hidden = runs.length === 0;
   byId('timeline-run').replaceChildren(...runs.map((run) => createElement('option', { value: run.run }, run.variant)));
-  const linked = readAddress().run;
+  const { run: linked, isTimeline } = readAddress();
   if (runs.some((run) => run.run === linked)) byId('timeline-run').value = linked;
   await showSelectedRun();
+  if (isTimeline) byId('timeline').scrollIntoView(); // the browser could not, because the section was hidden
 }

@@ -8,12 +8,13 @@ function parseInterval(text) {
   return to > from ? { from, to } : null;
 }
 
-/** Returns {run, window, selection} from the address; missing ones are null. */
+/** Returns {run, window, selection} from the address; missing ones are null. isTimeline: the address is that of the section, as
+ * in "#timeline" and "#timeline&run=3". */
 export function readAddress() {
   const values = new URLSearchParams(location.hash.slice(1));
   const run = Number(values.get('run'));
   return { run: Number.isSafeInteger(run) && run > 0 ? run : null, window: parseInterval(values.get('window')),
-    selection: parseInterval(values.get('selection')) };
+    selection: parseInterval(values.get('selection')), isTimeline: values.has('timeline') };
 }
 
 /** Replaces the fragment without a new entry in the browser's history. */
