@@ -46,7 +46,7 @@ static void an_effect_beyond_the_threshold_needs_confirmation(void **state) {
   assert_true(first.needs_confirmation && first.confirmed == -1);
   metric.confirmation = (rl_verdict_blocks){confirming, NULL, BLOCKS};
   rl_verdict_judgement second = judge_metric(metric);
-  assert_verdict(&second, RL_VERDICT_SLOWER, "8 % above the baseline's 20 ms");
+  assert_verdict(&second, RL_VERDICT_SLOWER, "8 % above the baseline's 20.00 ms");
   assert_true(!second.needs_confirmation && second.confirmed == 1);
   metric.direction = RL_HIGHER_IS_BETTER;
   second = judge_metric(metric);
