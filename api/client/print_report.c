@@ -124,11 +124,12 @@ void rl_print_finding(FILE *out, const char *mark, const cJSON *finding) {
 /* --- the report -------------------------------------------------------------------------------------------------------- */
 
 void rl_print_report_run(FILE *out, const char *label, const cJSON *run) {
-  const char *device = rl_json_text(run, "device_properties.name");
+  const char *device = rl_json_text(run, "device_properties.name"), *commit = rl_json_text(run, "commit");
   const bool empty_cache = strcmp(rl_json_text(run, "cache"), "empty") == 0;
-  fprintf(out, "%srun %.0f · %s %s on %s · commit %.12s%s\n", label, rl_json_number(run, "run"), rl_json_text(run, "workload"),
-          rl_json_text(run, "variant"), device[0] != '\0' ? device : rl_json_text(run, "device"), rl_json_text(run, "commit"),
-          empty_cache ? " · L2 empty before each kernel" : "");
+  fprintf(out, "%srun %.0f · %s %s on %s", label, rl_json_number(run, "run"), rl_json_text(run, "workload"),
+          rl_json_text(run, "variant"), device[0] != '\0' ? device : rl_json_text(run, "device"));
+  if (commit[0] != '\0') fprintf(out, " · commit %.12s", commit);
+  fprintf(out, "%s\n", empty_cache ? " · L2 empty before each kernel" : "");
 }
 
 static void print_shape(FILE *out, const char *label, const cJSON *shape) {

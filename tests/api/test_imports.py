@@ -144,6 +144,9 @@ def test_the_job_describes_its_file_and_device(import_daemon, imported):
     listed = import_daemon.get("/jobs?kind=import").json()["items"]
     assert job["id"] in [item["id"] for item in listed]
     assert all(item["id"] != "import" for item in import_daemon.get("/devices").json()["items"])
+    report = import_daemon.get(f"/runs/{run['run']}/report").json()
+    assert report["device_properties"] == device and report["commit"] == run["commit"] is not None
+    assert report["ceilings_reason"] == "an imported trace has no device whose ceilings were measured"
 
 
 def test_values_that_a_trace_lacks_are_null_with_a_reason(import_daemon, imported):

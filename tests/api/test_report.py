@@ -566,4 +566,10 @@ def test_an_unfinished_run_has_a_report(daemon):
     (run,) = daemon.get(f"/jobs/{job_id}").json()["runs"]
     report = daemon.get(f"/runs/{run['id']}/report").json()
     assert report["kernels"][0]["sections"] is None
+    queued_job = daemon.submit(endless())
+    (queued,) = daemon.get(f"/jobs/{queued_job}").json()["runs"]
+    reason = lambda: daemon.get(f"/runs/{queued['id']}/report").json()["ceilings_reason"]  # noqa: E731
+    assert reason() == "no pass has reported its device yet"
     daemon.cancel_all()
+    daemon.wait(queued_job)
+    assert reason() == "the job ended before a pass reported its device"

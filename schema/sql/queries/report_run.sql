@@ -11,14 +11,16 @@ SELECT json_object(
     'run', run.id, 'job', job.id, 'kind', job.kind, 'workload', run.workload, 'variant', run.variant,
     'params', stored_json(run.params), 'engine', run.engine, 'device', job.device,
       'device_properties', stored_json(device_row.properties),
-    'commit', coalesce(counters.git_commit, timing.git_commit),
-    'at', coalesce(utc_text(counters.finished_ns), utc_text(timing.finished_ns)),
+    'commit', coalesce(counters.git_commit, timing.git_commit, activity.git_commit),
+    'at', coalesce(utc_text(counters.finished_ns), utc_text(timing.finished_ns), utc_text(activity.finished_ns)),
     'counters_reason', CASE WHEN counters.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN counters.state = 'unavailable' THEN counters.reason
                             WHEN counters.state <> 'completed' THEN 'the counters pass is ' || counters.state END,
     'cache', iif(job.profile IS NOT NULL, coalesce(job.profile ->> '$.cache', 'full'), NULL), -- old profiles lack the key
     'ceilings_reason', CASE
-      WHEN device_row.id IS NULL THEN 'no pass has reported its device yet'
+      WHEN job.kind = 'import' THEN 'an imported trace has no device whose ceilings were measured'
+      WHEN device_row.id IS NULL THEN iif(job.state IN ('completed', 'failed', 'cancelled'),
+        'the job ended before a pass reported its device', 'no pass has reported its device yet')
       WHEN NOT EXISTS (SELECT 1 FROM v_ceiling_passes ceiling_pass WHERE ceiling_pass.device_identity = device_row.identity
         AND ceiling_pass.driver IS device_row.driver
                          AND ceiling_pass.sm_clock_max_mhz IS device_row.sm_clock_max_mhz
@@ -54,5 +56,6 @@ SELECT json_object(
 FROM runs run JOIN jobs job ON job.id = run.job_id
   LEFT JOIN passes timing ON timing.run_id = run.id AND timing.name = 'timing'
   LEFT JOIN passes counters ON counters.run_id = run.id AND counters.name = 'counters'
-  LEFT JOIN devices device_row ON device_row.id = coalesce(counters.device_id, timing.device_id)
+  LEFT JOIN passes activity ON activity.run_id = run.id AND activity.name = 'activity'
+  LEFT JOIN devices device_row ON device_row.id = coalesce(counters.device_id, timing.device_id, activity.device_id)
 WHERE run.id = :run
