@@ -106,6 +106,12 @@ char *rl_format_age(char *cell, double seconds) {
 /* Returns false for the second and later bytes of a character in UTF-8. */
 static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
 
+static int count_columns(const char *text, size_t length) {
+  int columns = 0;
+  for (size_t i = 0; i < length; i++) columns += starts_character(text[i]);
+  return columns;
+}
+
 void rl_print_cell(FILE *out, const char *text, int width) {
   int limit = abs(width), columns = 0;
   size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: offset of the character that the ellipsis replaces */
@@ -122,18 +128,17 @@ void rl_print_cell(FILE *out, const char *text, int width) {
   if (width < 0) fprintf(out, "%*s", limit - columns, "");
 }
 
+void rl_print_number(FILE *out, const char *number, int width) {
+  const int padding = width - count_columns(number, strlen(number));
+  fprintf(out, "%*s%s", padding > 1 ? padding : 1, "", number);
+}
+
 /* Prints "?" instead of control characters. */
 static void print_bytes(FILE *out, const char *text, size_t count) {
   for (size_t i = 0; i < count; i++) fputc((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i], out);
 }
 
 void rl_print_name(FILE *out, const char *name) { print_bytes(out, name, strlen(name)); }
-
-static int count_columns(const char *text, size_t length) {
-  int columns = 0;
-  for (size_t i = 0; i < length; i++) columns += starts_character(text[i]);
-  return columns;
-}
 
 /* Prints words, wrapped at LINE_COLUMNS columns. The first line begins at `column`, further lines at `indent`. */
 static void print_words(FILE *out, int indent, int column, const char *text) {
@@ -158,6 +163,12 @@ static void print_words(FILE *out, int indent, int column, const char *text) {
 void rl_print_wrapped(FILE *out, int indent, const char *text) {
   fprintf(out, "%*s", *text != '\0' ? indent : 0, "");
   print_words(out, indent, indent, text);
+}
+
+void rl_print_row_name(FILE *out, const char *name, int width) {
+  const bool fits = count_columns(name, strlen(name)) <= width;
+  if (fits) rl_print_cell(out, name, -width);
+  else rl_print_wrapped(out, 0, name), fprintf(out, "%*s", width, "");
 }
 
 void rl_print_after_label(FILE *out, int indent, const char *text) { print_words(out, indent, indent, text); }

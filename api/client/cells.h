@@ -32,6 +32,10 @@ char *rl_format_age(char *cell, double seconds);                        /* "12 s
 /* Prints text padded to `width` columns (negative: left-aligned). Counts characters, not bytes. Truncates longer text and ends it
  * with "…". */
 void rl_print_cell(FILE *out, const char *text, int width);
+/* Prints a number right-aligned in `width` columns, after at least one space. Never shortens it. */
+void rl_print_number(FILE *out, const char *number, int width);
+/* Prints the name of a row in `width` columns. A name that does not fit is printed on the lines before. */
+void rl_print_row_name(FILE *out, const char *name, int width);
 /* Prints a name that a client chose. Prints "?" instead of control characters, which could change the state of the terminal. */
 void rl_print_name(FILE *out, const char *name);
 /* Prints text in lines of at most 80 columns, indented by `indent` columns, and ends the last line. Prints "?" instead of control

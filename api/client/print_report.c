@@ -11,7 +11,8 @@ enum {
   NAME_COLUMNS = 60,
   VALUE_COLUMNS = 20,
   COMPARED_NAME_COLUMNS = 34,
-  COMPARED_VALUE_COLUMNS = 14,
+  COMPARED_VALUE_COLUMNS = 18,
+  COMPARED_TIME_COLUMNS = 14,
   CHANGE_COLUMNS = 10
 };
 
@@ -159,9 +160,9 @@ void rl_print_kernel_header(FILE *out, const cJSON *kernel) {
 static void print_row(FILE *out, const cJSON *row) {
   const char *text = rl_json_text(row, "text"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, rl_json_text(row, "name"), -NAME_COLUMNS);
-  rl_print_cell(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")),
-                VALUE_COLUMNS);
+  rl_print_row_name(out, rl_json_text(row, "name"), NAME_COLUMNS);
+  rl_print_number(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")),
+                  VALUE_COLUMNS);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
@@ -356,10 +357,10 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
 static void print_difference(FILE *out, const cJSON *row) {
   const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, rl_json_text(row, "name"), -COMPARED_NAME_COLUMNS);
-  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED_VALUE_COLUMNS);
-  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "b"), unit), COMPARED_VALUE_COLUMNS);
-  rl_print_cell(out, format_change(cell, rl_json_number(row, "relative")), CHANGE_COLUMNS);
+  rl_print_row_name(out, rl_json_text(row, "name"), COMPARED_NAME_COLUMNS);
+  rl_print_number(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED_VALUE_COLUMNS);
+  rl_print_number(out, format_quantity(cell, rl_json_number(row, "b"), unit), COMPARED_VALUE_COLUMNS);
+  rl_print_number(out, format_change(cell, rl_json_number(row, "relative")), CHANGE_COLUMNS);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
@@ -423,17 +424,19 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
 
 static void print_compared_time(FILE *out, const char *label, const char *mark, const cJSON *item) {
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, label, -COMPARED_NAME_COLUMNS);
-  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "a_ns") / 1000), COMPARED_VALUE_COLUMNS);
-  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "b_ns") / 1000), COMPARED_VALUE_COLUMNS);
-  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "difference_ns") / 1000), COMPARED_VALUE_COLUMNS);
+  rl_print_row_name(out, label, COMPARED_NAME_COLUMNS);
+  rl_print_number(out, rl_format_us(cell, rl_json_number(item, "a_ns") / 1000), COMPARED_TIME_COLUMNS);
+  rl_print_number(out, rl_format_us(cell, rl_json_number(item, "b_ns") / 1000), COMPARED_TIME_COLUMNS);
+  rl_print_number(out, rl_format_us(cell, rl_json_number(item, "difference_ns") / 1000), COMPARED_TIME_COLUMNS);
   fprintf(out, "%s%s\n", mark[0] != '\0' ? "  " : "", mark);
 }
 
 static void print_compared_row(FILE *out, const cJSON *row) {
-  char label[RL_CELL_SIZE];
+enum { LABEL_SIZE = 160 };
+
+  char label[LABEL_SIZE];
   const char *idle = rl_json_text(row, "idle");
-  snprintf(label, sizeof label, idle[0] != '\0' ? "%.20s before %.40s" : "%s%.60s", idle, rl_json_text(row, "name"));
+  snprintf(label, sizeof label, idle[0] != '\0' ? "%.20s before %.120s" : "%s%.140s", idle, rl_json_text(row, "name"));
   print_compared_time(out, label, rl_json_text(row, "change"), row);
 }
 
