@@ -18,11 +18,10 @@ let inserted, ranged;
 
 const state = path.join(scratch, 'state');
 const insert = (script) => JSON.parse(execFileSync('python3', [script, state]));
-/** Inserts a run whose two kernels have one symbol and two launches. */
-const insertSharedSymbol = () => JSON.parse(execFileSync('python3', ['-c', `import json, ranged_run
+/** Inserts a run with the kernels that Python code returns as a list. */
+const insertKernels = (code) => JSON.parse(execFileSync('python3', ['-c', `import json, ranged_run
 from traced_run import kernel
-rows = [kernel("q", "attention", "gemm", 30, 1 / 3), kernel("down", "feed_forward", "gemm", 30, 1 / 3)]
-print(json.dumps(ranged_run.insert("${state}", kernels=rows)))`], { cwd: path.dirname(fixture) }));
+print(json.dumps(ranged_run.insert("${state}", kernels=${code})))`], { cwd: path.dirname(fixture) }));
 before(() => {
   inserted = insert(fixture);
   ranged = insert(path.join(path.dirname(fixture), 'ranged_run.py'));
@@ -219,13 +218,28 @@ test('the table has all phases and their sum, the step', async () => {
 });
 
 test('a kernel whose symbol several launches share has the name of each', async () => {
-  const page = await openJob(insertSharedSymbol().job);
+  const page = await openJob(insertKernels(
+    '[kernel("q", "attention", "gemm", 30, 1 / 3), kernel("down", "feed_forward", "gemm", 30, 1 / 3)]').job);
   await showSettledTimeline(page);
   assert.deepEqual((await page.locator('#timeline-legend li').allInnerTexts()).sort(), ['cudaLaunchKernel', 'q, down']);
   await page.locator('#timeline-canvas').focus();
   for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', '.']) await page.keyboard.press(key);
   assert.match(await page.locator('#timeline-spoken').textContent(),
     /^gemm, q or down; attention or feed_forward, Kernels, stream 7, 30\.00 µs, starting at 5\.00 µs$/);
+  await page.close();
+});
+
+test('the parts of a step have different colours, and a long name leaves its share in view', async () => {
+  const page = await openJob(insertKernels('[kernel(None, None, str(i) * 300, 9, 0.09 + i / 1000) for i in range(9)]').job);
+  const rows = await page.locator('#step-time-bars tbody tr').evaluateAll((all) => all.map((row) => ({
+    name: row.cells[0].innerText, title: row.cells[0].title, right: row.cells[1].getBoundingClientRect().right,
+    colour: getComputedStyle(row.querySelector('.key')).backgroundColor })));
+  assert.deepEqual(rows.map(({ name }) => (/^\d/.test(name) ? name[0] : name)),
+    ['8', '7', '6', '5', '4', '3', 'others', 'no kernel']);
+  assert.equal(new Set(rows.map(({ colour }) => colour)).size, rows.length);
+  assert.equal(rows[0].title, '8'.repeat(300));
+  const { x, width } = await page.locator('#step-time-bars .scroll').boundingBox();
+  assert.ok(rows.every(({ right }) => right <= x + width), JSON.stringify(rows));
   await page.close();
 });
 

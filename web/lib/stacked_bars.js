@@ -2,14 +2,21 @@
 import { bar, createElement, headOf, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-const PART_COLOURS = 8;
-const key = (index) => createElement('span', { class: `key part-${index % PART_COLOURS}`, 'aria-hidden': 'true' });
+export const PART_COLOURS = 7;
+
+/** Returns the class of each part's colour by the part's name. The rest, if there is one, has a colour of its own. */
+function colourClasses(runs) {
+  const parts = runs.flatMap((run) => run.parts), rest = parts.find(({ isRest }) => isRest)?.name;
+  const names = [...new Set(parts.map(({ name }) => name))].filter((name) => name !== rest);
+  const classes = new Map(names.map((name, index) => [name, `part-${index % PART_COLOURS}`]));
+  return rest === undefined ? classes : classes.set(rest, 'part-rest');
+}
 
 const sumOf = (parts) => parts.reduce((sum, { value }) => sum + value, 0);
 
-function stack({ name, parts }, names, scale, formatValue) {
+function stack({ name, parts }, classes, scale, formatValue) {
   const segment = ({ name: part, value }) => {
-    const element = bar(`part part-${names.indexOf(part) % PART_COLOURS}`, value / scale);
+    const element = bar(`part ${classes.get(part)}`, value / scale);
     element.title = [part, formatValue?.(value), format.percent(value / sumOf(parts))].filter(Boolean).join(', ');
     return element;
   };
@@ -18,10 +25,10 @@ function stack({ name, parts }, names, scale, formatValue) {
     formatValue ? createElement('span', { class: 'bar-value' }, formatValue(sumOf(parts))) : null);
 }
 
-/** Returns [bars, table]. runs: [{name, parts: [{name, value}]}], values at least 0; label: heading of the parts' column;
- * formatValue: null if only the shares are meaningful. */
+/** Returns [bars, table]. runs: [{name, parts: [{name, value, isRest}]}], values at least 0, at most PART_COLOURS names besides
+ * that of the rest; label: heading of the parts' column; formatValue: null if only the shares are meaningful. */
 export function stackedBars(runs, label, formatValue = null) {
-  const names = [...new Set(runs.flatMap(({ parts }) => parts.map(({ name }) => name)))];
+  const classes = colourClasses(runs);
   const scale = Math.max(...runs.map(({ parts }) => sumOf(parts)));
   const cells = (part) => runs.flatMap(({ parts }) => {
     const partOfRun = parts.find(({ name }) => name === part);
@@ -31,9 +38,10 @@ export function stackedBars(runs, label, formatValue = null) {
   });
   const shareHead = formatValue ? [['Share', 'n']] : [];
   const table = createElement('table', {}, headOf([[label], ...runs.flatMap(({ name }) => [[name, 'n'], ...shareHead])]),
-    createElement('tbody', {}, ...names.map((part, index) => createElement('tr', {},
-      createElement('th', { scope: 'row' }, key(index), part), ...cells(part)))));
+    createElement('tbody', {}, ...[...classes].map(([part, colour]) => createElement('tr', {},
+      createElement('th', { scope: 'row', class: 'name', title: part },
+        createElement('span', { class: `key ${colour}`, 'aria-hidden': 'true' }), part), ...cells(part)))));
   return [createElement('div', { class: 'stacks', 'aria-hidden': 'true' },
-    ...runs.map((run) => stack(run, names, scale, formatValue))),
+    ...runs.map((run) => stack(run, classes, scale, formatValue))),
   createElement('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': label }, table)];
 }
