@@ -1,10 +1,11 @@
-/* Prints the runs of a layer job: a row for each variant, with its gain over the previous variant. */
+/* Prints the runs of a layer job: a row for each variant, with its gain over the variant that it changes. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "api/client/cells.h"
 #include "api/client/print.h"
 
-enum { NAME_COLUMNS = 10, VALUE_COLUMNS = 11 };
+enum { NAME_COLUMNS = 9, TIME_COLUMNS = 11, FLOOR_COLUMNS = 10, GAIN_COLUMNS = 10, BASE_COLUMNS = 9, ERROR_COLUMNS = 9 };
 
 static double measured_value(const cJSON *run, const char *name) {
   const cJSON *measurement;
@@ -14,12 +15,33 @@ static double measured_value(const cJSON *run, const char *name) {
   return NAN;
 }
 
-/* A column of the table. value: returns the column's value for a run; previous: the run in the row above; NULL for the first
- * row. */
+/* A variant, and the variant that it changes (docs/jobs.md). */
+static const struct {
+  const char *variant, *base;
+} bases[] = {{"graph", "baseline"}, {"fused", "graph"}, {"streams", "fused"}, {"tuned", "fused"}, {"best", "tuned"}};
+
+static const char *base_of(const char *variant) {
+  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++)
+    if (strcmp(bases[i].variant, variant) == 0) return bases[i].base;
+  return NULL;
+}
+
+/* Returns the run that a variant's gain is measured against: that of its base, or, if the job has none, of the base's base; NULL:
+ * none. */
+static const cJSON *find_base(const cJSON *runs, const cJSON *of) {
+  const cJSON *run;
+  for (const char *base = base_of(rl_json_text(of, "variant")); base != NULL; base = base_of(base))
+    cJSON_ArrayForEach (run, runs)
+      if (strcmp(rl_json_text(run, "variant"), base) == 0) return run;
+  return NULL;
+}
+
+/* A column of the table. */
 typedef struct column {
   const char *title;
-  double (*value)(const cJSON *run, const cJSON *previous);
+  double (*value)(const cJSON *run);
   rl_cell_format format;
+  int width;
 } column;
 
 /* Formats in µs without changing to ms, so that small differences between variants are visible. */
@@ -29,55 +51,52 @@ static char *format_us(char *cell, double us) {
   return cell;
 }
 
-static double cold_us(const cJSON *run, const cJSON *previous) {
-  (void)previous;
-  return measured_value(run, "time_cold_us_median");
+static double cold_us(const cJSON *run) { return measured_value(run, "time_cold_us_median"); }
+
+static double warm_us(const cJSON *run) { return measured_value(run, "time_warm_us_median"); }
+
+static double token_us(const cJSON *run) {
+  return cold_us(run) / (rl_json_number(run, "params.batch") * rl_json_number(run, "params.tokens"));
 }
 
-static double warm_us(const cJSON *run, const cJSON *previous) {
-  (void)previous;
-  return measured_value(run, "time_warm_us_median");
-}
+static double floor_ratio(const cJSON *run) { return measured_value(run, "floor_cold_us") / cold_us(run); }
 
-static double token_us(const cJSON *run, const cJSON *previous) {
-  (void)previous;
-  return cold_us(run, NULL) / (rl_json_number(run, "params.batch") * rl_json_number(run, "params.tokens"));
-}
-
-static double floor_ratio(const cJSON *run, const cJSON *previous) {
-  (void)previous;
-  return measured_value(run, "floor_cold_us") / cold_us(run, NULL);
-}
-
-static double gained_ratio(const cJSON *run, const cJSON *previous) {
-  return previous != NULL ? 1 - cold_us(run, NULL) / cold_us(previous, NULL) : NAN;
-}
-
-static double relative_error(const cJSON *run, const cJSON *previous) {
-  (void)previous;
-  return measured_value(run, "relative_error");
-}
-
-static const column columns[] = {{"cold", cold_us, format_us},
-                                 {"warm", warm_us, format_us},
-                                 {"a token", token_us, format_us},
-                                 {"of floor", floor_ratio, rl_format_percent},
-                                 {"gained", gained_ratio, rl_format_percent},
-                                 {"error", relative_error, rl_format_relative_error}};
-enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
+static const column columns[] = {{"cold", cold_us, format_us, TIME_COLUMNS},
+                                 {"warm", warm_us, format_us, TIME_COLUMNS},
+                                 {"a token", token_us, format_us, TIME_COLUMNS},
+                                 {"of floor", floor_ratio, rl_format_percent, FLOOR_COLUMNS}};
+enum {
+  COLUMN_COUNT = sizeof columns / sizeof *columns,
+  TABLE_COLUMNS = NAME_COLUMNS + 3 * TIME_COLUMNS + FLOOR_COLUMNS + GAIN_COLUMNS + BASE_COLUMNS + ERROR_COLUMNS
+};
 
 static void print_header(FILE *out) {
   rl_print_cell(out, "", -NAME_COLUMNS);
-  for (int i = 0; i < COLUMN_COUNT; i++) rl_print_cell(out, columns[i].title, VALUE_COLUMNS);
+  for (int i = 0; i < COLUMN_COUNT; i++) rl_print_cell(out, columns[i].title, columns[i].width);
+  rl_print_cell(out, "gained", GAIN_COLUMNS);
+  rl_print_cell(out, "over", BASE_COLUMNS);
+  rl_print_cell(out, "error", ERROR_COLUMNS);
   fputc('\n', out);
-  rl_print_line(out, NAME_COLUMNS + COLUMN_COUNT * VALUE_COLUMNS);
+  rl_print_line(out, TABLE_COLUMNS);
 }
 
-static void print_run(FILE *out, const cJSON *run, const cJSON *previous) {
+static bool is_suspect(const cJSON *run) { return cJSON_IsTrue(rl_json_at(run, "summary.suspect")); }
+
+/* Prints the gain over the base and the base's name. Marks the gain if one of both times is suspect. */
+static void print_gain(FILE *out, const cJSON *run, const cJSON *base) {
+  char percent[RL_CELL_SIZE], cell[RL_CELL_SIZE + 2];
+  rl_format_percent(percent, base != NULL ? 1 - cold_us(run) / cold_us(base) : NAN);
+  snprintf(cell, sizeof cell, "%s%s", base != NULL && (is_suspect(run) || is_suspect(base)) ? "! " : "", percent);
+  rl_print_number(out, cell, GAIN_COLUMNS);
+  rl_print_cell(out, rl_json_text(base, "variant"), BASE_COLUMNS);
+}
+
+static void print_run(FILE *out, const cJSON *run, const cJSON *base) {
   char cell[RL_CELL_SIZE];
   rl_print_cell(out, rl_json_text(run, "variant"), -NAME_COLUMNS);
-  for (int i = 0; i < COLUMN_COUNT; i++)
-    rl_print_cell(out, columns[i].format(cell, columns[i].value(run, previous)), VALUE_COLUMNS);
+  for (int i = 0; i < COLUMN_COUNT; i++) rl_print_number(out, columns[i].format(cell, columns[i].value(run)), columns[i].width);
+  print_gain(out, run, base);
+  rl_print_number(out, rl_format_relative_error(cell, measured_value(run, "relative_error")), ERROR_COLUMNS);
   fputc('\n', out);
 }
 
@@ -95,13 +114,10 @@ static void print_subject(FILE *out, const cJSON *run) {
 }
 
 void rl_print_layer_runs(FILE *out, const cJSON *runs) {
-  const cJSON *run, *previous = NULL, *first = cJSON_GetArrayItem(runs, 0);
+  const cJSON *run, *first = cJSON_GetArrayItem(runs, 0);
   if (rl_json_text(first, "engine")[0] == '\0') return; /* no run has started */
   print_subject(out, first);
   print_header(out);
-  cJSON_ArrayForEach (run, runs) {
-    print_run(out, run, previous);
-    previous = run;
-  }
+  cJSON_ArrayForEach (run, runs) print_run(out, run, find_base(runs, run));
   cJSON_ArrayForEach (run, runs) rl_print_kernel_reasons(out, run);
 }

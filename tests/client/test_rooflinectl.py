@@ -205,8 +205,7 @@ def test_a_layer_prints_the_gain_of_each_variant(daemon):
     assert "transformer_layer fp16 · prefill of 1 × 5 tokens · hidden 16 · heads 2 · ffn 24 · causal" in out
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith(("baseline", "fused"))}
     assert list(rows) == ["baseline", "fused"] and all(row.count("µs") == 3 for row in rows.values())
-    gained = [row.split()[-3:-1] for row in rows.values()]  # the first variant has no earlier one to compare with
-    assert gained[0][1] == "—" and gained[1][1] == "%"
+    assert rows["baseline"].split()[-2] == "—" and rows["fused"].split()[-3:-1] == ["%", "baseline"]
     decode = ctl("run", "--kind", "layer", *size[2:], "--tokens", "1", "--cached-tokens", "7", "--variants", '["fused"]',
                  "--causal", "false", url=daemon.url)[0]
     assert "decode of 1 × 1 tokens after 7 cached · hidden 16 · heads 2 · ffn 24\n" in decode

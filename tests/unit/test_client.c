@@ -295,6 +295,26 @@ static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   cJSON_Delete(job), cJSON_Delete(results);
 }
 
+#define LAYER_RUN(VARIANT, US, SUSPECT)                                                \
+  "{\"variant\":\"" VARIANT "\",\"engine\":\"cuda\",\"summary\":{\"suspect\":" SUSPECT \
+  "},\"measurements\":["                                                               \
+  "{\"pass\":\"timing\",\"name\":\"time_cold_us_median\",\"value\":" US "}]}"
+
+static void test_the_gain_of_a_layer_is_over_the_variant_that_it_changes(void **state) {
+  (void)state;
+  cJSON *runs = cJSON_Parse("[" LAYER_RUN("baseline", "1000", "false") "," LAYER_RUN("fused", "800", "false") "," LAYER_RUN(
+      "streams", "900", "true") "," LAYER_RUN("tuned", "600", "false") "," LAYER_RUN("best", "540", "false") "]");
+  char text[4096];
+  FILE *out = fmemopen(text, sizeof text, "w");
+  rl_print_layer_runs(out, runs);
+  fclose(out);
+  assert_non_null(strstr(text, "  20.00 % baseline ")); /* there is no graph, the base of fused */
+  assert_non_null(strstr(text, "! -12.50 %    fused "));
+  assert_non_null(strstr(text, "  25.00 %    fused ")); /* tuned: streams are not its base */
+  assert_non_null(strstr(text, "  10.00 %    tuned "));
+  cJSON_Delete(runs);
+}
+
 static void test_bad_options_are_refused(void **state) {
   (void)state;
   char *wrong[][3] = {{"--epochs", "many", NULL},
@@ -342,6 +362,7 @@ int main(void) {
       cmocka_unit_test(test_reset_discards_a_partial_event),
       cmocka_unit_test(test_an_event_that_is_too_long_is_discarded),
       cmocka_unit_test(test_cells_show_values_with_their_unit),
+      cmocka_unit_test(test_numbers_are_never_shortened),
       cmocka_unit_test(test_null_is_not_zero),
       cmocka_unit_test(test_results_fit_80_columns),
       cmocka_unit_test(test_options_become_fields_of_a_training_job),
@@ -352,8 +373,8 @@ int main(void) {
       cmocka_unit_test(test_long_items_of_lists_are_not_cut),
       cmocka_unit_test(test_a_kernel_job_is_printed_as_a_table),
       cmocka_unit_test(test_a_report_cuts_long_units),
+      cmocka_unit_test(test_the_gain_of_a_layer_is_over_the_variant_that_it_changes),
       cmocka_unit_test(test_bad_options_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
-      cmocka_unit_test(test_numbers_are_never_shortened),

@@ -18,6 +18,7 @@ SHAPES = {"prefill": {"tokens": 2048}, "decode": {"tokens": 1, "cached_tokens": 
 SMALL = {"hidden": 128, "heads": 2, "ffn": 344}  # sizes of the layer on a CPU
 PRODUCTS = {"q", "k", "v", "qkv", "qkv_rope", "norm1_qkv_rope", "o", "o_residual", "gate", "up", "gate_up", "gate_up_silu",
             "norm2_gate_up_silu", "gate_beside_up", "down", "down_residual"}  # names of launches that are matrix products
+BASES = {"graph": "baseline", "fused": "graph", "streams": "fused", "tuned": "fused", "best": "tuned"}  # see docs/jobs.md
 LARGE_PRODUCT = {"m": 8192, "n": 8192, "k": 4096}  # the products of the layer are compared with the rate of this one
 PAUSE_MS = 10
 TRACED = 6  # layers in the activity pass
@@ -66,12 +67,22 @@ def timings(run):
     return {item["name"]: item["value"] for item in run["measurements"] if item["pass"] == "timing"}
 
 
+def gain_over_base(variant, cold_us, times_us):
+    """Returns the share of time that a variant saves over the variant that it changes; None if there is none. times_us: the cold
+    times of the measured variants. If the base was not measured, as `graph` on a CPU, its own base replaces it."""
+    while variant in BASES:
+        variant = BASES[variant]
+        if variant in times_us:
+            return 1 - cold_us / times_us[variant]
+    return None
+
+
 def measure_variants(daemon, phase, shape, dtype):
-    """Yields a row for each variant: its times, its gain over the previous variant, its launches and its timeline."""
+    """Yields a row for each variant: its times, its gain over the variant that it changes, its launches and its timeline."""
     job = daemon.run_job({"kind": "layer", "dtype": dtype, **shape, "samples": TRACED, "pause_ms": PAUSE_MS,
                           "passes": ["timing", "activity"]})
     kernels = daemon.request(f"/jobs/{job['id']}/kernels?pass=activity&limit=1000")["items"]
-    before = None
+    times_us = {}
     for run in daemon.request(f"/jobs/{job['id']}/results")["runs"]:
         values, launches = timings(run), {}
         for kernel in (kernel for kernel in kernels if kernel["run"] == run["run"]):
@@ -80,14 +91,14 @@ def measure_variants(daemon, phase, shape, dtype):
         timeline = daemon.request(f"/runs/{run['run']}/timeline/findings")
         yield {"phase": phase, "dtype": dtype, "variant": run["variant"], "cold_us": cold_us,
                "warm_us": values["time_warm_us_median"], "floor_us": values.get("floor_cold_us"),
-               "gained_ratio": None if before is None else 1 - cold_us / before,
+               "gained_ratio": gain_over_base(run["variant"], cold_us, times_us),
                "token_us": cold_us / shape["tokens"], "error": values["relative_error"], "launches": launches,
                "product_operations_per_s": product_operations(run["params"]) / product_us * 1e6 if product_us else None,
                "suspect": any(sample["suspect"] for sample in run["samples"]),
                "clock_mhz": values.get("sm_clock_least_mhz"), "throttled_ratio": values.get("throttled_ratio"),
                "classes": {item["class"]: item["time_ns"] for item in timeline["classes"] or ()},
                "findings": [describe_finding(finding) for finding in timeline["findings"] or ()]}
-        before = cold_us
+        times_us[run["variant"]] = cold_us
 
 
 def describe_finding(finding):
