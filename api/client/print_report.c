@@ -201,7 +201,7 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
 
 /* --- the timeline ------------------------------------------------------------------------------------------------------ */
 
-enum { CLASS_COLUMNS = 24, TIME_COLUMNS = 12, SHARE_COLUMNS = 10, INTERVALS_COLUMNS = 11 };
+enum { CLASS_COLUMNS = 24, RANGES_COLUMNS = 8, TIME_COLUMNS = 12, SHARE_COLUMNS = 10, INTERVALS_COLUMNS = 11 };
 
 static void print_time_class(FILE *out, const cJSON *item) {
   const cJSON *longest = cJSON_GetArrayItem(rl_json_at(item, "longest"), 0);
@@ -238,13 +238,13 @@ static const cJSON *longest_idle_class(const cJSON *range) {
   return longest;
 }
 
-/* Prints the row of a range or phase: its time, its idle time, and the idle class with the most time. */
+/* Prints the row of a phase or of all ranges of one name: their time and idle time, and the idle class with the most time. */
 static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   const cJSON *longest = longest_idle_class(part);
-  char cell[RL_CELL_SIZE], indented[RL_CELL_SIZE];
-  double depth = rl_json_number(part, "depth");
-  snprintf(indented, sizeof indented, "%*s%.60s", isnan(depth) ? 0 : (int)fmin(2 * depth, 16), "", name);
-  rl_print_cell(out, indented, -CLASS_COLUMNS);
+  const cJSON *ranges = rl_json_at(part, "ranges");
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, name, -CLASS_COLUMNS);
+  if (ranges != NULL) rl_print_number(out, rl_format_count(cell, ranges->valuedouble), RANGES_COLUMNS);
   rl_print_cell(out, rl_format_us(cell, rl_json_number(part, "time_ns") / 1000), TIME_COLUMNS);
   rl_print_cell(out, rl_format_percent(cell, rl_json_number(part, "ratio")), SHARE_COLUMNS);
   rl_print_cell(out, rl_format_us(cell, idle_ns(part) / 1000), INTERVALS_COLUMNS);
@@ -260,6 +260,7 @@ static void print_window_parts(FILE *out, const char *title, const cJSON *parts,
   if (cJSON_GetArraySize(parts) == 0) return;
   fputc('\n', out);
   rl_print_cell(out, title, -CLASS_COLUMNS);
+  if (rl_json_at(parts->child, "ranges") != NULL) rl_print_cell(out, "ranges", RANGES_COLUMNS);
   rl_print_cell(out, "time", TIME_COLUMNS);
   rl_print_cell(out, "share", SHARE_COLUMNS);
   rl_print_cell(out, "idle", INTERVALS_COLUMNS);
@@ -431,9 +432,9 @@ static void print_compared_time(FILE *out, const char *label, const char *mark, 
   fprintf(out, "%s%s\n", mark[0] != '\0' ? "  " : "", mark);
 }
 
-static void print_compared_row(FILE *out, const cJSON *row) {
 enum { LABEL_SIZE = 160 };
 
+static void print_compared_row(FILE *out, const cJSON *row) {
   char label[LABEL_SIZE];
   const char *idle = rl_json_text(row, "idle");
   snprintf(label, sizeof label, idle[0] != '\0' ? "%.20s before %.120s" : "%s%.140s", idle, rl_json_text(row, "name"));

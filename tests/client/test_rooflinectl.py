@@ -446,8 +446,8 @@ def test_timelines_are_printed_and_compared(daemon):
     a, b = (ranged_run.insert(daemon.state, kernel_us)["run"] for kernel_us in (30, 20))
     out, _ = ctl("report", str(a), "--all", url=daemon.url)
     assert re.search(r"^idle_host_work +25\.00 µs +27\.78 % +1  25\.00 µs before gemm$", out, re.M), out
-    assert re.search(r"^epoch +90\.00 µs +100\.00 % +30\.00 µs +30\.00 µs  idle_host_work 25\.00 µs$", out, re.M), out
-    assert re.search(r"^  forward +60\.00 µs +66\.67 % +30\.00 µs", out, re.M) and "(outside of ranges)" not in out, out
+    assert re.search(r"^epoch +1 +90\.00 µs +100\.00 % +30\.00 µs +30\.00 µs  idle_host_work 25\.00 µs$", out, re.M), out
+    assert re.search(r"^forward +1 +60\.00 µs +66\.67 % +30\.00 µs", out, re.M) and "(outside of ranges)" not in out, out
     assert "launch queue: median 0, maximum 1; empty for 96.67 % of the window (device idle: 27.00 µs)" in out
     assert re.search(r"^critical path\nkernels +30\.00 µs +33\.33 %\nlaunches +5\.00 µs +5\.56 %\n"
                      r"host_work +55\.00 µs +61\.11 %\n  gemm +30\.00 µs +33\.33 %$", out, re.M), out

@@ -190,13 +190,13 @@ test('an idle interval is marked at its place, and a click zooms to it', async (
   await page.close();
 });
 
-test('the time of ranges is nested, with their idle time', async () => {
+test('the time of ranges is listed by name, with their number and idle time', async () => {
   const page = await openJob(ranged.job);
   const rows = await page.locator('#range-times tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows, [
-    ['epoch', '90.00 µs', '100.00 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches'],
-    ['forward', '60.00 µs', '66.67 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches']]);
+    ['epoch', '1', '90.00 µs', '100.00 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches'],
+    ['forward', '1', '60.00 µs', '66.67 %', '30.00 µs', '30.00 µs', '25.00 µs: Idle: the host works between launches']]);
   await takeScreenshot(page, 'timeline-ranges');
   await page.close();
   const other = await openJob(inserted.job);

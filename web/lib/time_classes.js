@@ -28,8 +28,9 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
   item.intervals === null ? createElement('td') : numberCell(format.count(item.intervals)),
   longestCell(item.longest ?? [], show));
 
-const partColumns = (title) => [[title], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Critical path', 'n'],
-  ['Most idle time']];
+/** Returns the columns of a table of phases or ranges. hasRanges: its rows add up ranges. */
+const partColumns = (title, hasRanges) => [[title], ...(hasRanges ? [['Ranges', 'n']] : []), ['Time', 'n'], ['Share', 'n'],
+  ['Idle', 'n'], ['Critical path', 'n'], ['Most idle time']];
 
 /** Returns the idle classes with a time above zero in a part of the window, the longest first. */
 const idleClasses = (part) => Object.entries(part.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
@@ -38,9 +39,9 @@ const idleClasses = (part) => Object.entries(part.classes).filter(([name, time])
 /** Creates the row of a phase or range. */
 function partRow(title, part) {
   const idle = idleClasses(part), [longest] = idle;
-  const name = createElement('th', { scope: 'row', class: 'name', title }, title);
-  name.style.paddingInlineStart = `calc(14px + ${Math.min(part.depth ?? 0, 8)}em)`;
-  return createElement('tr', {}, name, numberCell(format.us(part.time_ns / 1000)),
+  return createElement('tr', {}, createElement('th', { scope: 'row', class: 'name', title }, title),
+    ...(part.ranges === undefined ? [] : [part.name === null ? createElement('td') : numberCell(format.count(part.ranges))]),
+    numberCell(format.us(part.time_ns / 1000)),
     shareCell({ share_ratio: part.ratio, reason: 'the window is empty' }),
     numberCell(format.us(idle.reduce((sum, [, time]) => sum + time, 0) / 1000)),
     part.critical_path_ns === null ? numberCell(null, 'the critical path is unknown')
@@ -51,7 +52,7 @@ function partRow(title, part) {
 /** Draws the parts of the window into the table of the element id. titleOf(part): its name. */
 function drawParts(id, title, parts, titleOf) {
   byId(id).hidden = parts.length === 0;
-  byId(id).querySelector('table').replaceChildren(headOf(partColumns(title)),
+  byId(id).querySelector('table').replaceChildren(headOf(partColumns(title, parts[0]?.ranges !== undefined)),
     createElement('tbody', {}, ...parts.filter((part) => part.time_ns > 0).map((part) => partRow(titleOf(part), part))));
 }
 
