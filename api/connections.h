@@ -53,16 +53,17 @@ void rl_connection_end_request(rl_connections *connections, rl_connection *conne
 /* Limits the amount of the resource that all connections use together; initially there is no limit. patience_ns: a client that
  * has made progress within this time does not lose its connection. */
 void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit, int64_t patience_ns);
-/* Records that the connection's request uses this amount in total, and that its client has just made progress. If all connections
- * together then exceed the limit, shuts down those whose clients have made no progress for longest. Returns false and records
- * nothing if this is not enough, or if the connection itself was shut down. The amount is in use until rl_connection_end_request.
+/* Records that the connection's request uses this amount in total (0: none), and that its client has just made progress. If all
+ * connections together then exceed the limit, shuts down those whose clients have made no progress for longest. Returns false and
+ * records nothing if this is not enough, or if the connection itself was shut down. The amount is in use until
+ * rl_connection_end_request.
  */
 bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount,
                                 int64_t now_ns);
 /* Returns whether rl_connection_use_resource would now accept an amount of 1 from another connection. */
 bool rl_connections_have_resource(rl_connections *connections, rl_resource resource, int64_t now_ns);
-/* Shuts down the connection that uses the resource and has made no progress for longest. Returns false if there is none within
- * the resource's patience. */
+/* Shuts down the connection that uses the resource and has made no progress for longest. Returns false if all have made progress
+ * within the resource's patience. */
 bool rl_connections_shut_down_stalled(rl_connections *connections, rl_resource resource, int64_t now_ns);
 /* Called when the daemon begins to work on what a client has sent. The connection is then not shut down for its resources until
  * rl_connection_use_resource. rl_connection_begin_request has the same effect. */

@@ -285,17 +285,25 @@ static void record_upload_progress(rl_http_request *request) {
   (void)use_upload_place(request);
 }
 
+/* Releases what an upload uses that has failed; the rest of its body is discarded. */
+static void end_failed_upload(rl_http_request *request) {
+  const rl_server *server = request->server;
+  rl_upload_end(request->upload);
+  free(request->body);
+  request->upload = NULL;
+  request->body = NULL;
+  request->body_length = request->body_capacity = 0;
+  (void)rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_UPLOADS, 0, 0);
+  (void)rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_BODY_BYTES, 0, 0);
+}
+
 /* Appends the received part of an upload to its file. */
 static void run_upload_write(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
   request->refused = rl_upload_write(request->upload, request->body, request->body_length, &request->err) < 0;
   request->body_length = 0;
-  if (!request->refused) {
-    record_upload_progress(request);
-    return;
-  }
-  rl_upload_end(request->upload);
-  request->upload = NULL;
+  if (request->refused) end_failed_upload(request);
+  else record_upload_progress(request);
 }
 
 static void write_upload_part(rl_http_request *request) {
@@ -305,7 +313,7 @@ static void write_upload_part(rl_http_request *request) {
     return;
   }
   rl_connection_begin_work(request->server->connections, request->tracked_connection);
-  (void)run_in_pool(request, RL_POOL_UPLOAD, run_upload_write);
+  if (!run_in_pool(request, RL_POOL_UPLOAD, run_upload_write)) record_upload_progress(request); /* waits for the client again */
 }
 
 void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {

@@ -447,6 +447,18 @@ def test_uploads_at_the_same_time_are_limited(patient_daemon):
         patient_daemon.cancel_all()
 
 
+def test_failed_uploads_leave_space(start):
+    """Eight clients have sent more than the limit of a file, and the rest of their chunk is still due."""
+    daemon = start("--request-timeout-s", "600", "--import-limit-bytes", str(2 << 20))
+    head = b"POST /imports HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % (4 << 20)
+    with contextlib.ExitStack() as clients:
+        for _ in range(8):
+            client = clients.enter_context(socket.create_connection((daemon.host, daemon.port)))
+            client.sendall(head + b"[" + b" " * (3 << 20))
+        wait_until(lambda: upload(daemon, TRACE + b" " * (1 << 20)).status_code == 202)
+    assert daemon.stop() == 0
+
+
 def test_all_uploads_together_are_limited(import_daemon):
     """Two uploads of 7 MB exceed the spool's 12 MB."""
     first = send_part(import_daemon, 8 << 20, b"[" + b" " * (7 << 20))
