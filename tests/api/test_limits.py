@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from daemon import endless, job
+from daemon import BUILD, endless, job
 from report_fixture import Rows
 
 
@@ -78,7 +78,8 @@ def test_unfinished_bodies_share_a_limit_of_memory(start):
             with contextlib.suppress(ConnectionError):
                 raw.sendall(head + b" " * 1_040_000)
         own_daemon.wait(own_daemon.submit(job()))
-        assert resident_bytes(own_daemon) - before < 150 << 20
+        if "fsanitize" not in (BUILD / "build.ninja").read_text():  # AddressSanitizer keeps freed memory
+            assert resident_bytes(own_daemon) - before < 150 << 20
         until = time.monotonic() + 180
         while sum(map(is_open, unfinished)) > 64:
             assert time.monotonic() < until
