@@ -67,7 +67,7 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* --- commit ------------------------------------------------------------------------------------------------------------ */
 
 /* Finds the ceilings of the pass's device, computes and stores the floors from them, and marks times as suspect if they are
- * shorter than their floor or were measured on a throttled device. */
+ * shorter than their floor, and samples also if the device was throttled. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   static const char *const steps[] = {"pass_ceilings",  "floors_insert",   "shares_insert",
                                       "epochs_suspect", "samples_suspect", "samples_throttled"};

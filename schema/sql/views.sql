@@ -104,7 +104,8 @@ FROM v_run_values;
 
 -- One row for each ordered pair of runs of the same workload, in the same job or in different jobs. Filter by both runs, or by
 -- baseline_job or candidate_job: otherwise SQLite pairs all runs of each workload. The ratio of a suspect time is NULL, because
--- such a time is below its floor, or was measured while the device was throttled.
+-- such a time is below its floor, or consists of samples that were taken while the device was throttled. Throttled epochs are not
+-- suspect.
 CREATE VIEW v_pairs AS
 SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   candidate_job, candidate_run, candidate_device, candidate_variant,
