@@ -444,17 +444,18 @@ WHERE pass.activity_kept = 1;
 CREATE VIEW v_needed_suite_runs AS
 SELECT suite_run_id AS suite_run FROM baselines
 UNION ALL SELECT suite_run_id FROM webhook_events WHERE state = 'pending'
-UNION ALL SELECT id FROM (
-  SELECT id, row_number() OVER (PARTITION BY suite, device ORDER BY id DESC) AS recency
-  FROM suite_runs INDEXED BY suite_runs_comparable
-  WHERE state = 'completed' AND quarantine_reason IS NULL AND against_request IS NULL)
-WHERE recency <= 100;
+UNION ALL SELECT id FROM suite_runs suite_run
+WHERE state = 'completed' AND quarantine_reason IS NULL AND against_request IS NULL AND (
+  SELECT count(*) FROM (
+    SELECT 1 FROM suite_runs newer INDEXED BY suite_runs_comparable
+    WHERE newer.suite = suite_run.suite AND newer.device = suite_run.device AND newer.id > suite_run.id
+      AND newer.state = 'completed' AND newer.quarantine_reason IS NULL AND newer.against_request IS NULL LIMIT 100)) < 100;
 
 -- The ended jobs that retention never deletes: jobs that profiled the suite run of a named baseline, because later suite runs
 -- compare their profiles with that profile; and the newest completed ceilings job of each device, because the floors of later
 -- jobs follow from its rates.
 CREATE VIEW v_needed_jobs AS
-SELECT suite_job.job_id AS job FROM baselines CROSS JOIN suite_jobs suite_job ON suite_job.suite_run_id = baselines.suite_run_id
+SELECT suite_job.job_id AS job FROM suite_jobs suite_job JOIN baselines ON baselines.suite_run_id = suite_job.suite_run_id
 WHERE suite_job.role = 'profile' AND suite_job.job_id IS NOT NULL
 UNION ALL SELECT pass.job_id FROM passes pass
 WHERE pass.measures_ceilings = 1 AND pass.state = 'completed' AND pass.run_id = (

@@ -1,2 +1,3 @@
 -- Returns the oldest job that retention may delete.
-SELECT id FROM jobs WHERE finished_ns < :before AND id NOT IN (SELECT job FROM v_needed_jobs) ORDER BY finished_ns LIMIT 1
+SELECT id FROM jobs WHERE finished_ns < :before AND NOT EXISTS (SELECT 1 FROM v_needed_jobs WHERE job = jobs.id)
+ORDER BY finished_ns LIMIT 1

@@ -2,5 +2,5 @@
 -- oldest completed one.
 SELECT id FROM suite_runs
 WHERE state IN ('failed', 'cancelled', 'completed') AND finished_ns < :before
-  AND id NOT IN (SELECT suite_run FROM v_needed_suite_runs)
+  AND NOT EXISTS (SELECT 1 FROM v_needed_suite_runs WHERE suite_run = suite_runs.id)
 ORDER BY state = 'completed', finished_ns LIMIT 1
