@@ -74,7 +74,7 @@ int rl_step_launches_read(rl_store *store, int64_t run_id, const char *incomplet
   if (rl_store_query(store, RL_QUERY_TIMELINE_RUN, &run, 1, &cursor, err) < 0) return -1;
   const int rows = rl_cursor_next(cursor, &name, err);
   if (rows <= 0) return rows;
-  const rl_workload *workload = rl_workload_find(name);
+  const rl_workload *workload = launches->workload = rl_workload_find(name);
   if (incomplete_reason != NULL) snprintf(found->reason, sizeof found->reason, "%s", incomplete_reason);
   else if (workload == NULL)
     snprintf(found->reason, sizeof found->reason,

@@ -11,6 +11,7 @@ typedef struct rl_step_launches {
   rl_traced_kernel *kernels; /* found points to their names */
   size_t count, capacity;
   rl_independent_launches found;
+  const rl_workload *workload; /* NULL: the trace was imported */
 } rl_step_launches;
 
 /* incomplete_reason: which records the trace lacks; NULL: none. The caller clears *launches, even after a failure. Fails like

@@ -79,6 +79,7 @@ typedef struct rl_workload {
   /* Returns the number of warmup iterations (not measured) and of measured ones. NULL: 1 and 1. */
   void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *measured);
   rl_timing_mode timing_mode;
+  bool restores_buffers; /* before each launch, its buffers are copied back; these copies are not part of the step */
   /* The engines that the parameter "engine" may name besides "auto", NULL-terminated; NULL: the workload has no such
    * parameter. */
   const rl_engine_description *const *engines;

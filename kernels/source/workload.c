@@ -51,4 +51,5 @@ const rl_workload rl_source_workload = {.name = "source",
                                         .defaults = defaults,
                                         .cost = cost,
                                         .iteration_counts = iteration_counts,
-                                        .timing_mode = RL_TIMING_LAUNCHES};
+                                        .timing_mode = RL_TIMING_LAUNCHES,
+                                        .restores_buffers = true};

@@ -1,5 +1,6 @@
 """Tests the timelines of all traces that were recorded on an H200 (tests/data/h200.sqlite.xz): the classes add up, the savings do
-not exceed the idle time, and only launches that were faster as one launch are called independent."""
+not exceed the idle time, only launches that were faster as one launch are called independent, and no advice is about rooflined's
+own copies."""
 import collections
 
 import pytest
@@ -50,6 +51,14 @@ def test_savings_of_every_trace_are_at_most_its_idle_time(timelines):
         idle_ns = sum(item["time_ns"] for item in found["classes"] if item["class"].startswith("idle_"))
         saved_pct = sum(finding["speedup_pct"] for finding in found["findings"] if finding["scope"] == "global")
         assert saved_pct <= 100 * idle_ns / window_ns + 1e-9, run
+
+
+def test_copies_that_restore_the_buffers_of_posted_code_are_no_finding(timelines):
+    """They take 43 % of the window of run 54, a transpose."""
+    copies = [item["time_ns"] for item in timelines[54]["classes"] if item["class"] == "copy"]
+    assert copies[0] > 0.4 * (timelines[54]["window"]["end_ns"] - timelines[54]["window"]["start_ns"])
+    for run in (54, 55):
+        assert not [finding["rule"] for finding in timelines[run]["findings"] if "copies" in finding["rule"]], run
 
 
 def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
