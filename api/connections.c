@@ -1,6 +1,7 @@
 /* Implements connections.h. A connection is in one of four states: it waits for its first request, has a request in progress, is
  * idle after a reply, or is evicted. If almost all connections are in use, a new connection evicts the one that has waited
- * longest for a request. If a limited resource is short, the connection that uses it without progress for longest is evicted. */
+ * longest for a request. If a limited resource is short, the connection that uses it without recorded progress for longest is
+ * evicted. */
 #include "api/connections.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ typedef struct resource_use {
 
 typedef struct limited_resource {
   int64_t limit, used, patience_ns;
-  TAILQ_HEAD(, resource_use) waiting; /* the uses that wait for their clients, the one without progress for longest first */
+  TAILQ_HEAD(, resource_use) waiting; /* uses that wait for their clients, the one with the oldest recorded progress first */
 } limited_resource;
 
 struct rl_connection {
@@ -180,21 +181,33 @@ void rl_connections_limit_resource(rl_connections *connections, rl_resource reso
   connections->resources[resource].patience_ns = patience_ns;
 }
 
+static bool is_stalled(const limited_resource *resource, const resource_use *use, int64_t now_ns) {
+  return now_ns - use->progress_ns >= resource->patience_ns;
+}
+
 /* Returns the connection to shut down if the resource is short: the one that has waited for its client longest. NULL: none has
  * waited long enough. */
 static rl_connection *find_stalled(const limited_resource *resource, int64_t now_ns) {
   const resource_use *oldest = TAILQ_FIRST(&resource->waiting);
-  return oldest != NULL && now_ns - oldest->progress_ns >= resource->patience_ns ? oldest->connection : NULL;
+  return oldest != NULL && is_stalled(resource, oldest, now_ns) ? oldest->connection : NULL;
 }
 
-/* Shuts down stalled connections until `added` more of the resource can be used. Returns false if there are too few. */
-static bool make_space(rl_connections *connections, const limited_resource *resource, int64_t added, int64_t now_ns) {
-  while (resource->used + added > resource->limit) {
-    rl_connection *stalled = find_stalled(resource, now_ns);
-    if (stalled == NULL) return false;
-    evict(connections, stalled);
+/* Returns whether `added` more of the resource can be used if stalled connections except `user` are shut down. */
+static bool can_make_space(const limited_resource *resource, const rl_connection *user, int64_t added, int64_t now_ns) {
+  const resource_use *use;
+  int64_t missing = resource->used + added - resource->limit;
+  TAILQ_FOREACH (use, &resource->waiting, link) {
+    if (missing <= 0 || !is_stalled(resource, use, now_ns)) break;
+    if (use->connection != user) missing -= use->amount;
   }
-  return true;
+  return missing <= 0;
+}
+
+/* Shuts down stalled connections until `added` more of the resource can be used. */
+static void make_space(rl_connections *connections, const limited_resource *resource, int64_t added, int64_t now_ns) {
+  rl_connection *stalled;
+  while (resource->used + added > resource->limit && (stalled = find_stalled(resource, now_ns)) != NULL)
+    evict(connections, stalled);
 }
 
 /* The caller holds the lock. */
@@ -202,17 +215,14 @@ static bool use_resource(rl_connections *connections, rl_connection *connection,
                          int64_t now_ns) {
   limited_resource *resource = &connections->resources[number];
   resource_use *use = &connection->uses[number];
-  if (connection->is_evicted) return false;
-  end_wait_for_client(resource, use);
-  bool fits = make_space(connections, resource, amount - use->amount, now_ns);
-  if (fits) {
-    resource->used += amount - use->amount;
-    use->amount = amount;
-  }
-  use->progress_ns = now_ns;
-  use->waits_for_client = use->amount > 0;
+  int64_t added = amount - use->amount;
+  if (connection->is_evicted || !can_make_space(resource, connection, added, now_ns)) return false;
+  end_wait_for_client(resource, use); /* so that make_space does not shut down this connection */
+  make_space(connections, resource, added, now_ns);
+  resource->used += added;
+  *use = (resource_use){.connection = connection, .amount = amount, .progress_ns = now_ns, .waits_for_client = amount > 0};
   if (use->waits_for_client) TAILQ_INSERT_TAIL(&resource->waiting, use, link);
-  return fits;
+  return true;
 }
 
 bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount,
@@ -227,7 +237,7 @@ bool rl_connection_use_resource(rl_connections *connections, rl_connection *conn
 bool rl_connections_have_resource(rl_connections *connections, rl_resource number, int64_t now_ns) {
   const limited_resource *resource = &connections->resources[number];
   pthread_mutex_lock(&connections->lock);
-  bool available = resource->used < resource->limit || find_stalled(resource, now_ns) != NULL;
+  bool available = can_make_space(resource, NULL, 1, now_ns);
   pthread_mutex_unlock(&connections->lock);
   return available;
 }

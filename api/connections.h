@@ -23,7 +23,8 @@ typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
 /* Resources that requests in progress use while they wait for their clients. The daemon limits how much all of them use together;
- * the clients that have made no progress for longest lose. */
+ * the clients without recorded progress for longest lose. For a reply, only its begin is recorded, so the clients whose replies
+ * began longest ago lose, even if they read steadily. Otherwise clients that read a byte at a time would keep all memory. */
 typedef enum rl_resource {
   RL_RESOURCE_BODY_BYTES, /* memory of request bodies */
   RL_RESOURCE_UPLOADS,    /* uploads of which a part is in a file */
@@ -44,25 +45,26 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
 void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
 /* Returns how many of `limit` connections the requests of one client address may use: a quarter. */
 int64_t rl_connections_max_per_address(int64_t limit);
-/* Called when the client has sent a complete request. address: the client's address if a proxy named it, else NULL. Returns false
- * if requests of this address already use a quarter of the limit of connections; the request must then be refused. */
+/* Called when the client has sent a complete request, or gets a refusal before it has sent the body. address: the client's
+ * address if a proxy named it, else NULL. Returns false if requests of this address already use a quarter of the limit of
+ * connections; the request must then be refused. */
 bool rl_connection_begin_request(rl_connections *connections, rl_connection *connection, const rl_client_address *address,
                                  int64_t deadline_ns);
 /* Called when the reply has been sent. deadline_ns: deadline of the next request. */
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
-/* Limits the amount of the resource that all connections use together; initially there is no limit. patience_ns: a client that
- * has made progress within this time does not lose its connection. */
+/* Limits the amount of the resource that all connections use together; initially there is no limit. patience_ns: a client
+ * whose progress was recorded within this time does not lose its connection. */
 void rl_connections_limit_resource(rl_connections *connections, rl_resource resource, int64_t limit, int64_t patience_ns);
 /* Records that the connection's request uses this amount in total (0: none), and that its client has just made progress. If all
- * connections together then exceed the limit, shuts down those whose clients have made no progress for longest. Returns false and
- * records nothing if this is not enough, or if the connection itself was shut down. The amount is in use until
+ * connections together then exceed the limit, shuts down those without recorded progress for longest. Returns false, records
+ * nothing and shuts down none if this would not be enough, or if the connection itself was shut down. The amount is in use until
  * rl_connection_end_request.
  */
 bool rl_connection_use_resource(rl_connections *connections, rl_connection *connection, rl_resource resource, int64_t amount,
                                 int64_t now_ns);
 /* Returns whether rl_connection_use_resource would now accept an amount of 1 from another connection. */
 bool rl_connections_have_resource(rl_connections *connections, rl_resource resource, int64_t now_ns);
-/* Shuts down the connection that uses the resource and has made no progress for longest. Returns false if all have made progress
+/* Shuts down the connection that uses the resource and has no recorded progress for longest. Returns false if all have progress
  * within the resource's patience. */
 bool rl_connections_shut_down_stalled(rl_connections *connections, rl_resource resource, int64_t now_ns);
 /* Called when the daemon begins to work on what a client has sent. The connection is then not shut down for its resources until

@@ -294,7 +294,10 @@ static void a_short_resource_shuts_down_the_connection_without_progress_for_long
   assert_false(is_open(pairs[1][1]));
   assert_false(rl_connection_use_resource(connections, added[1], RL_RESOURCE_BODY_BYTES, 1, 0)); /* it was shut down */
   assert_true(is_open(pairs[0][1]));
-  assert_false(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 71, 0)); /* 30 stay in use */
+  /* The third keeps 30, so 71 would not fit even without the first, which therefore keeps its connection. */
+  assert_false(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 71, 0));
+  assert_true(is_open(pairs[0][1]));
+  assert_true(rl_connection_use_resource(connections, added[3], RL_RESOURCE_BODY_BYTES, 70, 0));
   assert_false(is_open(pairs[0][1]));
   assert_true(is_open(pairs[2][1]) && is_open(pairs[3][1]));
   rl_connection_end_request(connections, added[2], 0);
@@ -302,6 +305,30 @@ static void a_short_resource_shuts_down_the_connection_without_progress_for_long
   for (int i = 0; i < COUNT; i++) rl_connection_remove(connections, added[i]);
   rl_connections_free(connections);
   for (int i = 0; i < COUNT; i++) close(pairs[i][0]), close(pairs[i][1]);
+}
+
+/* If the refused amount or its time were recorded, the first client would not be the one that is shut down at 10. */
+static void a_refused_amount_is_not_recorded(void **state) {
+  (void)state;
+  rl_error err;
+  rl_connections *connections = rl_connections_new(100, &err);
+  rl_connection *added[3];
+  int pairs[3][2];
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
+    added[i] = rl_connection_add(connections, pairs[i][0], 0);
+  }
+  rl_connections_limit_resource(connections, RL_RESOURCE_BODY_BYTES, 100, 10);
+  assert_true(rl_connection_use_resource(connections, added[0], RL_RESOURCE_BODY_BYTES, 60, 0));
+  assert_true(rl_connection_use_resource(connections, added[1], RL_RESOURCE_BODY_BYTES, 40, 5));
+  assert_false(rl_connection_use_resource(connections, added[0], RL_RESOURCE_BODY_BYTES, 61, 9));
+  assert_false(rl_connection_use_resource(connections, added[2], RL_RESOURCE_BODY_BYTES, 60, 9));
+  assert_false(rl_connection_use_resource(connections, added[2], RL_RESOURCE_BODY_BYTES, 61, 10));
+  assert_true(is_open(pairs[0][1]) && is_open(pairs[1][1]) && is_open(pairs[2][1]));
+  assert_true(rl_connection_use_resource(connections, added[2], RL_RESOURCE_BODY_BYTES, 60, 10));
+  assert_true(!is_open(pairs[0][1]) && is_open(pairs[1][1]));
+  rl_connections_free(connections);
+  for (int i = 0; i < 3; i++) close(pairs[i][0]), close(pairs[i][1]);
 }
 
 static void progress_protects_a_connection(void **state) {
@@ -534,6 +561,7 @@ int main(void) {
       cmocka_unit_test(connections_past_their_deadline_are_shut_down),
       cmocka_unit_test(unread_input_extends_the_deadline),
       cmocka_unit_test(a_short_resource_shuts_down_the_connection_without_progress_for_longest),
+      cmocka_unit_test(a_refused_amount_is_not_recorded),
       cmocka_unit_test(progress_protects_a_connection),
       cmocka_unit_test(a_full_table_shuts_down_the_oldest_idle_connection),
       cmocka_unit_test(client_addresses_are_read_from_proxy_headers),
