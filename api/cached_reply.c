@@ -15,6 +15,8 @@
 #include "base/clock.h"
 
 enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024, SPACE_CHECK_MS = 2, VICTIM_WAIT_MS = 20 };
+/* Number of replies that one request may end. Ending one frees nothing while another connection sends the same body. */
+enum { MAX_VICTIMS = 16 };
 static const int64_t MAX_SPACE_WAIT_NS = 3000000000; /* longer than a client has to read a reply while memory is short */
 
 /* --- keys -------------------------------------------------------------------------------------------------------------- */
@@ -211,13 +213,14 @@ static bool fits_soon(const rl_server *server, size_t length) {
   return false;
 }
 
-/* Makes space for a body. If replies in progress use all memory, ends one after another of those that their clients have not read
- * for longest; MHD frees a reply when it closes the connection. Returns false if this does not help. */
+/* Makes space for a body. If replies in progress use all memory, ends one after another of those that began longest ago, at most
+ * MAX_VICTIMS; MHD frees a body when it closes the last connection that sends it. Returns false if this does not help. */
 static bool make_space(const rl_server *server, size_t length) {
   if (rl_body_cache_make_space(server->body_cache, length)) return true;
   const int64_t start_ns = rl_monotonic_ns();
+  int victims = 0;
   for (int64_t now_ns = start_ns; now_ns - start_ns < MAX_SPACE_WAIT_NS; now_ns = rl_monotonic_ns()) {
-    (void)rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_REPLIES, now_ns);
+    if (victims < MAX_VICTIMS) victims += rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_REPLIES, now_ns);
     if (fits_soon(server, length)) return true;
     if (atomic_load(&server->stopping)) return false;
   }

@@ -255,28 +255,52 @@ def test_slow_readers_leave_database_connections(start):
     assert own_daemon.stop() == 0
 
 
+def path_of_large_reply(daemon):
+    """Returns the path of a reply of 0.48 MB. Each number appended to it names another reply."""
+    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
+    rows = Rows(daemon)
+    path = f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/timeline"
+    row_bytes = len(daemon.get(f"{path}?limit=1000").content) / 1000
+    return path + f"?limit={480_000 / row_bytes:.0f}&from="
+
+
+def ask_slowly(clients, daemon, path):
+    """Sends a request whose reply the kernel can't buffer. Returns the socket, which is closed with `clients`."""
+    raw = clients.enter_context(socket.socket())
+    raw.settimeout(60)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.connect((daemon.host, daemon.port))
+    raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    return raw
+
+
 def test_slow_readers_leave_memory_for_other_replies(start):
     """Clients that do not read replies of 0.5 MB, together more than the daemon keeps, lose them to other clients. No time-out
     ends them meanwhile."""
     own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
-    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
-    rows = Rows(own_daemon)
-    path = f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/timeline"
-    row_bytes = len(own_daemon.get(f"{path}?limit=1000").content) / 1000
-    path += f"?limit={480_000 / row_bytes:.0f}"
+    path = path_of_large_reply(own_daemon)
     with contextlib.ExitStack() as clients:
-        slow = []
-        for i in range(170):
-            raw = clients.enter_context(socket.socket())
-            raw.settimeout(60)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.connect((own_daemon.host, own_daemon.port))
-            raw.sendall(f"GET {path}&from={i} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-            slow.append(raw)
+        slow = [ask_slowly(clients, own_daemon, f"{path}{i}") for i in range(170)]
         assert {raw.recv(16)[9:12] for raw in slow} == {b"200"}
         assert [own_daemon.get(f"/jobs?limit={limit}").status_code for limit in range(1, 21)] == [200] * 20
         assert len(read_all(slow[0])) < 400_000
         assert len(read_all(slow[-1])) > 400_000
+    assert own_daemon.stop() == 0
+
+
+def test_one_request_ends_few_replies(start):
+    """Two clients read each of 130 bodies, so ending one reply frees no memory. A request that gets no memory ends at most 16."""
+    own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
+    path = path_of_large_reply(own_daemon)
+    with contextlib.ExitStack() as clients:
+        slow = []
+        for _ in range(2):  # the second time, all bodies are in the cache
+            readers = [ask_slowly(clients, own_daemon, f"{path}{i}") for i in range(130)]
+            assert {raw.recv(16)[9:12] for raw in readers} == {b"200"}
+            slow += readers
+        others = (ask_slowly(clients, own_daemon, f"{path}{i}") for i in range(130, 170))
+        assert next(answer for raw in others if (answer := raw.recv(16)[9:12]) != b"200") == b"503"
+        assert 1 <= sum(len(read_all(raw)) < 400_000 for raw in slow) <= 16
     assert own_daemon.stop() == 0
 
 
