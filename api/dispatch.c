@@ -183,7 +183,7 @@ static void check_body_headers(rl_http_request *request) {
 
 static void authorize(rl_http_request *request) {
   if (rl_http_request_authorize(request, &request->err) < 0) request->refused = true;
-  else check_body_headers(request);
+  else if (!request->refused) check_body_headers(request); /* a body that was read before may have been refused */
 }
 
 static int reply_options(rl_http_request *request, rl_error *err) {
@@ -374,7 +374,6 @@ static void start_reply_time(rl_http_request *request) {
 }
 
 static enum MHD_Result begin_handler(rl_http_request *request) {
-  start_reply_time(request);
   rl_pool pool = pool_of(request);
   request->stage = RL_STAGE_HANDLER;
   request->handler_start_ns = rl_monotonic_ns();
@@ -396,7 +395,9 @@ static bool must_reply_before_body(const rl_http_request *request) {
 
 static enum MHD_Result begin_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY;
-  return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
+  if (!must_reply_before_body(request)) return MHD_YES;
+  start_reply_time(request);
+  return begin_handler(request);
 }
 
 /* Returns true if the token may be checked after the body was read. The check requires a query in a pool, which suspends the
@@ -417,6 +418,7 @@ static bool may_authorize_after_body(const rl_http_request *request) {
  * file. */
 static enum MHD_Result end_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY_READ;
+  start_reply_time(request); /* before the token check, during which the client owes nothing */
   return pool_of(request) == RL_POOL_INLINE && !request->must_authorize ? begin_handler(request) : MHD_YES;
 }
 

@@ -293,6 +293,10 @@ def test_an_address_that_a_proxy_names_has_a_limit(start):
     with contextlib.ExitStack() as clients:
         assert [ask(clients, "192.0.2.1") for _ in range(5)] == [b"200"] * 4 + [b"503"]
         assert ask(clients, "192.0.2.2") == b"200"
+        for token, expected in ((make_token(own_daemon.state, "new"), b"503"), ("x" * 43, b"401")):  # checked after the body
+            upload = f"POST /imports HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer {token}\r\n".encode()
+            raw = clients.enter_context(connect(own_daemon))
+            assert status(raw, upload, b"X-Forwarded-For: 192.0.2.1\r\n") == expected
     own_daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
     with contextlib.ExitStack() as clients:
         assert ask(clients, "192.0.2.1") == b"200"
