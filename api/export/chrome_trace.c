@@ -139,7 +139,15 @@ static void put_correlation(rl_buffer *out, const rl_activity_row *row, const ch
   put_member(out, ",\"correlation\":", row->correlation);
 }
 
-static void put_args(rl_buffer *out, const rl_activity_row *row) {
+/* The thread of a row is in its arguments if `tid` is another: on a track of overlapping rows, and if the row belongs to the
+ * whole process (0). Readers require `tid`, and Perfetto shows events without it in the main thread. */
+static void put_host_args(rl_buffer *out, const rl_activity_row *row, viewer_position position) {
+  bool needs_thread = row->thread == 0 || row->thread != (uint32_t)position.thread;
+  if (needs_thread) put_member(out, "\"host thread\":", row->thread);
+  put_correlation(out, row, needs_thread ? "," : "");
+}
+
+static void put_args(rl_buffer *out, const rl_activity_row *row, viewer_position position) {
   rl_buffer_text(out, ",\"args\":{");
   switch (row->kind) {
     case RL_ACTIVITY_KERNEL:
@@ -155,7 +163,7 @@ static void put_args(rl_buffer *out, const rl_activity_row *row) {
       if (!(row->unknown & RL_UNKNOWN_BYTES)) put_member(out, "\"Bytes\":", (int64_t)row->bytes);
       break;
     case RL_ACTIVITY_PHASE: put_member(out, "\"step\":", (int64_t)row->step - 1); break;
-    default: put_correlation(out, row, "");
+    default: put_host_args(out, row, position);
   }
   rl_buffer_text(out, "}}");
 }
@@ -321,7 +329,7 @@ static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_
   put_us(out, values->start_ns);
   rl_buffer_text(out, is_instant ? ",\"s\":\"p\"" : ",\"dur\":");
   if (!is_instant) put_us(out, values->end_ns - values->start_ns);
-  put_args(out, values);
+  put_args(out, values, position);
   put_flows(state, values, position, out);
   return 0;
 }

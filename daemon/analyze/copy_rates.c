@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "analyze/trace_index.h"
+
 static bool uses_memory(const rl_copy_group *group, rl_memory_kind kind) {
   return group->source == kind || group->destination == kind;
 }
@@ -25,10 +27,10 @@ static double pinned_rate(const rl_copy_group *groups, size_t count, const rl_co
   return ns > 0 ? bytes / ns * 1e9 : NAN;
 }
 
-/* Returns whether pageable memory of the group is unknown. A copy within the device uses none. */
+/* Returns whether it is unknown if the group uses pageable memory. A copy within or between devices uses none. */
 static bool lacks_memory(const rl_copy_group *group) {
   return uses_memory(group, RL_MEMORY_UNKNOWN) && !uses_memory(group, RL_MEMORY_PAGEABLE) &&
-         strcmp(group->name, "memcpy DtoD") != 0 && strcmp(group->name, "memcpy PtoP") != 0;
+         rl_trace_copy_named(group->name) != RL_TRACE_DEVICE_COPY;
 }
 
 typedef struct pageable_copies {

@@ -27,6 +27,7 @@ static const struct member {
                {"tid", RL_EVENT_THREAD, false},
                {"device", RL_EVENT_DEVICE, true},
                {"context", RL_EVENT_CONTEXT, true},
+               {"host thread", RL_EVENT_HOST_THREAD, true},
                {"stream", RL_EVENT_STREAM, true},
                {"correlation", RL_EVENT_CORRELATION, true},
                {"graph node id", RL_EVENT_GRAPH_NODE, true},
@@ -181,7 +182,8 @@ static uint8_t memory_kind(const char *text, size_t length) {
 /* Parses a name such as "Memcpy HtoD (Pageable -> Device)" and sets the kinds of memory. Returns rooflined's name of the copy,
  * "memcpy HtoD"; NULL if the name has another form. */
 static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row *row) {
-  static const char *const names[] = {"memcpy HtoD", "memcpy DtoH", "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memset"};
+  static const char *const names[] = {"memcpy HtoD", "memcpy DtoH", "memcpy HtoA", "memcpy AtoH", "memcpy AtoA", "memcpy AtoD",
+                                      "memcpy DtoA", "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memset"};
   static const char arrow[] = " -> ";
   const char *begin = memchr(event->name, '(', event->name_length), *end = event->name + event->name_length;
   if (begin == NULL || begin == event->name || begin[-1] != ' ' || end[-1] != ')') return NULL;
@@ -275,8 +277,10 @@ static bool is_host_activity(uint32_t kind) {
 
 /* Sets the thread of a row. An overhead in Kineto's files has the process -1 and the thread 0, which both mean none. */
 static int set_thread(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row, rl_error *err) {
-  uint32_t thread = (uint32_t)read_number_up_to(event, RL_EVENT_THREAD, RL_MAX_THREAD_ID);
-  bool has_other_id = thread == 0 && event->thread_key.thread != 0 && row->kind != RL_ACTIVITY_OVERHEAD;
+  bool is_exported = has_number_up_to(event, RL_EVENT_HOST_THREAD, RL_MAX_THREAD_ID);
+  rl_event_field field = is_exported ? RL_EVENT_HOST_THREAD : RL_EVENT_THREAD;
+  uint32_t thread = (uint32_t)read_number_up_to(event, field, RL_MAX_THREAD_ID);
+  bool has_other_id = thread == 0 && !is_exported && event->thread_key.thread != 0 && row->kind != RL_ACTIVITY_OVERHEAD;
   if (has_other_id && rl_trace_number_thread(trace, event->thread_key, &thread, err) < 0) return -1;
   row->thread = thread;
   return 0;

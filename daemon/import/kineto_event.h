@@ -16,6 +16,7 @@ typedef enum rl_event_field {
   RL_EVENT_THREAD,
   RL_EVENT_DEVICE,
   RL_EVENT_CONTEXT,
+  RL_EVENT_HOST_THREAD, /* in rooflined's exports: the thread id if RL_EVENT_THREAD is another, 0 for the whole process */
   RL_EVENT_STREAM,
   RL_EVENT_CORRELATION,
   RL_EVENT_GRAPH_NODE,

@@ -337,6 +337,20 @@ def test_an_export_is_imported_with_the_same_rows_and_findings(import_daemon, na
     assert {item["change"] for item in comparison["rows"]} == {"same"}
 
 
+def test_exported_ranges_keep_their_threads(import_daemon):
+    """The range `whole` belongs to the whole process. `early` and `late` overlap, so `late` is shown in a separate track."""
+    spans = {"whole": (0, 90_000, 0), "early": (1_000, 30_000, 4001), "late": (2_000, 50_000, 4001)}
+    ranges = [{"kind": "range", "name": name, "start_ns": start, "end_ns": end, "process": 4000, "thread": thread}
+              for name, (start, end, thread) in spans.items()]
+    rows = [*ranges, exported_run.call("cudaLaunchKernel_v7000", 3_000, 3_456, 1), exported_run.kernel("k", 5_000, 15_000, 1)]
+    job_id, run_id = exported_run.insert(import_daemon, rows)
+    job = run_import(import_daemon, import_daemon.get(f"/jobs/{job_id}/export?format=chrome").content)
+    assert rows_of(import_daemon, job["id"]) == rows_of(import_daemon, job_id)
+    imported = findings(import_daemon, job)["ranges"]
+    assert imported == import_daemon.get(f"/runs/{run_id}/timeline/findings").json()["ranges"]
+    assert {item["name"]: item["operations"] for item in imported if item["name"]} == dict.fromkeys(spans, 1)
+
+
 # --- refusals at submission ----------------------------------------------------------------------------------------------------
 
 

@@ -63,11 +63,15 @@ static void unknown_memory_can_be_pageable(void **state) {
   const rl_copy_group unknown[] = {{"CopyHostToDevice", RL_MEMORY_UNKNOWN, RL_MEMORY_UNKNOWN, 3, 4 * MB, 40 * US, 0, 0},
                                    {"memcpy DtoH", RL_MEMORY_DEVICE, RL_MEMORY_PINNED, 1, 2 * MB, 1 * US, 2 * MB, 1 * US}};
   const rl_copy_group inside_device[] = {{"memcpy DtoD", RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0}};
+  const rl_copy_group from_array[] = {{"memcpy AtoD", RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0}};
+  const rl_copy_group to_array[] = {{"memcpy HtoA", RL_MEMORY_UNKNOWN, RL_MEMORY_ARRAY, 3, 4 * MB, 40 * US, 0, 0}};
   const rl_copy_group some_known[] = {{"memcpy HtoD", RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE, 3, 4 * MB, 40 * US, 0, 0},
                                       {"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_UNKNOWN, 2, 4 * MB, 8 * US, 0, 0}};
   for (int i = 0; i < RL_COPY_METRIC_COUNT; i++) assert_true(isnan(copy_metric(unknown, 2, metric_names[i])));
   assert_true(copy_metric(unknown + 1, 1, "timeline__pageable_copies") == 0);
   assert_true(copy_metric(inside_device, 1, "timeline__pageable_copies") == 0);
+  assert_true(copy_metric(from_array, 1, "timeline__pageable_copies") == 0);
+  assert_true(isnan(copy_metric(to_array, 1, "timeline__pageable_copies")));
   assert_near(copy_metric(some_known, 2, "timeline__pageable_copies"), 2);
   assert_near(copy_metric(some_known, 2, "timeline__pageable_copies_pct"), 8);
 }

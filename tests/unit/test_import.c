@@ -151,6 +151,23 @@ static void copies_have_kinds_of_memory(void **state) {
   clear_import(&result);
 }
 
+static void copies_have_rooflined_names(void **state) {
+  (void)state;
+  static const char *const directions[] = {"HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+    char text[256], name[32];
+    snprintf(text, sizeof text,
+             "[{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy %s (Pinned -> Array)\",\"ts\":1,\"dur\":1}]",
+             directions[i]);
+    snprintf(name, sizeof name, "memcpy %s", directions[i]);
+    imported result = import_text(text, false);
+    ASSERT_IMPORTED(result);
+    assert_string_equal(result.records.names[result.records.rows[0].name], name);
+    assert_int_equal(result.records.rows[0].destination_memory, RL_MEMORY_ARRAY);
+    clear_import(&result);
+  }
+}
+
 /* Of the values that kernels and copies lack, the rows say so; 0 is a value. */
 static void lacking_values_are_unknown(void **state) {
   (void)state;
@@ -275,6 +292,21 @@ static void threads_of_processes_are_different(void **state) {
   static const uint32_t threads[] = {1, 2, 1, 0};
   ASSERT_IMPORTED(result);
   for (int i = 0; i < 4; i++) assert_int_equal(result.records.rows[i].thread, threads[i]);
+  clear_import(&result);
+}
+
+/* rooflined's exports name the thread in the arguments if `tid` is not its id. */
+static void a_host_thread_replaces_the_tid(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":8,\"tid\":0,\"args\":{\"host thread\":0}},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"ts\":2,\"dur\":1,\"pid\":8,\"tid\":1500000002,\"args\":{\"host "
+      "thread\":5}},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c\",\"ts\":3,\"dur\":1,\"pid\":8,\"tid\":6,\"args\":{\"host thread\":-1}}]",
+      false);
+  static const uint32_t threads[] = {0, 5, 6};
+  ASSERT_IMPORTED(result);
+  for (int i = 0; i < 3; i++) assert_int_equal(result.records.rows[i].thread, threads[i]);
   clear_import(&result);
 }
 
@@ -445,11 +477,13 @@ int main(void) {
                                      cmocka_unit_test(names_are_sanitized),
                                      cmocka_unit_test(rows_are_sorted),
                                      cmocka_unit_test(copies_have_kinds_of_memory),
+                                     cmocka_unit_test(copies_have_rooflined_names),
                                      cmocka_unit_test(lacking_values_are_unknown),
                                      cmocka_unit_test(odd_values_are_read_or_ignored),
                                      cmocka_unit_test(keys_that_differ_after_a_nul_are_different),
                                      cmocka_unit_test(each_thread_has_a_number),
                                      cmocka_unit_test(threads_of_processes_are_different),
+                                     cmocka_unit_test(a_host_thread_replaces_the_tid),
                                      cmocka_unit_test(threads_without_thread_ids_are_limited),
                                      cmocka_unit_test(graph_nodes_count_from_1),
                                      cmocka_unit_test(an_import_can_be_cancelled),
