@@ -9,6 +9,10 @@
 #include "analyze/expression.h"
 #include "analyze/thresholds.h"
 
+/* Atomic operations on global memory also make warps wait. */
+#define JOINS_ATOMICS \
+  { RL_CAUSE_GLOBAL_ATOMICS, RL_CAUSE_ATOMIC_THROUGHPUT }
+
 const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_NONE] = {"none", RL_TIME_PART_IDLE},
     [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_PART_BUSY,
@@ -24,10 +28,10 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
                            "Choose extents for which the tiles of the library fill whole waves, or another algorithm."},
     [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_PART_LATENCY, .summarizes = true,
                             .caller_advice = "The library chose its tiles: another algorithm, precision or shape has others."},
-    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS,
+    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_PART_LATENCY, .joins = JOINS_ATOMICS,
                                  .caller_advice = "Give one call more work, or try the library's other algorithms."},
     [RL_CAUSE_SHARED_LATENCY] = {"shared_latency", RL_TIME_PART_LATENCY},
-    [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_PART_LATENCY, .joins = JOINS_ATOMICS},
     [RL_CAUSE_TEXTURE_QUEUE] = {"texture_queue", RL_TIME_PART_LATENCY},
     [RL_CAUSE_BARRIERS] = {"barriers", RL_TIME_PART_LATENCY},
     [RL_CAUSE_FENCES] = {"fences", RL_TIME_PART_LATENCY},
@@ -35,7 +39,7 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_BRANCHES] = {"branches", RL_TIME_PART_LATENCY},
     [RL_CAUSE_INSTRUCTION_CACHE] = {"instruction_cache", RL_TIME_PART_LATENCY},
     [RL_CAUSE_CONSTANTS] = {"constants", RL_TIME_PART_LATENCY},
-    [RL_CAUSE_STORES_AT_EXIT] = {"stores_at_exit", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_STORES_AT_EXIT] = {"stores_at_exit", RL_TIME_PART_LATENCY, .joins = JOINS_ATOMICS},
     [RL_CAUSE_SLEEP] = {"sleep", RL_TIME_PART_LATENCY},
     [RL_CAUSE_DISPATCH] = {"dispatch", RL_TIME_PART_LATENCY},
     [RL_CAUSE_WARPGROUPS] = {"warpgroups", RL_TIME_PART_LATENCY},
@@ -59,7 +63,7 @@ const rl_cause rl_causes[RL_CAUSE_COUNT] = {
     [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_PART_BUSY, .saves_dram = true},
     [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_PART_BUSY, .saves_dram = true,
                               .caller_advice = "Allocate data that does not compress as ordinary memory."},
-    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS,
+    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_PART_LATENCY, .joins = JOINS_ATOMICS,
                             .caller_advice = "Pad leading dimensions that are large powers of two."},
     [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_PART_LATENCY,
                                  .caller_advice = "Choose an algorithm without split-K and without atomic accumulation."},
@@ -95,7 +99,7 @@ const rl_time_limit rl_time_limits[RL_TIME_LIMIT_COUNT] = {
 };
 
 bool rl_time_limit_applies(const rl_time_limit *limit, const rl_cause *cause) {
-  return (limit->parts & 1u << cause->part) != 0 && !(limit->spares_savers && cause->saves_dram);
+  return (limit->parts & 1u << cause->part) != 0 && !(limit->exempts_saves_dram && cause->saves_dram);
 }
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
@@ -143,11 +147,18 @@ static double combined_estimate(const groups *g, size_t leader) {
   return fmin(sum, 100);
 }
 
+/* Returns the leader of the first cause that the cause joins and that has a finding; g->count if there is none. */
+static size_t joined_leader(const groups *g, const rl_cause *cause) {
+  size_t leader = g->count;
+  for (size_t i = 0; i < sizeof cause->joins / sizeof *cause->joins && leader == g->count; i++)
+    if (cause->joins[i] != RL_CAUSE_NONE) leader = leader_of(g, cause->joins[i]);
+  return leader;
+}
+
 /* Adds findings whose cause joins another cause to the group of that cause. */
 static void attach_joining(groups *g) {
   for (size_t i = 0; i < g->count; i++) {
-    rl_cause_id joined = cause_of(g, i)->joins;
-    size_t leader = joined == RL_CAUSE_NONE ? g->count : leader_of(g, joined);
+    size_t leader = joined_leader(g, cause_of(g, i));
     if (leader < g->count) g->leader[i] = leader;
   }
 }

@@ -10,12 +10,12 @@ extern "C" {
 #endif
 
 typedef struct rl_cause {
-  const char *name;  /* "coalescing" */
-  rl_time_part part; /* the part of the duration that findings with this cause could shorten */
-  bool saves_dram;   /* true: without the cause, the kernel would move fewer bytes from or to DRAM */
-  bool adds;         /* true: the estimates of its rules concern disjoint times and are added; false: the largest is used */
-  rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: they do not */
-  bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
+  const char *name;     /* "coalescing" */
+  rl_time_part part;    /* the part of the duration that findings with this cause could shorten */
+  bool saves_dram;      /* true: without the cause, the kernel would move fewer bytes from or to DRAM */
+  bool adds;            /* true: the estimates of its rules concern disjoint times and are added; false: the largest is used */
+  rl_cause_id joins[2]; /* its findings become parts of a finding with the first of these causes that has one */
+  bool summarizes; /* its findings become parts of the largest finding about the same part of the duration, if there is one */
   /* What the caller of a library can do about a kernel of the library; NULL: only try the library's other algorithms. */
   const char *caller_advice;
 } rl_cause;
@@ -25,9 +25,9 @@ extern const char *const rl_time_part_names[RL_TIME_PART_COUNT]; /* "launch" "id
 
 /* The global estimates of the causes about these parts add up to at most the value of the expression. */
 typedef struct rl_time_limit {
-  unsigned parts;         /* set of bits 1 << rl_time_part */
-  bool spares_savers;     /* does not apply to causes with saves_dram */
-  const char *expression; /* over raw metrics: percent of the duration */
+  unsigned parts;          /* set of bits 1 << rl_time_part */
+  bool exempts_saves_dram; /* does not apply to causes with saves_dram */
+  const char *expression;  /* over raw metrics: percent of the duration */
 } rl_time_limit;
 enum { RL_TIME_LIMIT_COUNT = RL_TIME_PART_COUNT + 3 };
 extern const rl_time_limit rl_time_limits[RL_TIME_LIMIT_COUNT];

@@ -90,24 +90,23 @@ static const counted_unit compute_units[] = {
     {RL_KERNEL_BOUND_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
     {0}};
 
-/* Returns the unit with the highest percentage, the first one if several are equal; NULL if no percentage is known. */
-static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
+/* Returns the unit with the highest percentage, the first one if several are equal, among the units that do not have the metric
+ * `excluded` (NULL: among all units); NULL if no percentage is known. */
+static const counted_unit *busiest(const counted_unit *units, const char *excluded, const rl_metric_values *values) {
   const counted_unit *found = NULL;
   for (const counted_unit *each = units; each->metric; each++) {
     double pct = rl_metric_values_get(values, each->metric);
+    if (excluded && strcmp(each->metric, excluded) == 0) continue;
     if (!isnan(pct) && (!found || pct > rl_metric_values_get(values, found->metric))) found = each;
   }
   return found;
 }
 
-/* Returns the busiest memory unit. The busiest slice is at least as busy as the average, so if all atomic units are busy, the
- * result is all of them and not that of one slice. */
+/* Returns the busiest memory unit. If all atomic units are busy, their average is compared with the averages of the other units;
+ * the maximum over the slices is at least as high and says nothing about the other units. */
 static const counted_unit *busiest_memory_unit(const rl_metric_values *values) {
-  const counted_unit *found = busiest(memory_units, values), *each = memory_units;
-  if (!found || strcmp(found->metric, HOTTEST_ATOMIC_UNIT) != 0 || !(rl_metric_values_get(values, ATOMIC_UNITS) >= RL_BUSY_PCT))
-    return found;
-  while (strcmp(each->metric, ATOMIC_UNITS) != 0) each++;
-  return each;
+  const bool are_all_busy = rl_metric_values_get(values, ATOMIC_UNITS) >= RL_BUSY_PCT;
+  return busiest(memory_units, are_all_busy ? HOTTEST_ATOMIC_UNIT : NULL, values);
 }
 
 static bool has_pipeline_of(const counted_unit *unit, const char *const names[]) {
@@ -150,7 +149,7 @@ static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metr
  * are the busiest and a pipeline is nearly as busy, returns the pipeline. */
 static const counted_unit *limiting_compute_unit(const rl_metric_values *values) {
   static const char *const pipelines_into_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
-  const counted_unit *top = busiest(compute_units, values), *memory = busiest_memory_unit(values);
+  const counted_unit *top = busiest(compute_units, NULL, values), *memory = busiest_memory_unit(values);
   if (!top) return NULL;
   double min_pct = fmax(RL_BUSY_PCT, rl_metric_values_get(values, top->metric) - RL_BALANCED_DIFFERENCE_PCT);
   if (has_pipeline_of(top, pipelines_into_l1) && memory && memory->bound == RL_KERNEL_BOUND_L1 &&

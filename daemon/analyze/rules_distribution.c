@@ -39,7 +39,7 @@ const rl_rule rl_rules_work_distribution[] = {
                 L2_SLICE_INPUT("average_received", "xbar2lts_cycles_active", "avg"), RL_INPUT_ATOMIC_UNIT_PCT},
      .terms = {{"busiest", "max(lookups, sent, received)"}, {"average", "max(average_lookups, average_sent, average_received)"}},
      .condition = "busiest >= " RL_TEXT(RL_BUSY_PCT) " && busiest - average >= 0.2 * busiest && atomic < " RL_TEXT(
-         RL_BUSY_PCT), /* otherwise the rule global_atomics applies */
+         RL_BUSY_PCT), /* otherwise the rule global_atomics or global_atomics_spread applies */
      .speedup = "busiest - average",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,

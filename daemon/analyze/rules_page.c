@@ -70,8 +70,7 @@ static void print_time_limits(void) {
     const char *separator = "| ";
     for (int part = 0; part < RL_TIME_PART_COUNT; part++)
       if (limit->parts & 1u << part) printf("%s%s", separator, rl_time_part_names[part]), separator = ", ";
-    printf("%s | `%s` |\n", limit->spares_savers ? ", by causes that leave the bytes of DRAM as they are" : "",
-           limit->expression);
+    printf("%s | `%s` |\n", limit->exempts_saves_dram ? ", by causes that do not reduce DRAM traffic" : "", limit->expression);
   }
 }
 
@@ -82,12 +81,11 @@ static void print_causes(void) {
       "| --- | --- | --- | --- | --- | --- |");
   for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
     const rl_cause *c = &rl_causes[cause];
-    printf("| `%s` | %s | %s | %s | %s | %s |\n", c->name, rl_time_part_names[c->part], c->saves_dram ? "yes" : "",
-           c->adds ? "add up" : "the largest counts",
-           c->summarizes ? "the largest finding about the same part"
-           : c->joins    ? rl_causes[c->joins].name
-                         : "",
-           c->caller_advice ? c->caller_advice : "");
+    printf("| `%s` | %s | %s | %s | %s", c->name, rl_time_part_names[c->part], c->saves_dram ? "yes" : "",
+           c->adds ? "add up" : "the largest counts", c->summarizes ? "the largest finding about the same part" : "");
+    for (size_t i = 0; i < sizeof c->joins / sizeof *c->joins; i++)
+      if (c->joins[i] != RL_CAUSE_NONE) printf("%s%s", i > 0 ? ", else " : "", rl_causes[c->joins[i]].name);
+    printf(" | %s |\n", c->caller_advice ? c->caller_advice : "");
   }
 }
 

@@ -105,7 +105,7 @@ static void check_causes(size_t count) {
     rl_cause_id cause = findings[i].rule->cause;
     if (findings[i].is_part) {
       assert_true(isnan(findings[i].speedup_pct));
-      assert_true(cause == leading || rl_causes[cause].joins == leading ||
+      assert_true(cause == leading || rl_causes[cause].joins[0] == leading || rl_causes[cause].joins[1] == leading ||
                   (rl_causes[cause].summarizes && rl_causes[cause].part == rl_causes[leading].part));
       continue;
     }
@@ -216,6 +216,18 @@ static void stalls_on_atomics_are_a_part_of_the_atomics_finding(void **state) {
   assert_finding(2, "stall_barrier", 20);
 }
 
+static void stalls_on_spread_atomics_are_a_part_of_their_finding(void **state) {
+  (void)state;
+  assert_int_equal(
+      COMBINE(TIMES(.busy_pct = 65), {"stall_long_scoreboard", 92}, {"global_atomics_spread", 65}, {"stall_barrier", 30}), 3);
+  assert_finding(0, "global_atomics_spread", 65);
+  assert_finding(1, "stall_long_scoreboard", NAN);
+  assert_true(findings[1].is_part);
+  assert_finding(2, "stall_barrier", 30);
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 65), {"stall_long_scoreboard", 92}, {"shared_atomics", 65}), 2);
+  assert_false(findings[1].is_part); /* atomics in shared memory do not cause this stall */
+}
+
 static void spread_atomics_are_busy_time(void **state) {
   (void)state;
   assert_int_equal(COMBINE(TIMES(.busy_pct = 90), {"global_atomics_spread", 95}), 1);
@@ -257,7 +269,7 @@ static void idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves(void 
   assert_finding(1, "launch_overhead", 10);
 }
 
-static void causes_that_leave_the_bytes_save_only_the_time_without_dram(void **state) {
+static void causes_that_do_not_reduce_dram_traffic_save_only_the_time_without_dram(void **state) {
   (void)state;
   assert_int_equal(COMBINE(TIMES(.idle_pct = 20, .busy_pct = 60, .dram_pct = 50), {"bank_conflicts_ld", 40}, {"tail_effect", 20},
                            {"traffic_above_model", 12}),
@@ -350,11 +362,12 @@ int main(void) {
       cmocka_unit_test(overlapping_estimates_count_once),
       cmocka_unit_test(summaries_join_the_largest_finding_of_their_part),
       cmocka_unit_test(stalls_on_atomics_are_a_part_of_the_atomics_finding),
+      cmocka_unit_test(stalls_on_spread_atomics_are_a_part_of_their_finding),
       cmocka_unit_test(spread_atomics_are_busy_time),
       cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
       cmocka_unit_test(blocks_save_only_the_time_in_which_blocks_exist),
       cmocka_unit_test(idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves),
-      cmocka_unit_test(causes_that_leave_the_bytes_save_only_the_time_without_dram),
+      cmocka_unit_test(causes_that_do_not_reduce_dram_traffic_save_only_the_time_without_dram),
       cmocka_unit_test(findings_are_ordered_by_their_limited_estimates),
       cmocka_unit_test(local_estimates_stand_after_global_ones),
       cmocka_unit_test(rules_without_a_cause_stay_alone),
