@@ -48,9 +48,9 @@ typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
 /* If memory and compute are both below busy_pct of their peaks, the kernel is bound by latency. If they differ by balanced_pct or
- * more, it is bound by the busier of the two. Otherwise the intensity decides, memory below the ridge and compute above it, if
- * `unit` is what compute_pct is about: it is less than balanced_pct below it. Integer, FP8 and INT8 operations are in no
- * rl_roof_unit. In such a kernel, the busier of the two decides. */
+ * more, it is bound by the busier of the two. Otherwise, if unit_pct is at least compute_pct - balanced_pct, the intensity
+ * decides: memory below the ridge of `unit`, compute at or above it. If it is less or NAN, the larger percentage decides, because
+ * an operation that no rl_roof_unit counts (integer, FP8, INT8) makes compute busy. */
 typedef struct rl_classification {
   rl_bound bound;
   double memory_pct, compute_pct; /* percentages of the peaks; without counters: of the measured ceilings */
