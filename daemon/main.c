@@ -141,8 +141,8 @@ static bool clean_up(housekeeper *keeper) {
   if (excess > 0 && !atomic_load(&keeper->stopping))
     rl_log(
         RL_LOG_WARNING,
-        "the database exceeds max_bytes by %lld bytes, because it must keep unfinished jobs, ceilings, baselines and the newest "
-        "suite runs: raise max_bytes",
+        "the database exceeds max_bytes by %lld bytes after retention, which keeps unfinished jobs, ceilings, baselines and the "
+        "newest suite runs: if this repeats, raise max_bytes",
         (long long)excess);
   return true;
 }

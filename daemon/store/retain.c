@@ -84,13 +84,11 @@ static int delete_job(rl_db *db, int64_t job, removed_counts removed, rl_error *
   return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
-/* Deletes one batch of a suite run's rows, and after the last batch the suite run. Returns 1 after the last batch, else 0. */
+/* Deletes one batch of a suite run's events, and after the last batch the suite run with all its values, so that no suite run
+ * lacks a part of its values. Returns 1 after the last batch, else 0. */
 static int delete_suite_run(rl_db *db, int64_t run, removed_counts removed, rl_error *err) {
   int done = delete_suite_events(db, run, removed, err);
   if (done <= 0) return done;
-  if (rl_db_run(db, err, "suite_values_delete", RL_BIND_INTEGER(":run", run), RL_BIND_INTEGER(":batch", BATCH_ROWS)) < 0)
-    return -1;
-  if (sqlite3_changes64(db->handle) == BATCH_ROWS) return 0;
   if (rl_db_run(db, err, "suite_run_unlist", RL_BIND_INTEGER(":run", run)) < 0 ||
       rl_db_run(db, err, "suite_run_delete", RL_BIND_INTEGER(":run", run)) < 0)
     return -1;
@@ -164,7 +162,7 @@ static int delete_until_within(rl_store *store, const deletion_limits *limits, i
 }
 
 /* Deletes the oldest data until the database uses at most max_bytes. Deletes nothing if the data that is never deleted takes more
- * than that, because the database would stay too large without the other data. */
+ * than that by the estimate needed_bytes, because the database would stay too large without the other data. */
 static int shrink(rl_store *store, int64_t max_bytes, const atomic_bool *stop, int64_t *removed, rl_error *err) {
   const deletion_limits no_age_limits = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
   int64_t needed = 0;

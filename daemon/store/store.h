@@ -124,8 +124,8 @@ typedef struct rl_retention {
 } rl_retention;
 /* Deletes data beyond the limits, the oldest first: activity rows, then events, then, only for max_bytes, suite runs, then whole
  * jobs. Never deletes queued or running jobs and suite runs, nor those of v_needed_jobs and v_needed_suite_runs. Deletes nothing
- * for max_bytes if these alone need more. Returns after the current batch when *stop becomes true. Sets *removed_rows to the
- * number of deleted rows. */
+ * for max_bytes if these alone need more, by an estimate that is too low rather than too high. Returns after the current batch
+ * when *stop becomes true. Sets *removed_rows to the number of deleted rows. */
 int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                              int64_t *removed_rows, rl_error *err);
 /* Sets *bytes to the number of bytes by which the database exceeds max_bytes (0: no limit); 0: it does not. */

@@ -406,6 +406,7 @@ def test_a_key_of_one_suite_starts_no_run_of_another(suite_daemon, folder):
 def test_a_repeated_key_needs_neither_the_file_nor_the_device(start, folder):
     """A client repeats its request after the suite's file was removed, and after the daemon's device has become unusable."""
     write(folder, suite("lost"))
+    write(folder, suite())
     daemon = start("--suites", str(folder))
     headers = {"Idempotency-Key": "lost"}
     accepted = daemon.call("POST", "/suites/lost/runs", {"device": "cpu"}, headers=headers).json()
