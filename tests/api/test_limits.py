@@ -283,8 +283,8 @@ def test_slow_readers_leave_memory_for_other_replies(start):
         slow = [ask_slowly(clients, own_daemon, f"{path}{i}") for i in range(170)]
         assert {raw.recv(16)[9:12] for raw in slow} == {b"200"}
         assert [own_daemon.get(f"/jobs?limit={limit}").status_code for limit in range(1, 21)] == [200] * 20
-        assert len(read_all(slow[0])) < 400_000
-        assert len(read_all(slow[-1])) > 400_000
+        lost = [len(read_all(raw)) < 400_000 for raw in slow]
+        assert any(lost[:40]) and not lost[-1]  # several threads answer, so the first request may not be the first reply
     assert own_daemon.stop() == 0
 
 
