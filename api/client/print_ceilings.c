@@ -4,18 +4,14 @@
 
 #include "api/client/cells.h"
 #include "api/client/print.h"
+#include "base/text.h"
 
 enum { LABEL_COLUMNS = 19, VALUE_COLUMNS = 15 };
-
-static bool has_suffix(const char *text, const char *suffix) {
-  size_t length = strlen(text), suffix_length = strlen(suffix);
-  return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
-}
 
 /* Prints the name of a rate without its unit ("dram_read" for dram_read_bytes_per_s), and the value with its unit. */
 static void print_rate(FILE *out, const cJSON *rate) {
   const char *name = rl_json_text(rate, "name");
-  const bool is_bytes = has_suffix(name, "_bytes_per_s");
+  const bool is_bytes = rl_ends_with(name, "_bytes_per_s");
   char label[RL_CELL_SIZE], cell[RL_CELL_SIZE];
   snprintf(label, sizeof label, "%.*s", (int)(strlen(name) - strlen(is_bytes ? "_bytes_per_s" : "_operations_per_s")), name);
   rl_print_cell(out, label, -LABEL_COLUMNS);
@@ -26,7 +22,7 @@ static void print_rate(FILE *out, const cJSON *rate) {
 
 static bool is_rate(const cJSON *measurement) {
   const char *name = rl_json_text(measurement, "name");
-  return has_suffix(name, "_bytes_per_s") || has_suffix(name, "_operations_per_s");
+  return rl_ends_with(name, "_bytes_per_s") || rl_ends_with(name, "_operations_per_s");
 }
 
 void rl_print_ceilings_run(FILE *out, const cJSON *run) {

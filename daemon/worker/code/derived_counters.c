@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Measured on H200: counted in one pass, each counter was exactly the sum of its terms, for 13 kernels with reads, writes,
  * textures, surfaces and local memory, and the first four rows not for the two kernels with atomics
  * (docs/measurements/h200-reports.md). Sums of hits over operations of all units, and of hits or misses over eviction policies of
@@ -107,8 +109,5 @@ double rl_counter_terms_sum(const double *values, size_t count, size_t added_cou
 }
 
 const char *rl_counter_contradiction(const char *metric, double value) {
-  static const char suffix[] = "_hit_rate.pct";
-  const size_t length = strlen(metric), suffix_length = sizeof suffix - 1;
-  const bool is_hit_rate = length > suffix_length && strcmp(metric + length - suffix_length, suffix) == 0;
-  return is_hit_rate && value > 100 * (1 + NEGLIGIBLE_RATIO) ? CONTRADICTION : NULL;
+  return rl_ends_with(metric, "_hit_rate.pct") && value > 100 * (1 + NEGLIGIBLE_RATIO) ? CONTRADICTION : NULL;
 }

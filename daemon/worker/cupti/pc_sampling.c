@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "worker/cupti/check.h"
 
 enum { MAX_STALL_REASONS = 128, PCS_PER_BUFFER = 4096 };
@@ -175,11 +176,7 @@ static const char *stall_reason(const rl_pc_sampling *sampling, uint32_t index) 
 
 /* Returns whether this stall reason repeats samples of another: CUPTI counts each sample under its stall reason REASON, and
  * samples in which the scheduler issued no warp also under REASON_not_issued. */
-static bool repeats_other_samples(const char *reason) {
-  static const char suffix[] = "_not_issued";
-  size_t length = strlen(reason), suffix_length = sizeof suffix - 1;
-  return length >= suffix_length && strcmp(reason + length - suffix_length, suffix) == 0;
-}
+static bool repeats_other_samples(const char *reason) { return rl_ends_with(reason, "_not_issued"); }
 
 /* Passes the counts of one instruction to the sink. */
 static int deliver_counts(const rl_pc_sampling *sampling, const CUpti_PCSamplingPCData *pc, const rl_instruction_sink *sink,
