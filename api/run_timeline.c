@@ -2,9 +2,7 @@
  * the results into metrics for the rules. */
 #include "api/run_timeline.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "api/server_internal.h"
 #include "base/array.h"
@@ -97,23 +95,19 @@ enum {
       RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT + RL_PATH_METRIC_COUNT + RL_COPY_METRIC_COUNT + RL_INDEPENDENT_METRIC_COUNT
 };
 
-/* The step of a workload whose buffers are restored has no copies of its own, so no rule about copies applies to it. */
-static void ignore_restoring_copies(rl_metric_value *metrics, size_t count) {
-  static const char *const names[] = {"timeline__device_copies_alone_pct", "timeline__host_copies_alone_pct",
-                                      "timeline__host_copies_beside_pct"};
-  for (size_t i = 0; i < count; i++)
-    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-      if (strcmp(metrics[i].name, names[n]) == 0)
-        metrics[i] = (rl_metric_value){names[n], NAN, "the copies restore the buffers of posted code before each launch"};
+/* Before each launch of posted code, rooflined copies the buffers back. The code itself copies nothing, so its user cannot follow
+ * advice about copies. Returns the reason why the metrics of copies have no values; NULL: they have. */
+static const char *no_copies_reason(const rl_run_timeline *timeline) {
+  const rl_workload *workload = timeline->launches.workload;
+  const bool restores_buffers = workload != NULL && workload->restores_buffers;
+  return restores_buffers ? "the copies restore the buffers of posted code before each launch" : NULL;
 }
 
 rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline) {
   rl_metric_value metrics[METRIC_COUNT];
   const rl_time_classes *classes = &timeline->classes;
   if (timeline->trace.state.reason[0] != '\0') return (rl_findings){0};
-  size_t count = rl_time_classes_metrics(classes, metrics);
-  if (timeline->launches.workload != NULL && timeline->launches.workload->restores_buffers)
-    ignore_restoring_copies(metrics, count);
+  size_t count = rl_time_classes_metrics(classes, no_copies_reason(timeline), metrics);
   count += rl_launch_queue_metrics(&timeline->queue, classes, timeline->queue_reason, metrics + count);
   count += rl_critical_path_metrics(&timeline->path, classes, timeline->path_reason, metrics + count);
   count += rl_copy_metrics(timeline->copies, timeline->copy_count, classes->end_ns - classes->start_ns, metrics + count);

@@ -468,7 +468,13 @@ static double pct_of_window(const rl_time_classes *classes, int64_t time_ns) {
   return window_ns > 0 ? 100.0 * (double)time_ns / (double)window_ns : NAN;
 }
 
-size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]) {
+static rl_metric_value copies_metric(const char *name, const rl_time_classes *classes, int64_t time_ns,
+                                     const char *no_copies_reason) {
+  return (rl_metric_value){name, no_copies_reason == NULL ? pct_of_window(classes, time_ns) : NAN, no_copies_reason};
+}
+
+size_t rl_time_classes_metrics(const rl_time_classes *classes, const char *no_copies_reason,
+                               rl_metric_value metrics[RL_TIME_METRIC_COUNT]) {
   size_t count = 0;
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
     bool is_idle = rl_time_class_is_idle((rl_time_class)i);
@@ -478,9 +484,9 @@ size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value m
                                          is_idle ? NULL : "not of idle time"};
   }
   const rl_metric_value whole[] = {
-      {"timeline__device_copies_alone_pct", pct_of_window(classes, classes->device_copies_alone_ns), NULL},
-      {"timeline__host_copies_alone_pct", pct_of_window(classes, classes->host_copies_alone_ns), NULL},
-      {"timeline__host_copies_beside_pct", pct_of_window(classes, classes->host_copies_beside_ns), NULL},
+      copies_metric("timeline__device_copies_alone_pct", classes, classes->device_copies_alone_ns, no_copies_reason),
+      copies_metric("timeline__host_copies_alone_pct", classes, classes->host_copies_alone_ns, no_copies_reason),
+      copies_metric("timeline__host_copies_beside_pct", classes, classes->host_copies_beside_ns, no_copies_reason),
       {"timeline__small_kernels", (double)classes->short_kernel_count, NULL},
       {"timeline__small_kernels_latency_pct", pct_of_window(classes, classes->device_latency_before_short_kernels_ns), NULL},
       {"timeline__small_kernels_launch_pct", pct_of_window(classes, classes->host_time_before_short_kernels_ns), NULL},

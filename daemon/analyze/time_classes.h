@@ -108,8 +108,10 @@ void rl_time_classes_clear(rl_time_classes *classes);
  * timeline__host_copies_alone_pct, _host_copies_beside_pct, _device_copies_alone_pct, _small_kernels, _small_kernels_latency_pct,
  * _small_kernels_launch_pct, _small_kernels_pct, _unrecorded_launches and _window_us. */
 enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 9 };
-/* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static. */
-size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
+/* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static.
+ * no_copies_reason: why the metrics of copies are NAN; NULL: they have values. */
+size_t rl_time_classes_metrics(const rl_time_classes *classes, const char *no_copies_reason,
+                               rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
 
 #ifdef __cplusplus
 }

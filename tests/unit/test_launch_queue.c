@@ -136,7 +136,7 @@ static bool is_idle_at(const analysis *results, int64_t time_ns) {
 static void check_that_estimates_fit_the_idle_time(const analysis *results) {
   rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT];
   rl_finding findings[32];
-  size_t count = rl_time_classes_metrics(&results->classes, metrics);
+  size_t count = rl_time_classes_metrics(&results->classes, NULL, metrics);
   count += rl_launch_queue_metrics(&results->queue, &results->classes, rl_launch_queue_reason(&results->index, &results->queue),
                                    metrics + count);
   rl_metric_values_sort(metrics, count);

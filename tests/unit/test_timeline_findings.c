@@ -31,7 +31,7 @@ static void find_causes(const rl_trace_events *events, explained_trace *explaine
   assert_return_code(rl_trace_index_build(events, &explained->index, &err), 0);
   assert_return_code(rl_time_classes_compute(&explained->index, NULL, &explained->classes, &err), 0);
   assert_return_code(rl_launch_queue_compute(&explained->index, &explained->classes, &queue, &err), 0);
-  size_t count = rl_time_classes_metrics(&explained->classes, metrics);
+  size_t count = rl_time_classes_metrics(&explained->classes, NULL, metrics);
   count +=
       rl_launch_queue_metrics(&queue, &explained->classes, rl_launch_queue_reason(&explained->index, &queue), metrics + count);
   rl_metric_values_sort(metrics, count);
