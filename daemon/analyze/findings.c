@@ -204,8 +204,8 @@ static time_left all_time(const rl_metric_values *values) {
   return left;
 }
 
-/* Returns the estimate, lowered to what is left of each limit on the cause, and subtracts it from them. Returns NAN if less than
- * RL_MIN_SAVING_PCT is left. */
+/* Lowers the estimate to the smallest remainder of the limits that apply to the cause, subtracts it from these remainders and
+ * returns it. Returns NAN and subtracts nothing if it is less than RL_MIN_SAVING_PCT. */
 static double take_time(time_left *left, const rl_cause *cause, double estimate) {
   double taken = estimate;
   for (int i = 0; i < RL_TIME_LIMIT_COUNT; i++)

@@ -435,7 +435,7 @@ def test_without_counters_operations_are_compared_with_the_rate_of_their_precisi
     assert (unknown["bound"], unknown["compute_pct"]) == ("unknown", None)
     assert unknown["why"].endswith("compute: the device has no measured rate for the precision of these operations")
     traced = [{"name": name, "launch": name, "total_us": 90.0} for name in ("gemm", "reduce")]
-    of_both = classification("fp16", trace=(traced, []))  # the model is of both kernels of the step
+    of_both = classification("fp16", trace=(traced, []))  # the model counts the operations of both kernels
     assert (of_both["bound"], of_both["memory_pct"], of_both["compute_pct"]) == ("unknown", None, None)
 
 

@@ -4,7 +4,7 @@ import * as format from '/lib/format.js';
 
 export const PART_COLOURS = 7;
 
-/** Returns the class of each part's colour by the part's name. The rest, if there is one, has a colour of its own. */
+/** Returns a map from the name of a part to the CSS class of its colour. The part that sums up the rest has its own class. */
 function colourClasses(runs) {
   const parts = runs.flatMap((run) => run.parts), rest = parts.find(({ isRest }) => isRest)?.name;
   const names = [...new Set(parts.map(({ name }) => name))].filter((name) => name !== rest);
