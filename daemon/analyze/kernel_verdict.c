@@ -23,6 +23,8 @@ typedef struct counted_unit {
 
 #define PCT(counter) counter ".avg.pct_of_peak_sustained_elapsed"
 
+#define MEMORY PCT("gpu__compute_memory_throughput")
+#define COMPUTE PCT("sm__throughput")
 #define ATOMIC_UNITS PCT("lts__d_atomic_input_cycles_active")
 #define HOTTEST_ATOMIC_UNIT "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 
@@ -102,11 +104,18 @@ static const counted_unit *busiest(const counted_unit *units, const char *exclud
   return found;
 }
 
-/* Returns the busiest memory unit. If all atomic units are busy, their average is compared with the averages of the other units;
- * the maximum over the slices is at least as high and says nothing about the other units. */
-static const counted_unit *busiest_memory_unit(const rl_metric_values *values) {
+/* Returns whether the atomic unit of one L2 slice is busier than any other unit. Averages over the slices hide one busy slice. If
+ * all slices are busy, their average counts, because the maximum over the slices is at least as high and says nothing about the
+ * other units. */
+static bool is_one_atomic_unit_busiest(const rl_metric_values *values) {
+  const double hottest = rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT);
   const bool are_all_busy = rl_metric_values_get(values, ATOMIC_UNITS) >= RL_BUSY_PCT;
-  return busiest(memory_units, are_all_busy ? HOTTEST_ATOMIC_UNIT : NULL, values);
+  return hottest >= RL_BUSY_PCT && !are_all_busy &&
+         hottest > fmax(rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE));
+}
+
+static const counted_unit *busiest_memory_unit(const rl_metric_values *values) {
+  return busiest(memory_units, is_one_atomic_unit_busiest(values) ? NULL : HOTTEST_ATOMIC_UNIT, values);
 }
 
 static bool has_pipeline_of(const counted_unit *unit, const char *const names[]) {
@@ -123,8 +132,6 @@ static bool has_pipeline_of(const counted_unit *unit, const char *const names[])
 #define SM_ACTIVE_AVG "sm__cycles_active.avg"
 #define ELAPSED "sm__cycles_elapsed.max"
 #define ISSUE PCT("sm__issue_active")
-#define MEMORY PCT("gpu__compute_memory_throughput")
-#define COMPUTE PCT("sm__throughput")
 #define WARP_LATENCY "smsp__average_warp_latency_per_inst_issued.ratio"
 #define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
 #define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
@@ -294,8 +301,7 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (isnan(rl_metric_values_get(values, needed[i]))) return verdict_missing_metric(needed[i], values);
   rl_bound side = rl_roofline_compute(values).classification.bound;
-  if (rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT)
-    side = RL_BOUND_MEMORY; /* averages over all L2 slices hide one busy slice */
+  if (is_one_atomic_unit_busiest(values)) side = RL_BOUND_MEMORY;
   return side == RL_BOUND_LATENCY ? verdict_of_idle(values) : verdict_of_busy(values, side);
 }
 

@@ -104,6 +104,12 @@ static const verdict_case cases[] = {
     {"ns=50000 compute=10 memory=75 dram=75 atomics=59.9 slice=78", RL_KERNEL_BOUND_ATOMICS, "slice", NULL},
     {"ns=50000 compute=10 memory=12 dram=12 atomics=1.1 slice=99.1", RL_KERNEL_BOUND_ATOMICS, "slice", NULL},
     {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_BOUND_DRAM, "dram", NULL},
+    {"ns=50000 compute=85 memory=20 tensor=85 slice=61", RL_KERNEL_BOUND_PIPELINE, "tensor", "tensor"},
+    {"ns=50000 compute=85 memory=20 tensor=85 slice=85", RL_KERNEL_BOUND_PIPELINE, "tensor", "tensor"},
+    {"ns=50000 compute=85 memory=20 tensor=85 slice=85.1", RL_KERNEL_BOUND_ATOMICS, "slice", NULL},
+    {"ns=50000 compute=85 memory=62 tensor=85 atomics=62 slice=90", RL_KERNEL_BOUND_PIPELINE, "tensor",
+     "tensor"}, /* the average of busy slices is compared with compute */
+    {"ns=50000 compute=66 memory=62 lsu=66 l1=62 slice=65", RL_KERNEL_BOUND_L1, "l1", NULL},
     {SHARED "conflicts=25", RL_KERNEL_BOUND_ATOMICS, "l1", NULL},
     {SHARED "conflicts=24.9", RL_KERNEL_BOUND_L1, "l1", NULL},
     {SHARED "conflicts=25 ld_wavefronts=301", RL_KERNEL_BOUND_L1, "l1", NULL}, /* loads and stores are most of the wavefronts */
