@@ -59,16 +59,20 @@ static void read_columns(rl_cursor *cursor, stored_run *stored) {
 }
 
 /* Sets the verdict of a phase of training: the verdict of the kernel that executes the phase. If the kernel has no counters, the
- * verdict's message says why. */
+ * verdict's message and the note say why. */
 static int read_verdict(rl_cursor *cursor, const stored_run *stored, rl_training_part *part, rl_error *err) {
   const char *json = rl_cursor_text(cursor, 5);
   rl_kernel_metrics metrics;
   if (part->report_kernel < 0) {
     part->verdict = (rl_kernel_verdict){.value = NAN};
-    snprintf(part->verdict.message, sizeof part->verdict.message, "%s",
-             stored->run.counters_reason != NULL ? stored->run.counters_reason : "the counters pass did not measure the kernel");
+    snprintf(part->note, sizeof part->note, "%s",
+             stored->run.counters_reason != NULL ? stored->run.counters_reason : rl_cursor_text(cursor, 9));
+    snprintf(part->verdict.message, sizeof part->verdict.message, "%s", part->note);
     return 0;
   }
+  if (rl_cursor_integer(cursor, 8) > 1)
+    snprintf(part->note, sizeof part->note, "counters of the first of %lld executions with equal grid, block and shared memory",
+             (long long)rl_cursor_integer(cursor, 8));
   if (json == NULL) {
     part->verdict = (part - 1)->verdict; /* the previous part is an earlier phase of the same kernel */
     return 0;
@@ -143,6 +147,7 @@ static cJSON *links_json(const rl_explanation_sentence *sentence) {
     rl_json_add_text(object, "phase", link->part->phase);
     rl_json_add_number(object, "kernel", link->part->report_kernel >= 0 ? (double)link->part->report_kernel : NAN);
     cJSON_AddStringToObject(object, "bound", rl_kernel_bound_names[link->part->verdict.bound]);
+    rl_json_add_text(object, "note", link->part->note);
     rl_json_add_number(object, "time_ms", link->time_ms);
     cJSON_AddItemToArray(array, object);
   }

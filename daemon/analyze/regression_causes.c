@@ -294,16 +294,21 @@ typedef bool (*pairing)(const rl_regression_kernel *a,
 static bool same_launch_and_name(const rl_regression_kernel *a, const rl_regression_kernel *b) {
   return same_text(a->launch, b->launch) && same_text(a->name, b->name);
 }
+/* Executions in a step that differ in grid or block; streams may change their order. */
+static bool same_configuration(const rl_regression_kernel *a, const rl_regression_kernel *b) {
+  return same_launch_and_name(a, b) && memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+         memcmp(a->block, b->block, sizeof a->block) == 0;
+}
 static bool same_launch(const rl_regression_kernel *a, const rl_regression_kernel *b) {
   return is_known(a->launch) && same_text(a->launch, b->launch);
 }
 static bool same_name(const rl_regression_kernel *a, const rl_regression_kernel *b) { return same_text(a->name, b->name); }
 
-/* Pairs the n-th kernel of a launch and name in the baseline with the n-th kernel of the same launch and name in the current run.
- * Pairs the remaining kernels by launch, then by name. pair_of[baseline kernel]: index in the current run, or its kernel_count.
- * used[current kernel]: it is paired. */
+/* Pairs the n-th kernel of a launch, name, grid and block in the baseline with the n-th such kernel in the current run. Pairs the
+ * remaining kernels by launch and name, then by launch, then by name. pair_of[baseline kernel]: index in the current run, or its
+ * kernel_count. used[current kernel]: it is paired. */
 static void pair_kernels(comparison *c, size_t *pair_of, bool *used) {
-  static const pairing pairings[] = {same_launch_and_name, same_launch, same_name};
+  static const pairing pairings[] = {same_configuration, same_launch_and_name, same_launch, same_name};
   size_t before = c->baseline->kernel_count, now = c->current->kernel_count;
   for (size_t i = 0; i < before; i++) pair_of[i] = now;
   for (size_t p = 0; p < sizeof pairings / sizeof *pairings; p++)

@@ -214,8 +214,10 @@ static bool expand_launches(const rl_launch_map *map, const char *name, int64_t 
 typedef struct kernel_row { /* a row of kind KERNEL or CPU_SPAN */
   const rl_activity_row *row;
   const char *name;
-  size_t start_order; /* rank of the row by start among the summarized rows */
-  int64_t launch;     /* index into rl_kernel_summary_options.expected, or NO_LAUNCH */
+  size_t start_order;   /* rank of the row by start among the summarized rows */
+  int64_t launch;       /* index into rl_kernel_summary_options.expected, or NO_LAUNCH */
+  bool is_repeat;       /* a launch of the same name in a later sequence executed the row */
+  size_t configuration; /* number of the row's configuration among those of its name and launch */
 } kernel_row;
 
 RL_DEFINE_CLEANUP(free_kernel_rows, kernel_row *, free, NULL)
@@ -226,12 +228,20 @@ static int compare_name_start(const void *a, const void *b) {
   return name_order ? name_order : (x->start_order > y->start_order) - (x->start_order < y->start_order);
 }
 
-static int compare_name_launch_start(const void *a, const void *b) {
-  const kernel_row *x = a, *y = b;
+static int compare_name_launch(const kernel_row *x, const kernel_row *y) {
   int name_order = strcmp(x->name, y->name);
-  if (name_order) return name_order;
-  if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
-  return (x->start_order > y->start_order) - (x->start_order < y->start_order);
+  return name_order ? name_order : (x->launch > y->launch) - (x->launch < y->launch);
+}
+
+static int compare_summaries(const kernel_row *x, const kernel_row *y) {
+  int order = compare_name_launch(x, y);
+  return order ? order : (x->configuration > y->configuration) - (x->configuration < y->configuration);
+}
+
+static int compare_summaries_start(const void *a, const void *b) {
+  const kernel_row *x = a, *y = b;
+  int order = compare_summaries(x, y);
+  return order ? order : (x->start_order > y->start_order) - (x->start_order < y->start_order);
 }
 
 static int64_t find_expected_launch(const rl_kernel_summary_options *options, const char *name) {
@@ -255,11 +265,14 @@ static int map_launches(const rl_kernel_summary_options *options, kernel_row *ke
     while (end < count && strcmp(kernel_rows[end].name, kernel_rows[i].name) == 0) end++;
     bool is_mapped = options->launch_map && is_kernel(kernel_rows[i].row) &&
                      expand_launches(options->launch_map, kernel_rows[i].name, launches, end - i);
-    for (size_t j = i; j < end; j++)
+    for (size_t j = i; j < end; j++) {
       kernel_rows[j].launch = kernel_rows[j].row->kind == RL_ACTIVITY_CPU_SPAN
                                   ? find_expected_launch(options, kernel_rows[j].name)
                               : is_mapped ? first_launch_of_name(options, launches[j - i])
                                           : NO_LAUNCH;
+      kernel_rows[j].is_repeat = is_mapped && options->expected[kernel_rows[j].launch].sequence_index !=
+                                                  options->expected[launches[j - i]].sequence_index;
+    }
     i = end;
   }
   free(launches);
@@ -277,6 +290,42 @@ static bool same_configuration(const rl_activity_row *a, const rl_activity_row *
          a->dynamic_shared_bytes == b->dynamic_shared_bytes && a->unknown == b->unknown;
 }
 
+/* Sets the configurations of kernel_rows[0..count), which have one name and launch, in order of start. A launch that executes a
+ * kernel several times in a step, with different configurations, has a summary for each. A repeat's configuration that no other
+ * row has, as in the smaller last step of an epoch, belongs to the first summary. first_rows: a buffer of `count` elements. */
+static void set_configurations(kernel_row *kernel_rows, size_t count, const rl_activity_row **first_rows) {
+  size_t known = 0;
+  for (kernel_row *each = kernel_rows; each < kernel_rows + count; each++) {
+    size_t found = 0;
+    while (found < known && !same_configuration(first_rows[found], each->row)) found++;
+    const bool is_new = found == known && (known == 0 || (each->launch != NO_LAUNCH && !each->is_repeat));
+    if (is_new) first_rows[known++] = each->row;
+    each->configuration = found < known ? found : 0;
+  }
+}
+
+/* Returns the end of the rows that begin with kernel_rows[begin] and are equal to it. */
+static size_t end_of_equal(const kernel_row *kernel_rows, size_t begin, size_t count,
+                           int (*compare)(const kernel_row *x, const kernel_row *y)) {
+  size_t end = begin;
+  while (end < count && compare(&kernel_rows[end], &kernel_rows[begin]) == 0) end++;
+  return end;
+}
+
+/* Sorts the rows by summary, then by start. */
+static int sort_by_summary(kernel_row *kernel_rows, size_t count, rl_error *err) {
+  const rl_activity_row **first_rows = malloc((count + 1) * sizeof *first_rows);
+  if (!first_rows) return out_of_memory(err);
+  qsort(kernel_rows, count, sizeof *kernel_rows, compare_summaries_start);
+  for (size_t begin = 0, end; begin < count; begin = end) {
+    end = end_of_equal(kernel_rows, begin, count, compare_name_launch);
+    set_configurations(kernel_rows + begin, end - begin, first_rows);
+  }
+  qsort(kernel_rows, count, sizeof *kernel_rows, compare_summaries_start);
+  free(first_rows);
+  return 0;
+}
+
 /* Sets the registers and the shared memory of a GPU kernel, and adds the reasons of those that the row lacks. */
 static void set_resources(const rl_activity_row *row, rl_kernel *kernel) {
   const bool lacks_registers = row->unknown & RL_UNKNOWN_REGISTERS, lacks_shared = row->unknown & RL_UNKNOWN_DYNAMIC_SHARED;
@@ -289,7 +338,7 @@ static void set_resources(const rl_activity_row *row, rl_kernel *kernel) {
   if (has_only_sum) append_reason(kernel, "shared memory: the trace has only the sum");
 }
 
-/* Summarizes kernel_rows[0..count), which have one name and launch. durations: a buffer of `count` elements. */
+/* Summarizes kernel_rows[0..count), which belong to one summary. durations: a buffer of `count` elements. */
 static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, const kernel_row *kernel_rows, size_t count,
                                   double *durations) {
   const rl_activity_row *first = kernel_rows[0].row;
@@ -326,7 +375,7 @@ static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, cons
   return kernel;
 }
 
-typedef struct kernel_group { /* kernel_rows [begin, end), which have one name and launch, in order of start */
+typedef struct kernel_group { /* kernel_rows [begin, end), which belong to one summary, in order of start */
   size_t begin, end;
   size_t first_start_order; /* start_order of the first */
 } kernel_group;
@@ -351,15 +400,11 @@ int rl_timeline_summarize_kernels(const rl_records *trace, const rl_kernel_summa
     kernel_rows[i] = (kernel_row){.row = row, .name = name_of(trace, row), .start_order = i, .launch = NO_LAUNCH};
   }
   qsort(kernel_rows, count, sizeof *kernel_rows, compare_name_start);
-  if (map_launches(options, kernel_rows, count, err)) return -1;
-  qsort(kernel_rows, count, sizeof *kernel_rows, compare_name_launch_start);
-  for (size_t i = 0; i < count;) {
-    size_t end = i;
-    while (end < count && strcmp(kernel_rows[end].name, kernel_rows[i].name) == 0 &&
-           kernel_rows[end].launch == kernel_rows[i].launch)
-      end++;
-    groups[group_count++] = (kernel_group){.begin = i, .end = end, .first_start_order = kernel_rows[i].start_order};
-    i = end;
+  if (map_launches(options, kernel_rows, count, err) < 0) return -1;
+  if (sort_by_summary(kernel_rows, count, err) < 0) return -1;
+  for (size_t begin = 0, end; begin < count; begin = end) {
+    end = end_of_equal(kernel_rows, begin, count, compare_summaries);
+    groups[group_count++] = (kernel_group){.begin = begin, .end = end, .first_start_order = kernel_rows[begin].start_order};
   }
   qsort(groups, group_count, sizeof *groups, compare_first_start);
   for (size_t g = 0; g < group_count; g++) {

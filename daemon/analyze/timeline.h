@@ -45,8 +45,9 @@ typedef struct rl_kernel_summary_options {
   const char *missing_values_reason;
 } rl_kernel_summary_options;
 
-/* Appends to results->kernels one summary for each launch and kernel name of the trace's KERNEL and CPU_SPAN rows, in order of
- * first start. */
+/* Appends to results->kernels one summary for each launch, kernel name and configuration (grid, block, registers, shared memory)
+ * of the trace's KERNEL and CPU_SPAN rows, in order of first start. Rows whose launch is unknown have one summary for each name.
+ * Launches of a name in a later sequence, such as an epoch's smaller last step, have no separate summaries. */
 int rl_timeline_summarize_kernels(const rl_records *trace, const rl_kernel_summary_options *options, rl_records *results,
                                   rl_error *err);
 

@@ -40,6 +40,7 @@ typedef struct rl_training_part {
   int64_t launches;      /* number of launches in the epoch */
   int64_t report_kernel; /* ordinal of the kernel in the run's report; -1: its counters were not collected */
   rl_kernel_verdict verdict;
+  char note[256];                   /* reason why report_kernel is -1, or which execution's counters it has; "": none */
   double conversions, instructions; /* instructions of one launch: FP16/FP32 conversions, and all; NAN: unknown, or a phase */
 } rl_training_part;
 

@@ -383,19 +383,48 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.en
 FROM phases kernel_phase JOIN kernels kernel ON kernel.id = kernel_phase.kernel_id JOIN passes pass ON pass.id = kernel.pass_id
   JOIN runs run ON run.id = pass.run_id;
 
+-- Pairs each kernel of an activity pass with the kernels of the run's counters pass that have its launch and name. Column
+-- is_equal: 1 if grid, block and shared memory are equal. A kernel with phases is a version of the launch's only kernel that also
+-- records timestamps; the counters pass profiles the version without, which has another name.
+CREATE VIEW v_counted_kernels AS
+SELECT kernel.id AS kernel, other.id AS counted,
+  other.name <> kernel.name OR (
+    other.grid_x IS kernel.grid_x AND other.grid_y IS kernel.grid_y AND other.grid_z IS kernel.grid_z
+    AND other.block_x IS kernel.block_x AND other.block_y IS kernel.block_y AND other.block_z IS kernel.block_z
+    AND other.static_shared_bytes IS kernel.static_shared_bytes AND other.dynamic_shared_bytes IS kernel.dynamic_shared_bytes)
+    AS is_equal
+FROM kernels kernel CROSS JOIN passes activity_pass ON activity_pass.id = kernel.pass_id AND activity_pass.ordinal = 1
+  CROSS JOIN passes counters_pass ON counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2
+  CROSS JOIN kernels other ON other.pass_id = counters_pass.id AND other.launch IS kernel.launch
+    AND (other.name = kernel.name OR EXISTS (SELECT 1 FROM phases WHERE phases.kernel_id = kernel.id));
+
 -- The kernels that activity passes have traced. A kernel with phases has one row for each phase, and the shares of the phases add
--- up to the kernel's time. Column counted: id of the same kernel in the run's counters pass; NULL: the counters pass did not
--- profile the kernel. A kernel with phases is a version of the launch's only kernel that also records timestamps; the counters
--- pass profiles the version without, which has another name.
+-- up to the kernel's time. Column counted: id of the same kernel in the run's counters pass. NULL: column reason says why. If
+-- counted_kernels > 1, a step executes the kernel several times with equal grid, block and shared memory, and counted is the first
+-- of these executions.
 CREATE VIEW v_traced_kernels AS
-SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
-  kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us, (
-    SELECT min(other.id) FROM passes counters_pass JOIN kernels other ON other.pass_id = counters_pass.id
-    WHERE counters_pass.run_id = activity_pass.run_id AND counters_pass.ordinal = 2 AND other.launch IS kernel.launch
-      AND (other.name = kernel.name OR EXISTS (SELECT 1 FROM phases WHERE phases.kernel_id = kernel.id))) AS counted
-FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.id
-  LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
-WHERE activity_pass.ordinal = 1;
+SELECT run, kernel, ordinal, phase, position, us, iif(reason IS NULL, equal_kernel, NULL) AS counted,
+  iif(reason IS NULL, equal_kernels, 0) AS counted_kernels, reason
+FROM (
+  SELECT *, CASE
+      WHEN other_kernels > 0
+      THEN 'several executions in a step have different grids, blocks or shared memory, and the trace has only their sum'
+      WHEN equal_kernel IS NULL AND has_counted
+      THEN 'the counters pass measured the kernel only with another grid, block or shared memory'
+      WHEN equal_kernel IS NULL THEN 'the counters pass did not measure the kernel' END AS reason
+  FROM (
+    SELECT activity_pass.run_id AS run, kernel.id AS kernel, kernel.ordinal, kernel_phase.name AS phase, kernel_phase.position,
+      kernel.total_us * coalesce(kernel_phase.share_ratio, 1) AS us,
+      (SELECT min(counted) FROM v_counted_kernels pair WHERE pair.kernel = kernel.id AND pair.is_equal) AS equal_kernel,
+      (SELECT count(*) FROM v_counted_kernels pair WHERE pair.kernel = kernel.id AND pair.is_equal) AS equal_kernels,
+      EXISTS (SELECT 1 FROM v_counted_kernels pair WHERE pair.kernel = kernel.id) AS has_counted,
+      (SELECT count(*) FROM v_counted_kernels pair
+       WHERE pair.kernel = kernel.id AND NOT pair.is_equal AND NOT EXISTS (
+         SELECT 1 FROM kernels traced JOIN v_counted_kernels equal_pair ON equal_pair.kernel = traced.id
+         WHERE traced.pass_id = kernel.pass_id AND equal_pair.counted = pair.counted AND equal_pair.is_equal)) AS other_kernels
+    FROM passes activity_pass JOIN kernels kernel ON kernel.pass_id = activity_pass.id
+      LEFT JOIN phases kernel_phase ON kernel_phase.kernel_id = kernel.id AND kernel_phase.share_ratio IS NOT NULL
+    WHERE activity_pass.ordinal = 1));
 
 -- One row for each instruction of a kernel's machine code.
 CREATE VIEW v_instructions AS

@@ -88,7 +88,7 @@ def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
     assert values(fp32) == {"arithmetic": 30, "memory": 0, "latency": 9, "too_small": 0, "exchange": None,
                             "launch": pytest.approx(1), "copy": 0, "unknown": 0}
     assert fp32["links"][0] == {"run": job["fp32"], "launch": "conv2_forward", "phase": None, "kernel": 0, "bound": "pipeline",
-                                "time_ms": 30}
+                                "note": None, "time_ms": 30}
     assert values(fp16)["exchange"] == 9.75 and values(fp16)["latency"] == 29.25 and values(fp16)["arithmetic"] == 0
     assert fp16["links"][0]["launch"] == "persistent_epoch" and fp16["links"][0]["phase"] == "adam"
     assert fp16["links"][0]["kernel"] == 0 and fp16["links"][0]["bound"] == "latency"
@@ -110,6 +110,31 @@ def test_memory_and_conversions_of_fp16_are_explained(gpu_daemon, job):
     assert sentence_of["scaling", job["fp16"]]["text"] == "Loss scaling skipped 17 of 1876 steps of the measured epochs."
     assert sentence_of["weights", job["fp16"]]["text"].startswith("FP32 master weights stay beside the FP16 copies")
     assert sentence_of["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
+
+
+@pytest.mark.parametrize("traced, counted, bounds, note", [
+    ([8, 4], [4, 8], {8: "latency", 4: "pipeline"}, None),  # streams changed the order of execution
+    ([8, 4], [4], {8: "unknown", 4: "pipeline"}, "the counters pass measured the kernel only with another grid, block or shared"),
+    ([8], [8, 4], {8: "unknown"}, "several executions in a step have different grids, blocks or shared memory"),
+    ([8], [8, 8], {8: "latency"}, "counters of the first of 2 executions with equal grid, block and shared memory"),
+    ([8], [8], {8: "latency"}, None),
+], ids=["both counted", "one counted", "one sum", "equal grids", "one execution"])
+def test_executions_of_one_kernel_have_their_own_verdicts(gpu_daemon, rows, traced, counted, bounds, note):
+    """conv2_backward runs one kernel up to twice in a step. Each execution shows its own verdict, or why it has none."""
+    job = rows.job(kind="train")
+    time_of = {grid: 10000.0 + grid for grid in (8, 4)}
+    metrics_of = {8: VERDICT, 4: ARITHMETIC}
+    for variant, epoch_ms in (("fp32", 40.0), ("fp16", 20.0)):
+        insert_training_run(rows, job, variant, epoch_ms,
+                            [kernel("conv2_backward", time_of[grid], grid_x=grid) for grid in traced],
+                            [("conv2_backward", metrics_of[grid], {"grid_x": grid}) for grid in counted])
+    epoch = next(sentence for (topic, _), sentence in sentences(gpu_daemon, job).items() if topic == "epoch")
+    found = {round(1000 * link["time_ms"]) - 10000: link for link in epoch["links"]}
+    assert {grid: link["bound"] for grid, link in found.items()} == bounds
+    assert {grid: link["kernel"] for grid, link in found.items()} == {
+        grid: None if bound == "unknown" else counted.index(grid) for grid, bound in bounds.items()}
+    assert (found[8]["note"] or "").startswith(note or "") and (found[8]["note"] is None) == (note is None)
+    assert ("No verdict: " in epoch["text"]) == ("unknown" in bounds.values())
 
 
 def test_two_runs_of_any_jobs_are_explained(gpu_daemon, job):

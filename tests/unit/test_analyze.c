@@ -176,6 +176,77 @@ static void kernels_are_attributed_to_their_launches(void **state) {
   rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
 }
 
+/* Two launches of one name in a step have a summary for each configuration, as one launch that runs its kernel twice has. */
+static void launches_of_one_name_are_told_apart_by_configuration(void **state) {
+  (void)state;
+  static const rl_expected_launch relus[] = {{.name = "relu", .repeats = 2}, {.name = "relu", .repeats = 2}};
+  rl_records trace_without_graphs = {0}, trace = {0}, results = {0};
+  rl_launch_map *launch_map;
+  add_name(&trace_without_graphs, "relu"), add_name(&trace_without_graphs, "relu_k"), add_name(&trace, "relu_k");
+  for (int i = 0; i < 4; i++) {
+    rl_activity_row call = make_row(RL_ACTIVITY_RUNTIME, 100 * i + 1, 100 * i + 2, 0);
+    rl_activity_row kernel = make_row(RL_ACTIVITY_KERNEL, 100 * i + 3, 100 * i + 4, 1);
+    call.correlation = kernel.correlation = (uint32_t)i + 1;
+    kernel.grid[0] = i % 2 == 0 ? 8 : 4;
+    kernel.name = 0;
+    add_row(&trace, kernel);
+    kernel.name = 1;
+    if (i >= 2) continue;
+    add_row(&trace_without_graphs, make_row(RL_ACTIVITY_NVTX_RANGE, 100 * i, 100 * i + 50, 0));
+    add_row(&trace_without_graphs, call), add_row(&trace_without_graphs, kernel);
+  }
+  assert_int_equal(rl_launch_map_build(&trace_without_graphs, relus, 2, &launch_map, NULL), 0);
+  rl_kernel_summary_options options = {.launch_map = launch_map, .expected = relus, .expected_count = 2, .epoch_us = 10};
+  assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
+  assert_int_equal(results.kernel_count, 2);
+  assert_true(results.kernels[0].grid_x == 8 && results.kernels[0].launches == 2);
+  assert_true(results.kernels[1].grid_x == 4 && results.kernels[1].launches == 2);
+  rl_launch_map_free(launch_map);
+  rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
+}
+
+/* A launch that runs one kernel twice in a step has a summary for each configuration, and one if the configurations are equal.
+ * The kernel of the last step, whose configuration is different, belongs to the first. */
+static void executions_of_a_launch_are_told_apart_by_configuration(void **state) {
+  (void)state;
+  static const rl_expected_launch twice[] = {{.name = "conv", .sequence_index = 0, .repeats = 2},
+                                             {.name = "conv", .sequence_index = 1, .repeats = 1}};
+  for (uint32_t second_grid = 7; second_grid <= 8; second_grid++) {
+    rl_records trace_without_graphs = {0}, trace = {0}, results = {0};
+    rl_launch_map *launch_map;
+    add_name(&trace_without_graphs, "conv"), add_name(&trace_without_graphs, "gemm_k"), add_name(&trace, "gemm_k");
+    for (int i = 0; i < 3; i++) { /* two executions in the first range, one in the second */
+      const int64_t begin_ns = i < 2 ? 10 * i : 100;
+      rl_activity_row call = make_row(RL_ACTIVITY_RUNTIME, begin_ns + 1, begin_ns + 2, 0);
+      rl_activity_row kernel = make_row(RL_ACTIVITY_KERNEL, begin_ns + 3, begin_ns + 4, 1);
+      call.correlation = kernel.correlation = (uint32_t)i + 1;
+      if (i != 1) add_row(&trace_without_graphs, make_row(RL_ACTIVITY_NVTX_RANGE, begin_ns, begin_ns + 50, 0));
+      add_row(&trace_without_graphs, call), add_row(&trace_without_graphs, kernel);
+    }
+    static const int64_t duration_ns[] = {1000, 300, 1010, 310, 500};
+    for (int i = 0; i < 5; i++) {
+      rl_activity_row kernel = make_row(RL_ACTIVITY_KERNEL, 10000 * i, 10000 * i + duration_ns[i], 0);
+      kernel.grid[0] = i == 4 ? 3 : i % 2 == 0 ? 8 : second_grid;
+      add_row(&trace, kernel);
+    }
+    assert_int_equal(rl_launch_map_build(&trace_without_graphs, twice, 2, &launch_map, NULL), 0);
+    rl_kernel_summary_options options = {.launch_map = launch_map, .expected = twice, .expected_count = 2, .epoch_us = 10};
+    assert_int_equal(rl_timeline_summarize_kernels(&trace, &options, &results, NULL), 0);
+    const rl_kernel *kernels = results.kernels;
+    assert_int_equal(results.kernel_count, second_grid == 8 ? 1 : 2);
+    assert_string_equal(kernels[0].launch, "conv"), assert_int_equal(kernels[0].grid_x, 8);
+    assert_int_equal(kernels[0].launches, second_grid == 8 ? 5 : 3);
+    assert_close(kernels[0].total_us, second_grid == 8 ? 3.12 : 2.51);
+    if (second_grid == 7) {
+      assert_string_equal(kernels[1].launch, "conv"), assert_int_equal(kernels[1].grid_x, 7);
+      assert_int_equal(kernels[1].launches, 2), assert_close(kernels[1].total_us, 0.61);
+      assert_null(strstr(kernels[1].reason, "differ between launches"));
+    }
+    rl_launch_map_free(launch_map);
+    rl_records_clear(&trace_without_graphs), rl_records_clear(&trace), rl_records_clear(&results);
+  }
+}
+
 static void an_unexpected_count_prevents_attribution(void **state) {
   (void)state;
   rl_records trace_without_graphs = {0}, trace = {0}, results = {0};
@@ -278,6 +349,8 @@ int main(void) {
                                      cmocka_unit_test(student_quantiles_equal_printed_tables),
                                      cmocka_unit_test(overlapping_work_counts_once),
                                      cmocka_unit_test(kernels_are_attributed_to_their_launches),
+                                     cmocka_unit_test(launches_of_one_name_are_told_apart_by_configuration),
+                                     cmocka_unit_test(executions_of_a_launch_are_told_apart_by_configuration),
                                      cmocka_unit_test(an_unexpected_count_prevents_attribution),
                                      cmocka_unit_test(resources_can_be_unknown),
                                      cmocka_unit_test(spans_are_attributed_by_their_name),

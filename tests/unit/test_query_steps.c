@@ -107,7 +107,7 @@ static const query_case cases[] = {
     {QUERY(COMPARISON), "of a training job", 1000, {MEMBER(":job", train_job)}},
     {QUERY(COMPARISON), "of two runs", 1000, {MEMBER(":a", train_run), MEMBER(":b", train_candidate)}},
     {QUERY(EXPLAINED_RUN), "of a training run", 400, {MEMBER(":run", train_run)}},
-    {QUERY(EXPLAINED_KERNELS), "of a training run", 400, {MEMBER(":run", train_run)}},
+    {QUERY(EXPLAINED_KERNELS), "of a training run", 850, {MEMBER(":run", train_run)}},
     {QUERY(HISTORY), "newest", 250, {TEXT(":metric", "epoch_ms_median"), NUMBER(":limit", 21)}},
     {QUERY(HISTORY),
      "newest of many repetitions",

@@ -319,6 +319,25 @@ static void kernels_are_paired_by_launch_and_order(void **state) {
   rl_regression_causes_clear(&causes);
 }
 
+/* Streams change the order of two executions of one kernel. Without equal grids, the order decides. */
+static void executions_of_a_launch_are_paired_by_grid(void **state) {
+  (void)state;
+  rl_regression_kernel before[] = {make_kernel("conv2", 100, "c1"), make_kernel("conv2", 200, "c1")},
+                       now[] = {make_kernel("conv2", 290, "c1"), make_kernel("conv2", 100, "c1")};
+  before[1].grid[0] = now[0].grid[0] = 36;
+  rl_regression_run baseline = make_run(before, 2), current = make_run(now, 2);
+  rl_regression_causes causes = find_causes(&baseline, &current);
+  assert_int_equal(causes.count, 1);
+  assert_true(causes.items[0].difference_us == 90);
+  rl_regression_causes_clear(&causes);
+  before[1].grid[0] = 35;
+  now[1].grid[0] = 34;
+  causes = find_causes(&baseline, &current);
+  assert_int_equal(causes.count, 2);
+  assert_true(causes.items[0].difference_us == 190 && causes.items[1].difference_us == -100);
+  rl_regression_causes_clear(&causes);
+}
+
 static void equal_runs_have_no_cause_and_unknown_times_are_refused(void **state) {
   (void)state;
   rl_regression_kernel kernel = make_kernel("a", 100, "c1");
@@ -373,6 +392,7 @@ int main(void) {
                                      cmocka_unit_test(the_build_decides_if_machine_code_is_unknown),
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),
+                                     cmocka_unit_test(executions_of_a_launch_are_paired_by_grid),
                                      cmocka_unit_test(equal_runs_have_no_cause_and_unknown_times_are_refused),
                                      cmocka_unit_test(other_processes_on_the_device_are_the_cause)};
   return cmocka_run_group_tests(tests, NULL, NULL);

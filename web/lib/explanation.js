@@ -6,10 +6,11 @@ const titles = { epoch: 'Epoch', speedup: 'Speed-up', limit: 'Limit', arithmetic
   weights: 'Weights', conversions: 'Conversions', scaling: 'Loss scaling' };
 
 /** Creates the name of a kernel or phase with its time. It is a link to the kernel's report if its counters were collected. */
-function kernelReference({ run, launch, phase, kernel, time_ms: time }) {
+function kernelReference({ run, launch, phase, kernel, note, time_ms: time }) {
   const text = `${phase ?? launch}${time === null ? '' : ` ${format.ms(time)}`}`;
-  return kernel === null ? createElement('span', { title: 'its counters were not collected' }, text)
-    : createElement('a', { href: `/report.html?run=${run}&kernel=${kernel}` }, text);
+  const title = note === null ? {} : { title: note };
+  return kernel === null ? createElement('span', title, text)
+    : createElement('a', { href: `/report.html?run=${run}&kernel=${kernel}`, ...title }, text);
 }
 
 const sentenceItem = ({ topic, text, reason, links }) => createElement('li', { 'data-topic': topic },
