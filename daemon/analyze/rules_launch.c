@@ -27,6 +27,10 @@ const rl_rule rl_rules_launch[] = {
      .kind = RL_FINDING_WARNING,
      .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0} % of the multiprocessors' block slots. "
                 "Latencies are hidden by fewer warps than the theoretical occupancy suggests."},
+    /* The cost of a partial last wave lies between two bounds. If a unit limits the blocks, fewer blocks on a multiprocessor run
+     * faster, and only multiprocessors without a block cost time. If latency limits them, they take as long as in a full wave,
+     * and every empty slot costs time: `idle`. RL_CAUSE_TAIL limits the estimate to the first bound. The achieved occupancy does
+     * not tell the cases apart, because slots are also empty while blocks are replaced. */
     {.id = "tail_effect",
      .version = 1,
      .section = "LaunchStats",
@@ -39,8 +43,9 @@ const rl_rule rl_rules_launch[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "{blocks:0} blocks make {waves:2} waves, so the last of {whole_waves:0} waves is {100 * (1 - whole_waves + "
-                "waves):0} % full. If all blocks take equally long, {idle} % of the block slots stay empty. |Choose a grid close "
-                "to a whole number of waves, or use dynamic scheduling."},
+                "waves):0} % full. If all blocks take equally long, {idle} % of the block slots stay empty. The estimate counts "
+                "only multiprocessors without a block, because fewer blocks on one may run faster. |Choose a grid close to a "
+                "whole number of waves, or use dynamic scheduling."},
     {.id = "block_not_whole_warps",
      .version = 1,
      .section = "LaunchStats",

@@ -257,6 +257,18 @@ static void blocks_save_only_the_time_in_which_blocks_exist(void **state) {
   assert_finding(0, "launch_too_small", idle_pct); /* 93.9: the blocks run from the start to the end */
 }
 
+/* Four blocks fit on a multiprocessor. In 1.5 waves each gets two blocks of the last wave, and none is idle. In 1.125 waves half
+ * of them get one block: if that takes a quarter of the time of four, the others are idle for a fifth of 1.25, a tenth on
+ * average. */
+static void a_tail_costs_the_time_of_multiprocessors_without_blocks(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(TIMES(.busy_pct = 40), {"tail_effect", 25}), 0);
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 10, .busy_pct = 40), {"tail_effect", 43.75}), 1);
+  assert_finding(0, "tail_effect", 10);
+  assert_int_equal(COMBINE(TIMES(.idle_pct = 25, .busy_pct = 40), {"tail_effect", 25}), 1); /* one block fits */
+  assert_finding(0, "tail_effect", 25);
+}
+
 static void idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves(void **state) {
   (void)state;
   assert_int_equal(COMBINE(TIMES(.idle_pct = 33.3, .busy_pct = 20), {"launch_too_small", 33.3}), 1);
@@ -366,6 +378,7 @@ int main(void) {
       cmocka_unit_test(spread_atomics_are_busy_time),
       cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
       cmocka_unit_test(blocks_save_only_the_time_in_which_blocks_exist),
+      cmocka_unit_test(a_tail_costs_the_time_of_multiprocessors_without_blocks),
       cmocka_unit_test(idle_multiprocessors_cost_at_most_what_the_busiest_unit_leaves),
       cmocka_unit_test(causes_that_do_not_reduce_dram_traffic_save_only_the_time_without_dram),
       cmocka_unit_test(findings_are_ordered_by_their_limited_estimates),
