@@ -229,8 +229,7 @@ static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
   double blocks = rl_metric_values_get(values, BLOCKS), sms = rl_metric_values_get(values, SM_COUNT);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LAUNCH, BLOCKS, blocks, "block",
                                    "Divide the work into more blocks, or run other kernels at the same time.");
-  snprintf(v.message, sizeof v.message, "Bound by its launch: %.0f blocks leave %.0f of %.0f multiprocessors without work.",
-           blocks, sms - blocks, sms);
+  snprintf(v.message, sizeof v.message, "Bound by its launch: %.0f of %.0f multiprocessors have no block.", sms - blocks, sms);
   return v;
 }
 

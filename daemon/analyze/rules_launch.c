@@ -15,8 +15,8 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "100 * (1 - blocks / sms)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{blocks:0} blocks run on {sms:0} multiprocessors, so {sms - blocks:0} are idle. |Divide the work into more "
-                "blocks, or run another kernel concurrently."},
+     .message = "The grid has fewer blocks ({blocks:0}) than the device has multiprocessors ({sms:0}), so {100 * (1 - blocks / "
+                "sms):0} % of these are idle. |Divide the work into more blocks, or run another kernel concurrently."},
     {.id = "partial_wave",
      .version = 1,
      .section = "LaunchStats",
@@ -47,13 +47,14 @@ const rl_rule rl_rules_launch[] = {
                 "only multiprocessors without a block, because fewer blocks on one may run faster. |Choose a grid close to a "
                 "whole number of waves, or use dynamic scheduling."},
     {.id = "block_not_whole_warps",
-     .version = 1,
+     .version = 2,
      .section = "LaunchStats",
      .title = "The block size is not a multiple of the warp size",
      .cause = RL_CAUSE_DIVERGENCE,
-     .inputs = {{"threads", "launch__block_size"}, WARP_SIZE},
+     .inputs = {{"threads", "launch__block_size"}, WARP_SIZE, RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT},
      .terms = {{"warps", "ceil(threads / warp_size)"}},
-     .condition = "warps * warp_size > threads",
+     /* Idle lanes matter only if there is work for them: a grid of one thread initializes a workspace. */
+     .condition = "warps * warp_size > threads && blocks >= sms",
      .speedup = "100 * (1 - threads / (warps * warp_size))",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,

@@ -8,18 +8,16 @@
 
 const rl_rule rl_rules_speed_of_light[] = {
     {.id = "bound_memory",
-     .version = 3,
+     .version = 4,
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .cause = RL_CAUSE_SATURATION,
-     .inputs = {RL_INPUT_COMPUTE_PCT,
-                RL_INPUT_MEMORY_PCT,
-                RL_INPUT_DRAM_PCT,
-                {"l2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"}},
+     /* lts__throughput is no input: it contains units of L2 that the memory throughput does not contain, and can exceed it. */
+     .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT, RL_INPUT_DRAM_PCT},
      .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_DIFFERENCE_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
-     .message = "The memory system works at {memory} % of its peak (DRAM {dram} %, L2 {l2} %), the multiprocessors at "
+     .message = "The memory system works at {memory} % of its peak (DRAM {dram} %), the multiprocessors at "
                 "{compute} %. Arithmetic is not the limit. The verdict names the busiest level. |If it is DRAM or L2, move fewer "
                 "bytes or reuse them; if it is L1 and shared memory, access them less, or without conflicts."},
     {.id = "bound_compute",
@@ -52,8 +50,8 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "The busiest unit works at {max(compute, memory)} % of its sustained peak. It cannot do the same work much "
-                "faster. |Give it less work, or move work to another unit."},
+     .message = "The busiest unit works at {max(compute, memory)} % of its sustained peak, so the same work takes it at "
+                "least {max(compute, memory)} % of the time. |Give it less work, or move work to another unit."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",
@@ -74,7 +72,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
      .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak. |The kernel becomes faster only with fewer bytes: "
-                "fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
+     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak, so the same bytes take at least {dram} % of the "
+                "time. |Move fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
     {NULL},
 };

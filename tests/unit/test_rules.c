@@ -36,8 +36,8 @@ typedef struct rule_case {
   { "stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, change }
 
 static const rule_case cases[] = {
-    {"bound_memory", "dram=75 l2=30 compute=40 memory=75", NAN, "memory=59.9"},
-    {"bound_memory", "dram=1 l2=30 compute=70 memory=80", NAN, "compute=70.1"},
+    {"bound_memory", "dram=75 compute=40 memory=75", NAN, "memory=59.9"},
+    {"bound_memory", "dram=1 compute=70 memory=80", NAN, "compute=70.1"},
     {"bound_compute", "compute=74.04 memory=46.14", NAN, "compute=59.9"},
     {"bound_balanced", "compute=69.9 memory=60", NAN, "compute=70"},
     {"bound_balanced", "compute=55 memory=60", NAN, "memory=59.9"},
@@ -49,7 +49,8 @@ static const rule_case cases[] = {
     {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "blocks=131"},
     {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=1.81"},
     {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=0.5"},
-    {"block_not_whole_warps", "threads=48 warp_size=32", 25, "threads=64"},
+    {"block_not_whole_warps", "threads=48 warp_size=32 blocks=132 sms=132", 25, "threads=64"},
+    {"block_not_whole_warps", "threads=1 warp_size=32 blocks=132 sms=132", 96.875, "blocks=131"},
     {"short_kernel", "duration_ns=9999", NAN, "duration_ns=10000"},
     {"launch_overhead", "duration_ns=5000 longest=800 elapsed=1000", 20, "longest=801"},
     {"launch_bound", "gap=0.2", NAN, "gap=0.19"},
@@ -441,7 +442,6 @@ static void findings_beyond_the_capacity_are_counted(void **state) {
   rl_metric_value items[] = {{"sm__throughput.avg.pct_of_peak_sustained_elapsed", 10, NULL},
                              {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", 90, NULL},
                              {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", 1, NULL},
-                             {"lts__throughput.avg.pct_of_peak_sustained_elapsed", 30, NULL},
                              {"launch__grid_size", 1, NULL},
                              {"launch__sm_count", 132, NULL}};
   rl_metric_values values = {items, sizeof items / sizeof *items};
@@ -449,7 +449,7 @@ static void findings_beyond_the_capacity_are_counted(void **state) {
   rl_finding findings[2] = {{0}};
   assert_int_equal(rl_rules_apply(&values, findings, 1), 3); /* memory bound, near the peak, too small */
   assert_string_equal(findings[0].rule->id, "bound_memory");
-  assert_non_null(strstr(findings[0].message, "(DRAM 1.0 %, L2 30.0 %)"));
+  assert_non_null(strstr(findings[0].message, "works at 90.0 % of its peak (DRAM 1.0 %), the multiprocessors at 10.0 %"));
   assert_null(findings[1].rule);
 }
 
