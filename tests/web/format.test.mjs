@@ -45,6 +45,10 @@ test('kernels with the same launch or the same short symbol get distinct labels'
     { launch: null, name: 'g(int)' }];
   assert.deepEqual(kernels.map((kernel) => distinctLabel(kernel, kernels)),
     ['default · relu', 'default · copy', 'gemm', 'f<int>(int)', 'f<float>(float)', 'g']);
+  const executions = [[1, 32, 36], [2, 1, 36], null].map((grid) => ({ launch: 'conv2', name: 'gemm_kernel', grid }));
+  assert.deepEqual(executions.map((kernel) => distinctLabel(kernel, executions)),
+    ['conv2 · 1 × 32 × 36', 'conv2 · 2 × 1 × 36', 'conv2']);
+  assert.equal(distinctLabel(executions[0], [executions[0], executions[0]]), 'conv2', 'equal grids tell nothing apart');
 });
 
 test('a change is better or worse by the direction of its metric', async () => {

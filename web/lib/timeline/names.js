@@ -24,8 +24,13 @@ export function shortName(name) {
 
 /** Returns a label for a kernel that differs from those of the others in the list. This is the name of its launch; if a kernel
  * with another symbol has the same launch, with the short symbol. A kernel without a launch name gets its short symbol, or the
- * whole symbol if another kernel has the same short symbol. */
-export const distinctLabel = ({ launch, name }, kernels) => labelOf(name, launch ? [launch] : [], kernels);
+ * whole symbol if another kernel has the same short symbol. Executions of one kernel in one launch are told apart by the grid. */
+export function distinctLabel({ launch, name, grid }, kernels) {
+  const label = labelOf(name, launch ? [launch] : [], kernels), size = grid?.join(' × ');
+  const executions = kernels.filter((other) => other.name === name && other.launch === launch);
+  const hasOtherGrid = executions.some((other) => other.grid?.join(' × ') !== size);
+  return size && hasOtherGrid ? `${label} · ${size}` : label;
+}
 
 /** Like distinctLabel, for a symbol: its label names the launches of all its kernels, because an event of a trace has a symbol
  * but no launch. */
