@@ -23,7 +23,7 @@ const rl_rule rl_rules_work_distribution[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The busiest multiprocessor is active for {longest:0} cycles. The {used:0} multiprocessors that can have blocks "
                 "are active for {average_used:0} cycles on average, {100 * average_used / longest:0} % of that. Blocks take "
-                "different times, or the number of blocks is not a multiple of the number of multiprocessors. |Split long "
+                "different times, or some multiprocessors get more blocks than others. |Split long "
                 "blocks, use more and smaller ones, or use dynamic scheduling."},
     /* With even load, the busiest slice would be as busy as the average one. Cycles in which a slice is active are no measure of
      * its load, because a slice is active while a request waits. Slices differ by some percent in every kernel. */

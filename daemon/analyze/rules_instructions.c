@@ -151,19 +151,20 @@ const rl_rule rl_rules_instructions[] = {
                 "instructions, and almost no matrix instructions. |If it computes a matrix product, mma instructions or a "
                 "library are many times as fast on the tensor cores."},
     {.id = "tensor_underused",
-     .version = 1,
+     .version = 2,
      .section = TENSOR_SECTION,
      .title = "Tensor cores are underused",
      .cause = RL_CAUSE_TENSOR,
-     .inputs = {TENSOR_INPUTS, RL_INPUT_MEMORY_PCT},
+     .inputs = {TENSOR_INPUTS, RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
      .terms = {TENSOR_TERMS},
-     .condition = "matrix >= 5 && matrix < " RL_TEXT(RL_BUSY_PCT) " && memory < " RL_TEXT(RL_BUSY_PCT),
+     .condition = "matrix >= 5 && matrix < " RL_TEXT(RL_BUSY_PCT) " && " RL_NOT_BUSY,
      .speedup = RL_TEXT(RL_BUSY_PCT) " - matrix",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
-         "Tensor cores are busy {matrix} % of the time; a good matrix product exceeds 60 %. Memory ({memory} %) does not limit "
-         "them. |Use larger tiles, more pipeline stages, sizes that are multiples of the tile, and a grid of whole waves."},
+         "Tensor cores are busy {matrix} % of the time; a good matrix product exceeds 60 %. Neither memory ({memory} %) nor "
+         "another pipeline limits them. |Use larger tiles, more pipeline stages, sizes that are multiples of the tile, and a "
+         "grid of whole waves."},
     {.id = "tensor_saturated",
      .version = 1,
      .section = TENSOR_SECTION,
