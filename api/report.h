@@ -58,7 +58,8 @@ cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instruc
 /* Calls rl_report_apply_rules and rl_report_findings_json. */
 cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions, bool of_library);
 /* Compares the findings of each rule for a kernel in runs a and b. Returns [{"rule", "change", "a", "b"}]. change: "new",
- * "resolved" or "unchanged"; a and b: the finding or null. Each finding is an element of the list, also one that
+ * "resolved", "unchanged", or "unknown": a metric of the rule is not known in one of the runs, or the run does not have the
+ * kernel. a and b: the finding or null. Each finding is an element of the list, also one that
  * rl_report_findings_json adds to the "parts" of another. a_of_library, b_of_library: the kernel of this run belongs to a
  * library. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, bool a_of_library, const rl_metric_values *b, bool b_of_library);

@@ -144,15 +144,20 @@ static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *
   return NULL;
 }
 
-/* Makes an element of rl_report_finding_changes. a, b: the findings of the rule, or NULL. A finding in run a but not in run b is
- * "resolved". */
-static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_finding *b) {
+/* Makes an element of rl_report_finding_changes. a, b: the findings of the rule, or NULL. */
+static cJSON *change_json(const rl_rule *rule, const char *change, const rl_finding *a, const rl_finding *b) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "rule", rule->id);
-  cJSON_AddStringToObject(object, "change", !a ? "new" : !b ? "resolved" : "unchanged");
+  cJSON_AddStringToObject(object, "change", change);
   cJSON_AddItemToObject(object, "a", a ? finding_json(a, NULL) : cJSON_CreateNull());
   cJSON_AddItemToObject(object, "b", b ? finding_json(b, NULL) : cJSON_CreateNull());
   return object;
+}
+
+/* Returns the change of a finding that run a (in_a), run b (in_b) or both have. */
+static const char *change_of(const rl_rule *rule, bool in_a, const rl_metric_values *a, bool in_b, const rl_metric_values *b) {
+  if (!rl_rule_can_decide(rule, a) || !rl_rule_can_decide(rule, b)) return "unknown";
+  return in_a && in_b ? "unchanged" : in_a ? "resolved" : "new";
 }
 
 cJSON *rl_report_finding_changes(const rl_metric_values *a, bool a_of_library, const rl_metric_values *b, bool b_of_library) {
@@ -161,7 +166,8 @@ cJSON *rl_report_finding_changes(const rl_metric_values *a, bool a_of_library, c
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
       const rl_finding *in_a = finding_of(&findings_a, rule), *in_b = finding_of(&findings_b, rule);
-      if (in_a || in_b) cJSON_AddItemToArray(array, change_json(rule, in_a, in_b));
+      if (!in_a && !in_b) continue;
+      cJSON_AddItemToArray(array, change_json(rule, change_of(rule, in_a != NULL, a, in_b != NULL, b), in_a, in_b));
     }
   free(findings_a.items);
   free(findings_b.items);

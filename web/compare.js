@@ -166,7 +166,7 @@ function differenceBadge(section) {
   return count > 0 ? createElement('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
-const changeOrder = ['new', 'resolved', 'unchanged'];
+const changeOrder = ['new', 'resolved', 'unchanged', 'unknown'];
 
 /** Lists the findings of both kernels, new and resolved ones first. */
 function drawFindings({ a: kernelA, b: kernelB, findings }) {

@@ -366,12 +366,14 @@ static void print_difference(FILE *out, const cJSON *row) {
 }
 
 static void print_finding_changes(FILE *out, const cJSON *pair) {
-  static const struct { const char *change, *mark; } marks[] = {{"new", "+"}, {"resolved", "-"}, {"unchanged", "="}};
+  static const struct {
+    const char *change, *mark;
+  } marks[] = {{"new", "+"}, {"resolved", "-"}, {"unchanged", "="}, {"unknown", "?"}};
   const cJSON *changed;
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
     cJSON_ArrayForEach (changed, rl_json_at(pair, "findings"))
       if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
-        rl_print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
+        rl_print_finding(out, marks[i].mark, rl_json_at(changed, cJSON_IsObject(rl_json_at(changed, "b")) ? "b" : "a"));
 }
 
 static const char *describe_code(const cJSON *same) {

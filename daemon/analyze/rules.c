@@ -122,7 +122,12 @@ static int write_message(evaluation *e, rl_finding *finding, rl_error *err) {
 
 /* --- one rule ---------------------------------------------------------------------------------------------------------- */
 
-/* Copies the inputs from the values. Returns the first unknown input; NULL if all are known. */
+/* Returns whether the kernel did nothing that the metric measures. */
+static bool is_undefined(const rl_metric_value *value) {
+  return isnan(value->value) && value->reason && strcmp(value->reason, RL_METRIC_UNDEFINED) == 0;
+}
+
+/* Copies the inputs from the values. Returns an unknown input, if possible one that is not undefined; NULL if all are known. */
 static const rl_metric_value *read_inputs(evaluation *e, const rl_metric_values *values, rl_finding *finding) {
   const rl_metric_value *missing = NULL;
   for (const rl_rule_input *input = e->rule->inputs; input->name; input++) {
@@ -131,14 +136,15 @@ static const rl_metric_value *read_inputs(evaluation *e, const rl_metric_values 
     *copy = found ? *found : (rl_metric_value){.value = NAN};
     copy->name = input->metric;
     e->inputs[e->input_count++] = copy->value;
-    if (!missing && isnan(copy->value)) missing = copy;
+    if (isnan(copy->value) && (!missing || is_undefined(missing))) missing = copy;
   }
   return missing;
 }
 
-/* Reports an input that could not be collected. An input that was not requested has no reason, and is not reported. */
+/* Reports an input that could not be collected. An input that was not requested has no reason, and is not reported, like one that
+ * is undefined. */
 static bool report_missing(const rl_metric_value *missing, rl_finding *finding) {
-  if (!finding->rule->reports_missing_inputs || !missing->reason) return false;
+  if (!finding->rule->reports_missing_inputs || !missing->reason || is_undefined(missing)) return false;
   finding->kind = RL_FINDING_INFO;
   snprintf(finding->message, sizeof finding->message, "This rule needs %s, which is unavailable: %s.", missing->name,
            missing->reason);
@@ -162,6 +168,14 @@ bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_findi
   const rl_metric_value *missing = read_inputs(&e, values, finding);
   bool triggered = false;
   return missing ? report_missing(missing, finding) : evaluate_rule(&e, finding, &triggered, NULL) == 0 && triggered;
+}
+
+bool rl_rule_can_decide(const rl_rule *rule, const rl_metric_values *values) {
+  for (const rl_rule_input *input = rule->inputs; input->name; input++) {
+    const rl_metric_value *found = rl_metric_find(values, input->metric);
+    if (!found || (isnan(found->value) && !is_undefined(found))) return false;
+  }
+  return true;
 }
 
 int rl_rule_check(const rl_rule *rule, rl_error *err) {

@@ -37,6 +37,8 @@ typedef struct rl_finding {
 size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size_t capacity);
 /* Returns whether the rule has a finding, including the info finding of a reports_missing_inputs rule. */
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding);
+/* Returns whether the rule can decide: each input is known, or undefined because the kernel did nothing that it measures. */
+bool rl_rule_can_decide(const rl_rule *rule, const rl_metric_values *values);
 const rl_rule *rl_rule_find(const char *id);     /* NULL: unknown id */
 size_t rl_rule_fact_length(const rl_rule *rule); /* length of the rule's message without its advice */
 const char *rl_rule_advice(const rl_rule *rule); /* the end of the rule's message; "": it has no advice */

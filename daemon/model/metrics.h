@@ -23,6 +23,9 @@ typedef struct rl_metric_value {
   const char *reason; /* reason why value is NAN, or how a value was determined without counting; NULL: none */
 } rl_metric_value;
 
+/* The reason of a metric that is undefined for a kernel. */
+#define RL_METRIC_UNDEFINED "undefined: 0/0, the kernel did nothing that this metric measures"
+
 typedef struct rl_metric_values {
   const rl_metric_value *items; /* sorted by name (strcmp) */
   size_t count;

@@ -487,6 +487,34 @@ def test_a_comparison_lists_appeared_and_disappeared_findings(daemon, rows, refe
         assert (change["a"] is None, change["b"] is None) == (rule not in before, rule not in after)
 
 
+def test_a_finding_is_new_or_resolved_only_if_the_other_run_measured_it(daemon, rows, reference):
+    """Occupancy is an optimization of the reference. The other runs have not collected it, have no value for it, did nothing
+    that it measures, or a better value."""
+    achieved = "sm__warps_active.avg.pct_of_peak_sustained_active"
+    low, metrics = {**collected(), achieved: 10.0}, collected()
+    runs = {"absent": {name: value for name, value in metrics.items() if name != achieved},
+            "unavailable": {**metrics, achieved: "the counters contradict each other"},
+            "undefined": {**metrics, achieved: "undefined: 0/0, the kernel did nothing that this metric measures"},
+            "better": {**metrics, achieved: 99.0}}
+    with_finding = rows.run([{"metrics": low}])
+    changes = {}
+    for name, values in runs.items():
+        other = rows.run([{"metrics": values}])
+        for a, b in ((with_finding, other), (other, with_finding)):
+            (pair,) = daemon.get(f"/compare?a={a}&b={b}").json()["kernels"]
+            change = next(change["change"] for change in pair["findings"] if change["rule"] == "occupancy_achieved")
+            changes.setdefault(name, []).append(change)
+    assert changes == {"absent": ["unknown", "unknown"], "unavailable": ["unknown", "unknown"],
+                       "undefined": ["resolved", "new"], "better": ["resolved", "new"]}
+
+
+def test_findings_of_a_kernel_of_one_run_are_no_changes(daemon, rows):
+    runs = [rows.run([{"metrics": collected(), "launch": launch} for launch in launches]) for launches in ("pq", "pr")]
+    pairs = daemon.get(f"/compare?a={runs[0]}&b={runs[1]}").json()["kernels"]
+    changes = [{change["change"] for change in pair["findings"]} for pair in pairs]
+    assert changes == [{"unchanged"}, {"unknown"}, {"unknown"}]
+
+
 def test_a_run_equals_itself(daemon, reference):
     (pair,) = daemon.get(f"/compare?a={reference}&b={reference}").json()["kernels"]
     for section in pair["sections"]:

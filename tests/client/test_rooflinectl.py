@@ -432,7 +432,7 @@ def test_compare_prints_both_runs(daemon, profiled):
     pair = next(pair for pair in json.loads(ctl("--json", "compare", a, b, url=daemon.url)[0])["kernels"] if pair["a"]
                 and pair["b"])
     for changed in pair["findings"]:
-        mark = {"new": "+", "resolved": "-", "unchanged": "="}[changed["change"]]
+        mark = {"new": "+", "resolved": "-", "unchanged": "=", "unknown": "?"}[changed["change"]]
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
     assert {changed["change"] for changed in pair["findings"]} >= {"new", "resolved"}
     assert re.search(r"^Duration +22\.3\d µs +3[23]\.\d\d µs +\+47\.7 %$", out, re.M)

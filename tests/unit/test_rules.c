@@ -431,6 +431,25 @@ static void an_input_that_was_not_requested_is_not_reported(void **state) {
   }
 }
 
+/* A kernel without what a rule is about has no finding, which is a decision. */
+static void an_undefined_input_is_not_reported(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
+    metrics partial = make_inputs(rule, cases[i].triggering);
+    rl_metric_values values = sort_metrics(&partial);
+    rl_finding finding;
+    assert_true(rl_rule_can_decide(rule, &values));
+    partial.items[0] = (rl_metric_value){partial.items[0].name, NAN, RL_METRIC_UNDEFINED};
+    assert_false(rl_rule_apply(rule, &values, &finding));
+    assert_true(rl_rule_can_decide(rule, &values));
+    partial.items[0].reason = "this chip has none";
+    assert_false(rl_rule_can_decide(rule, &values));
+    values.count--, values.items++;
+    assert_false(rl_rule_can_decide(rule, &values));
+  }
+}
+
 static void no_metrics_give_no_findings(void **state) {
   (void)state;
   rl_metric_values none = {NULL, 0};
@@ -462,6 +481,7 @@ int main(void) {
       cmocka_unit_test(beyond_its_threshold_a_rule_has_no_finding),
       cmocka_unit_test(an_unavailable_input_prevents_a_finding),
       cmocka_unit_test(an_input_that_was_not_requested_is_not_reported),
+      cmocka_unit_test(an_undefined_input_is_not_reported),
       cmocka_unit_test(extreme_inputs_are_safe),
       cmocka_unit_test(no_metrics_give_no_findings),
       cmocka_unit_test(findings_beyond_the_capacity_are_counted),

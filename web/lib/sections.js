@@ -109,8 +109,8 @@ const readable = (message) => message.replace(/(?<![\w.])\d{5,}(?!\w)/g, (digits
 const partItem = (part, timeline) => createElement('li', {}, createElement('strong', {}, part.title),
   createElement('p', {}, readable(part.message)), linesOf(part), sectionLink(part, timeline));
 
-/** Creates the list item of a finding. change: new, resolved or unchanged, in a comparison of two runs; timeline: the address of
- * the timeline that findings of the section Timeline are about. */
+/** Creates the list item of a finding. change: new, resolved, unchanged or unknown, in a comparison of two runs; timeline: the
+ * address of the timeline that findings of the section Timeline are about. */
 export function findingItem(finding, { change = null, timeline = '#timeline' } = {}) {
   const estimate = estimateOf(finding);
   const isLocal = finding.scope === 'local';

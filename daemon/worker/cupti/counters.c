@@ -321,7 +321,7 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
     const char *reason = plan->missing_reasons[m].text;
     if (reason[0] != '\0' && rl_is_only_on_raw_page(prepared->counter_names[m]))
       continue; /* the report lists these names itself */
-    if (reason[0] == '\0') reason = "undefined: 0/0, the kernel did nothing that this metric measures";
+    if (reason[0] == '\0') reason = RL_METRIC_UNDEFINED;
     double value = values[ordinal * plan->metric_count + m];
     const char *contradiction = rl_counter_contradiction(prepared->counter_names[m], value);
     if (contradiction != NULL) value = NAN, reason = contradiction;
