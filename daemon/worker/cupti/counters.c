@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/metrics.h"
 #include "worker/cupti/device_attributes.h"
 #include "worker/cupti/cluster_limits.h"
 #include "worker/cupti/counter_evaluation.h"
