@@ -218,7 +218,10 @@ static void explain_epoch(const rl_training_pair *pair, const rl_training_run *r
   }
   const char *reason = unknown_reason(run, &division);
   append(sentence, ".");
-  if (listed & 1u << RL_EPOCH_UNKNOWN && reason != NULL) append(sentence, " No verdict: %s.", reason);
+  if (listed & 1u << RL_EPOCH_UNKNOWN && reason != NULL && reason[0] != '\0') {
+    const bool is_sentence = reason[strlen(reason) - 1] == '.'; /* the message of a verdict is one */
+    append(sentence, " No verdict: %s%s", reason, is_sentence ? "" : ".");
+  }
   add_class_values(sentence, run, &division);
 }
 

@@ -215,6 +215,17 @@ static void without_counters_the_classes_are_unknown(void **state) {
   free(f);
 }
 
+static void a_verdict_without_a_bound_ends_the_sentence(void **state) {
+  (void)state;
+  fixture *f = make_pair();
+  f->baseline.parts[0].verdict = (rl_kernel_verdict){.message = "The verdict needs the duration: it was not collected."};
+  explain_pair(f);
+  const char *text = find_sentence(f, "epoch", 1)->text,
+             *reason = "No verdict: The verdict needs the duration: it was not collected.";
+  assert_string_equal(text + strlen(text) - strlen(reason), reason);
+  free(f);
+}
+
 static void without_a_trace_the_sentence_has_the_reason(void **state) {
   (void)state;
   fixture *f = make_pair();
@@ -447,6 +458,7 @@ int main(void) {
       cmocka_unit_test(only_time_without_work_counts_as_launches),
       cmocka_unit_test(phases_that_exchange_data_are_apart_from_the_others),
       cmocka_unit_test(without_counters_the_classes_are_unknown),
+      cmocka_unit_test(a_verdict_without_a_bound_ends_the_sentence),
       cmocka_unit_test(without_a_trace_the_sentence_has_the_reason),
       cmocka_unit_test(overlapping_kernels_share_the_busy_time),
       cmocka_unit_test(busy_time_without_kernels_is_copies),
