@@ -72,8 +72,7 @@ const char *rl_library_advice(const rl_kernel_verdict *verdict) {
           "Choose another algorithm (the heuristics list several), pad extents to multiples of 8 elements, or use a "
           "layout whose innermost extent is contiguous.",
       [RL_KERNEL_BOUND_PIPELINE] =
-          "Use a lower precision, or tensor cores if the pipeline is another one: TF32, FP16 or BF16 with extents "
-          "that are multiples of 8.",
+          "Use tensor cores if the call allows them: TF32, FP16 or BF16 with extents that are multiples of 8.",
       [RL_KERNEL_BOUND_ATOMICS] = "Choose an algorithm without split-K or atomic accumulation, or a deterministic one.",
       [RL_KERNEL_BOUND_LATENCY] =
           "Give one call more work: a larger batch, several products in one batched call, or another algorithm.",
@@ -83,5 +82,7 @@ const char *rl_library_advice(const rl_kernel_verdict *verdict) {
       [RL_KERNEL_BOUND_TAIL] = "Choose extents that make whole waves of tiles, or an algorithm with another tile size.",
       [RL_KERNEL_BOUND_TOO_SMALL] = "Batch several calls into one, or capture the sequence in a CUDA graph.",
   };
+  if (verdict->pipeline && strcmp(verdict->pipeline, "tensor") == 0)
+    return "Use a lower precision, such as FP16 instead of TF32 or FP8 instead of FP16, or fewer operations.";
   return by_bound[verdict->bound];
 }

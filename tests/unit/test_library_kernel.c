@@ -82,8 +82,19 @@ static void every_bound_has_different_advice(void **state) {
     }
 }
 
+/* A product on the tensor cores is not told to use them. */
+static void advice_about_a_pipeline_depends_on_the_pipeline(void **state) {
+  (void)state;
+  rl_kernel_verdict verdict = {.bound = RL_KERNEL_BOUND_PIPELINE, .pipeline = "fma"};
+  assert_non_null(strstr(rl_library_advice(&verdict), "Use tensor cores"));
+  verdict.pipeline = "tensor";
+  assert_non_null(strstr(rl_library_advice(&verdict), "Use a lower precision"));
+  assert_null(strstr(rl_library_advice(&verdict), "tensor cores"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(only_names_of_libraries_match),
-                                     cmocka_unit_test(every_bound_has_different_advice)};
+                                     cmocka_unit_test(every_bound_has_different_advice),
+                                     cmocka_unit_test(advice_about_a_pipeline_depends_on_the_pipeline)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
